@@ -1,0 +1,190 @@
+/* Checked descriptions of a model, an accelerator, a cluster and a run, read from YAML (or JSON).
+ *
+ * Owns: the text, the field tables, the diagnostics. Knows nothing of meshes, programs or prices.
+ * A description and all its strings live in one arena, freed by sw_config_free. */
+#ifndef SW_CONFIG_H
+#define SW_CONFIG_H
+
+#include "core/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
+
+/* Where a value came from, for later messages ("mesh_dim does not fit": point at the line). */
+struct sw_place {
+    const char *file; /* as given or as included; never NULL in a read description */
+    int32_t line;     /* from 1; 0: not written, a default */
+    int32_t column;   /* from 1 */
+};
+
+struct sw_model_config {
+    const char *path; /* file it came from */
+    int64_t vocab_size, hidden_size, intermediate_size;
+    int32_t num_hidden_layers, num_attention_heads, num_key_value_heads; /* kv default: heads */
+    int32_t head_dim;                /* default hidden_size / num_attention_heads; even */
+    int64_t max_position_embeddings; /* default 2048 */
+    double rope_theta;               /* default 10000 */
+    double rms_norm_eps;             /* default 1e-5 */
+    double initializer_range;        /* default 0.02 */
+    bool tie_word_embeddings;        /* default false */
+};
+
+enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
+
+/* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
+struct sw_curve_point {
+    double size, fraction;
+};
+struct sw_curve {
+    int32_t count; /* 0: not measured, the default efficiency is used */
+    struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
+};
+
+struct sw_accelerator_config {
+    const char *path, *name;
+    enum sw_device_kind device;
+    int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
+    double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
+    double memory_bandwidth;                     /* bytes/s */
+    struct sw_curve matmul, attention, memory;   /* efficiency: {matmul: [[1e9, 0.5], ...], ...} */
+    double launch_latency_s;                     /* per op; default 0 */
+};
+
+struct sw_link_config {
+    const char *name;
+    int32_t spans;        /* accelerators in one domain, ascending, the last >= the cluster */
+    double bandwidth;     /* bytes/s, one direction, per accelerator */
+    double latency_s;
+};
+
+enum sw_launcher { SW_LAUNCHER_SLURM, SW_LAUNCHER_MPIRUN };
+
+struct sw_slurm_config { /* NULL / 0: not set. Each string is checked against what Slurm allows */
+    const char *partition, *account, *qos, *time, *gpus_per_node, *constraint, *reservation;
+    int32_t cpus_per_task; /* default 0: not set */
+    const char *mem;       /* e.g. '0' */
+    bool exclusive;
+};
+
+struct sw_cluster_config {
+    const char *path, *name;
+    int32_t nodes, accelerators_per_node;
+    struct sw_accelerator_config accelerator;
+    int32_t link_count;
+    struct sw_link_config link[SW_MAX_LINKS]; /* innermost first; none needed when one accelerator */
+    enum sw_launcher launcher;
+    struct sw_slurm_config slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
+};
+
+enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
+enum sw_recompute { SW_RECOMPUTE_NONE, SW_RECOMPUTE_ATTENTION, SW_RECOMPUTE_FULL, SW_RECOMPUTE_AUTO };
+enum sw_precision { SW_BF16, SW_FP32 };
+enum sw_strategy { SW_STRATEGY_RING, SW_STRATEGY_GATHER, SW_STRATEGY_ULYSSES, SW_STRATEGY_AUTO };
+enum sw_layout_choice { SW_LAYOUT_ZIGZAG, SW_LAYOUT_CONTIGUOUS };
+enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
+
+struct sw_optimizer_config {
+    double learning_rate, beta1, beta2, eps, weight_decay, grad_clip; /* grad_clip 0: off */
+    enum sw_lr_schedule schedule;
+    int64_t warmup_steps, total_steps;
+    double min_learning_rate;
+};
+
+struct sw_rule_config { /* one override of the logical axis -> mesh axes table */
+    const char *logical;   /* checked by core/program, place kept for the message */
+    int32_t count;
+    const char *axis[4];   /* checked to be dp, fsdp, tp, sp, each at most once */
+    struct sw_place place;
+};
+
+struct sw_run_config {
+    const char *path, *name;
+    struct sw_model_config model;
+    struct sw_cluster_config cluster; /* slurm: overrides applied */
+    int64_t sequence_length, global_batch_size;
+    const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
+    struct sw_place mesh_dim_place, batch_place, sequence_place;
+    enum sw_prefer prefer;
+    int64_t micro_batch_size; /* 0: auto */
+    enum sw_recompute recompute;
+    enum sw_precision compute, params, reduce; /* defaults bf16, fp32, fp32 */
+    enum sw_strategy strategy;
+    enum sw_layout_choice layout;
+    int32_t rule_count;
+    struct sw_rule_config rule[SW_MAX_RULES];
+    struct sw_optimizer_config optimizer;
+    const char *data_path;          /* resolved against the file that names it; NULL: no data */
+    uint64_t data_seed;
+    double data_holdout;            /* fraction of the file's tail kept for evaluation; default 0 */
+    const char *directory;          /* resolved; default runs/NAME beside the run file */
+    const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
+    int64_t checkpoint_every_steps; /* 0: off; default 0 */
+    int64_t checkpoint_keep;
+};
+
+enum sw_config_kind {
+    SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR, SW_CONFIG_CLUSTER, SW_CONFIG_RUN, SW_CONFIG_PLAN,
+    SW_CONFIG_UNKNOWN
+};
+
+/* All mistakes found, sorted by file position; at most 64 kept, the rest counted. */
+struct sw_diagnostic {
+    const char *file; /* in the config's arena */
+    int32_t line, column; /* 0,0: the file as a whole (cannot open) */
+    const char *message;  /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
+    const char *help;     /* may be NULL */
+    const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
+    bool is_note;         /* a note, not an error: ignored config.json keys */
+};
+
+struct sw_config; /* opaque: arena + one description + diagnostics */
+
+/* "key.path=value" overrides of a run file (--set); the place of a mistake is "--set", 1, column. */
+struct sw_override {
+    const char *text;
+};
+
+/* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
+ * other files. Returns NULL only when memory runs out (err filled); otherwise an object to ask
+ * sw_config_error_count of. */
+struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
+                                 const struct sw_override *overrides, int32_t override_count,
+                                 struct sw_error *err);
+/* The same from memory; `name` stands for the file, relative paths resolve against its directory. */
+struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
+                                      enum sw_config_kind kind,
+                                      const struct sw_override *overrides, int32_t override_count,
+                                      struct sw_error *err);
+void sw_config_free(struct sw_config *config);
+
+enum sw_config_kind sw_config_get_kind(const struct sw_config *config);
+int32_t sw_config_error_count(const struct sw_config *config);
+int32_t sw_config_diagnostic_count(const struct sw_config *config); /* errors and notes */
+const struct sw_diagnostic *sw_config_diagnostic(const struct sw_config *config, int32_t i);
+/* Description of the right kind, or NULL when of another kind or when there are errors. */
+const struct sw_model_config *sw_config_model(const struct sw_config *config);
+const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config *config);
+const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config);
+const struct sw_run_config *sw_config_run(const struct sw_config *config);
+
+/* Writes one diagnostic in the house form: "file:line:col: error: message" + source line + caret +
+ * "help: ..." ; colour when asked. */
+void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour);
+
+/* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes, 'b' bytes/s,
+ * 's' seconds, 'f' FLOP/s. Returns 0, or -1 with the reason in err. */
+int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
+
+/* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
+void sw_config_schema(FILE *out, enum sw_config_kind kind);
+
+/* Writes the run as one self-contained, commented-free YAML block (every default spelled out, model, cluster and
+ * accelerator inline, paths as resolved), each line indented by `indent` spaces. Reading it back gives the
+ * same description. The plan file embeds this. Doubles print with the shortest digits that read back equal. */
+void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
+
+#endif

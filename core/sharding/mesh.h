@@ -1,0 +1,86 @@
+/* The mesh: accelerators arranged along the axes dp, fsdp, tp, sp. Pure values, no ownership.
+ *
+ * A rank's coordinate follows the axis order: order[0] is the outermost axis, order[3] runs over
+ * neighbouring ranks. */
+#ifndef SW_MESH_H
+#define SW_MESH_H
+
+#include "core/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sw_axis { SW_DP, SW_FSDP, SW_TP, SW_SP, SW_AXIS_COUNT };
+
+/* One bit per axis: 1u << SW_TP. */
+typedef uint8_t sw_axis_set;
+
+struct sw_mesh {
+    int32_t size[SW_AXIS_COUNT];  /* every size >= 1 */
+    uint8_t order[SW_AXIS_COUNT]; /* a permutation of the axes, outermost first */
+};
+
+/* An ordered list of distinct axes, major to minor: the block index of coordinate c is
+ * (c[axis[0]] * size[axis[1]] + c[axis[1]]) * ... A group of ranks, or how one dimension is split. */
+struct sw_axes {
+    uint8_t count;
+    uint8_t axis[SW_AXIS_COUNT];
+};
+
+/* What the run file's mesh_dim asks for, before the number of accelerators is known. */
+struct sw_mesh_request {
+    bool is_auto;                 /* mesh_dim: auto; nothing else is set */
+    bool keep_order;              /* '!' prefix or named form: axis order as written is kept */
+    int32_t size[SW_AXIS_COUNT];  /* -1: whatever is left */
+    uint8_t order[SW_AXIS_COUNT]; /* as written, outermost first; dp,fsdp,tp,sp when positional */
+};
+
+const char *sw_axis_name(enum sw_axis axis); /* "dp", "fsdp", "tp", "sp" */
+
+/* The default mesh of these sizes: order dp, fsdp, sp, tp (tp on neighbouring ranks). */
+struct sw_mesh sw_mesh_make(int32_t dp, int32_t fsdp, int32_t tp, int32_t sp);
+
+int32_t sw_mesh_rank_count(const struct sw_mesh *mesh);
+void sw_mesh_coordinate(const struct sw_mesh *mesh, int32_t rank,
+                        int32_t coordinate[SW_AXIS_COUNT]);
+int32_t sw_mesh_rank(const struct sw_mesh *mesh, const int32_t coordinate[SW_AXIS_COUNT]);
+
+/* Product of the sizes of the listed axes; 1 for none. */
+int32_t sw_axes_size(const struct sw_mesh *mesh, struct sw_axes axes);
+sw_axis_set sw_axes_set(struct sw_axes axes);
+/* The axes of a set in enum order dp, fsdp, tp, sp. */
+struct sw_axes sw_axes_from_set(sw_axis_set set);
+bool sw_axes_equal(struct sw_axes a, struct sw_axes b);
+/* Axes of size 1 split nothing: the same list without them. */
+struct sw_axes sw_axes_effective(const struct sw_mesh *mesh, struct sw_axes axes);
+/* This rank's block index along the listed axes, 0 <= index < sw_axes_size. */
+int32_t sw_axes_index(const struct sw_mesh *mesh, struct sw_axes axes, int32_t rank);
+/* The rank of the member with that index in the group of `rank` over the listed axes. */
+int32_t sw_axes_member(const struct sw_mesh *mesh, struct sw_axes axes, int32_t rank,
+                       int32_t index);
+/* "fsdp,sp" into buffer; returns buffer. "none" when empty. */
+char *sw_axes_format(struct sw_axes axes, char *buffer, size_t buffer_bytes);
+
+/* Parses LWM's forms: "auto", "1,64,4,1" (dp,fsdp,tp,sp), one -1, '!' prefix (keep the written order),
+ * "sp:2,tp:8,fsdp:-1,dp:1" (all four axes, each once, in any order = outermost first).
+ * Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated axis, size 0 or < -1, more than one -1,
+ * garbage, overflow. */
+int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err);
+/* Resolves the -1 against the number of accelerators. Not for is_auto. Errors (SW_UNMET): product does
+ * not equal `accelerators`, with both numbers in the message. */
+int sw_mesh_request_resolve(const struct sw_mesh_request *request, int32_t accelerators,
+                            struct sw_mesh *out, struct sw_error *err);
+/* Whether the mesh has the sizes asked for (true for auto). */
+bool sw_mesh_request_admits(const struct sw_mesh_request *request, const struct sw_mesh *mesh);
+/* "1,64,4,1" and "dp,fsdp,sp,tp"; both return buffer. */
+char *sw_mesh_format(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
+char *sw_mesh_format_order(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
+
+/* Enumerates all ordered factorizations of `accelerators` into dp,fsdp,tp,sp: calls visit for each, in
+ * lexicographic order of (dp, fsdp, tp, sp) descending in fsdp first; stops when it returns non-zero and
+ * returns that. The count is the product over primes p^k of C(k+3, 3). */
+int sw_mesh_enumerate(int32_t accelerators, int (*visit)(const struct sw_mesh *mesh, void *context),
+                      void *context);
+
+#endif

@@ -1,0 +1,51 @@
+/* PartitionSpec, partial, sharding: which part of a tensor each rank holds. Pure values. */
+#ifndef SW_SHARDING_H
+#define SW_SHARDING_H
+
+#include "core/sharding/mesh.h"
+
+enum { SW_MAX_DIMS = 4 };
+
+/* Per dimension, the mesh axes that split it, major to minor. */
+struct sw_partition_spec {
+    uint8_t ndim;
+    struct sw_axes dim[SW_MAX_DIMS];
+};
+
+/* With the mesh kept apart: spec + the axes over which the value is still an unreduced sum.
+ * An axis appears at most once in spec and partial together. */
+struct sw_sharding {
+    struct sw_partition_spec spec;
+    sw_axis_set partial;
+};
+
+bool sw_spec_equal(const struct sw_partition_spec *a, const struct sw_partition_spec *b);
+bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b);
+/* All axes that split some dimension. */
+sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec);
+/* Drops axes of size 1 from spec and partial. Everything in core/program works on normalized shardings. */
+struct sw_sharding sw_sharding_normalize(const struct sw_mesh *mesh, struct sw_sharding sharding);
+
+/* Shape of every rank's shard. Errors (SW_UNMET): names the dimension index and the axes when
+ * global[d] is not divisible by unit[d] times the axes' sizes. unit may be NULL (all 1): the smallest
+ * number of elements that may not be separated (head_dim of a heads dimension). */
+int sw_local_shape(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
+                   const int64_t *global, const int64_t *unit, int64_t *local,
+                   struct sw_error *err);
+/* Global offset of the first element of rank's shard, per dimension; sizes must divide. */
+void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
+                     const int64_t *global, int32_t rank, int64_t *offset);
+
+/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) into shard. */
+void sw_device_put(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
+                   const int64_t *global, size_t element_bytes, int32_t rank,
+                   const void *global_data, void *shard);
+/* gather: the inverse, writes rank's shard into its place of the global array. */
+void sw_gather(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
+               const int64_t *global, size_t element_bytes, int32_t rank, const void *shard,
+               void *global_data);
+
+/* "[(dp,fsdp), sp, -] partial(tp)" into buffer; returns buffer. */
+char *sw_sharding_format(const struct sw_sharding *sharding, char *buffer, size_t buffer_bytes);
+
+#endif

@@ -1,0 +1,68 @@
+/* A device: memory and one function per op kind. Implementations in cpu/ and cuda/.
+ *
+ * Knows programs, never YAML. A device is used by one thread (the compute thread). */
+#ifndef SW_DEVICE_H
+#define SW_DEVICE_H
+
+#include "core/program/op.h"
+
+/* One operand as this rank sees it. */
+struct sw_tensor {
+    void *data;
+    enum sw_dtype dtype;
+    uint8_t ndim;
+    int64_t size[SW_MAX_DIMS];   /* local shape; for SW_INDEX_WHOLE size[0] is multiplied by the stack */
+    int64_t global[SW_MAX_DIMS]; /* global shape */
+    int64_t start[SW_MAX_DIMS];  /* global offset of this shard in storage order */
+    int64_t elems;               /* product of size */
+};
+
+/* What changes from step to step. */
+struct sw_step {
+    int64_t step;       /* from 1: AdamW's bias correction */
+    int32_t micro_step; /* from 0 */
+    double learning_rate, beta1, beta2, eps, weight_decay, grad_clip;
+};
+
+/* How ring_attention's blocks travel; implemented over the collectives. `start` begins sending `bytes` from `send` to the
+ * next member of the ring and receiving as much from the previous into `receive`; `wait` ends the oldest start.
+ * index/size: this rank's place in the ring; size 1: never called. */
+struct sw_ring {
+    int32_t index, size;
+    void *context;
+    int (*start)(void *context, const void *send, void *receive, size_t bytes, struct sw_error *err);
+    int (*wait)(void *context, struct sw_error *err);
+};
+
+struct sw_call {
+    const struct sw_op *op;
+    struct sw_tensor in[SW_OP_MAX_IN];
+    struct sw_tensor out[SW_OP_MAX_OUT];
+    void *workspace; /* op->workspace_bytes; aligned to SW_ARENA_ALIGNMENT */
+    const struct sw_step *step;
+    const struct sw_ring *ring; /* ring_attention(_grad) */
+};
+
+struct sw_device;
+
+struct sw_device_vtable {
+    const char *name; /* "cpu", "cuda" */
+    /* Fresh memory, zeroed; NULL when there is none. */
+    void *(*allocate)(struct sw_device *device, size_t bytes);
+    void (*release)(struct sw_device *device, void *memory);
+    int (*copy_in)(struct sw_device *device, void *to, const void *host, size_t bytes);
+    int (*copy_out)(struct sw_device *device, void *host, const void *from, size_t bytes);
+    int (*synchronize)(struct sw_device *device, struct sw_error *err);
+    void (*destroy)(struct sw_device *device);
+    /* NULL for kinds a device does not execute (constrain, collectives, wait). */
+    int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+};
+
+struct sw_device {
+    const struct sw_device_vtable *vtable;
+};
+
+/* threads: OpenMP threads of this rank (>= 1). The caller destroys it through its vtable. */
+struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err);
+
+#endif
