@@ -1,12 +1,14 @@
 /* The single program that plan prices and prints and runner executes (DESIGN section 1).
  *
- * A program is values (tensors with logical axes and a sharding), ops over them, and regions: stretches of ops that
- * run once or once per layer. The layers of a transformer are alike, so a layer is described once and its region
- * repeats num_hidden_layers times: a value of a layer is a stack with one instance per layer. Compiling, laying out
- * and pricing a program therefore costs the same for 2 layers and for 200, and for 1 rank and for 10^6.
+ * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
+ * stretches of ops that run once or once per layer. The layers of a transformer are alike, so a
+ * layer is described once and its region repeats num_hidden_layers times: a value of a layer is a
+ * stack with one instance per layer. Compiling, laying out and pricing a program therefore costs
+ * the same for 2 layers and for 200, and for 1 rank and for 10^6.
  *
- * Every rank has the same ops and shapes; what differs (offsets, positions) is read from the rank's coordinate when
- * an op runs. A program owns its arrays; it refers to nothing outside. Threads: immutable once compiled. */
+ * Every rank has the same ops and shapes; what differs (offsets, positions) is read from the rank's
+ * coordinate when an op runs. A program owns its arrays; it refers to nothing outside. Threads:
+ * immutable once compiled. */
 #ifndef SW_PROGRAM_H
 #define SW_PROGRAM_H
 
@@ -53,10 +55,10 @@ int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axe
 enum sw_role {
     SW_ROLE_PARAMETER,
     SW_ROLE_GRADIENT,
-    SW_ROLE_OPTIMIZER,  /* AdamW's m and v */
-    SW_ROLE_INPUT,      /* tokens, labels, positions: written by the runner before each micro-step */
-    SW_ROLE_ACCUMULATOR,/* the step's loss: survives micro-steps */
-    SW_ROLE_ACTIVATION  /* everything else */
+    SW_ROLE_OPTIMIZER, /* AdamW's m and v */
+    SW_ROLE_INPUT,     /* tokens, labels, positions: written by the runner before each micro-step */
+    SW_ROLE_ACCUMULATOR, /* the step's loss: survives micro-steps */
+    SW_ROLE_ACTIVATION   /* everything else */
 };
 
 struct sw_value {
@@ -64,30 +66,32 @@ struct sw_value {
     enum sw_role role;
     enum sw_dtype dtype;
     uint8_t ndim;
-    uint8_t axis[SW_MAX_DIMS];  /* enum sw_logical */
-    int64_t size[SW_MAX_DIMS];  /* global, of one instance */
-    int64_t unit[SW_MAX_DIMS];  /* elements that may not be separated (head_dim), else 1 */
-    int32_t stack;              /* 1, or the number of instances (layers, or layers + 1 for the residual) */
-    struct sw_sharding declared;/* from the rule table; the target when it must change */
-    struct sw_sharding sharding;/* as it is; set by partition */
-    int32_t base;               /* index of the logical value this one is a version of; itself if none */
+    uint8_t axis[SW_MAX_DIMS]; /* enum sw_logical */
+    int64_t size[SW_MAX_DIMS]; /* global, of one instance */
+    int64_t unit[SW_MAX_DIMS]; /* elements that may not be separated (head_dim), else 1 */
+    int32_t stack; /* 1, or the number of instances (layers, or layers + 1 for the residual) */
+    struct sw_sharding declared; /* from the rule table; the target when it must change */
+    struct sw_sharding sharding; /* as it is; set by partition */
+    int32_t base;  /* index of the logical value this one is a version of; itself if none */
+    int32_t alias; /* shares the storage of that value (all_reduce is in place); -1: its own */
     /* set by layout */
     int64_t local[SW_MAX_DIMS]; /* shape of one rank's shard of one instance */
-    int32_t slots;              /* instances that exist at once: instance i lives in slot i % slots */
-    int64_t slot_bytes;         /* distance between slots; instances of a stack are contiguous (no padding) */
-    int64_t offset;             /* in the arena */
+    int32_t slots; /* instances that exist at once: instance i lives in slot i % slots */
+    int64_t
+        slot_bytes; /* distance between slots; instances of a stack are contiguous (no padding) */
+    int64_t offset; /* in the arena */
 };
 
 /* Which instance(s) of a value an operand means. */
 enum sw_index_mode {
     SW_INDEX_LAYER, /* instance (layer of this iteration) + shift */
     SW_INDEX_FIXED, /* instance `shift` */
-    SW_INDEX_WHOLE  /* the whole stack as one dense tensor with the instances as leading dimension */
+    SW_INDEX_WHOLE /* the whole stack as one dense tensor with the instances as leading dimension */
 };
 struct sw_ref {
-    int32_t value;
+    int16_t value;
     uint8_t mode; /* enum sw_index_mode */
-    int32_t shift;
+    int16_t shift;
 };
 
 enum sw_op_kind {
@@ -128,26 +132,35 @@ enum sw_op_kind {
 struct sw_op {
     uint8_t kind; /* enum sw_op_kind */
     uint8_t n_in, n_out;
-    bool ahead;   /* runs one iteration ahead (prefetch): its operands' layer is the next iteration's */
+    bool ahead; /* runs one iteration ahead (prefetch): its operands' layer is the next iteration's
+                 */
     struct sw_ref in[SW_OP_MAX_IN];
     struct sw_ref out[SW_OP_MAX_OUT];
     /* attributes; each is used by the kinds named */
-    int32_t head_dim;         /* rope, replicate_heads(_grad), ring_attention(_grad) */
-    int32_t group;            /* query heads per kv head: ring_attention(_grad); copies: replicate_heads(_grad) */
-    bool inverse;             /* rope: rotate back (its VJP) */
-    bool first;               /* accumulate: overwrites in the first micro-step */
-    bool decay;               /* adamw: weight decay applies */
-    uint8_t sequence_layout;  /* ring_attention(_grad) */
-    int32_t sequence_shards;  /* ring_attention(_grad): storage order of the sequence (sequence.h) */
-    double scale;             /* ring_attention(_grad): 1/sqrt(head_dim); lm_head_loss/grad: 1/tokens of a step;
-                                 rmsnorm(_grad): eps; rope: theta */
-    struct sw_axes axes;      /* collectives: group. ring_attention(_grad): the ring's axes (count 0: no hops) */
+    int32_t head_dim; /* rope, replicate_heads(_grad), ring_attention(_grad) */
+    int32_t
+        group; /* query heads per kv head: ring_attention(_grad); copies: replicate_heads(_grad) */
+    bool inverse;            /* rope: rotate back (its VJP) */
+    bool first;              /* accumulate: overwrites in the first micro-step */
+    bool decay;              /* adamw: weight decay applies */
+    uint8_t sequence_layout; /* ring_attention(_grad) */
+    int32_t sequence_shards; /* ring_attention(_grad): storage order of the sequence (sequence.h) */
+    double scale; /* ring_attention(_grad): 1/sqrt(head_dim); lm_head_loss/grad: 1/tokens of a step;
+                     rmsnorm(_grad): eps; rope: theta */
+    struct sw_axes
+        axes; /* collectives: group. ring_attention(_grad): the ring's axes (count 0: no hops) */
     uint8_t dim, dim_to;      /* collectives */
     uint8_t stage;            /* where it came from: enum sw_op_stage */
     int64_t workspace_bytes;  /* set by layout: scratch for this op on one rank */
     int64_t workspace_offset; /* in the arena */
 };
-enum sw_op_stage { SW_STAGE_MODEL, SW_STAGE_RECOMPUTE, SW_STAGE_BACKWARD, SW_STAGE_RESHARD, SW_STAGE_UPDATE };
+enum sw_op_stage {
+    SW_STAGE_MODEL,
+    SW_STAGE_RECOMPUTE,
+    SW_STAGE_BACKWARD,
+    SW_STAGE_RESHARD,
+    SW_STAGE_UPDATE
+};
 
 enum sw_phase {
     SW_PHASE_FORWARD,  /* every micro-step */
@@ -158,8 +171,8 @@ struct sw_region {
     char name[SW_NAME_BYTES]; /* "embed", "layer", "head", "head backward", ... */
     enum sw_phase phase;
     int32_t first_op, op_count;
-    int32_t repeat;           /* 1, or the number of layers: iteration i runs layer i */
-    bool reverse;             /* iteration i runs layer repeat-1-i */
+    int32_t repeat; /* 1, or the number of layers: iteration i runs layer i */
+    bool reverse;   /* iteration i runs layer repeat-1-i */
 };
 
 enum sw_program_stage { SW_LOGICAL, SW_DIFFERENTIATED, SW_PARTITIONED, SW_SCHEDULED, SW_LAID_OUT };
@@ -181,9 +194,9 @@ struct sw_program {
     int32_t sequence_shards;
     /* values the runner looks up; -1 where absent */
     int32_t tokens, labels, positions; /* i32 [batch, seq], [batch, seq], [seq] */
-    int32_t loss;                      /* f32 [1]: mean loss of the step, complete after the update phase */
-    int32_t grad_norm;                 /* f32 [1] */
-    int32_t logits;                    /* only with SW_OUTPUT_LOGITS */
+    int32_t loss;      /* f32 [1]: mean loss of the step, complete after the update phase */
+    int32_t grad_norm; /* f32 [1] */
+    int32_t logits;    /* only with SW_OUTPUT_LOGITS */
     /* set by layout, bytes */
     int64_t arena_bytes;
     int64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, workspace_bytes;
@@ -198,24 +211,32 @@ struct sw_program_options {
     bool tied;
     /* run */
     int64_t sequence_length, global_batch; /* sequences */
-    int64_t micro_batch_per_rank;          /* sequences of one data-parallel rank in one micro-step */
+    int64_t micro_batch_per_rank; /* sequences of one data-parallel rank in one micro-step */
     enum sw_dtype compute, params, reduce;
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
     uint8_t recompute; /* 0 none, 1 attention, 2 full */
     bool forward_only; /* eval: loss only, no gradients */
-    bool logits;       /* forward_only: the head also writes logits [batch, seq, vocab] (oracle, tests) */
+    bool logits; /* forward_only: the head also writes logits [batch, seq, vocab] (oracle, tests) */
 };
 
 /* Why a mesh cannot run the model: the `reason` of the search JSON. */
 enum sw_reject {
-    SW_FITS, SW_REJECT_PRODUCT, SW_REJECT_BATCH, SW_REJECT_HEADS, SW_REJECT_KV_HEADS, SW_REJECT_HIDDEN,
-    SW_REJECT_INTERMEDIATE, SW_REJECT_VOCAB, SW_REJECT_SEQUENCE, SW_REJECT_MEMORY
+    SW_FITS,
+    SW_REJECT_PRODUCT,
+    SW_REJECT_BATCH,
+    SW_REJECT_HEADS,
+    SW_REJECT_KV_HEADS,
+    SW_REJECT_HIDDEN,
+    SW_REJECT_INTERMEDIATE,
+    SW_REJECT_VOCAB,
+    SW_REJECT_SEQUENCE,
+    SW_REJECT_MEMORY
 };
 const char *sw_reject_name(enum sw_reject reason);
-/* Checks that every dimension divides; SW_FITS or the first reason, with detail ("heads 6 is not divisible by
- * tp 4") and help ("use tp 1, 2, 3 or 6"). */
+/* Checks that every dimension divides; SW_FITS or the first reason, with detail ("heads 6 is not
+ * divisible by tp 4") and help ("use tp 1, 2, 3 or 6"). */
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 

@@ -22,7 +22,8 @@ struct sw_mesh {
 };
 
 /* An ordered list of distinct axes, major to minor: the block index of coordinate c is
- * (c[axis[0]] * size[axis[1]] + c[axis[1]]) * ... A group of ranks, or how one dimension is split. */
+ * (c[axis[0]] * size[axis[1]] + c[axis[1]]) * ... A group of ranks, or how one dimension is split.
+ */
 struct sw_axes {
     uint8_t count;
     uint8_t axis[SW_AXIS_COUNT];
@@ -62,13 +63,13 @@ int32_t sw_axes_member(const struct sw_mesh *mesh, struct sw_axes axes, int32_t 
 /* "fsdp,sp" into buffer; returns buffer. "none" when empty. */
 char *sw_axes_format(struct sw_axes axes, char *buffer, size_t buffer_bytes);
 
-/* Parses LWM's forms: "auto", "1,64,4,1" (dp,fsdp,tp,sp), one -1, '!' prefix (keep the written order),
- * "sp:2,tp:8,fsdp:-1,dp:1" (all four axes, each once, in any order = outermost first).
- * Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated axis, size 0 or < -1, more than one -1,
- * garbage, overflow. */
+/* Parses LWM's forms: "auto", "1,64,4,1" (dp,fsdp,tp,sp), one -1, '!' prefix (keep the written
+ * order), "sp:2,tp:8,fsdp:-1,dp:1" (all four axes, each once, in any order = outermost first).
+ * Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated axis, size 0 or < -1, more than one
+ * -1, garbage, overflow. */
 int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err);
-/* Resolves the -1 against the number of accelerators. Not for is_auto. Errors (SW_UNMET): product does
- * not equal `accelerators`, with both numbers in the message. */
+/* Resolves the -1 against the number of accelerators. Not for is_auto. Errors (SW_UNMET): product
+ * does not equal `accelerators`, with both numbers in the message. */
 int sw_mesh_request_resolve(const struct sw_mesh_request *request, int32_t accelerators,
                             struct sw_mesh *out, struct sw_error *err);
 /* Whether the mesh has the sizes asked for (true for auto). */
@@ -77,9 +78,9 @@ bool sw_mesh_request_admits(const struct sw_mesh_request *request, const struct 
 char *sw_mesh_format(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
 char *sw_mesh_format_order(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
 
-/* Enumerates all ordered factorizations of `accelerators` into dp,fsdp,tp,sp: calls visit for each, in
- * lexicographic order of (dp, fsdp, tp, sp) descending in fsdp first; stops when it returns non-zero and
- * returns that. The count is the product over primes p^k of C(k+3, 3). */
+/* Enumerates all ordered factorizations of `accelerators` into dp,fsdp,tp,sp: calls visit for each,
+ * in lexicographic order of (dp, fsdp, tp, sp) descending in fsdp first; stops when it returns
+ * non-zero and returns that. The count is the product over primes p^k of C(k+3, 3). */
 int sw_mesh_enumerate(int32_t accelerators, int (*visit)(const struct sw_mesh *mesh, void *context),
                       void *context);
 

@@ -7,7 +7,8 @@
 enum sw_collective {
     SW_SLICE,          /* keep own block of `dim` along axes; free */
     SW_ALL_GATHER,     /* undo the minor-most axes of `dim` */
-    SW_REDUCE_SCATTER, /* partial over axes becomes a split of `dim` (appended as its minor-most axes) */
+    SW_REDUCE_SCATTER, /* partial over axes becomes a split of `dim` (appended as its minor-most
+                          axes) */
     SW_ALL_REDUCE,     /* partial over axes becomes complete */
     SW_ALL_TO_ALL      /* axes leave `dim` (its minor-most) and are appended to `dim_to` */
 };
@@ -23,12 +24,12 @@ struct sw_reshard_step {
 enum { SW_RESHARD_MAX_STEPS = 16 };
 
 /* The cheapest steps from `from` to `to` for a dense array of that global shape (unit as in
- * sw_local_shape, may be NULL). Cost: elements received per rank; ties by fewer steps. Axes of size 1 are
- * ignored; both shardings are normalized first, and the last step's `after` equals normalized `to`.
- * Reduce before gather; reduce_scatter the largest axis first; never gather what is then sliced if another way
- * exists. `to` may be partial only over axes over which `from` is partial.
- * Returns the number of steps (0: nothing to do) or -1 (SW_UNMET: a size does not divide; to is partial
- * where from is not). */
+ * sw_local_shape, may be NULL). Cost: elements received per rank; ties by fewer steps. Axes of size
+ * 1 are ignored; both shardings are normalized first, and the last step's `after` equals normalized
+ * `to`. Reduce before gather; reduce_scatter the largest axis first; never gather what is then
+ * sliced if another way exists. `to` may be partial only over axes over which `from` is partial.
+ * Returns the number of steps (0: nothing to do) or -1 (SW_UNMET: a size does not divide; to is
+ * partial where from is not). */
 int sw_reshard(const struct sw_mesh *mesh, const int64_t *global, const int64_t *unit,
                const struct sw_sharding *from, const struct sw_sharding *to,
                struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS], struct sw_error *err);

@@ -9,8 +9,9 @@ enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
 /* Storage order is the concatenation of the `shards` ranks' local blocks. Global position of the
  * element at storage index j of a sequence of `length` tokens: contiguous: j; zigzag: rank r holds
- * chunks r and 2*shards-1-r of length/(2*shards) tokens each, in that order (llama3 context-parallel /
- * "striped halves" order). length must divide by shards (contiguous) or 2*shards (zigzag). */
+ * chunks r and 2*shards-1-r of length/(2*shards) tokens each, in that order (llama3
+ * context-parallel / "striped halves" order). length must divide by shards (contiguous) or 2*shards
+ * (zigzag). */
 int64_t sw_sequence_position(enum sw_sequence_layout layout, int64_t length, int32_t shards,
                              int64_t j);
 

@@ -23,12 +23,13 @@ bool sw_spec_equal(const struct sw_partition_spec *a, const struct sw_partition_
 bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b);
 /* All axes that split some dimension. */
 sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec);
-/* Drops axes of size 1 from spec and partial. Everything in core/program works on normalized shardings. */
+/* Drops axes of size 1 from spec and partial. Everything in core/program works on normalized
+ * shardings. */
 struct sw_sharding sw_sharding_normalize(const struct sw_mesh *mesh, struct sw_sharding sharding);
 
 /* Shape of every rank's shard. Errors (SW_UNMET): names the dimension index and the axes when
- * global[d] is not divisible by unit[d] times the axes' sizes. unit may be NULL (all 1): the smallest
- * number of elements that may not be separated (head_dim of a heads dimension). */
+ * global[d] is not divisible by unit[d] times the axes' sizes. unit may be NULL (all 1): the
+ * smallest number of elements that may not be separated (head_dim of a heads dimension). */
 int sw_local_shape(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                    const int64_t *global, const int64_t *unit, int64_t *local,
                    struct sw_error *err);
@@ -36,7 +37,8 @@ int sw_local_shape(const struct sw_mesh *mesh, const struct sw_partition_spec *s
 void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                      const int64_t *global, int32_t rank, int64_t *offset);
 
-/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) into shard. */
+/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) into
+ * shard. */
 void sw_device_put(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                    const int64_t *global, size_t element_bytes, int32_t rank,
                    const void *global_data, void *shard);

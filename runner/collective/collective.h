@@ -1,7 +1,9 @@
-/* Collectives between the ranks of a job, asynchronous and in order. Implementations: mpi.c (a communication
- * thread), single.c (one rank, nothing to do), threads.c (ranks are threads of one process: tests).
+/* Collectives between the ranks of a job, asynchronous and in order. Implementations: mpi.c (a
+ * communication thread), single.c (one rank, nothing to do), threads.c (ranks are threads of one
+ * process: tests).
  *
- * Calls are executed in the order they were started, on every rank in the same order. All sizes count elements. */
+ * Calls are executed in the order they were started, on every rank in the same order. All sizes
+ * count elements. */
 #ifndef SW_COLLECTIVE_H
 #define SW_COLLECTIVE_H
 
@@ -11,13 +13,14 @@ struct sw_collective_call {
     enum sw_collective kind; /* not SW_SLICE */
     struct sw_axes axes;     /* the group, major to minor; member index = sw_axes_index */
     enum sw_dtype dtype;
-    int32_t count;           /* operands; > 1 only for all_reduce */
+    int32_t count; /* operands; > 1 only for all_reduce */
     const void *in[SW_OP_MAX_IN];
-    void *out[SW_OP_MAX_OUT]; /* all_reduce: may equal in */
-    int64_t elems[SW_OP_MAX_IN];  /* local elements of each operand */
-    /* local input shape as [outer, n, inner] around dim; all_gather: n -> n*group, reduce_scatter: n -> n/group.
-     * all_to_all: input [outer, n, middle, m, inner]; the dimension `dim` is gathered, `dim_to` split;
-     * dim_first: whether dim comes before dim_to. n and m are the sizes of the earlier and the later dimension. */
+    void *out[SW_OP_MAX_OUT];    /* all_reduce: may equal in */
+    int64_t elems[SW_OP_MAX_IN]; /* local elements of each operand */
+    /* local input shape as [outer, n, inner] around dim; all_gather: n -> n*group, reduce_scatter:
+     * n -> n/group. all_to_all: input [outer, n, middle, m, inner]; the dimension `dim` is
+     * gathered, `dim_to` split; dim_first: whether dim comes before dim_to. n and m are the sizes
+     * of the earlier and the later dimension. */
     int64_t outer, n, middle, m, inner;
     bool dim_first;
     void *workspace; /* sw_op_info(...)->workspace bytes */
@@ -30,8 +33,8 @@ struct sw_comm_vtable {
     /* Returns when the call with that ticket (and so every earlier one) is done. */
     int (*wait)(struct sw_comm *comm, uint64_t ticket, struct sw_error *err);
     /* Sends to the next member of the group, receives from the previous; ordered with the rest. */
-    int (*shift)(struct sw_comm *comm, struct sw_axes axes, const void *send, void *receive, size_t bytes,
-                 uint64_t *ticket, struct sw_error *err);
+    int (*shift)(struct sw_comm *comm, struct sw_axes axes, const void *send, void *receive,
+                 size_t bytes, uint64_t *ticket, struct sw_error *err);
     int (*barrier)(struct sw_comm *comm, struct sw_error *err);
     void (*destroy)(struct sw_comm *comm);
 };

@@ -1,0 +1,68 @@
+/* Internal to core/program: growing a program's arrays, and the passes in their order.
+ *
+ * Every add_* may move the arrays: hold indices, not pointers, across calls. Running out of memory
+ * is sticky (`failed`) and checked once at the end of a pass; until then additions go to a scratch
+ * element. */
+#ifndef SW_PROGRAM_BUILDER_H
+#define SW_PROGRAM_BUILDER_H
+
+#include "core/program/op.h"
+
+struct sw_builder {
+    struct sw_program *program;
+    const struct sw_program_options *options;
+    bool failed;
+    int32_t region; /* the open one, -1: none */
+};
+
+struct sw_dim {
+    enum sw_logical axis;
+    int64_t size, unit;
+};
+
+int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role role,
+                         enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
+                         int32_t stack);
+/* A copy of value `like` under another name, as a fresh activation of that dtype. */
+int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *prefix,
+                              enum sw_dtype dtype, int32_t stack);
+/* Appends an op to the open region and returns its index. */
+int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage);
+int32_t sw_builder_copy_op(struct sw_builder *b, const struct sw_op *op);
+void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase phase, int32_t repeat,
+                       bool reverse);
+void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref);
+void sw_builder_out(struct sw_builder *b, int32_t op, struct sw_ref ref);
+/* How the open region names the instance of `value` at hand: its layer's, or the only one. */
+struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value);
+struct sw_program *sw_program_new(void);
+/* Copies everything but ops and regions: the start of the next stage. */
+struct sw_program *sw_program_next_stage(const struct sw_program *from);
+
+enum sw_dtype sw_accumulate_dtype(enum sw_dtype compute); /* f64 stays, everything else f32 */
+int32_t
+sw_kv_copies(const struct sw_program_options *options); /* replicate_heads' group, 1: none */
+
+/* The passes; each returns a new program or changes it in place. 0 or -1. */
+int sw_build_transformer(struct sw_builder *b, struct sw_error *err);
+/* Opens the update region with the reduction of the step's loss. */
+void sw_build_mean_loss(struct sw_builder *b);
+int sw_differentiate(struct sw_builder *b, struct sw_error *err);
+int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
+int sw_schedule(struct sw_program *program, struct sw_error *err);
+int sw_layout(struct sw_program *program, struct sw_error *err);
+
+/* Adds a cotangent contribution for operand `i` of `op`; used by VJP rules in op.c. */
+struct sw_ref sw_autodiff_cotangent(struct sw_autodiff *a, struct sw_ref out, bool *present);
+struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal);
+int32_t sw_autodiff_op(struct sw_autodiff *a, enum sw_op_kind kind);
+void sw_autodiff_in(struct sw_autodiff *a, int32_t op, struct sw_ref ref);
+/* Makes a fresh value shaped as `primal`'s, the op's next result, and contributes it to primal's
+ * cotangent. */
+void sw_autodiff_out(struct sw_autodiff *a, int32_t op, struct sw_ref primal);
+/* Passes an existing value on as cotangent of `primal`. */
+void sw_autodiff_contribute(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref cotangent);
+struct sw_op *sw_autodiff_get(struct sw_autodiff *a, int32_t op);
+const struct sw_op *sw_autodiff_producer(struct sw_autodiff *a, struct sw_ref value);
+
+#endif

@@ -1,0 +1,592 @@
+/* Logical program -> the program of one rank (DESIGN section 4): every op claims mesh axes for its
+ * factors, operands that are sharded otherwise are resharded, and what is reduced over a split
+ * factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from the
+ * rule table. */
+#include "core/program/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LETTERS = 128, MEMO_MAX = 512 };
+
+/* A reshard made in the region at hand: (value instance, target) -> its version. */
+struct memo {
+    struct sw_ref from, to;
+    struct sw_sharding target;
+};
+
+struct partition {
+    const struct sw_program *logical;
+    struct sw_builder b;
+    int32_t *current; /* [logical values]: the version in use */
+    int32_t *view_of; /* [logical values]: source of a constraint that enlarges, or -1: made anew in
+                         every region */
+    bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
+    bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
+    struct memo memo[MEMO_MAX];
+    int32_t memo_count;
+    struct sw_error *err;
+};
+
+/* An op's factors with '.' spelled out: one letter per dimension, '1' for a scalar's. */
+struct factors {
+    char in[SW_OP_MAX_IN][SW_MAX_DIMS + 1], out[SW_OP_MAX_OUT][SW_MAX_DIMS + 1];
+    struct sw_axes claim[LETTERS];
+    bool decided[LETTERS];
+    sw_axis_set claimed;
+};
+
+static struct sw_value *value_of(struct partition *part, int32_t value)
+{
+    return &part->b.program->values[value];
+}
+
+static bool same_ref(struct sw_ref a, struct sw_ref b)
+{
+    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
+}
+
+/* The ref of a version made in this region of the instance that `ref` means. */
+static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
+{
+    return (struct sw_ref){version, ref.mode, 0};
+}
+
+static const char *step_suffix(enum sw_collective kind)
+{
+    switch (kind) {
+    case SW_SLICE:
+        return "slice";
+    case SW_ALL_GATHER:
+        return "full";
+    case SW_REDUCE_SCATTER:
+        return "scattered";
+    case SW_ALL_REDUCE:
+        return "sum";
+    case SW_ALL_TO_ALL:
+        return "exchanged";
+    }
+    return "";
+}
+
+static enum sw_op_kind step_kind(enum sw_collective kind)
+{
+    switch (kind) {
+    case SW_SLICE:
+        return SW_OP_SLICE;
+    case SW_ALL_GATHER:
+        return SW_OP_ALL_GATHER;
+    case SW_REDUCE_SCATTER:
+        return SW_OP_REDUCE_SCATTER;
+    case SW_ALL_REDUCE:
+        return SW_OP_ALL_REDUCE;
+    case SW_ALL_TO_ALL:
+        return SW_OP_ALL_TO_ALL;
+    }
+    return SW_OP_SLICE;
+}
+
+/* A new version of the instance(s) that `like` means. */
+static int32_t add_version(struct partition *part, struct sw_ref like, const char *suffix,
+                           struct sw_sharding sharding)
+{
+    struct sw_program *p = part->b.program;
+    const struct sw_value source = p->values[like.value];
+    int32_t stack = 1;
+    if (like.mode == SW_INDEX_WHOLE)
+        stack = source.stack;
+    else if (like.mode == SW_INDEX_LAYER)
+        stack = p->regions[part->b.region].repeat;
+    int32_t version = sw_builder_value_like(&part->b, like.value, "", source.dtype, stack);
+    struct sw_value *value = value_of(part, version);
+    snprintf(value->name, sizeof value->name, "%.28s.%s", source.name, suffix);
+    value->base = source.base;
+    value->sharding = sharding;
+    return version;
+}
+
+/* From now on the version stands for whatever `old` stood for. */
+static void replace_current(struct partition *part, int32_t old, int32_t version)
+{
+    for (int32_t v = 0; v < part->logical->value_count; v++)
+        if (part->current[v] == old)
+            part->current[v] = version;
+}
+
+/* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
+ */
+static int emit_reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+                        const struct sw_ref *into, struct sw_ref *result)
+{
+    struct sw_program *p = part->b.program;
+    struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
+    const struct sw_value source = p->values[from.value];
+    int count =
+        sw_reshard(&p->mesh, source.size, source.unit, &source.sharding, to, steps, part->err);
+    if (count < 0)
+        return sw_fail_context(part->err, "resharding '%s'", source.name);
+    struct sw_ref at = from;
+    for (int i = 0; i < count; i++) {
+        const bool reduce = steps[i].kind == SW_ALL_REDUCE;
+        struct sw_ref next;
+        if (i == count - 1 && into != NULL) {
+            next = *into;
+        } else {
+            int32_t version = add_version(part, at, step_suffix(steps[i].kind), steps[i].after);
+            next = reduce ? (struct sw_ref){version, at.mode, at.shift} : version_ref(at, version);
+            if (reduce) { /* in place: the sum replaces its summands for every later use */
+                struct sw_value *value = value_of(part, version);
+                const struct sw_value *summand = value_of(part, at.value);
+                value->alias = summand->alias >= 0 ? summand->alias : at.value;
+                value->stack = summand->stack;
+                value->role = summand->role;
+                replace_current(part, at.value, version);
+            }
+        }
+        int32_t op = sw_builder_op(&part->b, step_kind(steps[i].kind), SW_STAGE_RESHARD);
+        sw_builder_in(&part->b, op, at);
+        sw_builder_out(&part->b, op, next);
+        struct sw_op *o = &p->ops[op];
+        o->axes = steps[i].axes;
+        o->dim = steps[i].dim;
+        o->dim_to = steps[i].dim_to;
+        at = next;
+    }
+    *result = at;
+    return 0;
+}
+
+/* Reshards once per (instance, target) and region. */
+static int reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+                   struct sw_ref *result)
+{
+    if (sw_sharding_equal(&value_of(part, from.value)->sharding, to)) {
+        *result = from;
+        return 0;
+    }
+    for (int32_t i = 0; i < part->memo_count; i++)
+        if (same_ref(part->memo[i].from, from) && sw_sharding_equal(&part->memo[i].target, to)) {
+            *result = part->memo[i].to;
+            return 0;
+        }
+    if (emit_reshard(part, from, to, NULL, result) != 0)
+        return -1;
+    if (part->memo_count < MEMO_MAX)
+        part->memo[part->memo_count++] = (struct memo){from, *result, *to};
+    return 0;
+}
+
+/* The version of a logical operand that this region uses. */
+static int current_ref(struct partition *part, struct sw_ref logical, struct sw_ref *result)
+{
+    const int32_t source = part->view_of[logical.value];
+    if (source < 0) {
+        *result = (struct sw_ref){part->current[logical.value], logical.mode, logical.shift};
+        return 0;
+    }
+    struct sw_ref from;
+    if (current_ref(part, (struct sw_ref){source, logical.mode, logical.shift}, &from) != 0)
+        return -1;
+    return reshard(part, from, &value_of(part, logical.value)->declared, result);
+}
+
+/* Completes a partial operand: reduced to its declared sharding, for this and every later use. */
+static int resolve(struct partition *part, struct sw_ref *ref)
+{
+    const struct sw_value *value = value_of(part, ref->value);
+    if (value->sharding.partial == 0)
+        return 0;
+    const struct sw_sharding declared = value->declared;
+    const int32_t old = ref->value;
+    struct sw_ref result;
+    if (emit_reshard(part, *ref, &declared, NULL, &result) != 0)
+        return -1;
+    replace_current(part, old, result.value);
+    *ref = result;
+    return 0;
+}
+
+static int64_t ways(const struct sw_mesh *mesh, const struct sw_partition_spec *spec)
+{
+    return sw_axes_size(mesh, sw_axes_from_set(sw_spec_axes(spec)));
+}
+
+/* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
+ * gather) lives in the region that uses it, like any gather; any other replaces it. */
+static int lower_constrain(struct partition *part, const struct sw_op *op)
+{
+    const int32_t out = op->out[0].value;
+    const struct sw_sharding target = value_of(part, out)->declared;
+    struct sw_ref from, result;
+    if (current_ref(part, op->in[0], &from) != 0)
+        return -1;
+    const struct sw_sharding *sharding = &value_of(part, from.value)->sharding;
+    const struct sw_mesh *mesh = &part->b.program->mesh;
+    if (sharding->partial == 0 && ways(mesh, &sharding->spec) > ways(mesh, &target.spec)) {
+        part->view_of[out] = op->in[0].value;
+        return 0;
+    }
+    if (reshard(part, from, &target, &result) != 0)
+        return -1;
+    part->current[out] = result.value;
+    return 0;
+}
+
+/* A gradient keeps its weight's PartitionSpec; it stays partial only over axes that do not split
+ * the weight. */
+static int lower_accumulate(struct partition *part, const struct sw_op *op)
+{
+    const int32_t total = op->in[0].value;
+    struct sw_ref x;
+    if (current_ref(part, op->in[1], &x) != 0)
+        return -1;
+    struct sw_value *sum = value_of(part, total);
+    if (!part->gradient_placed[total]) {
+        sum->sharding.spec = sum->declared.spec;
+        sum->sharding.partial = value_of(part, x.value)->sharding.partial &
+                                (sw_axis_set)~sw_spec_axes(&sum->declared.spec);
+        part->gradient_placed[total] = true;
+    }
+    const struct sw_sharding target = sum->sharding;
+    if (reshard(part, x, &target, &x) != 0)
+        return -1;
+    struct sw_op copy = *op;
+    copy.in[1] = x;
+    sw_builder_copy_op(&part->b, &copy);
+    return 0;
+}
+
+/* ---- Claims ---- */
+
+static int parse_side(const char **text, char dims[][SW_MAX_DIMS + 1], uint8_t count,
+                      uint8_t elementwise)
+{
+    const char *at = *text;
+    for (uint8_t i = 0; i < count; i++) {
+        char letters[SW_MAX_DIMS + 1];
+        uint8_t n = 0;
+        const char *start = at;
+        for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
+            if (*at == '.')
+                for (uint8_t d = 0; d < elementwise; d++)
+                    letters[n++] = (char)('w' + d);
+            else if (n < SW_MAX_DIMS)
+                letters[n++] = *at;
+        }
+        letters[n] = '\0';
+        memcpy(dims[i], letters, sizeof letters);
+        if (*at == ',')
+            at++;
+        else if (i + 1 < count) /* the last pattern repeats: grad_norm's scalars */
+            at = start;
+    }
+    while (*at != '\0' && *at != '-')
+        at++;
+    *text = *at == '-' ? at + 2 : at;
+    return 0;
+}
+
+static void parse_factors(struct partition *part, const struct sw_op *op, struct factors *f)
+{
+    memset(f, 0, sizeof *f);
+    const char *text = sw_op_info(op->kind)->factors;
+    const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
+    parse_side(&text, f->in, op->n_in, elementwise);
+    parse_side(&text, f->out, op->n_out, elementwise);
+}
+
+static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
+{
+    uint8_t n = 0;
+    while (n < a.count && n < b.count && a.axis[n] == b.axis[n])
+        n++;
+    a.count = n;
+    return a;
+}
+
+/* The axes on which all operands that have the factor agree. */
+static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
+                                const struct factors *f, char letter, const struct sw_ref *in)
+{
+    struct sw_axes axes = {0};
+    bool any = false;
+    for (uint8_t i = 0; i < op->n_in; i++)
+        for (uint8_t d = 0; f->in[i][d] != '\0'; d++)
+            if (f->in[i][d] == letter) {
+                struct sw_axes split = value_of(part, in[i].value)->sharding.spec.dim[d];
+                axes = any ? common_prefix(axes, split) : split;
+                any = true;
+            }
+    return axes;
+}
+
+static void claim(struct factors *f, char letter, struct sw_axes axes)
+{
+    struct sw_axes free_axes = {0};
+    for (uint8_t i = 0; i < axes.count; i++)
+        if (!(f->claimed & (1u << axes.axis[i])))
+            free_axes.axis[free_axes.count++] = axes.axis[i];
+    f->claim[(int)letter] = free_axes;
+    f->decided[(int)letter] = true;
+    f->claimed |= sw_axes_set(free_axes);
+}
+
+static void claim_ring(struct partition *part, struct sw_op *op, struct factors *f,
+                       const struct sw_ref *in)
+{
+    const char *ring = sw_op_info(op->kind)->ring;
+    if (ring == NULL)
+        return;
+    struct sw_axes query = agreement(part, op, f, ring[0], in);
+    struct sw_axes key = agreement(part, op, f, ring[1], in);
+    claim(f, ring[0], query);
+    f->decided[(int)ring[1]] = true;
+    if (query.count > 0 && sw_axes_equal(query, key))
+        f->claim[(int)ring[1]] = op->axes = query;
+}
+
+/* Copies of kv heads: the blocks of the few heads (g) nest in those of the many (h) along a common
+ * prefix. */
+static void claim_heads(struct partition *part, const struct sw_op *op, struct factors *f,
+                        const struct sw_ref *in)
+{
+    const bool forward = op->kind == SW_OP_REPLICATE_HEADS;
+    if (!forward && op->kind != SW_OP_REPLICATE_HEADS_GRAD)
+        return;
+    const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[2];
+    const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[2];
+    const struct sw_axes many = forward ? declared : source, few = forward ? source : declared;
+    f->claim['h'] = many;
+    f->claim['g'] = common_prefix(few, many);
+    f->decided['h'] = f->decided['g'] = true;
+    f->claimed |= sw_axes_set(many);
+}
+
+static bool in_every_result(const struct sw_op *op, const struct factors *f, char letter)
+{
+    for (uint8_t i = 0; i < op->n_out; i++)
+        if (strchr(f->out[i], letter) == NULL)
+            return false;
+    return true;
+}
+
+static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
+                          const struct sw_ref *in)
+{
+    const char *whole = sw_op_info(op->kind)->whole;
+    f->decided['1'] = true;
+    for (; whole != NULL && *whole != '\0'; whole++)
+        f->decided[(int)*whole] = true;
+    claim_ring(part, op, f, in);
+    claim_heads(part, op, f, in);
+    for (uint8_t i = 0; i < op->n_in; i++)
+        for (const char *c = f->in[i]; *c != '\0'; c++)
+            if (!f->decided[(int)*c] && !in_every_result(op, f, *c))
+                claim(f, *c, agreement(part, op, f, *c, in));
+    for (uint8_t i = 0; i < op->n_out; i++)
+        for (uint8_t d = 0; f->out[i][d] != '\0'; d++)
+            if (!f->decided[(int)f->out[i][d]])
+                claim(f, f->out[i][d], value_of(part, op->out[i].value)->declared.spec.dim[d]);
+}
+
+static struct sw_sharding claimed_sharding(const struct factors *f, const char *dims)
+{
+    struct sw_sharding sharding;
+    memset(&sharding, 0, sizeof sharding);
+    for (; dims[sharding.spec.ndim] != '\0'; sharding.spec.ndim++)
+        sharding.spec.dim[sharding.spec.ndim] = f->claim[(int)dims[sharding.spec.ndim]];
+    return sharding;
+}
+
+/* What is split but not in the result is an unreduced sum there, except along a ring, which visits
+ * every block. */
+static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint8_t out)
+{
+    sw_axis_set partial = 0;
+    for (uint8_t i = 0; i < op->n_in; i++)
+        for (const char *c = f->in[i]; *c != '\0'; c++)
+            if (strchr(f->out[out], *c) == NULL)
+                partial |= sw_axes_set(f->claim[(int)*c]);
+    for (const char *c = f->out[out]; *c != '\0'; c++)
+        partial &= (sw_axis_set)~sw_axes_set(f->claim[(int)*c]);
+    return partial & (sw_axis_set)~sw_axes_set(op->axes);
+}
+
+/* ---- Ops ---- */
+
+/* Results: as they fall out; pinned values are brought to their declared sharding where they are
+ * written. */
+static int emit_op(struct partition *part, struct sw_op *op, const struct sw_sharding *results)
+{
+    struct sw_ref into[SW_OP_MAX_OUT];
+    bool move[SW_OP_MAX_OUT] = {false};
+    for (uint8_t i = 0; i < op->n_out; i++) {
+        const int32_t v = op->out[i].value;
+        into[i] = op->out[i];
+        if (!part->pinned[v]) {
+            value_of(part, v)->sharding = results[i];
+            part->current[v] = v;
+            part->view_of[v] = -1;
+            continue;
+        }
+        const struct sw_value pinned = *value_of(part, v);
+        if (sw_sharding_equal(&results[i], &pinned.declared))
+            continue;
+        move[i] = true;
+        int32_t version = add_version(part, op->out[i], "partial", results[i]);
+        op->out[i] = version_ref(op->out[i], version);
+        if (sw_spec_equal(&results[i].spec, &pinned.declared.spec)) { /* summed in place */
+            value_of(part, version)->alias = v;
+            value_of(part, version)->stack = pinned.stack;
+            op->out[i] = (struct sw_ref){version, into[i].mode, into[i].shift};
+        }
+    }
+    sw_builder_copy_op(&part->b, op);
+    for (uint8_t i = 0; i < op->n_out; i++) {
+        const struct sw_sharding declared = value_of(part, into[i].value)->declared;
+        struct sw_ref ignored;
+        if (move[i] && emit_reshard(part, op->out[i], &declared, &into[i], &ignored) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int lower_op(struct partition *part, const struct sw_op *logical)
+{
+    if (logical->kind == SW_OP_CONSTRAIN)
+        return lower_constrain(part, logical);
+    if (logical->kind == SW_OP_ACCUMULATE)
+        return lower_accumulate(part, logical);
+    struct sw_op op = *logical;
+    struct sw_sharding results[SW_OP_MAX_OUT];
+    bool same = true;
+    for (uint8_t i = 0; i < op.n_in; i++) {
+        if (current_ref(part, logical->in[i], &op.in[i]) != 0)
+            return -1;
+        same = same && sw_sharding_equal(&value_of(part, op.in[i].value)->sharding,
+                                         &value_of(part, op.in[0].value)->sharding);
+    }
+    if (same && sw_op_info(op.kind)->linear) {
+        results[0] = value_of(part, op.in[0].value)->sharding;
+        return emit_op(part, &op, results);
+    }
+    for (uint8_t i = 0; i < op.n_in; i++) {
+        /* an operand that occurs twice was completed with its first occurrence */
+        if (current_ref(part, logical->in[i], &op.in[i]) != 0 || resolve(part, &op.in[i]) != 0)
+            return -1;
+    }
+    struct factors f;
+    parse_factors(part, logical, &f);
+    decide_claims(part, &op, &f, op.in);
+    for (uint8_t i = 0; i < op.n_in; i++) {
+        const struct sw_sharding wanted = claimed_sharding(&f, f.in[i]);
+        const bool scalar = f.in[i][0] == '1';
+        if (!scalar && reshard(part, op.in[i], &wanted, &op.in[i]) != 0)
+            return -1;
+    }
+    for (uint8_t i = 0; i < op.n_out; i++) {
+        results[i] = claimed_sharding(&f, f.out[i]);
+        results[i].partial = partial_of(&op, &f, i);
+    }
+    return emit_op(part, &op, results);
+}
+
+static void find_pinned(struct partition *part)
+{
+    const struct sw_program *l = part->logical;
+    for (int32_t i = 0; i < l->op_count; i++)
+        for (uint8_t j = 0; j < l->ops[i].n_out; j++)
+            if (l->values[l->ops[i].out[j].value].stack == l->layers + 1)
+                part->pinned[l->ops[i].out[j].value] = true;
+}
+
+static uint32_t hash_name(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    return hash;
+}
+
+/* The name of a version is its value's and what was done to it; a second one of that name is
+ * numbered. */
+static void number_names(struct sw_program *p, uint32_t *hashes)
+{
+    for (int32_t v = 0; v < p->value_count; v++) {
+        hashes[v] = hash_name(p->values[v].name);
+        int32_t same = 1;
+        for (int32_t w = 0; w < v; w++)
+            same += hashes[w] == hashes[v];
+        if (same > 1) {
+            char name[SW_NAME_BYTES];
+            memcpy(name, p->values[v].name, sizeof name);
+            snprintf(p->values[v].name, sizeof p->values[v].name, "%.27s#%d", name, same);
+        }
+    }
+}
+
+int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err)
+{
+    int status = -1;
+    const size_t n = (size_t)logical->value_count;
+    uint32_t *hashes = NULL;
+    struct partition *part = calloc(1, sizeof *part);
+    struct sw_program *p = sw_program_next_stage(logical);
+    if (part == NULL || p == NULL)
+        goto memory;
+    part->logical = logical;
+    part->b = (struct sw_builder){.program = p, .region = -1};
+    part->err = err;
+    part->current = calloc(n, sizeof *part->current);
+    part->view_of = calloc(n, sizeof *part->view_of);
+    part->pinned = calloc(n, sizeof *part->pinned);
+    part->gradient_placed = calloc(n, sizeof *part->gradient_placed);
+    if (part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
+        part->gradient_placed == NULL)
+        goto memory;
+    for (int32_t v = 0; v < logical->value_count; v++) {
+        part->current[v] = v;
+        part->view_of[v] = -1;
+    }
+    find_pinned(part);
+    for (int32_t r = 0; r < logical->region_count; r++) {
+        const struct sw_region *region = &logical->regions[r];
+        sw_builder_region(&part->b, region->name, region->phase, region->repeat, region->reverse);
+        part->memo_count = 0;
+        for (int32_t i = 0; i < region->op_count; i++)
+            if (lower_op(part, &logical->ops[region->first_op + i]) != 0) {
+                sw_fail_context(err, "%s, %s", region->name,
+                                sw_op_info(logical->ops[region->first_op + i].kind)->name);
+                goto out;
+            }
+    }
+    if (p->loss >= 0)
+        p->loss = part->current[p->loss];
+    if (p->logits >= 0)
+        p->logits = part->current[p->logits];
+    if (part->b.failed)
+        goto memory;
+    hashes = malloc((size_t)p->value_count * sizeof *hashes);
+    if (hashes == NULL)
+        goto memory;
+    number_names(p, hashes);
+    p->stage = SW_PARTITIONED;
+    status = 0;
+    goto out;
+memory:
+    sw_fail(err, SW_ENVIRONMENT, "out of memory while partitioning the program");
+out:
+    if (part != NULL) {
+        free(part->current);
+        free(part->view_of);
+        free(part->pinned);
+        free(part->gradient_placed);
+    }
+    free(part);
+    free(hashes);
+    if (status == 0)
+        *out = p;
+    else
+        sw_program_free(p);
+    return status;
+}

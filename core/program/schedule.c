@@ -1,0 +1,340 @@
+/* When things happen: collectives run beside compute on their own stream, in order. Five rewrites,
+ * region by region: drop copies into gradients, prefetch parameters one layer ahead, start
+ * reductions early and together, keep at most one whole gradient alive, and wait as late as
+ * possible. */
+#include "core/program/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Reductions up to this many bytes per operand are sent together. */
+enum { COALESCE_BYTES = 1 << 16 };
+
+/* One region's ops while they are moved about: pointers, so that moving is cheap. */
+struct list {
+    struct sw_op **ops; /* [count] into the old program's ops and the waits */
+    int32_t count;
+};
+
+struct schedule {
+    struct sw_program *p;
+    struct list list;
+    struct sw_op *waits;
+    int32_t wait_count;
+    const struct sw_region *region;
+};
+
+/* Room was made for every op and one wait for each. */
+static void insert(struct list *list, int32_t at, struct sw_op *op)
+{
+    memmove(&list->ops[at + 1], &list->ops[at], (size_t)(list->count - at) * sizeof *list->ops);
+    list->ops[at] = op;
+    list->count++;
+}
+
+static void erase(struct list *list, int32_t at)
+{
+    list->count--;
+    memmove(&list->ops[at], &list->ops[at + 1], (size_t)(list->count - at) * sizeof *list->ops);
+}
+
+/* Moves the op at `from` to before the op that is at `to` now. */
+static void move(struct list *list, int32_t from, int32_t to)
+{
+    struct sw_op *op = list->ops[from];
+    erase(list, from);
+    insert(list, to - (to > from), op);
+}
+
+static int32_t storage(const struct sw_program *p, int32_t value)
+{
+    return p->values[value].alias >= 0 ? p->values[value].alias : value;
+}
+
+static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t value)
+{
+    for (uint8_t i = 0; i < op->n_in; i++)
+        if (storage(p, op->in[i].value) == storage(p, value))
+            return true;
+    return false;
+}
+
+static bool writes(const struct sw_program *p, const struct sw_op *op, int32_t value)
+{
+    for (uint8_t i = 0; i < op->n_out; i++)
+        if (storage(p, op->out[i].value) == storage(p, value))
+            return true;
+    return false;
+}
+
+static bool touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
+{
+    return reads(p, op, value) || writes(p, op, value);
+}
+
+/* An op that makes a whole weight gradient. */
+static bool makes_gradient(const struct sw_op *op)
+{
+    return op->kind == SW_OP_LINEAR_DW || op->kind == SW_OP_LM_HEAD_GRAD ||
+           op->kind == SW_OP_EMBEDDING_GRAD;
+}
+
+/* ---- 1. With one micro-step and one contribution a gradient is written where it belongs at once
+ * ---- */
+
+static int32_t contributions(const struct sw_program *p, int32_t gradient)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < p->op_count; i++)
+        count += p->ops[i].kind == SW_OP_ACCUMULATE && p->ops[i].in[0].value == gradient;
+    return count;
+}
+
+static void write_in_place(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->p->accumulation_steps != 1)
+        return;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sw_op op = *list->ops[i];
+        if (op.kind != SW_OP_ACCUMULATE || contributions(s->p, op.in[0].value) != 1)
+            continue;
+        const struct sw_value *total = &s->p->values[op.in[0].value];
+        const struct sw_value *x = &s->p->values[op.in[1].value];
+        if (total->dtype != x->dtype || x->alias >= 0)
+            continue;
+        int32_t producer = -1, users = 0;
+        uint8_t which = 0;
+        for (int32_t j = 0; j < list->count; j++) {
+            users += reads(s->p, list->ops[j], op.in[1].value);
+            for (uint8_t k = 0; k < list->ops[j]->n_out; k++)
+                if (list->ops[j]->out[k].value == op.in[1].value) {
+                    producer = j;
+                    which = k;
+                }
+        }
+        if (producer < 0 || users != 1)
+            continue;
+        list->ops[producer]->out[which] = op.out[0];
+        erase(list, i--);
+    }
+}
+
+/* ---- 2. Parameters one layer ahead ---- */
+
+static bool is_ahead_result(const struct list *list, struct sw_ref ref)
+{
+    for (int32_t i = 0; i < list->count; i++)
+        if (list->ops[i]->ahead && list->ops[i]->out[0].value == ref.value)
+            return true;
+    return false;
+}
+
+/* Only this op reads the value? */
+static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
+{
+    for (int32_t i = 0; i < s->list.count; i++)
+        if (i != op && reads(s->p, s->list.ops[i], value))
+            return false;
+    return true;
+}
+
+/* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
+ * soon as this one's have been used for the last time: the same buffer, so prefetching costs no
+ * memory. */
+static void prefetch(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->region->repeat == 1)
+        return;
+    for (int32_t i = 0; i < list->count; i++) {
+        struct sw_op *op = list->ops[i];
+        const bool parameter = op->n_in == 1 && op->in[0].mode == SW_INDEX_LAYER &&
+                               s->p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
+        if (op->kind == SW_OP_ALL_GATHER && (parameter || is_ahead_result(list, op->in[0]))) {
+            op->ahead = true;
+        } else if ((op->kind == SW_OP_CAST || op->kind == SW_OP_SLICE) && parameter) {
+            for (int32_t j = i + 1; j < list->count; j++)
+                if (list->ops[j]->kind == SW_OP_ALL_GATHER &&
+                    list->ops[j]->in[0].value == op->out[0].value &&
+                    only_reader(s, op->out[0].value, j))
+                    op->ahead = true;
+        }
+    }
+    /* each chain goes behind the last use of what it makes */
+    for (int32_t i = list->count - 1; i >= 0; i--) {
+        if (!list->ops[i]->ahead || list->ops[i]->kind != SW_OP_ALL_GATHER)
+            continue;
+        int32_t last = i;
+        for (int32_t j = 0; j < list->count; j++)
+            if (!list->ops[j]->ahead && reads(s->p, list->ops[j], list->ops[i]->out[0].value))
+                last = j;
+        if (last == i)
+            continue;
+        const int32_t input = list->ops[i]->in[0].value;
+        move(list, i, last + 1);
+        for (int32_t j = 0; j < i; j++)
+            if (list->ops[j]->ahead && list->ops[j]->out[0].value == input) {
+                move(list, j, last); /* before its gather, which is at `last` now */
+                break;
+            }
+    }
+}
+
+/* ---- 3. Reductions early, small ones together ---- */
+
+static void hoist_reductions(struct schedule *s)
+{
+    struct list *list = &s->list;
+    if (s->region->phase != SW_PHASE_UPDATE)
+        return;
+    int32_t front = 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (list->ops[i]->kind != SW_OP_ALL_REDUCE)
+            continue;
+        bool ready = true;
+        for (int32_t j = 0; j < i && ready; j++)
+            ready = !touches(s->p, list->ops[j], list->ops[i]->in[0].value);
+        if (ready)
+            move(list, i, front++);
+    }
+}
+
+static int64_t ref_local_bytes(const struct sw_program *p, struct sw_ref ref)
+{
+    const struct sw_value *value = &p->values[ref.value];
+    int64_t elems = ref.mode == SW_INDEX_WHOLE ? value->stack : 1;
+    for (uint8_t d = 0; d < value->ndim; d++)
+        elems *= value->size[d] / sw_axes_size(&p->mesh, value->sharding.spec.dim[d]);
+    return elems * (int64_t)sw_dtype_bytes(value->dtype);
+}
+
+static void coalesce(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (list->ops[i]->kind != SW_OP_ALL_REDUCE ||
+            ref_local_bytes(s->p, list->ops[i]->in[0]) > COALESCE_BYTES)
+            continue;
+        for (int32_t j = i + 1; j < list->count; j++) {
+            struct sw_op *into = list->ops[i];
+            const struct sw_op other = *list->ops[j];
+            if (other.kind != SW_OP_ALL_REDUCE || !sw_axes_equal(other.axes, into->axes) ||
+                s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
+                ref_local_bytes(s->p, other.in[0]) > COALESCE_BYTES || into->n_in == SW_OP_MAX_IN)
+                continue;
+            bool ready = true;
+            for (int32_t k = i; k < j && ready; k++)
+                ready = !touches(s->p, list->ops[k], other.in[0].value);
+            if (!ready)
+                continue;
+            into->in[into->n_in++] = other.in[0];
+            into->out[into->n_out++] = other.out[0];
+            erase(list, j--);
+        }
+    }
+}
+
+/* ---- 4. A scattered gradient is added to its sum only when the next one is about to be made ----
+ */
+
+static int32_t next_gradient(const struct list *list, int32_t after)
+{
+    int32_t i = after;
+    while (i < list->count && !makes_gradient(list->ops[i]))
+        i++;
+    return i;
+}
+
+static void sink_accumulates(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = list->count - 1; i > 0; i--) {
+        const struct sw_op *op = list->ops[i];
+        if (op->kind != SW_OP_ACCUMULATE || list->ops[i - 1]->kind != SW_OP_REDUCE_SCATTER ||
+            !reads(s->p, op, list->ops[i - 1]->out[0].value))
+            continue;
+        const int32_t to = next_gradient(list, i + 1);
+        if (to > i + 1)
+            move(list, i, to);
+    }
+}
+
+/* ---- 5. Waits ---- */
+
+static void waits(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sw_op op = *list->ops[i];
+        if (!sw_op_is_collective(op.kind) || op.n_out == 0)
+            continue;
+        int32_t at = list->count;
+        /* a prefetched value is waited for in the next iteration, before its first use */
+        for (int32_t j = op.ahead ? 0 : i + 1; j < list->count; j++) {
+            bool uses = false;
+            for (uint8_t k = 0; k < op.n_out && !uses; k++)
+                uses = touches(s->p, list->ops[j], op.out[k].value) && j != i;
+            if (op.kind == SW_OP_REDUCE_SCATTER)
+                uses = uses || makes_gradient(list->ops[j]);
+            if (uses) {
+                at = j;
+                break;
+            }
+        }
+        if (at < list->count && list->ops[at]->kind == SW_OP_WAIT &&
+            list->ops[at]->in[0].value == op.out[0].value)
+            continue; /* the wait for this op is what was found */
+        struct sw_op *wait = &s->waits[s->wait_count++];
+        memset(wait, 0, sizeof *wait);
+        wait->kind = SW_OP_WAIT;
+        wait->stage = op.stage;
+        wait->axes = op.axes;
+        wait->n_in = 1;
+        wait->in[0] = op.out[0];
+        insert(list, at, wait);
+        i += at <= i;
+    }
+}
+
+int sw_schedule(struct sw_program *program, struct sw_error *err)
+{
+    struct schedule s = {.p = program};
+    const size_t count = (size_t)program->op_count;
+    /* a wait for each op at most */
+    struct sw_op *done = malloc(2 * count * sizeof *done);
+    s.list.ops = malloc(2 * count * sizeof *s.list.ops);
+    s.waits = malloc(count * sizeof *s.waits);
+    if (done == NULL || s.list.ops == NULL || s.waits == NULL) {
+        free(done);
+        free(s.list.ops);
+        free(s.waits);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
+    }
+    int32_t total = 0;
+    for (int32_t r = 0; r < program->region_count; r++) {
+        struct sw_region *region = &program->regions[r];
+        s.region = region;
+        s.list.count = 0;
+        for (int32_t i = 0; i < region->op_count; i++)
+            s.list.ops[s.list.count++] = &program->ops[region->first_op + i];
+        write_in_place(&s);
+        prefetch(&s);
+        hoist_reductions(&s);
+        coalesce(&s);
+        sink_accumulates(&s);
+        waits(&s);
+        region->first_op = total;
+        region->op_count = s.list.count;
+        for (int32_t i = 0; i < s.list.count; i++)
+            done[total++] = *s.list.ops[i];
+    }
+    free(s.list.ops);
+    free(s.waits);
+    free(program->ops);
+    program->ops = done;
+    program->op_count = total;
+    program->op_capacity = (int32_t)(2 * count);
+    program->stage = SW_SCHEDULED;
+    return 0;
+}

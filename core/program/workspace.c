@@ -1,0 +1,131 @@
+#include "core/program/workspace.h"
+
+#include <string.h>
+
+static int64_t align(int64_t bytes)
+{
+    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+}
+
+static int64_t wide_bytes(enum sw_dtype dtype)
+{
+    return dtype == SW_F64 ? 8 : 4;
+}
+
+static bool is_narrow(enum sw_dtype dtype)
+{
+    return dtype != SW_F32 && dtype != SW_F64;
+}
+
+static const struct sw_value *operand(const struct sw_program *program, struct sw_ref ref)
+{
+    return &program->values[ref.value];
+}
+
+static int64_t elems(const struct sw_value *value)
+{
+    int64_t product = 1;
+    for (uint8_t d = 0; d < value->ndim; d++)
+        product *= value->local[d];
+    return product;
+}
+
+/* Reserves `bytes` at the end of the workspace. */
+static int64_t reserve(struct sw_attention_workspace *w, int64_t bytes)
+{
+    const int64_t offset = w->bytes;
+    w->bytes += align(bytes);
+    return offset;
+}
+
+void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
+                                   enum sw_dtype dtype, bool hops, bool backward,
+                                   struct sw_attention_workspace *out)
+{
+    const int64_t wide = wide_bytes(dtype);
+    const int64_t q_rows = q[0] * q[1] * (q[2] / head_dim);
+    const int64_t k_rows = k[0] * k[1] * (k[2] / head_dim);
+    memset(out, 0, sizeof *out);
+    out->padded_dim =
+        (head_dim + SW_HEAD_DIM_PADDING - 1) / SW_HEAD_DIM_PADDING * SW_HEAD_DIM_PADDING;
+    out->travel_bytes = 2 * k[0] * k[1] * k[2] * (int64_t)sw_dtype_bytes(dtype);
+    out->cotangent_bytes = 2 * k_rows * out->padded_dim * wide;
+    if (hops) {
+        for (int i = 0; i < 2; i++)
+            out->travel[i] = reserve(out, out->travel_bytes);
+        out->carry = reserve(out, q_rows * out->padded_dim * wide);
+        if (!backward) {
+            out->maximum = reserve(out, q_rows * wide);
+            out->sum = reserve(out, q_rows * wide);
+        }
+    }
+    if (backward)
+        for (int i = 0; i < (hops ? 3 : 1); i++)
+            out->cotangent[i] = reserve(out, out->cotangent_bytes);
+}
+
+static int64_t attention_bytes(const struct sw_program *program, const struct sw_op *op,
+                               bool backward)
+{
+    const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
+    struct sw_attention_workspace layout;
+    sw_attention_workspace_layout(q->local, k->local, op->head_dim, q->dtype,
+                                  sw_axes_size(&program->mesh, op->axes) > 1, backward, &layout);
+    return layout.bytes;
+}
+
+int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op)
+{
+    return attention_bytes(program, op, false);
+}
+
+int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    return attention_bytes(program, op, true);
+}
+
+int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)
+{
+    int64_t most = SW_LM_HEAD_CHUNK_ELEMS / (local_vocab > 0 ? local_vocab : 1);
+    if (most < SW_LM_HEAD_CHUNK_TOKENS_MIN)
+        most = SW_LM_HEAD_CHUNK_TOKENS_MIN;
+    if (most >= tokens)
+        return tokens;
+    /* chunks of nearly equal size: no short, slow last one */
+    const int64_t chunks = (tokens + most - 1) / most;
+    const int64_t even = (tokens + chunks - 1) / chunks;
+    return even < SW_LM_HEAD_CHUNK_TOKENS_MIN ? SW_LM_HEAD_CHUNK_TOKENS_MIN : even;
+}
+
+/* Logits of one chunk, wide. */
+static int64_t logits_bytes(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);
+    const int64_t vocab = table->local[0];
+    return align(sw_lm_head_chunk_tokens(x->local[0] * x->local[1], vocab) * vocab *
+                 wide_bytes(x->dtype));
+}
+
+int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op)
+{
+    return logits_bytes(program, op);
+}
+
+int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *dw = operand(program, op->out[1]);
+    return logits_bytes(program, op) +
+           (is_narrow(dw->dtype) ? align(elems(dw) * wide_bytes(dw->dtype)) : 0);
+}
+
+int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *dw = operand(program, op->out[1]);
+    return align(SW_NORM_SLICES * elems(dw) * wide_bytes(operand(program, op->in[0])->dtype));
+}
+
+int64_t sw_workspace_embedding_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *table = operand(program, op->out[0]);
+    return is_narrow(table->dtype) ? align(elems(table) * wide_bytes(table->dtype)) : 0;
+}

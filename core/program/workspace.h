@@ -1,0 +1,48 @@
+/* Scratch of the compute ops on one rank: one formula that layout (arena size), plan and every
+ * device share.
+ *
+ * Pure functions of the local shapes that layout has set; independent of threads. Owns nothing. */
+#ifndef SW_WORKSPACE_H
+#define SW_WORKSPACE_H
+
+#include "core/program/op.h"
+
+enum {
+    SW_HEAD_DIM_PADDING = 16,         /* elements: rows of the carries are whole vectors */
+    SW_NORM_SLICES = 16,              /* partial sums of rmsnorm_grad's dw, whatever the threads */
+    SW_LM_HEAD_CHUNK_ELEMS = 4 << 20, /* logits that exist at once */
+    SW_LM_HEAD_CHUNK_TOKENS_MIN = 64
+};
+
+/* How ring_attention(_grad) uses its workspace. Offsets in bytes, each a multiple of
+ * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops (ring size 1)
+ * forward needs nothing and backward one cotangent block. */
+struct sw_attention_workspace {
+    int64_t padded_dim;   /* head_dim rounded up to SW_HEAD_DIM_PADDING */
+    int64_t travel_bytes; /* k and v of one rank beside each other, as they are sent */
+    int64_t travel[2];    /* the block at hand, the block arriving */
+    int64_t carry;        /* wide [batch, heads, sq, padded_dim]: forward o, backward dq */
+    int64_t maximum,
+        sum; /* forward: wide [batch, heads, sq], running max and sum of exponentials */
+    int64_t cotangent_bytes;
+    int64_t cotangent[3]; /* backward: wide [2 (dk, dv), batch, kv heads, sk, padded_dim]: being
+                             computed, arriving, being sent; without hops only the first */
+    int64_t bytes;        /* all of it */
+};
+
+/* q, k: local shapes [batch, s, heads * head_dim]; hops: the ring has more than one member. */
+void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
+                                   enum sw_dtype dtype, bool hops, bool backward,
+                                   struct sw_attention_workspace *out);
+
+/* Scratch bytes of one op on one rank; the op's operands have their local shapes. */
+int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op);
+/* Also holds a wide dW when the result is narrower: chunks are not summed in bf16. */
+int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct sw_op *op);
+/* A wide table when the result is narrower, else 0. */
+int64_t sw_workspace_embedding_grad(const struct sw_program *program, const struct sw_op *op);
+
+#endif

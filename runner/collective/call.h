@@ -1,0 +1,63 @@
+/* What a collective call means in bytes: which block of the input goes to which member, where a
+ * member's block lands in the output, and how strided blocks are copied and operands are summed.
+ * Shared by every implementation. Pure functions over the caller's memory; nothing is owned or
+ * allocated. */
+#ifndef SW_COLLECTIVE_CALL_H
+#define SW_COLLECTIVE_CALL_H
+
+#include "core/program/workspace_collective.h"
+#include "runner/collective/collective.h"
+
+/* Fills outer, n, middle, m, inner, dim_first, elems[0], count and kind from the local input shape;
+ * leaves the rest alone. ndim may be SW_MAX_DIMS + 1: a whole stack is given with its instances as
+ * leading dimension (and dim, dim_to one higher). For all_reduce dim and dim_to are ignored;
+ * operands after the first are the caller's to add (count, elems[i], in[i], out[i]). */
+void sw_collective_call_shape(struct sw_collective_call *call, enum sw_collective kind, int ndim,
+                              const int64_t *local_in, int dim, int dim_to);
+
+/* Errors (SW_BAD_INPUT): the dimension that is split does not divide by the group; count out of
+ * range; a slice. */
+int sw_collective_call_check(const struct sw_collective_call *call, int32_t group,
+                             struct sw_error *err);
+
+/* rows runs of row_bytes, stride_bytes apart, from offset_bytes on: a block of a dense array. */
+struct sw_block {
+    int64_t offset_bytes, rows, row_bytes, stride_bytes;
+};
+
+/* Not for all_reduce. The block of this rank's input that `member` gets. */
+struct sw_block sw_call_send_block(const struct sw_collective_call *call, int32_t group,
+                                   int32_t member);
+/* The block of this rank's output that comes from `member` (reduce_scatter: the whole output). */
+struct sw_block sw_call_receive_block(const struct sw_collective_call *call, int32_t group,
+                                      int32_t member);
+struct sw_collective_slots sw_call_slots(const struct sw_collective_call *call, int32_t group);
+
+int64_t sw_block_bytes(const struct sw_block *block);
+bool sw_block_contiguous(const struct sw_block *block);
+/* Copies bytes [first, first + bytes) of the block, in the order of its rows, to or from contiguous
+ * memory. `base` is the array the block lies in. */
+void sw_block_pack(void *packed, const void *base, const struct sw_block *block, int64_t first,
+                   int64_t bytes);
+void sw_block_unpack(void *base, const struct sw_block *block, int64_t first, int64_t bytes,
+                     const void *packed);
+/* Copies a whole block to another of the same size. */
+void sw_block_copy(void *to_base, const struct sw_block *to, const void *from_base,
+                   const struct sw_block *from);
+
+/* Elements [first, first + elems) of an all_reduce's operands laid one behind the other: the
+ * operand that holds them all and where in it, or -1 when they lie in several. */
+int32_t sw_call_operand_find(const struct sw_collective_call *call, int64_t first, int64_t elems,
+                             int64_t *offset_bytes);
+/* Copies such a range from the inputs, to the outputs. */
+void sw_call_operands_pack(const struct sw_collective_call *call, void *packed, int64_t first,
+                           int64_t elems);
+void sw_call_operands_unpack(const struct sw_collective_call *call, int64_t first, int64_t elems,
+                             const void *packed);
+int64_t sw_call_total_elems(const struct sw_collective_call *call);
+
+/* to[i] = from[0][i] + from[1][i] + ... in this order, in f32 for f32 and bf16 (rounded once, to
+ * nearest even), f64 for f64. `to` may be one of the sources. count >= 1. */
+void sw_sum(enum sw_dtype dtype, void *to, const void *const *from, int32_t count, int64_t elems);
+
+#endif

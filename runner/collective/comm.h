@@ -1,0 +1,33 @@
+/* The communicators there are. Each is destroyed through its vtable; a call's memory belongs to the
+ * library from `start` until its ticket was waited for or the communicator destroyed.
+ *
+ * One thread (the compute thread) uses a communicator. All but the one-rank one execute calls on a
+ * communication thread of their own, which sleeps when there is nothing to do. `start` waits only
+ * when 64 calls are outstanding. After an error every later call fails with the first error: "rank
+ * 3: all_gather over fsdp,sp: ...". `destroy` finishes what was started first; a rank that gives up
+ * in a job of processes leaves with _exit instead (the launcher ends the others). */
+#ifndef SW_COLLECTIVE_COMM_H
+#define SW_COLLECTIVE_COMM_H
+
+#include "runner/collective/collective.h"
+
+/* One rank: copies. Errors (SW_ENVIRONMENT): out of memory. */
+int sw_comm_single_create(struct sw_comm **out, struct sw_error *err);
+
+/* The ranks of `mesh` are threads of this process; out[rank] for each (array of the mesh's rank
+ * count, filled only on success), each used and destroyed by its own thread. When a rank's
+ * communicator fails or is destroyed, the others get an error instead of waiting for it for ever.
+ * Errors (SW_ENVIRONMENT): out of memory, no more threads. */
+int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, struct sw_error *err);
+
+/* The ranks are the processes of MPI_COMM_WORLD; collective over them. groups[count]: the axes of
+ * every collective and shift to come (at least: none larger than the largest of these). The caller
+ * has initialised MPI with MPI_THREAD_SERIALIZED or more, destroys this before MPI_Finalize, and
+ * makes no MPI call of its own between create and destroy unless MPI gives MPI_THREAD_MULTIPLE. MPI
+ * is only called here, on the communication thread, and in destroy after that thread ended. Errors:
+ * SW_BAD_INPUT when the number of processes is not the mesh's; SW_ENVIRONMENT for MPI's own, too
+ * little thread support, or memory. */
+int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
+                       struct sw_comm **out, struct sw_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* The collective algorithms, written once over messages between pairs of ranks.
+ *
+ * Every collective is a direct exchange: each member sends each other member its block. That moves
+ * the same bytes as a ring, in one round instead of group-1 (with more ranks than cores a round
+ * costs a context switch), and lets a sum be taken over all members at once: in member order,
+ * rounded once, so a result depends neither on timing nor on how a tensor is cut into messages, and
+ * is the same on all members. A large block takes several rounds of bounded messages: no count
+ * overflows an int, the pieces fit their slots of workspace, and what goes to many members stays in
+ * cache.
+ *
+ * Blocking; asynchrony is queue.c's business. */
+#ifndef SW_COLLECTIVE_EXCHANGE_H
+#define SW_COLLECTIVE_EXCHANGE_H
+
+#include "runner/collective/call.h"
+
+struct sw_transfer {
+    int32_t peer; /* rank */
+    size_t bytes; /* > 0 */
+    union {
+        const void *send;
+        void *receive;
+    } data;
+};
+
+/* Messages between ranks; implemented by mpi.c and threads.c. Between two ranks they arrive in the
+ * order they were sent. Used by one thread at a time. */
+struct sw_transport;
+struct sw_transport_vtable {
+    /* Starts all of them, returns when all are done. Never spins. */
+    int (*exchange)(struct sw_transport *transport, const struct sw_transfer *sends,
+                    int32_t send_count, const struct sw_transfer *receives, int32_t receive_count,
+                    struct sw_error *err);
+    /* This rank takes part no longer: whoever waits for it gets an error, where the transport can
+     * tell them. */
+    void (*leave)(struct sw_transport *transport);
+    void (*destroy)(struct sw_transport *transport); /* failed or not */
+};
+struct sw_transport {
+    const struct sw_transport_vtable *vtable;
+};
+
+/* One rank's end. Owns the arrays, borrows the transport. */
+struct sw_exchange {
+    struct sw_transport *transport;
+    struct sw_mesh mesh;
+    int32_t rank, group_max;
+    int64_t message_bytes_max; /* of a collective; a multiple of SW_SLOT_ALIGNMENT */
+    int64_t shift_bytes_max;
+    struct sw_transfer *sends, *receives; /* [group_max] each */
+    const void **sources;                 /* [group_max] */
+};
+
+/* 8 ranks on 2 cores gathered 8 x 16 MiB in about half the time with messages of 0.5 to 2 MiB than
+ * with whole blocks, and slower again with smaller ones. A shift has one partner: nothing to keep
+ * in cache. */
+enum { SW_MESSAGE_BYTES_MAX = 2 << 20, SW_SHIFT_BYTES_MAX = 1 << 30 };
+
+/* Errors (SW_ENVIRONMENT): out of memory. Free with sw_exchange_free either way. */
+int sw_exchange_init(struct sw_exchange *exchange, struct sw_transport *transport,
+                     const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
+                     struct sw_error *err);
+void sw_exchange_free(struct sw_exchange *exchange);
+
+int sw_exchange_collective(struct sw_exchange *exchange, const struct sw_collective_call *call,
+                           struct sw_error *err);
+int sw_exchange_shift(struct sw_exchange *exchange, struct sw_axes axes, const void *send,
+                      void *receive, size_t bytes, struct sw_error *err);
+/* All ranks of the mesh, in log2(ranks) rounds. */
+int sw_exchange_barrier(struct sw_exchange *exchange, struct sw_error *err);
+
+#endif

@@ -1,0 +1,1 @@
+sw_test(test_layout SOURCES test_layout.c LIBRARIES sw_program)

@@ -1,0 +1,241 @@
+/* Layout never lets live buffers overlap: the program is walked as the runner executes it, layer by
+ * layer, and every block of the arena remembers whose data it holds. A read must find its own
+ * value's data; a collective's operands and scratch must stay untouched until its wait. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/program/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLIGHTS = 256 };
+
+struct walk {
+    const struct sw_program *p;
+    int64_t *owner; /* per block of SW_ARENA_ALIGNMENT bytes */
+    struct {
+        bool active;
+        int32_t op, layer;
+    } flight[FLIGHTS];
+    bool
+        *written; /* [value]: some instance was written (what was never written is initial state) */
+};
+
+static int32_t root(const struct sw_program *p, int32_t value)
+{
+    return p->values[value].alias >= 0 ? p->values[value].alias : value;
+}
+
+static void range(const struct walk *w, struct sw_ref ref, int32_t layer, int32_t instance,
+                  int64_t *first, int64_t *last, int64_t *tag)
+{
+    const struct sw_value *value = &w->p->values[root(w->p, ref.value)];
+    const int64_t at = value->offset + (instance % value->slots) * value->slot_bytes;
+    (void)layer;
+    *first = at;
+    *last = at + value->slot_bytes - 1;
+    *tag = (int64_t)(root(w->p, ref.value) + 1) * 1000 + instance;
+}
+
+/* Owners are kept per byte range start of instances; blocks are coarse, so instances that share a
+ * block are told apart by checking only whole blocks inside the range and the first byte's block
+ * when the value owns all of it. */
+static void each(struct walk *w, struct sw_ref ref, int32_t layer, bool write, const char *what)
+{
+    const struct sw_value *value = &w->p->values[root(w->p, ref.value)];
+    const int32_t count = ref.mode == SW_INDEX_WHOLE ? value->stack : 1;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t instance = ref.mode == SW_INDEX_WHOLE
+                               ? i
+                               : (ref.mode == SW_INDEX_FIXED ? ref.shift : layer + ref.shift);
+        int64_t first, last, tag;
+        range(w, ref, layer, instance, &first, &last, &tag);
+        assert_true(instance >= 0 && instance < value->stack);
+        assert_true(last < w->p->arena_bytes);
+        const bool coarse = value->slot_bytes % SW_ARENA_ALIGNMENT != 0 && value->slots > 1;
+        for (int64_t b = first / SW_ARENA_ALIGNMENT; b <= last / SW_ARENA_ALIGNMENT; b++) {
+            if (write)
+                w->owner[b] = tag;
+            else if (coarse ? w->owner[b] / 1000 != tag / 1000 : w->owner[b] != tag)
+                if (w->owner[b] != 0 || value->role == SW_ROLE_ACTIVATION)
+                    fail_msg(
+                        "%s: '%s' instance %d is overwritten by '%s'", what, value->name, instance,
+                        w->owner[b] > 0 ? w->p->values[w->owner[b] / 1000 - 1].name : "scratch");
+        }
+    }
+}
+
+static void scratch(struct walk *w, const struct sw_op *op, int32_t index, bool write)
+{
+    const int64_t tag = -(int64_t)index - 1;
+    for (int64_t at = 0; at < op->workspace_bytes; at += SW_ARENA_ALIGNMENT) {
+        int64_t *owner = &w->owner[(op->workspace_offset + at) / SW_ARENA_ALIGNMENT];
+        if (write)
+            *owner = tag;
+        else
+            assert_true(*owner == tag);
+    }
+}
+
+static void land(struct walk *w, int32_t flight)
+{
+    const int32_t index = w->flight[flight].op, layer = w->flight[flight].layer;
+    const struct sw_op *op = &w->p->ops[index];
+    for (uint8_t i = 0; i < op->n_in; i++)
+        if (op->kind != SW_OP_ALL_REDUCE)
+            each(w, op->in[i], layer, false, "input of a collective in flight");
+    for (uint8_t i = 0; i < op->n_out; i++)
+        each(w, op->out[i], layer, false, "output of a collective in flight");
+    scratch(w, op, index, false);
+    w->flight[flight].active = false;
+}
+
+static void run_op(struct walk *w, int32_t index, int32_t layer)
+{
+    const struct sw_op *op = &w->p->ops[index];
+    if (op->kind == SW_OP_WAIT) {
+        /* collectives run in order: everything up to the newest writer of the value has landed */
+        int32_t newest = -1;
+        for (int32_t f = 0; f < FLIGHTS; f++)
+            for (uint8_t i = 0; w->flight[f].active && i < w->p->ops[w->flight[f].op].n_out; i++)
+                if (w->p->ops[w->flight[f].op].out[i].value == op->in[0].value &&
+                    w->flight[f].layer == layer)
+                    newest = f;
+        if (newest < 0)
+            fail_msg("a wait for '%s' without a collective", w->p->values[op->in[0].value].name);
+        land(w, newest);
+        return;
+    }
+    for (uint8_t i = 0; i < op->n_in; i++)
+        each(w, op->in[i], layer, false, sw_op_info(op->kind)->name);
+    scratch(w, op, index, true);
+    for (uint8_t i = 0; i < op->n_out; i++)
+        each(w, op->out[i], layer, true, sw_op_info(op->kind)->name);
+    if (!sw_op_is_collective(op->kind))
+        return;
+    for (int32_t f = 0; f < FLIGHTS; f++)
+        if (!w->flight[f].active) {
+            w->flight[f].active = true;
+            w->flight[f].op = index;
+            w->flight[f].layer = layer;
+            return;
+        }
+    fail_msg("more than %d collectives in flight", FLIGHTS);
+}
+
+static void run_region(struct walk *w, const struct sw_region *region)
+{
+    for (int32_t i = -1; i < region->repeat; i++)
+        for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
+            const bool ahead = w->p->ops[o].ahead;
+            const int32_t iteration = i + (ahead ? 1 : 0);
+            if ((i < 0 && !ahead) || iteration >= region->repeat)
+                continue;
+            run_op(w, o, region->reverse ? region->repeat - 1 - iteration : iteration);
+        }
+    for (int32_t f = 0; f < FLIGHTS; f++)
+        if (w->flight[f].active)
+            fail_msg("%s: a collective is never waited for", region->name);
+}
+
+static void check(const struct sw_program_options *o)
+{
+    struct sw_error err = {0};
+    struct sw_program *p = NULL;
+    if (sw_program_compile(o, SW_LAID_OUT, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    struct walk *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->p = p;
+    w->owner = calloc((size_t)(p->arena_bytes / SW_ARENA_ALIGNMENT + 2), sizeof *w->owner);
+    assert_non_null(w->owner);
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (p->values[v].role == SW_ROLE_INPUT || p->values[v].role == SW_ROLE_PARAMETER ||
+            p->values[v].role == SW_ROLE_OPTIMIZER)
+            each(w, (struct sw_ref){v, SW_INDEX_WHOLE, 0}, 0, true, "initial state");
+    for (int32_t step = 0; step < 2; step++) {
+        for (int32_t micro = 0; micro < p->accumulation_steps; micro++)
+            for (int32_t r = 0; r < p->region_count; r++)
+                if (p->regions[r].phase != SW_PHASE_UPDATE)
+                    run_region(w, &p->regions[r]);
+        for (int32_t r = 0; r < p->region_count; r++)
+            if (p->regions[r].phase == SW_PHASE_UPDATE)
+                run_region(w, &p->regions[r]);
+    }
+    assert_true(p->arena_bytes == p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
+                                      p->activation_bytes + p->workspace_bytes);
+    free(w->owner);
+    free(w);
+    sw_program_free(p);
+}
+
+static struct sw_program_options options(const struct sw_mesh *mesh)
+{
+    struct sw_program_options o;
+    memset(&o, 0, sizeof o);
+    o.vocab_size = 64;
+    o.hidden_size = 64;
+    o.intermediate_size = 128;
+    o.heads = 8;
+    o.kv_heads = 4;
+    o.head_dim = 8;
+    o.rope_theta = 10000;
+    o.rms_norm_eps = 1e-5;
+    o.sequence_length = 64;
+    o.global_batch = 16;
+    o.micro_batch_per_rank = 1;
+    o.params = o.reduce = SW_F32;
+    o.mesh = *mesh;
+    return o;
+}
+
+static int check_mesh(const struct sw_mesh *mesh, void *context)
+{
+    int32_t *checked = context;
+    struct sw_program_options o = options(mesh);
+    for (int variant = 0; variant < 3 * 2 * 3 * 2 * 2 * 2 * 2; variant++) {
+        int v = variant;
+        sw_rules_default(&o.rules, (enum sw_attention_strategy)(v % 3));
+        v /= 3;
+        if (v % 2)
+            o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+        v /= 2;
+        o.recompute = (uint8_t)(v % 3);
+        v /= 3;
+        o.tied = v % 2;
+        v /= 2;
+        o.compute = v % 2 ? SW_BF16_T : SW_F32;
+        v /= 2;
+        o.layers = v % 2 ? 1 : 4;
+        v /= 2;
+        o.forward_only = v % 2;
+        o.layout = variant % 5 == 0 ? SW_CONTIGUOUS : SW_ZIGZAG;
+        o.micro_batch_per_rank = variant % 2 ? 1 : 16 / (mesh->size[SW_DP] * mesh->size[SW_FSDP]);
+        char detail[256], help[256];
+        if (sw_program_admits(&o, detail, help) != SW_FITS)
+            continue;
+        check(&o);
+        ++*checked;
+    }
+    return 0;
+}
+
+static void test_no_overlap_on_any_mesh(void **state)
+{
+    (void)state;
+    int32_t checked = 0;
+    for (int32_t ranks = 1; ranks <= 8; ranks *= 2)
+        assert_int_equal(sw_mesh_enumerate(ranks, check_mesh, &checked), 0);
+    assert_int_equal(checked, 35 * 288);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_overlap_on_any_mesh)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

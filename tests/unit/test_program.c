@@ -1,0 +1,224 @@
+/* The program's text at every stage against golden files, and what compile refuses.
+ * SW_UPDATE_GOLDEN=1 writes the files anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/program/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *golden_directory;
+
+static struct sw_program_options small_model(struct sw_mesh mesh)
+{
+    struct sw_program_options o;
+    memset(&o, 0, sizeof o);
+    o.vocab_size = 64;
+    o.hidden_size = 32;
+    o.intermediate_size = 48;
+    o.layers = 3;
+    o.heads = 4;
+    o.kv_heads = 2;
+    o.head_dim = 8;
+    o.rope_theta = 10000;
+    o.rms_norm_eps = 1e-5;
+    o.sequence_length = 32;
+    o.global_batch = 4;
+    o.micro_batch_per_rank = 1;
+    o.compute = o.params = o.reduce = SW_F32;
+    o.mesh = mesh;
+    o.layout = SW_ZIGZAG;
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+static char *print(const struct sw_program_options *o, enum sw_program_stage stage)
+{
+    struct sw_error err = {0};
+    struct sw_program *program = NULL;
+    if (sw_program_compile(o, stage, &program, &err) != 0)
+        fail_msg("%s", err.message);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    sw_program_print(out, program);
+    fclose(out);
+    sw_program_free(program);
+    return text;
+}
+
+static void compare(const char *name, char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.txt", golden_directory, name);
+    if (getenv("SW_UPDATE_GOLDEN") != NULL) {
+        FILE *out = fopen(path, "w");
+        assert_non_null(out);
+        fputs(text, out);
+        fclose(out);
+    }
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        fail_msg("cannot open %s", path);
+    char *line = NULL, *at = text;
+    size_t capacity = 0;
+    int number = 0;
+    for (ssize_t n; (n = getline(&line, &capacity, in)) >= 0;) {
+        number++;
+        if (strncmp(at, line, (size_t)n) != 0)
+            fail_msg("%s:%d: expected %.*s, got %.*s", path, number, (int)n - 1, line,
+                     (int)strcspn(at, "\n"), at);
+        at += n;
+    }
+    if (*at != '\0')
+        fail_msg("%s: more text than expected: %.80s", path, at);
+    free(line);
+    fclose(in);
+    free(text);
+}
+
+static void test_stages(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"logical", "differentiated", "partitioned", "scheduled",
+                                        "laid_out"};
+    struct sw_program_options o = small_model(sw_mesh_make(1, 2, 2, 2));
+    for (int stage = SW_LOGICAL; stage <= SW_LAID_OUT; stage++)
+        compare(names[stage], print(&o, (enum sw_program_stage)stage));
+}
+
+static void test_variants(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(2, 1, 2, 1));
+    o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+    o.tied = true;
+    o.recompute = 2;
+    o.compute = SW_BF16_T;
+    compare("megatron_sequence_parallel", print(&o, SW_SCHEDULED));
+    o = small_model(sw_mesh_make(1, 1, 1, 4));
+    sw_rules_default(&o.rules, SW_ATTENTION_ULYSSES);
+    compare("ulysses", print(&o, SW_SCHEDULED));
+    sw_rules_default(&o.rules, SW_ATTENTION_GATHER);
+    o.recompute = 1;
+    compare("gather", print(&o, SW_SCHEDULED));
+}
+
+static void test_forward_only_keeps_two_residuals(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(1, 2, 1, 2));
+    o.forward_only = o.logits = true;
+    struct sw_program *program = NULL;
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, NULL), 0);
+    assert_true(program->logits >= 0);
+    assert_int_equal(program->gradient_bytes, 0);
+    for (int32_t v = 0; v < program->value_count; v++)
+        if (strcmp(program->values[v].name, "x") == 0)
+            assert_int_equal(program->values[v].slots, 2);
+    sw_program_free(program);
+}
+
+/* Two layers or two hundred: the same ops. */
+static void test_cost_of_compiling_is_that_of_one_layer(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(1, 2, 2, 2));
+    struct sw_program *few = NULL, *many = NULL;
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &few, NULL), 0);
+    o.layers = 200;
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &many, NULL), 0);
+    assert_int_equal(few->op_count, many->op_count);
+    assert_int_equal(few->value_count, many->value_count);
+    assert_true(many->arena_bytes > 30 * few->arena_bytes);
+    sw_program_free(few);
+    sw_program_free(many);
+}
+
+static void test_digest(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(1, 2, 2, 2));
+    struct sw_program *a = NULL, *b = NULL, *c = NULL;
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &a, NULL), 0);
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &b, NULL), 0);
+    o.rope_theta = 20000;
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &c, NULL), 0);
+    assert_true(sw_program_digest(a) == sw_program_digest(b));
+    assert_true(sw_program_digest(a) != sw_program_digest(c));
+    sw_program_free(a);
+    sw_program_free(b);
+    sw_program_free(c);
+}
+
+static void refuse(struct sw_program_options o, enum sw_reject reason, const char *detail,
+                   const char *help)
+{
+    char got_detail[256], got_help[256];
+    assert_int_equal(sw_program_admits(&o, got_detail, got_help), reason);
+    assert_string_equal(got_detail, detail);
+    assert_string_equal(got_help, help);
+    struct sw_program *program = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), -1);
+    assert_int_equal(err.status, SW_UNMET);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuse(small_model(sw_mesh_make(1, 8, 1, 1)), SW_REJECT_BATCH,
+           "global_batch_size 4 is smaller than fsdp 8",
+           "use a batch of at least 8 sequences, or more tp or sp");
+    refuse(small_model(sw_mesh_make(3, 1, 1, 1)), SW_REJECT_BATCH,
+           "global_batch_size 4 is not divisible by dp 3", "use dp 1, 2 or 4");
+    refuse(small_model(sw_mesh_make(1, 1, 3, 1)), SW_REJECT_HEADS,
+           "num_attention_heads 4 is not divisible by tp 3", "use tp 1, 2 or 4");
+    refuse(small_model(sw_mesh_make(1, 1, 1, 3)), SW_REJECT_HIDDEN,
+           "hidden_size 32 is not divisible by sp 3", "use sp 1, 2, 4, 8, 16 or 32");
+    struct sw_program_options o = small_model(sw_mesh_make(1, 1, 6, 1));
+    o.heads = 12;
+    o.kv_heads = 4;
+    refuse(o, SW_REJECT_KV_HEADS, "num_key_value_heads 4 and tp 6 do not divide one another",
+           "use tp 1, 2 or 4, or a multiple of 4 that divides the 12 heads");
+    o = small_model(sw_mesh_make(1, 1, 1, 4));
+    o.sequence_length = 36;
+    refuse(o, SW_REJECT_SEQUENCE,
+           "sequence_length 36 is not divisible by 2 x sp 4, as the zigzag layout needs",
+           "use a sequence_length that is a multiple of 8, or layout: contiguous");
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    struct sw_rules rules;
+    struct sw_error err = {0};
+    sw_rules_default(&rules, SW_ATTENTION_RING);
+    assert_int_equal(
+        sw_rules_set(&rules, "residual_seq", (struct sw_axes){2, {SW_SP, SW_TP}}, &err), 0);
+    assert_int_equal(rules.axes[SW_L_RESIDUAL_SEQ].count, 2);
+    assert_int_equal(sw_rules_set(&rules, "residual_sequ", (struct sw_axes){0}, &err), -1);
+    assert_string_equal(err.message,
+                        "unknown logical axis 'residual_sequ'; did you mean 'residual_seq'?");
+}
+
+int main(int argc, char **argv)
+{
+    golden_directory = argc > 1 ? argv[1] : "tests/unit/golden";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_forward_only_keeps_two_residuals),
+        cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),
+        cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
