@@ -1,5 +1,5 @@
-/* Executes a laid-out program on one rank: the arena, the order of ops, the waits. Nothing is allocated after
- * sw_executor_create. Owns the arena; borrows device, comm and program. */
+/* Executes a laid-out program on one rank: the arena, the order of ops, the waits. Nothing is
+ * allocated after sw_executor_create. Owns the arena; borrows device, comm and program. */
 #ifndef SW_EXECUTE_H
 #define SW_EXECUTE_H
 
@@ -8,16 +8,17 @@
 
 struct sw_executor;
 
-int sw_executor_create(const struct sw_program *program, struct sw_device *device, struct sw_comm *comm,
-                       struct sw_executor **out, struct sw_error *err);
+int sw_executor_create(const struct sw_program *program, struct sw_device *device,
+                       struct sw_comm *comm, struct sw_executor **out, struct sw_error *err);
 void sw_executor_free(struct sw_executor *executor);
 
 /* Fills every parameter from the counter-based generator (init.h), zeroes the rest of the state. */
 int sw_executor_init_parameters(struct sw_executor *executor, uint64_t seed, double stddev,
                                 struct sw_error *err);
 
-/* Gives the tokens, labels [micro_batch, sequence_length] of one micro-step over the whole mesh, natural order, to this
- * rank's inputs: called by the executor before each micro-step. This rank asks only for rows [first_row, first_row + rows). */
+/* Gives the tokens, labels [micro_batch, sequence_length] of one micro-step over the whole mesh,
+ * natural order, to this rank's inputs: called by the executor before each micro-step. This rank
+ * asks only for rows [first_row, first_row + rows). */
 typedef int (*sw_batch_function)(void *context, int64_t step, int32_t micro_step, int64_t first_row,
                                  int64_t rows, int32_t *tokens, int32_t *labels,
                                  struct sw_error *err);

@@ -149,7 +149,8 @@ struct sw_override {
 };
 
 /* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
- * other files. Returns NULL only when memory runs out (err filled); otherwise an object to ask
+ * other files. A path is relative to the file that names it; after --set, and in a plan (whose paths are
+ * already resolved), to the working directory. In a plan only `schema` and `run` are looked at. Returns NULL only when memory runs out (err filled); otherwise an object to ask
  * sw_config_error_count of. */
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_override *overrides, int32_t override_count,
@@ -160,6 +161,11 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
                                       const struct sw_override *overrides, int32_t override_count,
                                       struct sw_error *err);
 void sw_config_free(struct sw_config *config);
+
+/* Makes the run's data_path, directory and checkpoint_directory absolute: what is written for another
+ * working directory (a plan file) needs that. Nothing happens when there is no run or there are errors.
+ * Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
+int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);
 int32_t sw_config_error_count(const struct sw_config *config);

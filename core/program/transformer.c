@@ -169,8 +169,10 @@ static void head_region(struct sw_builder *b, int32_t x, int32_t final_norm, int
     const struct sw_ref x_last = {x, SW_INDEX_FIXED, p->layers};
     int32_t n = norm(b, x_last, final_norm, "nf", residual, 1);
     int32_t w = weight(b, head);
-    if (o->logits)
+    if (o->logits) {
         p->logits = result(b, apply(b, SW_OP_LINEAR_T, n, w), "logits", o->compute, 3, logits, 1);
+        p->values[p->logits].role = SW_ROLE_ACCUMULATOR; /* read after the step */
+    }
     int32_t op = apply(b, SW_OP_LM_HEAD_STATS, n, w);
     sw_builder_in(b, op, sw_builder_ref(b, p->labels));
     int32_t st = result(b, op, "stats", wide, 3, stats, 1);

@@ -123,9 +123,3 @@ int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct
     const struct sw_value *dw = operand(program, op->out[1]);
     return align(SW_NORM_SLICES * elems(dw) * wide_bytes(operand(program, op->in[0])->dtype));
 }
-
-int64_t sw_workspace_embedding_grad(const struct sw_program *program, const struct sw_op *op)
-{
-    const struct sw_value *table = operand(program, op->out[0]);
-    return is_narrow(table->dtype) ? align(elems(table) * wide_bytes(table->dtype)) : 0;
-}

@@ -42,7 +42,5 @@ int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struc
 /* Also holds a wide dW when the result is narrower: chunks are not summed in bf16. */
 int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct sw_op *op);
-/* A wide table when the result is narrower, else 0. */
-int64_t sw_workspace_embedding_grad(const struct sw_program *program, const struct sw_op *op);
 
 #endif

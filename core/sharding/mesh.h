@@ -78,9 +78,9 @@ bool sw_mesh_request_admits(const struct sw_mesh_request *request, const struct 
 char *sw_mesh_format(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
 char *sw_mesh_format_order(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);
 
-/* Enumerates all ordered factorizations of `accelerators` into dp,fsdp,tp,sp: calls visit for each,
- * in lexicographic order of (dp, fsdp, tp, sp) descending in fsdp first; stops when it returns
- * non-zero and returns that. The count is the product over primes p^k of C(k+3, 3). */
+/* Enumerates all ordered factorizations of `accelerators` (>= 1) into dp,fsdp,tp,sp in the default
+ * axis order: calls visit for each, fsdp descending, then dp and tp ascending; stops when it
+ * returns non-zero and returns that. The count is the product over primes p^k of C(k+3, 3). */
 int sw_mesh_enumerate(int32_t accelerators, int (*visit)(const struct sw_mesh *mesh, void *context),
                       void *context);
 

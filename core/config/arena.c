@@ -1,0 +1,110 @@
+/* One arena per description, and the texts that live in it. */
+#include "core/config/internal.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 16384, SHOWN_CHARACTERS = 60 };
+
+struct block {
+    struct block *next;
+    size_t used, capacity;
+    max_align_t data[];
+};
+
+void *sw_config_alloc(struct sw_config *c, size_t bytes)
+{
+    size_t align = sizeof(max_align_t);
+    size_t rounded = (bytes + align - 1) / align * align;
+    struct block *block = c->blocks;
+    if (block == NULL || block->capacity - block->used < rounded) {
+        size_t capacity = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;
+        block = calloc(1, sizeof *block + capacity);
+        if (block == NULL) {
+            c->failed = true;
+            return NULL;
+        }
+        block->capacity = capacity;
+        block->next = c->blocks;
+        c->blocks = block;
+    }
+    void *result = (char *)block->data + block->used;
+    block->used += rounded;
+    return result;
+}
+
+void sw_config_release(struct sw_config *c)
+{
+    while (c->blocks != NULL) {
+        struct block *next = c->blocks->next;
+        free(c->blocks);
+        c->blocks = next;
+    }
+    free(c->stored);
+    c->stored = NULL;
+}
+
+const char *sw_config_copy(struct sw_config *c, const char *text, size_t bytes)
+{
+    char *copy = sw_config_alloc(c, bytes + 1);
+    if (copy == NULL)
+        return "";
+    memcpy(copy, text, bytes);
+    return copy;
+}
+
+const char *sw_config_format(struct sw_config *c, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : sw_config_alloc(c, (size_t)length + 1);
+    if (text != NULL)
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text != NULL ? text : "";
+}
+
+/* Escapes what steers a terminal: C0 and C1 controls (U+0080..U+009F). */
+static const char *escape(struct sw_config *c, const char *text, size_t max_characters)
+{
+    char *shown = sw_config_alloc(c, strlen(text) * 4 + 4);
+    if (shown == NULL)
+        return "";
+    size_t used = 0, characters = 0;
+    const unsigned char *p = (const unsigned char *)text;
+    for (; *p != 0 && characters < max_characters; characters++) {
+        bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+        if (*p < 0x20 || *p == 0x7f || c1) {
+            used += (size_t)snprintf(shown + used, 5, "\\x%02x", c1 ? p[1] : p[0]);
+            p += c1 ? 2 : 1;
+        } else {
+            do
+                shown[used++] = (char)*p++;
+            while ((*p & 0xc0) == 0x80);
+        }
+    }
+    if (*p != 0)
+        memcpy(shown + used, "...", 3); /* the buffer is zeroed, and what was cut left room */
+    return shown;
+}
+
+const char *sw_config_shown(struct sw_config *c, const char *text)
+{
+    /* A huge text costs no more than what is shown of it. */
+    size_t length = strnlen(text, SHOWN_CHARACTERS * 4 + 4);
+    return escape(c, text[length] == 0 ? text : sw_config_copy(c, text, length), SHOWN_CHARACTERS);
+}
+
+const char *sw_config_quote(struct sw_config *c, const char *text)
+{
+    return sw_config_format(c, "'%s'", sw_config_shown(c, text));
+}
+
+const char *sw_config_shown_path(struct sw_config *c, const char *path)
+{
+    return escape(c, path, 8192);
+}

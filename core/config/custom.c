@@ -1,0 +1,270 @@
+/* Readers of the values that are no single scalars. */
+#include "core/config/internal.h"
+
+#include <string.h>
+
+static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
+                     const char *message)
+{
+    if (at->kind != NODE_BROKEN)
+        sw_config_error_at(c, at, message, sw_config_example(c, field));
+    return false;
+}
+
+bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base)
+{
+    (void)base;
+    if (value->kind == NODE_MAPPING)
+        return sw_config_wrong_type(c, field, value, "a list of texts");
+    if (value->kind == NODE_SEQUENCE && value->count == 0)
+        return complain(c, value, field, "'architectures' is an empty list");
+    bool good = true;
+    const struct node *item = value->kind == NODE_SEQUENCE ? value->first : value;
+    for (; item != NULL; item = value->kind == NODE_SEQUENCE ? item->next : NULL) {
+        if (item->kind != NODE_SCALAR)
+            good = sw_config_wrong_type(c, field, item, "a list of texts");
+        else if (strcmp(item->text, "LlamaForCausalLM") != 0)
+            good = complain(c, item, field,
+                            sw_config_format(c,
+                                             "the architecture %s is not supported; only "
+                                             "LlamaForCausalLM is",
+                                             sw_config_quote(c, item->text)));
+    }
+    return good;
+}
+
+bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    (void)base;
+    if (value->kind != NODE_BROKEN)
+        sw_config_error_at(c, value, sw_config_format(c, "'%s' is not supported", field->key),
+                           sw_config_format(c, "leave it out or write '%s: null'", field->key));
+    return false;
+}
+
+bool sw_read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base)
+{
+    (void)base;
+    bool truth = false;
+    struct field plain = *field;
+    plain.type = FIELD_BOOL;
+    plain.offset = 0;
+    if (!sw_config_read_field(c, &plain, value, &truth))
+        return false;
+    if (truth)
+        sw_config_error_at(c, value, sw_config_format(c, "'%s: true' is not supported", field->key),
+                           NULL);
+    return !truth;
+}
+
+bool sw_read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
+                             void *base)
+{
+    static const char *const types[] = {"default", NULL};
+    const struct field theta = *sw_field_find(sw_model_fields, "rope_theta");
+    struct field rows[] = {
+        {.key = "rope_type", .type = FIELD_WORD, .offset = FIELD_NOWHERE, .words = types},
+        theta,
+        {.key = NULL},
+    };
+    rows[1].fallback = NULL; /* a rope_theta beside it stays */
+    if (value->kind != NODE_MAPPING)
+        return sw_config_wrong_type(c, field, value, "a mapping");
+    return sw_config_read_section(c, value, rows, base, UNKNOWN_ERROR).bad == 0;
+}
+
+/* One [a, b] of plain numbers. */
+static bool read_pair(const struct node *node, double *a, double *b)
+{
+    return node->kind == NODE_SEQUENCE && node->count == 2 && node->first->kind == NODE_SCALAR &&
+           node->last->kind == NODE_SCALAR && node->first->plain && node->last->plain &&
+           sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
+}
+
+bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *value, void *base)
+{
+    struct sw_curve *curve = (struct sw_curve *)((char *)base + field->offset);
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value, "a list of [size, fraction]");
+    if (value->count > SW_MAX_CURVE)
+        return complain(c, value, field,
+                        sw_config_format(c, "'%s' has %d points; at most %d are allowed",
+                                         field->key, (int)value->count, SW_MAX_CURVE));
+    bool good = true;
+    double before = 0;
+    for (const struct node *item = value->first; item != NULL; item = item->next) {
+        struct sw_curve_point point = {0};
+        if (!read_pair(item, &point.size, &point.fraction)) {
+            good = complain(
+                c, item, field,
+                sw_config_format(c, "a point of '%s' must be [size, fraction]", field->key));
+            continue;
+        }
+        if (point.size <= before)
+            good = complain(c, item->first, field,
+                            sw_config_format(c, "the sizes of '%s' must be positive and ascending",
+                                             field->key));
+        if (!(point.fraction > 0 && point.fraction <= 1))
+            good =
+                complain(c, item->last, field,
+                         sw_config_format(c, "a fraction of '%s' must be more than 0 and at most 1",
+                                          field->key));
+        before = point.size;
+        curve->point[curve->count++] = point;
+    }
+    if (!good)
+        curve->count = 0;
+    return good;
+}
+
+bool sw_read_links(struct sw_config *c, const struct field *field, struct node *value, void *base)
+{
+    struct sw_cluster_config *cluster = base;
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value, "a list of mappings");
+    if (value->count > SW_MAX_LINKS)
+        return complain(c, value, field,
+                        sw_config_format(c, "%d links; at most %d are allowed", (int)value->count,
+                                         SW_MAX_LINKS));
+    bool good = true;
+    for (struct node *item = value->first; item != NULL; item = item->next) {
+        struct sw_link_config *link = &cluster->link[cluster->link_count++];
+        if (item->kind != NODE_MAPPING) {
+            good = sw_config_wrong_type(c, field, item, "a list of mappings");
+            continue;
+        }
+        struct section section =
+            sw_config_read_section(c, item, sw_link_fields, link, UNKNOWN_ERROR);
+        good = good && section.bad == 0;
+        if (cluster->link_count < 2 || !sw_section_good(&section, "spans", NULL) ||
+            link[-1].spans == 0 || link->spans > link[-1].spans)
+            continue;
+        sw_config_error_at(
+            c, sw_section_place(&section, "spans"),
+            sw_config_format(c, "'spans' must ascend from link to link: %d comes after %d",
+                             (int)link->spans, (int)link[-1].spans),
+            "write the links innermost first");
+        good = false;
+    }
+    return good;
+}
+
+/* The mesh axes of one rule: a list of texts, one text, or nothing. */
+static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)
+{
+    static const char *const axes[] = {"dp", "fsdp", "tp", "sp"};
+    if (sw_node_is_null(value))
+        return true;
+    if (value->kind == NODE_BROKEN)
+        return false;
+    bool good = true, is_list = value->kind == NODE_SEQUENCE;
+    for (const struct node *item = is_list ? value->first : value; item != NULL;
+         item = is_list ? item->next : NULL) {
+        int32_t axis = 0;
+        while (axis < 4 && (item->kind != NODE_SCALAR || strcmp(item->text, axes[axis]) != 0))
+            axis++;
+        const char *message = NULL;
+        if (axis == 4 && item->kind == NODE_SCALAR)
+            message = sw_config_format(c, "unknown mesh axis %s", sw_config_quote(c, item->text));
+        else if (axis == 4)
+            message = sw_config_format(c, "a mesh axis must be a text, not %s",
+                                       sw_node_describe(c, item));
+        for (int32_t i = 0; message == NULL && i < rule->count; i++)
+            if (rule->axis[i] == axes[axis])
+                message = sw_config_format(c, "the mesh axis '%s' stands twice", axes[axis]);
+        if (message == NULL) {
+            rule->axis[rule->count++] = axes[axis];
+            continue;
+        }
+        if (item->kind != NODE_BROKEN)
+            sw_config_error_at(c, item, message, "mesh axes: dp, fsdp, tp, sp, each at most once");
+        good = false;
+    }
+    return good;
+}
+
+bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *value, void *base)
+{
+    struct sw_run_config *run = base;
+    if (value->kind != NODE_MAPPING)
+        return sw_config_wrong_type(c, field, value, "a mapping");
+    if (value->count > SW_MAX_RULES)
+        return complain(c, value, field,
+                        sw_config_format(c, "%d rules; at most %d are allowed", (int)value->count,
+                                         SW_MAX_RULES));
+    bool good = true;
+    for (struct node *item = value->first; item != NULL; item = item->next) {
+        const struct node *key = item->key;
+        if (key->kind == NODE_BROKEN) {
+            good = false;
+            continue;
+        }
+        if (!sw_text_is_name(key->text)) {
+            sw_config_error_at(c, key,
+                               sw_config_format(c, "%s is no name of a logical axis",
+                                                sw_config_quote(c, key->text)),
+                               sw_config_example(c, field));
+            good = false;
+            continue;
+        }
+        struct sw_rule_config *rule = &run->rule[run->rule_count++];
+        *rule = (struct sw_rule_config){
+            .logical = key->text,
+            .place = {.file = key->source->file, .line = key->line, .column = key->column}};
+        good = read_axes(c, item, rule) && good;
+    }
+    return good;
+}
+
+bool sw_read_betas(struct sw_config *c, const struct field *field, struct node *value, void *base)
+{
+    struct sw_optimizer_config *optimizer = base;
+    double beta1, beta2;
+    if (!read_pair(value, &beta1, &beta2))
+        return sw_config_wrong_type(c, field, value,
+                                    value->kind == NODE_SEQUENCE ? "two numbers"
+                                                                 : "a list of two numbers");
+    bool good = true;
+    for (const struct node *item = value->first; item != NULL; item = item->next) {
+        double beta = item == value->first ? beta1 : beta2;
+        if (beta >= 0 && beta < 1)
+            continue;
+        good = complain(c, item, field,
+                        sw_config_format(c, "a beta must be at least 0 and less than 1, not %s",
+                                         sw_config_shown(c, item->text)));
+    }
+    optimizer->beta1 = beta1;
+    optimizer->beta2 = beta2;
+    return good;
+}
+
+struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value)
+{
+    if (value->kind == NODE_MAPPING)
+        return value;
+    if (value->kind != NODE_SCALAR || value->text[0] == 0) {
+        sw_config_wrong_type(c, field, value, "a path or a mapping");
+        return NULL;
+    }
+    return sw_config_load(c, sw_config_resolve(c, value->source, value->text), value);
+}
+
+bool sw_read_reference(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
+{
+    void *out = (char *)base + field->offset;
+    struct node *root = sw_config_follow(c, field, value);
+    if (root == NULL)
+        return false;
+    switch (field->kind) {
+    case SW_CONFIG_MODEL:
+        return sw_config_describe_model(c, root, out);
+    case SW_CONFIG_ACCELERATOR:
+        return sw_config_describe_accelerator(c, root, out);
+    default:
+        return sw_config_describe_cluster(c, root, out);
+    }
+}

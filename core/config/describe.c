@@ -1,0 +1,179 @@
+/* Trees into descriptions, and the checks between fields. */
+#include "core/config/internal.h"
+
+#include <string.h>
+
+static bool is_mapping(struct sw_config *c, const struct node *root, enum sw_config_kind kind)
+{
+    if (root->kind == NODE_MAPPING)
+        return true;
+    if (root->kind != NODE_BROKEN)
+        sw_config_error_at(c, root,
+                           sw_config_format(c, "the description of a %s must be a mapping, not %s",
+                                            sw_config_kind_name(kind), sw_node_describe(c, root)),
+                           "write 'key: value' lines");
+    return false;
+}
+
+static void complain(struct sw_config *c, struct section *section, const char *key,
+                     const char *message, const char *help)
+{
+    sw_config_error_at(c, sw_section_place(section, key), message, help);
+    section->bad |= UINT64_C(1) << (sw_field_find(section->fields, key) - section->fields);
+}
+
+static void check_heads(struct sw_config *c, struct section *s, struct sw_model_config *model)
+{
+    int32_t heads = model->num_attention_heads;
+    if (sw_section_good(s, "num_attention_heads", "num_key_value_heads", NULL)) {
+        if (model->num_key_value_heads == 0)
+            model->num_key_value_heads = heads;
+        if (heads % model->num_key_value_heads != 0)
+            complain(c, s, "num_key_value_heads",
+                     sw_config_format(
+                         c, "'num_key_value_heads' (%d) does not divide 'num_attention_heads' (%d)",
+                         (int)model->num_key_value_heads, (int)heads),
+                     NULL);
+    }
+    if (!sw_section_good(s, "head_dim", NULL))
+        return;
+    if (model->head_dim != 0) {
+        if (model->head_dim % 2 != 0)
+            complain(c, s, "head_dim",
+                     sw_config_format(c, "'head_dim' must be even, not %d", (int)model->head_dim),
+                     NULL);
+        return;
+    }
+    if (!sw_section_good(s, "hidden_size", "num_attention_heads", NULL))
+        return;
+    if (model->hidden_size % heads != 0) {
+        complain(c, s, "num_attention_heads",
+                 sw_config_format(c,
+                                  "'num_attention_heads' (%d) does not divide 'hidden_size' (%lld)",
+                                  (int)heads, (long long)model->hidden_size),
+                 "give 'head_dim' where the heads are wider or narrower");
+        return;
+    }
+    int64_t head_dim = model->hidden_size / heads;
+    if (head_dim % 2 != 0 || head_dim > 65536) {
+        complain(
+            c, s, "num_attention_heads",
+            sw_config_format(c,
+                             "'hidden_size' / 'num_attention_heads' is %lld; a head must be even "
+                             "and at most 65536 wide",
+                             (long long)head_dim),
+            NULL);
+        return;
+    }
+    model->head_dim = (int32_t)head_dim;
+}
+
+bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_model_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_MODEL))
+        return false;
+    out->path = root->source->file;
+    struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
+    check_heads(c, &s, out);
+    return s.bad == 0;
+}
+
+bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
+                                    struct sw_accelerator_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_ACCELERATOR))
+        return false;
+    out->path = root->source->file;
+    struct section s = sw_config_read_section(c, root, sw_accelerator_fields, out, UNKNOWN_ERROR);
+    if (out->peak_bf16_flops == 0)
+        out->peak_bf16_flops = out->peak_fp32_flops;
+    if (sw_section_good(&s, "memory", "reserved_memory", NULL) &&
+        out->reserved_memory_bytes >= out->memory_bytes)
+        complain(c, &s, "reserved_memory", "'reserved_memory' leaves nothing of 'memory'", NULL);
+    return s.bad == 0;
+}
+
+bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
+                                struct sw_cluster_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_CLUSTER))
+        return false;
+    out->path = root->source->file;
+    struct section s = sw_config_read_section(c, root, sw_cluster_fields, out, UNKNOWN_ERROR);
+    if (!sw_section_good(&s, "nodes", "accelerators_per_node", "links", NULL))
+        return false;
+    int64_t count = (int64_t)out->nodes * out->accelerators_per_node;
+    if (count > 1 && out->link_count == 0) {
+        complain(c, &s, "links",
+                 sw_config_format(c, "%lld accelerators need at least one entry in 'links'",
+                                  (long long)count),
+                 sw_config_example(c, sw_field_find(sw_cluster_fields, "links")));
+    } else if (out->link_count > 0 && out->link[out->link_count - 1].spans < count) {
+        const struct node *links = sw_section_place(&s, "links");
+        const struct node *spans = sw_node_find(links->last, "spans");
+        sw_config_error_at(
+            c, spans != NULL ? spans : links,
+            sw_config_format(c, "the outermost link spans %d of %lld accelerators (%d nodes of %d)",
+                             (int)out->link[out->link_count - 1].spans, (long long)count,
+                             (int)out->nodes, (int)out->accelerators_per_node),
+            sw_config_format(c, "for example: spans: %lld", (long long)count));
+        s.bad |= 1;
+    }
+    return s.bad == 0;
+}
+
+static struct sw_place place_of(const struct section *section, const char *key)
+{
+    const struct node *value = sw_node_find(section->map, key);
+    if (value == NULL)
+        return (struct sw_place){.file = section->map->source->file};
+    return (struct sw_place){
+        .file = value->source->file, .line = value->line, .column = value->column};
+}
+
+static void check_schedule(struct sw_config *c, struct section *run,
+                           const struct sw_run_config *out)
+{
+    if (!sw_section_good(run, "optimizer", NULL))
+        return;
+    const struct sw_optimizer_config *o = &out->optimizer;
+    struct node *map = sw_node_find(run->map, "optimizer");
+    if (map == NULL || map->kind != NODE_MAPPING)
+        return;
+    struct section s = {.map = map, .fields = sw_field_find(sw_run_fields, "optimizer")->fields};
+    char rate[32], least[32];
+    if (o->warmup_steps > o->total_steps)
+        complain(c, &s, "warmup_steps",
+                 sw_config_format(c, "'warmup_steps' (%lld) is more than 'total_steps' (%lld)",
+                                  (long long)o->warmup_steps, (long long)o->total_steps),
+                 NULL);
+    if (o->min_learning_rate > o->learning_rate)
+        complain(c, &s, "min_learning_rate",
+                 sw_config_format(c, "'min_learning_rate' (%s) is more than 'learning_rate' (%s)",
+                                  sw_real_format(o->min_learning_rate, least),
+                                  sw_real_format(o->learning_rate, rate)),
+                 NULL);
+    run->bad |= s.bad;
+}
+
+bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_RUN))
+        return false;
+    out->path = root->source->file;
+    out->optimizer.beta1 = 0.9;
+    out->optimizer.beta2 = 0.95;
+    struct section s = sw_config_read_section(c, root, sw_run_fields, out, UNKNOWN_ERROR);
+    out->mesh_dim_place = place_of(&s, "mesh_dim");
+    out->batch_place = place_of(&s, "global_batch_size");
+    out->sequence_place = place_of(&s, "sequence_length");
+    check_schedule(c, &s, out);
+    if (s.bad != 0)
+        return false;
+    if (out->directory == NULL)
+        out->directory =
+            sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));
+    if (out->checkpoint_directory == NULL)
+        out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
+    return true;
+}

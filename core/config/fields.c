@@ -1,0 +1,424 @@
+/* Reads mappings by their field tables. */
+#include "core/config/internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_IGNORED_SHOWN = 100 };
+
+const struct field *sw_field_find(const struct field *fields, const char *key)
+{
+    while (fields->key != NULL && strcmp(fields->key, key) != 0)
+        fields++;
+    return fields->key != NULL ? fields : NULL;
+}
+
+const char *sw_config_example(struct sw_config *c, const struct field *field)
+{
+    if (field->example == NULL)
+        return NULL;
+    return sw_config_format(c, "for example: %s: %s", field->key, field->example);
+}
+
+bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
+                          const char *expected)
+{
+    if (value->kind == NODE_BROKEN)
+        return false;
+    sw_config_error_at(c, value,
+                       sw_config_format(c, "'%s' must be %s, not %s", field->key, expected,
+                                        sw_node_describe(c, value)),
+                       sw_config_example(c, field));
+    return false;
+}
+
+static void put(const struct field *field, void *base, const void *value, size_t bytes)
+{
+    if (field->offset != FIELD_NOWHERE)
+        memcpy((char *)base + field->offset, value, bytes);
+}
+
+/* A limit as people write it: 4096, 0.5, 1e+18. */
+static const char *limit_text(struct sw_config *c, double limit)
+{
+    char buffer[32];
+    if (fabs(limit) < 1e16 && limit == floor(limit))
+        return sw_config_format(c, "%.0f", limit);
+    return sw_config_format(c, "%s", sw_real_format(limit, buffer));
+}
+
+static bool in_range(struct sw_config *c, const struct field *field, const struct node *node,
+                     double value)
+{
+    if (field->min == 0 && field->max == 0 && !field->above_min)
+        return true;
+    const char *wants = NULL;
+    if (field->above_min && value <= field->min)
+        wants = sw_config_format(c, "more than %s", limit_text(c, field->min));
+    else if (value < field->min)
+        wants = sw_config_format(c, "at least %s", limit_text(c, field->min));
+    else if (value > field->max)
+        wants = sw_config_format(c, "at most %s", limit_text(c, field->max));
+    if (wants == NULL)
+        return true;
+    sw_config_error_at(c, node,
+                       sw_config_format(c, "'%s' must be %s, not %s", field->key, wants,
+                                        sw_config_shown(c, node->text)),
+                       NULL);
+    return false;
+}
+
+static bool read_integer(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    const char *expected = field->zero_word != NULL
+                               ? sw_config_format(c, "an integer or '%s'", field->zero_word)
+                               : "an integer";
+    if (value->kind != NODE_SCALAR)
+        return sw_config_wrong_type(c, field, value, expected);
+    int64_t number = 0;
+    if (field->zero_word == NULL || strcmp(value->text, field->zero_word) != 0) {
+        const char *digits = value->text + (value->text[0] == '-' || value->text[0] == '+');
+        if (!value->plain || digits[0] == 0 || digits[strspn(digits, "0123456789")] != 0)
+            return sw_config_wrong_type(c, field, value, expected);
+        if (field->type == FIELD_UNSIGNED64) {
+            errno = 0;
+            uint64_t wide = strtoull(digits, NULL, 10);
+            if (value->text[0] == '-' || errno == ERANGE) {
+                sw_config_error_at(
+                    c, value,
+                    sw_config_format(c, "'%s' must be 0 to 18446744073709551615, not %s",
+                                     field->key, sw_config_shown(c, value->text)),
+                    NULL);
+                return false;
+            }
+            put(field, base, &wide, sizeof wide);
+            return true;
+        }
+        /* Out of range of int64_t: saturates, and every row's limits are far inside. */
+        number = strtoll(value->text, NULL, 10);
+        if (!in_range(c, field, value, (double)number))
+            return false;
+    }
+    int32_t narrow = (int32_t)number;
+    if (field->type == FIELD_INTEGER32)
+        put(field, base, &narrow, sizeof narrow);
+    else
+        put(field, base, &number, sizeof number);
+    return true;
+}
+
+static bool read_real(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
+{
+    double number;
+    if (value->kind != NODE_SCALAR || !value->plain || !sw_number_parse(value->text, &number))
+        return sw_config_wrong_type(c, field, value, "a number");
+    if (!in_range(c, field, value, number))
+        return false;
+    put(field, base, &number, sizeof number);
+    return true;
+}
+
+static bool read_bool(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
+{
+    static const char *const words[] = {"false", "False", "FALSE", "true", "True", "TRUE"};
+    size_t i = 0;
+    while (i < 6 && (value->kind != NODE_SCALAR || strcmp(value->text, words[i]) != 0))
+        i++;
+    if (i == 6 || !value->plain)
+        return sw_config_wrong_type(c, field, value, "true or false");
+    bool truth = i >= 3;
+    put(field, base, &truth, sizeof truth);
+    return true;
+}
+
+static bool read_text(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
+{
+    if (value->kind != NODE_SCALAR)
+        return sw_config_wrong_type(c, field, value,
+                                    field->type == FIELD_PATH ? "a path" : "a text");
+    const char *text = value->text;
+    if (field->type == FIELD_PATH) {
+        if (text[0] == 0) {
+            sw_config_error_at(c, value, sw_config_format(c, "'%s' is an empty path", field->key),
+                               sw_config_example(c, field));
+            return false;
+        }
+        if (field->offset != FIELD_NOWHERE)
+            text = sw_config_resolve(c, value->source, text);
+    } else if (field->accept != NULL && !field->accept(text)) {
+        sw_config_error_at(c, value,
+                           sw_config_format(c, "'%s' must be %s, not %s", field->key,
+                                            field->expects, sw_config_quote(c, text)),
+                           sw_config_example(c, field));
+        return false;
+    }
+    put(field, base, &text, sizeof text);
+    return true;
+}
+
+static bool read_word(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
+{
+    const char *list = "", *near = NULL;
+    int32_t best = 1000;
+    for (int32_t i = 0; field->words[i] != NULL; i++) {
+        const char *word = field->words[i];
+        int32_t distance;
+        if (value->kind == NODE_SCALAR && strcmp(value->text, word) == 0) {
+            int stored = (int)i; /* every enum of config.h has the size of an int */
+            put(field, base, &stored, sizeof stored);
+            return true;
+        }
+        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", word);
+        if (value->kind == NODE_SCALAR && sw_config_is_near(value->text, word, &distance) &&
+            distance < best) {
+            best = distance;
+            near = word;
+        }
+    }
+    const char *expected = field->words[1] == NULL ? list : sw_config_format(c, "one of %s", list);
+    if (value->kind != NODE_SCALAR)
+        return sw_config_wrong_type(c, field, value, expected);
+    sw_config_error_at(c, value,
+                       sw_config_format(c, "'%s' must be %s, not %s%s%s%s", field->key, expected,
+                                        sw_config_quote(c, value->text),
+                                        near != NULL ? "; did you mean '" : "",
+                                        near != NULL ? near : "", near != NULL ? "'?" : ""),
+                       NULL);
+    return false;
+}
+
+static bool read_quantity(struct sw_config *c, const struct field *field, struct node *value,
+                          void *base)
+{
+    static const struct {
+        char dimension;
+        const char *expected;
+    } kinds[] = {{'B', "a size with a unit"},
+                 {'b', "a bandwidth with a unit"},
+                 {'s', "a time with a unit"},
+                 {'f', "a rate with a unit"}};
+    int kind = (int)field->type - (int)FIELD_BYTES;
+    char dimension = kinds[kind].dimension;
+    if (value->kind != NODE_SCALAR)
+        return sw_config_wrong_type(c, field, value, kinds[kind].expected);
+    const char *unit;
+    double number = 0;
+    switch (sw_quantity_scan(value->text, dimension, &number, &unit)) {
+    case QUANTITY_NO_NUMBER:
+        return sw_config_wrong_type(c, field, value, kinds[kind].expected);
+    case QUANTITY_BAD_UNIT:
+        sw_config_error_at(c, value,
+                           sw_config_format(c, "'%s' has the unknown unit %s in %s", field->key,
+                                            sw_config_quote(c, unit),
+                                            sw_config_quote(c, value->text)),
+                           sw_config_format(c, "units: %s", sw_quantity_units(dimension)));
+        return false;
+    case QUANTITY_OVERFLOW:
+        number = INFINITY;
+        break;
+    case QUANTITY_OK:
+        break;
+    }
+    if (!in_range(c, field, value, number))
+        return false;
+    int64_t bytes = dimension == 'B' ? llround(number) : 0;
+    if (dimension == 'B')
+        put(field, base, &bytes, sizeof bytes);
+    else
+        put(field, base, &number, sizeof number);
+    return true;
+}
+
+static bool read_subsection(struct sw_config *c, const struct field *field, struct node *value,
+                            void *base)
+{
+    if (value->kind != NODE_MAPPING)
+        return sw_config_wrong_type(c, field, value, "a mapping");
+    return sw_config_read_section(c, value, field->fields, (char *)base + field->offset,
+                                  UNKNOWN_ERROR)
+               .bad == 0;
+}
+
+bool sw_config_read_field(struct sw_config *c, const struct field *field, struct node *value,
+                          void *base)
+{
+    if (value->kind == NODE_BROKEN)
+        return false;
+    switch (field->type) {
+    case FIELD_INTEGER32:
+    case FIELD_INTEGER64:
+    case FIELD_UNSIGNED64:
+        return read_integer(c, field, value, base);
+    case FIELD_REAL:
+        return read_real(c, field, value, base);
+    case FIELD_BOOL:
+        return read_bool(c, field, value, base);
+    case FIELD_TEXT:
+    case FIELD_PATH:
+        return read_text(c, field, value, base);
+    case FIELD_WORD:
+        return read_word(c, field, value, base);
+    case FIELD_BYTES:
+    case FIELD_BANDWIDTH:
+    case FIELD_SECONDS:
+    case FIELD_FLOPS:
+        return read_quantity(c, field, value, base);
+    case FIELD_SECTION:
+        return read_subsection(c, field, value, base);
+    case FIELD_CUSTOM:
+        return field->read(c, field, value, base);
+    }
+    return false;
+}
+
+/* The default of a field that is not written, read by the same code as a written one. */
+static void read_fallback(struct sw_config *c, const struct field *field, void *base)
+{
+    if (field->fallback != NULL && field->type != FIELD_CUSTOM) {
+        struct node text = {.kind = NODE_SCALAR, .plain = true, .text = field->fallback};
+        sw_config_read_field(c, field, &text, base);
+    } else if (field->type == FIELD_SECTION) {
+        sw_config_read_section(c, NULL, field->fields, (char *)base + field->offset, UNKNOWN_ERROR);
+    }
+}
+
+/* A file from a hub has keys that no list can foresee. */
+static bool is_hugging_face(const struct node *map)
+{
+    const char *dot = strrchr(map->source->file, '.');
+    return (dot != NULL && strcmp(dot, ".json") == 0) || sw_node_find(map, "model_type") != NULL ||
+           sw_node_find(map, "torch_dtype") != NULL ||
+           sw_node_find(map, "transformers_version") != NULL;
+}
+
+static const char *known_keys(struct sw_config *c, const struct field *fields)
+{
+    const char *list = "known keys: ";
+    for (const struct field *f = fields; f->key != NULL; f++)
+        list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
+    return list;
+}
+
+/* The keys that the one note lists. */
+struct ignored {
+    const char *list;
+    int32_t count;
+};
+
+static void ignore(struct sw_config *c, struct ignored *ignored, const char *key)
+{
+    if (ignored->count++ < MAX_IGNORED_SHOWN)
+        ignored->list = sw_config_format(c, "%s%s%s", ignored->list, ignored->count > 1 ? ", " : "",
+                                         sw_config_shown(c, key));
+}
+
+/* Reports the keys that no row has; `meant` gets the bits of the rows they were probably meant for.
+ */
+static void check_unknown_keys(struct sw_config *c, struct node *map, const struct field *fields,
+                               enum unknown_keys unknown, uint64_t *meant)
+{
+    struct ignored ignored = {.list = ""};
+    const char *known = NULL;
+    bool hub = unknown == UNKNOWN_HUGGING_FACE && is_hugging_face(map);
+    for (const struct node *entry = map->first; entry != NULL; entry = entry->next) {
+        const char *key = entry->key->text;
+        if (entry->key->kind == NODE_BROKEN || sw_field_find(fields, key) != NULL)
+            continue;
+        bool duplicate = entry->kind == NODE_BROKEN && sw_node_find(map, key) != entry;
+        if (duplicate)
+            continue;
+        if (unknown == UNKNOWN_HUGGING_FACE && sw_model_key_is_known_elsewhere(key)) {
+            ignore(c, &ignored, key);
+            continue;
+        }
+        const struct field *near = NULL;
+        int32_t best = 1000, distance;
+        for (const struct field *f = fields; f->key != NULL; f++)
+            if (sw_config_is_near(key, f->key, &distance) && distance < best &&
+                !(hub && (distance > 2 || sw_node_find(map, f->key) != NULL))) {
+                best = distance;
+                near = f;
+            }
+        if (hub && near == NULL) {
+            ignore(c, &ignored, key);
+            continue;
+        }
+        const char *quoted = sw_config_quote(c, key);
+        if (near != NULL) {
+            *meant |= UINT64_C(1) << (near - fields);
+            sw_config_error_at(
+                c, entry->key,
+                sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near->key), NULL);
+        } else {
+            known = known != NULL ? known : known_keys(c, fields);
+            sw_config_error_at(c, entry->key, sw_config_format(c, "unknown key %s", quoted), known);
+        }
+    }
+    if (ignored.count > MAX_IGNORED_SHOWN)
+        sw_config_note_at(c, map,
+                          sw_config_format(c, "ignored keys: %s and %d more", ignored.list,
+                                           (int)ignored.count - MAX_IGNORED_SHOWN));
+    else if (ignored.count > 0)
+        sw_config_note_at(c, map, sw_config_format(c, "ignored keys: %s", ignored.list));
+}
+
+struct section sw_config_read_section(struct sw_config *c, struct node *map,
+                                      const struct field *fields, void *base,
+                                      enum unknown_keys unknown)
+{
+    struct section section = {.map = map, .fields = fields};
+    uint64_t meant = 0;
+    if (map != NULL)
+        check_unknown_keys(c, map, fields, unknown, &meant);
+    for (const struct field *field = fields; field->key != NULL; field++) {
+        uint64_t bit = UINT64_C(1) << (field - fields);
+        struct node *value = sw_node_find(map, field->key);
+        if (value != NULL && !sw_node_is_null(value)) {
+            section.written |= bit;
+            if (!sw_config_read_field(c, field, value, base))
+                section.bad |= bit;
+            continue;
+        }
+        if (!field->required) {
+            read_fallback(c, field, base);
+            section.bad |= meant & bit;
+            continue;
+        }
+        section.bad |= bit;
+        if (map == NULL || (meant & bit) != 0)
+            continue;
+        const struct node *place = value != NULL ? value : map;
+        sw_config_error_at(c, place,
+                           value != NULL ? sw_config_format(c, "'%s' has no value", field->key)
+                                         : sw_config_format(c, "missing key '%s'", field->key),
+                           sw_config_example(c, field));
+    }
+    return section;
+}
+
+bool sw_section_good(const struct section *section, const char *key, ...)
+{
+    bool good = true;
+    va_list keys;
+    va_start(keys, key);
+    for (; key != NULL; key = va_arg(keys, const char *)) {
+        const struct field *field = sw_field_find(section->fields, key);
+        good = good && field != NULL && (section->bad >> (field - section->fields) & 1) == 0;
+    }
+    va_end(keys);
+    return good;
+}
+
+const struct node *sw_section_place(const struct section *section, const char *key)
+{
+    const struct node *value = sw_node_find(section->map, key);
+    return value != NULL ? value : section->map;
+}

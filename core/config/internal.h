@@ -1,0 +1,255 @@
+/* What the files of core/config share: the arena, the node tree, the diagnostics, the field tables.
+ *
+ * Everything hangs on one struct sw_config. Memory running out sets `failed` and is reported once,
+ * at the end: until then allocation failures yield "" or NULL, and every user of a NULL node
+ * accepts it. */
+#ifndef SW_CONFIG_INTERNAL_H
+#define SW_CONFIG_INTERNAL_H
+
+#include "core/config/config.h"
+
+#include <sys/types.h>
+
+enum {
+    SW_MAX_DEPTH = 64,
+    SW_MAX_NODES = 20000,
+    SW_MAX_FILE_BYTES = 16 << 20,
+    SW_MAX_DIAGNOSTICS = 64,
+    SW_MAX_STORED_DIAGNOSTICS = 4096,
+    SW_OVERRIDE_INDEX = 1 << 20 /* --set comes after all files */
+};
+
+/* One text that nodes point into: a file, a caller's text, or one --set argument. */
+struct source {
+    const struct source *next;   /* of the config's list, for nothing but debugging */
+    const struct source *parent; /* the source that named this one; NULL: none */
+    const char *file;            /* as shown in messages */
+    const char *text;
+    size_t bytes;
+    int32_t index; /* order of the files in the report */
+    bool has_identity, is_override;
+    dev_t device;
+    ino_t inode;
+};
+
+enum node_kind {
+    NODE_SCALAR,
+    NODE_SEQUENCE,
+    NODE_MAPPING,
+    NODE_BROKEN /* its mistake is already reported: readers say nothing more */
+};
+
+struct node {
+    enum node_kind kind;
+    bool plain; /* a scalar without quotes */
+    const struct source *source;
+    int32_t line, column;
+    const char *text;       /* scalar */
+    const struct node *key; /* of an entry of a mapping */
+    struct node *first, *last, *next;
+    int32_t count;
+};
+
+struct stored_diagnostic {
+    const struct source *source;
+    int32_t line, column, order;
+    const char *message, *help;
+    bool is_note;
+};
+
+struct sw_config {
+    struct block *blocks;
+    bool failed;
+    enum sw_config_kind kind;
+    struct sw_model_config *model;
+    struct sw_accelerator_config *accelerator;
+    struct sw_cluster_config *cluster;
+    struct sw_run_config *run;
+
+    struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
+    int32_t stored_count, stored_capacity, dropped_errors;
+    struct sw_diagnostic *diagnostics;
+    int32_t diagnostic_count, error_count;
+
+    int32_t source_count, node_count;
+    bool paths_as_written; /* a plan's paths are already resolved */
+};
+
+/* arena.c */
+void *sw_config_alloc(struct sw_config *c, size_t bytes); /* zeroed; NULL when memory runs out */
+const char *sw_config_copy(struct sw_config *c, const char *text, size_t bytes); /* never NULL */
+const char *sw_config_format(struct sw_config *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* 'text' with control characters escaped and at most 60 characters, safe for a terminal. */
+const char *sw_config_quote(struct sw_config *c, const char *text);
+/* The same without the quotes. */
+const char *sw_config_shown(struct sw_config *c, const char *text);
+/* A path (or several) without the quotes and not shortened. */
+const char *sw_config_shown_path(struct sw_config *c, const char *path);
+void sw_config_release(struct sw_config *c);
+
+/* diagnostics.c */
+void sw_config_error(struct sw_config *c, const struct source *source, int32_t line, int32_t column,
+                     const char *message, const char *help);
+void sw_config_error_at(struct sw_config *c, const struct node *node, const char *message,
+                        const char *help);
+void sw_config_note_at(struct sw_config *c, const struct node *node, const char *message);
+void sw_config_finish_diagnostics(struct sw_config *c);
+/* Damerau-Levenshtein distance without regard to case; 1000 when a text is too long to bother. */
+int32_t sw_config_distance(const char *a, const char *b);
+/* Whether a typo of that size is likely: at most a third of the length. */
+bool sw_config_is_near(const char *a, const char *b, int32_t *distance);
+
+/* paths.c */
+/* The path that `path` means in a text of that source; in the arena. */
+const char *sw_config_resolve(struct sw_config *c, const struct source *source, const char *path);
+const char *sw_config_join(struct sw_config *c, const char *directory, const char *path);
+const char *sw_config_directory_of(struct sw_config *c, const char *file);
+
+/* document.c */
+bool sw_config_check_characters(struct sw_config *c, const struct source *source);
+struct source *sw_config_new_source(struct sw_config *c, const char *file, const char *text,
+                                    size_t bytes);
+/* The tree of a text; NULL when it is no YAML (reported). */
+struct node *sw_config_parse(struct sw_config *c, const struct source *source);
+/* The tree of a file; mistakes in opening it are reported where `named_by` names it (NULL: at the
+ * file). */
+struct node *sw_config_load(struct sw_config *c, const char *path, const struct node *named_by);
+bool sw_node_is_null(const struct node *node);
+struct node *sw_node_find(const struct node *map, const char *key);
+/* "a list", "a mapping", "the text 'x'", "the number 3" */
+const char *sw_node_describe(struct sw_config *c, const struct node *node);
+
+/* quantity.c */
+enum quantity_status { QUANTITY_OK, QUANTITY_NO_NUMBER, QUANTITY_BAD_UNIT, QUANTITY_OVERFLOW };
+enum quantity_status sw_quantity_scan(const char *text, char dimension, double *out,
+                                      const char **unit);
+const char *sw_quantity_units(char dimension); /* "B, kB, MB, ..." */
+/* A decimal number that fills the whole text; no inf, nan, hexadecimal. */
+bool sw_number_parse(const char *text, double *out);
+
+/* fields.c */
+enum field_type {
+    FIELD_INTEGER32,
+    FIELD_INTEGER64,
+    FIELD_UNSIGNED64,
+    FIELD_REAL,
+    FIELD_BOOL,
+    FIELD_TEXT,
+    FIELD_PATH,
+    FIELD_WORD,      /* one of `words`, stored as its index in an enum */
+    FIELD_BYTES,     /* int64_t */
+    FIELD_BANDWIDTH, /* double, as are the next two */
+    FIELD_SECONDS,
+    FIELD_FLOPS,
+    FIELD_SECTION, /* a mapping read with `fields` */
+    FIELD_CUSTOM   /* read by `read` */
+};
+
+#define FIELD_NOWHERE ((size_t)-1)
+
+/* One row of a field table: parsing, did-you-mean, defaults and the schema all come from it. */
+struct field {
+    const char *key;
+    enum field_type type;
+    size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
+    bool required;
+    const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
+    double min, max;      /* numbers and quantities, both included; 0,0: not limited */
+    bool above_min;       /* min itself is not allowed */
+    const char *zero_word;    /* integers: a word that means 0 ("auto") */
+    const char *const *words; /* FIELD_WORD, ends with NULL */
+    bool (*accept)(const char *text);
+    const char *expects; /* what `accept` wants, in words */
+    const struct field *fields;
+    bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
+    const char *schema; /* FIELD_CUSTOM: its JSON Schema; NULL: a reference to `kind` */
+    enum sw_config_kind kind;
+    const char *example; /* a value that can be pasted */
+    const char *about;
+};
+
+struct section {
+    struct node *map; /* NULL: not written */
+    const struct field *fields;
+    uint64_t bad;     /* bit i: fields[i] has no usable value */
+    uint64_t written; /* bit i: fields[i] stands in the text */
+};
+
+enum unknown_keys { UNKNOWN_ERROR, UNKNOWN_HUGGING_FACE };
+
+/* Reads a mapping (NULL: nothing written) into the struct at base. Values that are not written get
+ * their row's fallback; without one the bytes stay as they are. */
+struct section sw_config_read_section(struct sw_config *c, struct node *map,
+                                      const struct field *fields, void *base,
+                                      enum unknown_keys unknown);
+bool sw_config_read_field(struct sw_config *c, const struct field *field, struct node *value,
+                          void *base);
+/* Whether every one of the named fields (ending with NULL) has a usable value. */
+bool sw_section_good(const struct section *section, const char *key, ...);
+/* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
+ */
+const struct node *sw_section_place(const struct section *section, const char *key);
+bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
+                          const char *expected);
+const char *sw_config_example(struct sw_config *c, const struct field *field);
+const struct field *sw_field_find(const struct field *fields, const char *key);
+
+/* tables.c, tables_run.c */
+#define SW_BIG 1e30                /* a limit for reals that keeps products finite */
+#define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
+#define SW_NAME_EXPECTS                                                                            \
+    "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
+
+extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster_fields[],
+    sw_run_fields[], sw_link_fields[], sw_slurm_fields[];
+const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
+const char *sw_config_kind_name(enum sw_config_kind kind);
+bool sw_model_key_is_known_elsewhere(const char *key); /* Hugging Face keys that we ignore */
+
+/* custom.c: readers of the values that are no scalars */
+bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base);
+bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base);
+bool sw_read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base);
+bool sw_read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
+                             void *base);
+bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *value, void *base);
+bool sw_read_links(struct sw_config *c, const struct field *field, struct node *value, void *base);
+bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *value, void *base);
+bool sw_read_betas(struct sw_config *c, const struct field *field, struct node *value, void *base);
+bool sw_read_reference(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base);
+
+/* checks.c: what the texts of a description may look like */
+bool sw_text_is_name(const char *text);
+bool sw_text_is_slurm_word(const char *text);
+bool sw_text_is_slurm_constraint(const char *text);
+bool sw_text_is_slurm_time(const char *text);
+bool sw_text_is_slurm_gpus(const char *text);
+bool sw_text_is_slurm_memory(const char *text);
+bool sw_text_is_not_empty(const char *text);
+
+/* describe.c: a tree into a description, with the checks between fields; false: mistakes reported
+ */
+bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_model_config *out);
+bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
+                                    struct sw_accelerator_config *out);
+bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
+                                struct sw_cluster_config *out);
+bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
+
+/* The mapping that a value means: itself, or the file that it names. NULL: reported. */
+struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);
+
+/* override.c */
+void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
+                              const char *text, int32_t index);
+
+/* write.c */
+/* The shortest digits that read back as the same double. */
+const char *sw_real_format(double value, char buffer[32]);
+
+#endif

@@ -1,0 +1,193 @@
+/* --set key.path=value: changes the tree before it is described, so that every check still applies.
+ */
+#include "core/config/internal.h"
+
+#include <string.h>
+
+/* Puts the content of a node in the place of another, which keeps its key and its neighbours. */
+static void replace(struct node *entry, const struct node *content)
+{
+    const struct node *key = entry->key;
+    struct node *next = entry->next;
+    *entry = *content;
+    entry->key = key;
+    entry->next = next;
+}
+
+static struct node *make_node(struct sw_config *c, const struct source *source, size_t at,
+                              enum node_kind kind)
+{
+    struct node *node = sw_config_alloc(c, sizeof *node);
+    if (node == NULL)
+        return NULL;
+    node->kind = kind;
+    node->plain = true;
+    node->source = source;
+    node->line = 1;
+    node->column = 1;
+    for (size_t i = 0; i < at; i++)
+        node->column += ((unsigned char)source->text[i] & 0xc0) != 0x80;
+    return node;
+}
+
+/* The value behind '='. Brackets and quotes are YAML; any other text is taken as it stands, so that
+ * '!1,-1,4,1' needs no second pair of quotes. */
+static struct node *parse_value(struct sw_config *c, struct source *source, size_t at)
+{
+    const char *text = source->text;
+    at += strspn(text + at, " ");
+    if (text[at] == 0 || strchr("[{\"'", text[at]) == NULL) {
+        struct node *node = make_node(c, source, at, NODE_SCALAR);
+        size_t length = strlen(text + at);
+        while (length > 0 && text[at + length - 1] == ' ')
+            length--;
+        if (node != NULL)
+            node->text = sw_config_copy(c, text + at, length);
+        return node;
+    }
+    /* Blanks in the place of the key keep libyaml's columns right. */
+    char *blanked = sw_config_alloc(c, source->bytes + 1);
+    if (blanked == NULL)
+        return NULL;
+    size_t characters = 0;
+    for (size_t i = 0; i < at; i++)
+        characters += ((unsigned char)text[i] & 0xc0) != 0x80;
+    memset(blanked, ' ', characters);
+    memcpy(blanked + characters, text + at, source->bytes - at);
+    size_t bytes = source->bytes;
+    source->text = blanked;
+    source->bytes = characters + bytes - at;
+    struct node *value = sw_config_parse(c, source);
+    source->text = text;
+    source->bytes = bytes;
+    return value;
+}
+
+static struct node *add_entry(struct sw_config *c, struct node *map, const struct source *source,
+                              size_t at, const char *name)
+{
+    struct node *key = make_node(c, source, at, NODE_SCALAR);
+    struct node *entry = make_node(c, source, at, NODE_MAPPING);
+    if (key == NULL || entry == NULL)
+        return NULL;
+    key->text = name;
+    entry->key = key;
+    if (map->last != NULL)
+        map->last->next = entry;
+    else
+        map->first = entry;
+    map->last = entry;
+    map->count++;
+    return entry;
+}
+
+static void unknown_key(struct sw_config *c, const struct source *source, size_t at,
+                        const char *name, const struct field *fields)
+{
+    const char *near = NULL, *list = "known keys: ";
+    int32_t best = 1000, distance;
+    for (const struct field *f = fields; f->key != NULL; f++) {
+        list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
+        if (sw_config_is_near(name, f->key, &distance) && distance < best) {
+            best = distance;
+            near = f->key;
+        }
+    }
+    const struct node *place = make_node(c, source, at, NODE_SCALAR);
+    if (place == NULL)
+        return;
+    const char *quoted = sw_config_quote(c, name);
+    if (near != NULL)
+        sw_config_error_at(c, place,
+                           sw_config_format(c, "unknown key %s; did you mean '%s'?", quoted, near),
+                           NULL);
+    else
+        sw_config_error_at(c, place, sw_config_format(c, "unknown key %s", quoted), list);
+}
+
+/* Makes the entry a mapping that can be stepped into; false: it cannot be, reported. */
+static bool open_entry(struct sw_config *c, const struct field *field, struct node *entry,
+                       const struct source *source, size_t at)
+{
+    bool is_reference = field->type == FIELD_CUSTOM && field->read == sw_read_reference;
+    bool is_rules = field->type == FIELD_CUSTOM && field->read == sw_read_rules;
+    struct node *place = make_node(c, source, at, NODE_MAPPING);
+    if (place == NULL || entry->kind == NODE_BROKEN)
+        return false;
+    if (field->type != FIELD_SECTION && !is_reference && !is_rules) {
+        sw_config_error_at(c, place, sw_config_format(c, "'%s' has no keys inside", field->key),
+                           sw_config_format(c, "set it as a whole: --set %s=...", field->key));
+        return false;
+    }
+    if (sw_node_is_null(entry)) {
+        replace(entry, place);
+    } else if (is_reference) {
+        struct node *root = sw_config_follow(c, field, entry);
+        if (root == NULL || root->kind != NODE_MAPPING) {
+            entry->kind = NODE_BROKEN;
+            return false;
+        }
+        if (root != entry)
+            replace(entry, root);
+    }
+    return entry->kind ==
+           NODE_MAPPING; /* anything else is a wrong type, which describing reports */
+}
+
+void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
+                              const char *text, int32_t index)
+{
+    size_t bytes = strlen(text);
+    struct source *source = sw_config_new_source(c, "--set", sw_config_copy(c, text, bytes), bytes);
+    if (source == NULL || c->failed)
+        return;
+    source->is_override = true;
+    source->index = SW_OVERRIDE_INDEX + index;
+    if (!sw_config_check_characters(c, source))
+        return;
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || strchr(text, '\n') != NULL) {
+        sw_config_error(c, source, 1, 1,
+                        sw_config_format(c, "%s is not 'key=value'", sw_config_quote(c, text)),
+                        "for example: --set optimizer.learning_rate=1e-4");
+        return;
+    }
+    struct node *map = root;
+    for (size_t at = 0;;) {
+        size_t length = strcspn(text + at, ".=");
+        const char *name = sw_config_copy(c, text + at, length);
+        const struct field *field = fields != NULL ? sw_field_find(fields, name) : NULL;
+        if (length == 0 || (fields != NULL && field == NULL)) {
+            unknown_key(c, source, at, name, fields != NULL ? fields : sw_run_fields);
+            return;
+        }
+        struct node *entry = sw_node_find(map, name);
+        bool is_new = entry == NULL;
+        if (is_new)
+            entry = add_entry(c, map, source, at, name);
+        if (entry == NULL)
+            return;
+        if (text[at + length] == '=') {
+            struct node *value = parse_value(c, source, at + length + 1);
+            if (value != NULL)
+                replace(entry, value);
+            else
+                entry->kind = NODE_BROKEN;
+            return;
+        }
+        if (field == NULL || !open_entry(c, field, entry, source, at)) {
+            if (field == NULL || is_new)
+                entry->kind = NODE_BROKEN;
+            if (field == NULL)
+                sw_config_error(
+                    c, source, 1, entry->column,
+                    sw_config_format(c, "%s has no keys inside", sw_config_quote(c, name)), NULL);
+            return;
+        }
+        map = entry;
+        fields = field->type == FIELD_SECTION       ? field->fields
+                 : field->read == sw_read_reference ? sw_config_fields(field->kind)
+                                                    : NULL; /* rules: any name */
+        at += length + 1;
+    }
+}

@@ -1,0 +1,67 @@
+/* What a path in a file means: relative to the file that names it. */
+#include "core/config/internal.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+const char *sw_config_directory_of(struct sw_config *c, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    if (slash == NULL)
+        return ".";
+    return sw_config_copy(c, file, slash == file ? 1 : (size_t)(slash - file));
+}
+
+/* a/./b//../c -> a/c, by letters alone. */
+static const char *shorten(struct sw_config *c, const char *path)
+{
+    size_t bytes = strlen(path);
+    char *out = sw_config_alloc(c, bytes + 2);
+    if (out == NULL)
+        return "";
+    bool rooted = path[0] == '/';
+    size_t used = 0;
+    if (rooted)
+        out[used++] = '/';
+    for (const char *p = path; *p != 0;) {
+        size_t length = strcspn(p, "/");
+        size_t start = used;
+        while (start > 0 && out[start - 1] != '/')
+            start--;
+        bool after_up = used - start == 2 && memcmp(out + start, "..", 2) == 0;
+        if (length == 0 || (length == 1 && p[0] == '.')) {
+            /* nothing to add */
+        } else if (length == 2 && memcmp(p, "..", 2) == 0 && used > (size_t)rooted && !after_up) {
+            used = start > (size_t)rooted ? start - 1 : start;
+        } else if (!(length == 2 && memcmp(p, "..", 2) == 0 && rooted)) {
+            if (used > (size_t)rooted)
+                out[used++] = '/';
+            memcpy(out + used, p, length);
+            used += length;
+        }
+        p += length + (p[length] == '/');
+    }
+    out[used] = 0;
+    return used > 0 ? out : ".";
+}
+
+const char *sw_config_join(struct sw_config *c, const char *directory, const char *path)
+{
+    const char *joined = path[0] == '/' || strcmp(directory, ".") == 0
+                             ? path
+                             : sw_config_format(c, "%s/%s", directory, path);
+    const char *shorter = shorten(c, joined);
+    /* Where a symbolic link makes the shorter spelling another file, the longer one is right. */
+    struct stat a, b;
+    if (strcmp(joined, shorter) != 0 && stat(joined, &a) == 0 &&
+        (stat(shorter, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino))
+        return joined;
+    return shorter;
+}
+
+const char *sw_config_resolve(struct sw_config *c, const struct source *source, const char *path)
+{
+    if (c->paths_as_written || source->is_override)
+        return sw_config_join(c, ".", path);
+    return sw_config_join(c, sw_config_directory_of(c, source->file), path);
+}

@@ -1,0 +1,149 @@
+/* Numbers with units. */
+#include "core/config/internal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+    char dimension;
+    const char *name;
+    double factor;
+};
+
+static const struct unit units[] = {
+    {'B', "B", 1},
+    {'B', "kB", 1e3},
+    {'B', "KB", 1e3},
+    {'B', "MB", 1e6},
+    {'B', "GB", 1e9},
+    {'B', "TB", 1e12},
+    {'B', "PB", 1e15},
+    {'B', "KiB", 1024.0},
+    {'B', "MiB", 1048576.0},
+    {'B', "GiB", 1073741824.0},
+    {'B', "TiB", 1099511627776.0},
+    {'b', "B/s", 1},
+    {'b', "kB/s", 1e3},
+    {'b', "KB/s", 1e3},
+    {'b', "MB/s", 1e6},
+    {'b', "GB/s", 1e9},
+    {'b', "TB/s", 1e12},
+    {'b', "PB/s", 1e15},
+    {'b', "KiB/s", 1024.0},
+    {'b', "MiB/s", 1048576.0},
+    {'b', "GiB/s", 1073741824.0},
+    {'b', "TiB/s", 1099511627776.0},
+    {'b', "Mbit/s", 1e6 / 8},
+    {'b', "Gbit/s", 1e9 / 8},
+    {'b', "Tbit/s", 1e12 / 8},
+    {'s', "s", 1},
+    {'s', "ms", 1e-3},
+    {'s', "us", 1e-6},
+    {'s', "\xc2\xb5s", 1e-6}, /* micro sign */
+    {'s', "\xce\xbcs", 1e-6}, /* Greek mu, which looks the same */
+    {'s', "ns", 1e-9},
+    {'f', "FLOP/s", 1},
+    {'f', "kFLOP/s", 1e3},
+    {'f', "MFLOP/s", 1e6},
+    {'f', "GFLOP/s", 1e9},
+    {'f', "TFLOP/s", 1e12},
+    {'f', "PFLOP/s", 1e15},
+    {'f', "EFLOP/s", 1e18},
+};
+
+const char *sw_quantity_units(char dimension)
+{
+    switch (dimension) {
+    case 'B':
+        return "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB";
+    case 'b':
+        return "B/s, kB/s, MB/s, GB/s, TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s, Mbit/s, Gbit/s, "
+               "Tbit/s";
+    case 's':
+        return "s, ms, us, ns";
+    default:
+        return "FLOP/s, kFLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s";
+    }
+}
+
+/* Bytes of the decimal number at the start of text; 0: none. */
+static size_t number_length(const char *text)
+{
+    size_t i = 0, digits = 0;
+    if (text[i] == '-' || text[i] == '+')
+        i++;
+    for (; isdigit((unsigned char)text[i]); i++)
+        digits++;
+    if (text[i] == '.') {
+        i++;
+        for (; isdigit((unsigned char)text[i]); i++)
+            digits++;
+    }
+    if (digits == 0)
+        return 0;
+    if (text[i] == 'e' || text[i] == 'E') {
+        size_t j = i + 1;
+        if (text[j] == '-' || text[j] == '+')
+            j++;
+        if (isdigit((unsigned char)text[j])) {
+            while (isdigit((unsigned char)text[j]))
+                j++;
+            i = j;
+        }
+    }
+    return i;
+}
+
+bool sw_number_parse(const char *text, double *out)
+{
+    size_t length = number_length(text);
+    if (length == 0 || text[length] != 0)
+        return false;
+    *out = strtod(text, NULL);
+    return isfinite(*out);
+}
+
+enum quantity_status sw_quantity_scan(const char *text, char dimension, double *out,
+                                      const char **unit)
+{
+    *unit = text;
+    size_t length = number_length(text);
+    if (length == 0)
+        return QUANTITY_NO_NUMBER;
+    double number = strtod(text, NULL), factor = 1;
+    const char *name = text + length;
+    name += strspn(name, " \t");
+    *unit = name;
+    if (*name != 0) {
+        size_t i = 0, count = sizeof units / sizeof units[0];
+        while (i < count && (units[i].dimension != dimension || strcmp(units[i].name, name) != 0))
+            i++;
+        if (i == count)
+            return QUANTITY_BAD_UNIT;
+        factor = units[i].factor;
+    }
+    /* Dividing by an exact power of ten rounds once, so that 3 us is the double 3e-6. */
+    *out = factor < 1 ? number / nearbyint(1 / factor) : number * factor;
+    return isfinite(*out) ? QUANTITY_OK : QUANTITY_OVERFLOW;
+}
+
+int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err)
+{
+    const char *unit;
+    double value = 0;
+    switch (sw_quantity_scan(text, dimension, &value, &unit)) {
+    case QUANTITY_OK:
+        *out = value;
+        return 0;
+    case QUANTITY_NO_NUMBER:
+        return sw_fail(err, SW_BAD_INPUT, "'%.60s' is not a number with a unit; units: %s", text,
+                       sw_quantity_units(dimension));
+    case QUANTITY_OVERFLOW:
+        return sw_fail(err, SW_BAD_INPUT, "'%.60s' is too large", text);
+    default:
+        return sw_fail(err, SW_BAD_INPUT, "unknown unit '%.60s' in '%.60s'; units: %s", unit, text,
+                       sw_quantity_units(dimension));
+    }
+}

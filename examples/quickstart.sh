@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# From a fresh clone to a trained model: installs what is missing (Debian and Ubuntu packages), builds,
+# plans a small model for this machine, trains it on eight CPU ranks (dp=1, fsdp=2, tp=2, sp=2) and
+# shows the loss falling. Run it again as often as you like, from anywhere.
+#
+# SW_QUICKSTART_STEPS=N trains N steps instead of 150.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+run=configs/runs/quickstart.yaml
+out=runs/quickstart
+steps=${SW_QUICKSTART_STEPS:-150}
+case $steps in
+    '' | *[!0-9]* | 0)
+        echo "quickstart: SW_QUICKSTART_STEPS is '$steps', not a number of steps" >&2
+        exit 2
+        ;;
+esac
+settings=()
+if [ "$steps" != 150 ]; then
+    warmup=$((steps / 8))
+    settings=(--set "optimizer.total_steps=$steps" --set "optimizer.warmup_steps=$warmup")
+fi
+say() {
+    printf '\n== %s\n' "$*"
+}
+quietly() { # shows the output only when the command fails
+    local log status=0
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    [ $status -eq 0 ] || tail -n 40 "$log" >&2
+    rm -f "$log"
+    return $status
+}
+
+say "install what is missing, build, fetch a text"
+bash tests/install.sh build
+quietly cmake -S . -B build -G Ninja
+quietly cmake --build build
+bash examples/make_text.sh
+echo "build/plan, build/runner, examples/data/text.txt ($(wc -c <examples/data/text.txt) bytes)"
+
+# The last results stay beside the new ones, once.
+if [ -e "$out" ]; then
+    rm -rf "$out.previous"
+    mv "$out" "$out.previous"
+fi
+mkdir -p "$out"
+
+say "plan search $run"
+build/plan search "$run" ${settings[@]+"${settings[@]}"}
+
+say "plan emit $run -o $out"
+build/plan emit "$run" -o "$out" ${settings[@]+"${settings[@]}"}
+
+# Eight ranks share this machine's cores: let them yield, and don't tie them to one core each.
+# Containers often run as root, which mpirun refuses unless told twice.
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
+if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+
+say "train: $out/quickstart.sh, eight ranks, $steps steps"
+started=$SECONDS
+if ! bash "$out/quickstart.sh" 2>&1 | tee "$out/quickstart.log"; then
+    echo "quickstart: training failed, see $out/quickstart.log" >&2
+    exit 3
+fi
+
+say "the loss, from $out/metrics.jsonl (nats per byte; a guess among 256 bytes costs 5.55)"
+awk -v every=$((steps > 10 ? steps / 10 : 1)) '
+    match($0, /"step": *[0-9]+/) {
+        step = substr($0, RSTART, RLENGTH); sub(/.*: */, "", step); step += 0
+        if (!match($0, /"loss": *[-+.0-9eE]+/)) next
+        loss = substr($0, RSTART, RLENGTH); sub(/.*: */, "", loss); loss += 0
+        if (!seen++) first = loss
+        last = loss; last_step = step
+        bar = ""; for (i = 0; i < loss * 10; i++) bar = bar "#"
+        if (seen == 1 || step % every == 0) printf "step %5d  loss %6.3f  %s\n", step, loss, bar
+    }
+    END {
+        if (!seen) { print "quickstart: no step in metrics.jsonl" > "/dev/stderr"; exit 1 }
+        printf "\nloss %.3f at the first step, %.3f at step %d\n", first, last, last_step
+        if (!(last < 0.9 * first)) {
+            print "quickstart: the loss did not fall" > "/dev/stderr"
+            exit 1
+        }
+    }' "$out/metrics.jsonl"
+grep -aiE 'held[- ]?out|bigram' "$out/quickstart.log" | tail -n 2 || true
+echo "trained in $((SECONDS - started)) s; the plan is $out/quickstart.plan.yaml"

@@ -1,0 +1,150 @@
+#include "planner/command.h"
+
+#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *sw_recompute_word(enum sw_recompute recompute)
+{
+    static const char *const words[] = {"none", "attention", "full", "auto"};
+    return words[recompute];
+}
+
+const char *sw_strategy_word(enum sw_strategy strategy)
+{
+    static const char *const words[] = {"ring", "gather", "ulysses", "auto"};
+    return words[strategy];
+}
+
+const char *sw_version(void)
+{
+    return SW_VERSION;
+}
+
+int sw_command_fail(const struct sw_error *err)
+{
+    /* a message that starts with a place is complete */
+    if (strstr(err->message, ": error: ") != NULL)
+        fprintf(stderr, "%s\n", err->message);
+    else
+        fprintf(stderr, "plan: error: %s\n", err->message);
+    return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
+}
+
+int32_t sw_command_diagnose(const struct sw_config *config, bool notes)
+{
+    const bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
+    int32_t shown = 0;
+    for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
+        const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
+        if (d->is_note && !notes)
+            continue;
+        sw_diagnostic_print(stderr, d, colour);
+        shown += !d->is_note;
+    }
+    const int32_t errors = sw_config_error_count(config);
+    if (errors > shown)
+        fprintf(stderr, "plan: error: %d more mistakes are not shown\n", errors - shown);
+    return errors;
+}
+
+int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out)
+{
+    struct sw_error err = {0};
+    memset(out, 0, sizeof *out);
+    if (options->file_count != 1) {
+        sw_fail(&err, SW_BAD_INPUT,
+                options->file_count == 0 ? "which run file? as in '%s'"
+                                         : "one run file at a time, as in '%s'",
+                "plan search configs/runs/quickstart.yaml");
+        return sw_command_fail(&err);
+    }
+    out->config = sw_config_read(options->files[0], SW_CONFIG_RUN, options->override,
+                                 options->override_count, &err);
+    if (out->config == NULL)
+        return sw_command_fail(&err);
+    if (sw_command_diagnose(out->config, false) > 0)
+        return SW_BAD_INPUT;
+    if (absolute && sw_config_make_paths_absolute(out->config, &err) != 0)
+        return sw_command_fail(&err);
+    const struct sw_run_config *run = sw_config_run(out->config);
+    if (run == NULL) {
+        sw_fail(&err, SW_BAD_INPUT, "%s: error: holds no run", options->files[0]);
+        return sw_command_fail(&err);
+    }
+    out->run = *run;
+    if (options->mesh_dim != NULL) {
+        out->run.mesh_dim = options->mesh_dim;
+        out->run.mesh_dim_place = (struct sw_place){"--mesh_dim", 0, 0};
+    }
+    if (options->prefer != NULL)
+        out->run.prefer = strcmp(options->prefer, "time") == 0 ? SW_PREFER_TIME : SW_PREFER_FSDP;
+    return SW_OK;
+}
+
+void sw_session_free(struct sw_session *session)
+{
+    sw_config_free(session->config);
+    memset(session, 0, sizeof *session);
+}
+
+int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
+{
+    const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
+    char mesh[64];
+    if (closest == NULL) {
+        fprintf(stderr, "plan: error: no mesh of %d accelerators; help: use mesh_dim: auto\n",
+                search->accelerators);
+        return SW_UNMET;
+    }
+    sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
+    if (search->count == 1)
+        fprintf(stderr, "plan: error: mesh_dim %s does not fit '%s': %s\n", mesh, run->name,
+                closest->detail);
+    else
+        fprintf(stderr,
+                "plan: error: none of %d meshes fits '%s'; the closest is mesh_dim %s: %s\n",
+                search->count, run->name, mesh, closest->detail);
+    if (closest->help[0] != '\0')
+        fprintf(stderr, "    help: %s\n", closest->help);
+    return SW_UNMET;
+}
+
+static int32_t smallest(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein distance. */
+static int32_t distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    int32_t row[LONGEST + 1];
+    const int32_t n = smallest((int32_t)strlen(b), LONGEST);
+    for (int32_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (int32_t i = 1; i <= LONGEST && a[i - 1] != '\0'; i++) {
+        int32_t diagonal = row[0];
+        row[0] = i;
+        for (int32_t j = 1; j <= n; j++) {
+            const int32_t above = row[j];
+            row[j] = smallest(smallest(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *sw_command_nearest(const char *name, const char *const *names, int32_t count)
+{
+    const char *best = NULL;
+    int32_t least = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t d = distance(name, names[i]);
+        if (best == NULL || d < least) {
+            best = names[i];
+            least = d;
+        }
+    }
+    return best != NULL && least <= 2 && least * 2 < (int32_t)strlen(best) ? best : NULL;
+}

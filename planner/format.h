@@ -1,0 +1,14 @@
+/* Numbers for people: short, with a unit. Each returns buffer. */
+#ifndef SW_PLANNER_FORMAT_H
+#define SW_PLANNER_FORMAT_H
+
+#include <stdint.h>
+
+enum { SW_FORMAT_BYTES = 32 };
+
+char *sw_format_bytes(double bytes,
+                      char buffer[SW_FORMAT_BYTES]); /* "13.4 GB", decimal as in YAML */
+char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]); /* "1.23 s", "45 ms" */
+char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]);     /* "12,345" */
+
+#endif

@@ -1,0 +1,160 @@
+#include "planner/options.h"
+
+#include "planner/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_info {
+    const char *name, *other; /* other spelling, NULL: none */
+    const char *value;        /* what the help calls it; NULL: takes none */
+    uint32_t bit;
+    const char *about;
+} table[] = {
+    {"--mesh_dim", "--mesh-dim", "M", SW_OPTION_MESH_DIM,
+     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1"},
+    {"--prefer", NULL, "fsdp|time", SW_OPTION_PREFER, "largest fsdp first, or fastest first"},
+    {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
+    {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
+    {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
+    {"--program", NULL, NULL, SW_OPTION_PROGRAM, "the program that every rank runs"},
+    {"--output", "-o", "DIR", SW_OPTION_OUTPUT, "folder for the files, default ."},
+    {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
+    {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
+     "override a value of the run file; may be repeated"},
+    {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
+};
+enum { OPTIONS = sizeof table / sizeof table[0] };
+
+void sw_options_help(FILE *out, uint32_t accepted)
+{
+    for (size_t i = 0; i < OPTIONS; i++) {
+        char spelling[48];
+        if ((accepted & table[i].bit) == 0)
+            continue;
+        const bool is_short = table[i].other != NULL && table[i].other[1] != '-';
+        snprintf(spelling, sizeof spelling, "%s%s%s%s%s", is_short ? table[i].other : "",
+                 is_short ? ", " : "", table[i].name, table[i].value != NULL ? " " : "",
+                 table[i].value != NULL ? table[i].value : "");
+        fprintf(out, "  %-24s %s\n", spelling, table[i].about);
+    }
+}
+
+/* The option that an argument spells, with its '=value' if there is one. */
+static const struct option_info *find(const char *argument, const char **value)
+{
+    const size_t length = strcspn(argument, "=");
+    *value = argument[length] == '=' ? argument + length + 1 : NULL;
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const char *names[2] = {table[i].name, table[i].other};
+        for (size_t k = 0; k < 2; k++)
+            if (names[k] != NULL && strlen(names[k]) == length &&
+                memcmp(names[k], argument, length) == 0)
+                return &table[i];
+    }
+    return NULL;
+}
+
+static int fail_unknown(const char *command, const char *argument, uint32_t accepted,
+                        struct sw_error *err)
+{
+    const char *names[OPTIONS];
+    char name[64];
+    int32_t count = 0;
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (accepted & table[i].bit)
+            names[count++] = table[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
+    const char *near = sw_command_nearest(name, names, count);
+    if (near != NULL)
+        return sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; did you mean '%s'?", name, near);
+    return sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; see 'plan %s --help'", name, command);
+}
+
+static int store(const struct option_info *info, const char *value, struct sw_options *out,
+                 struct sw_error *err)
+{
+    switch (info->bit) {
+    case SW_OPTION_JSON:
+        out->json = true;
+        return 0;
+    case SW_OPTION_REJECTED:
+        out->rejected = true;
+        return 0;
+    case SW_OPTION_PROGRAM:
+        out->program = true;
+        return 0;
+    case SW_OPTION_HELP:
+        out->help = true;
+        return 0;
+    case SW_OPTION_MESH_DIM:
+        out->mesh_dim = value;
+        return 0;
+    case SW_OPTION_OUTPUT:
+        out->output = value;
+        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a folder", info->name);
+    case SW_OPTION_TEMPLATE:
+        out->template_path = value;
+        return 0;
+    case SW_OPTION_PREFER:
+        out->prefer = value;
+        if (strcmp(value, "fsdp") == 0 || strcmp(value, "time") == 0)
+            return 0;
+        return sw_fail(err, SW_BAD_INPUT, "--prefer is fsdp or time, not '%.40s'", value);
+    case SW_OPTION_TOP: {
+        char *stop;
+        errno = 0;
+        out->top = strtoll(value, &stop, 10);
+        if (stop == value || *stop != '\0' || errno != 0 || out->top < 1)
+            return sw_fail(err, SW_BAD_INPUT, "--top needs a number from 1, not '%.40s'", value);
+        return 0;
+    }
+    default: /* --set */
+        if (out->override_count == SW_MAX_OVERRIDES)
+            return sw_fail(err, SW_BAD_INPUT, "more than %d times --set", SW_MAX_OVERRIDES);
+        if (strchr(value, '=') == NULL)
+            return sw_fail(err, SW_BAD_INPUT,
+                           "--set needs KEY=VALUE, as in --set global_batch_size=64, not '%.60s'",
+                           value);
+        out->override[out->override_count++].text = value;
+        return 0;
+    }
+}
+
+int sw_options_parse(const char *command, int argc, char **argv, uint32_t accepted,
+                     struct sw_options *out, struct sw_error *err)
+{
+    bool only_files = false;
+    memset(out, 0, sizeof *out);
+    out->top = -1;
+    out->files = argv;
+    for (int i = 0; i < argc; i++) {
+        const char *argument = argv[i], *value;
+        if (only_files || argument[0] != '-' || argument[1] == '\0') {
+            argv[out->file_count++] = argv[i];
+            continue;
+        }
+        if (strcmp(argument, "--") == 0) {
+            only_files = true;
+            continue;
+        }
+        const struct option_info *info = find(argument, &value);
+        if (info == NULL)
+            return fail_unknown(command, argument, accepted, err);
+        if ((accepted & info->bit) == 0)
+            return sw_fail(err, SW_BAD_INPUT, "'plan %s' has no option '%s'; see 'plan %s --help'",
+                           command, info->name, command);
+        if (info->value == NULL && value != NULL)
+            return sw_fail(err, SW_BAD_INPUT, "option '%s' takes no value", info->name);
+        if (info->value != NULL && value == NULL) {
+            if (i + 1 >= argc)
+                return sw_fail(err, SW_BAD_INPUT, "option '%s' needs a value: %s", info->name,
+                               info->value);
+            value = argv[++i];
+        }
+        if (store(info, value, out, err) != 0)
+            return -1;
+    }
+    return 0;
+}

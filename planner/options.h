@@ -1,0 +1,45 @@
+/* The command line after the command's name. Owns the table of options. */
+#ifndef SW_PLANNER_OPTIONS_H
+#define SW_PLANNER_OPTIONS_H
+
+#include "core/config/config.h"
+
+enum { SW_MAX_OVERRIDES = 64 };
+
+/* One bit per option: which a command accepts. */
+enum sw_option_bit {
+    SW_OPTION_JSON = 1 << 0,
+    SW_OPTION_TOP = 1 << 1,
+    SW_OPTION_REJECTED = 1 << 2,
+    SW_OPTION_PREFER = 1 << 3,
+    SW_OPTION_MESH_DIM = 1 << 4,
+    SW_OPTION_PROGRAM = 1 << 5,
+    SW_OPTION_OUTPUT = 1 << 6,
+    SW_OPTION_TEMPLATE = 1 << 7,
+    SW_OPTION_SET = 1 << 8,
+    SW_OPTION_HELP = 1 << 9
+};
+
+struct sw_options {
+    bool json, rejected, program, help;
+    int64_t top;          /* -1: not given */
+    const char *prefer;   /* "fsdp", "time", NULL: as in the run file */
+    const char *mesh_dim; /* NULL: as in the run file */
+    const char *output;   /* -o; NULL: "." */
+    const char *template_path;
+    struct sw_override override[SW_MAX_OVERRIDES];
+    int32_t override_count;
+    char **files; /* the arguments that are no options, in the caller's argv */
+    int32_t file_count;
+};
+
+/* Reads argv[0..argc); reorders it so that *out's files stand together. accepted: sw_option_bit.
+ * Errors (SW_BAD_INPUT): unknown option with did-you-mean, missing or wrong value, option of
+ * another command. */
+int sw_options_parse(const char *command, int argc, char **argv, uint32_t accepted,
+                     struct sw_options *out, struct sw_error *err);
+
+/* Lines of help for the accepted options. */
+void sw_options_help(FILE *out, uint32_t accepted);
+
+#endif

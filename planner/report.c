@@ -1,0 +1,130 @@
+/* What `plan search` and `plan explain` tell people. */
+#include "planner/command.h"
+
+#include "planner/format.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { DEFAULT_TOP = 10 };
+
+static void print_bytes(FILE *out, const char *name, int64_t bytes)
+{
+    char text[SW_FORMAT_BYTES];
+    fprintf(out, "    %-14s%10s\n", name, sw_format_bytes((double)bytes, text));
+}
+
+static double total_exposed(const struct sw_cost *cost)
+{
+    double sum = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        sum += cost->exposed_seconds[a];
+    return sum;
+}
+
+void sw_report_choice(FILE *out, const struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];
+    const struct sw_decision *decision = &c->decision;
+    const int32_t *size = decision->mesh.size;
+    fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
+            sw_mesh_format(&decision->mesh, mesh, sizeof mesh), size[SW_DP], size[SW_FSDP],
+            size[SW_TP], size[SW_SP], sw_mesh_format_order(&decision->mesh, order, sizeof order));
+    fprintf(out,
+            "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
+            ", recompute %s, attention %s\n",
+            decision->micro_batch_size, decision->accumulation_steps,
+            sw_recompute_word(decision->recompute), sw_strategy_word(decision->strategy));
+    fprintf(out, "memory    %s of %s per accelerator\n",
+            sw_format_bytes((double)c->memory.total, a),
+            sw_format_bytes((double)c->memory.limit, b));
+    print_bytes(out, "parameters", c->memory.parameters);
+    print_bytes(out, "gradients", c->memory.gradients);
+    print_bytes(out, "optimizer", c->memory.optimizer);
+    print_bytes(out, "activations", c->memory.activations);
+    print_bytes(out, "workspace", c->memory.workspace);
+    print_bytes(out, "reserved", c->memory.reserved);
+    fprintf(out, "step      %s: %s compute, %s waiting for communication",
+            sw_format_seconds(c->cost.step_seconds, a),
+            sw_format_seconds(c->cost.compute_seconds, b),
+            sw_format_seconds(total_exposed(&c->cost), d));
+    const char *separator = " (";
+    for (int32_t axis = 0; axis < SW_AXIS_COUNT; axis++)
+        if (c->cost.exposed_seconds[axis] > 0) {
+            fprintf(out, "%s%s %s", separator, sw_axis_name(axis),
+                    sw_format_seconds(c->cost.exposed_seconds[axis], a));
+            separator = ", ";
+        }
+    fprintf(out, "%s\n", separator[0] == ',' ? ")" : "");
+    fprintf(out, "          %s tokens/s, %s per accelerator, MFU %.1f %%\n",
+            sw_format_count(c->tokens_per_second, a),
+            sw_format_count(c->tokens_per_second / sw_mesh_rank_count(&decision->mesh), b),
+            c->mfu * 100);
+}
+
+static void print_why(FILE *out, const struct sw_run_config *run, const struct sw_search *s)
+{
+    char a[SW_FORMAT_BYTES], mesh[64];
+    const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
+    const char *why;
+    if (s->count == 1)
+        why = "the only mesh that mesh_dim allows";
+    else if (run->prefer == SW_PREFER_TIME)
+        why = "the fastest of those that fit (prefer: time)";
+    else
+        why = "the largest fsdp that fits, then the least tp x sp, then time (prefer: fsdp)";
+    fprintf(out, "why       %s\n", why);
+    if (s->fastest == 0)
+        return;
+    fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",
+            (chosen->cost.step_seconds / fastest->cost.step_seconds - 1) * 100,
+            sw_mesh_format(&fastest->decision.mesh, mesh, sizeof mesh),
+            sw_format_seconds(fastest->cost.step_seconds, a));
+}
+
+static void print_table(FILE *out, const struct sw_search *s, int64_t top)
+{
+    char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
+        rate[SW_FORMAT_BYTES];
+    const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
+    fprintf(out, "\n%-16s %5s %6s  %-9s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
+            "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
+    for (int32_t i = 0; i < shown; i++) {
+        const struct sw_candidate *c = &s->mesh[i];
+        fprintf(out, "%-16s %5" PRId64 " %6" PRId64 "  %-9s %10s %9s %9s %12s %5.1f%%\n",
+                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), c->decision.micro_batch_size,
+                c->decision.accumulation_steps, sw_recompute_word(c->decision.recompute),
+                sw_format_bytes((double)c->memory.total, memory),
+                sw_format_seconds(c->cost.step_seconds, step),
+                sw_format_seconds(total_exposed(&c->cost), wait),
+                sw_format_count(c->tokens_per_second / s->accelerators, rate), c->mfu * 100);
+    }
+    if (shown < s->feasible)
+        fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
+}
+
+void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
+                      const struct sw_options *options)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES], mesh[64];
+    if (s->feasible > 0) {
+        fprintf(out, "%s: %s accelerators (%s), %s sequences of %s tokens a step\n", run->name,
+                sw_format_count(s->accelerators, a), run->cluster.name,
+                sw_format_count((double)run->global_batch_size, b),
+                sw_format_count((double)run->sequence_length, c));
+        fprintf(out, "searched  %d meshes in %s: %d fit, %d do not%s\n", s->count,
+                sw_format_seconds(s->seconds, a), s->feasible, s->count - s->feasible,
+                s->count > s->feasible && !options->rejected ? " (--rejected says why)" : "");
+        sw_report_choice(out, &s->mesh[0]);
+        print_why(out, run, s);
+        print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
+    }
+    if (!options->rejected || s->feasible == s->count)
+        return;
+    fprintf(out, "%srejected\n", s->feasible > 0 ? "\n" : "");
+    for (int32_t i = s->feasible; i < s->count; i++) {
+        const struct sw_candidate *m = &s->mesh[i];
+        fprintf(out, "%-16s %-12s %s; %s\n", sw_mesh_format(&m->decision.mesh, mesh, sizeof mesh),
+                sw_reject_name(m->reason), m->detail, m->help);
+    }
+}

@@ -1,0 +1,27 @@
+#include "planner/command.h"
+
+int sw_command_search(const struct sw_options *options)
+{
+    struct sw_session session;
+    struct sw_search search = {0};
+    struct sw_error err = {0};
+    int status = sw_session_open(options, false, &session);
+    if (status != SW_OK)
+        goto out;
+    if (sw_search_run(&session.run, &search, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (!options->json)
+        sw_report_search(stdout, &session.run, &search, options);
+    else if (sw_json_search(stdout, &session.run, &search, options, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (search.feasible == 0)
+        status = sw_command_unmet(&session.run, &search);
+out:
+    sw_search_free(&search);
+    sw_session_free(&session);
+    return status;
+}

@@ -1,0 +1,253 @@
+#include "runner/collective/queue.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { QUEUE_ENTRIES = 64 };
+
+enum entry_kind { ENTRY_COLLECTIVE, ENTRY_SHIFT, ENTRY_BARRIER };
+
+struct entry {
+    enum entry_kind kind;
+    struct sw_collective_call call; /* ENTRY_COLLECTIVE; its axes also for ENTRY_SHIFT */
+    const void *send;
+    void *receive;
+    size_t bytes;
+};
+
+struct queue {
+    struct sw_comm comm;
+    struct sw_exchange exchange;
+    pthread_t thread;
+    bool has_mutex, has_work, has_done, has_thread;
+    pthread_mutex_t mutex;      /* guards all that follows */
+    pthread_cond_t work;        /* something started, or stopping */
+    pthread_cond_t done;        /* something finished */
+    uint64_t started, finished; /* tickets: the last one given out, the last one done */
+    uint64_t failed;            /* the first ticket that failed; 0: none */
+    bool stopping;
+    struct sw_error error;
+    struct entry entries[QUEUE_ENTRIES]; /* ticket t lives in entries[t % QUEUE_ENTRIES] */
+};
+
+static int execute(struct queue *queue, const struct entry *entry, struct sw_error *err)
+{
+    char axes[64];
+    const char *name = "barrier";
+    int result = 0;
+    switch (entry->kind) {
+    case ENTRY_COLLECTIVE:
+        result = sw_exchange_collective(&queue->exchange, &entry->call, err);
+        name =
+            entry->call.kind <= SW_ALL_TO_ALL ? sw_collective_name(entry->call.kind) : "collective";
+        break;
+    case ENTRY_SHIFT:
+        result = sw_exchange_shift(&queue->exchange, entry->call.axes, entry->send, entry->receive,
+                                   entry->bytes, err);
+        name = "shift";
+        break;
+    case ENTRY_BARRIER:
+        result = sw_exchange_barrier(&queue->exchange, err);
+        break;
+    }
+    if (result == 0)
+        return 0;
+    if (entry->kind == ENTRY_BARRIER)
+        return sw_fail_context(err, "rank %d: %s", (int)queue->comm.rank, name);
+    return sw_fail_context(err, "rank %d: %s over %s", (int)queue->comm.rank, name,
+                           sw_axes_format(entry->call.axes, axes, sizeof axes));
+}
+
+static void *communicate(void *argument)
+{
+    struct queue *queue = argument;
+#ifdef __linux__
+    /* mpi.c naps for tens of microseconds between looks; the default slack would add 50 to each. */
+    (void)prctl(PR_SET_TIMERSLACK, 2000UL, 0UL, 0UL, 0UL);
+#endif
+    pthread_mutex_lock(&queue->mutex);
+    for (;;) {
+        while (queue->finished == queue->started && !queue->stopping)
+            pthread_cond_wait(&queue->work, &queue->mutex);
+        if (queue->finished == queue->started)
+            break;
+        const uint64_t ticket = queue->finished + 1;
+        if (queue->failed == 0) {
+            /* The entry stays as it is until `finished` passes it. */
+            const struct entry *entry = &queue->entries[ticket % QUEUE_ENTRIES];
+            struct sw_error error = {0};
+            pthread_mutex_unlock(&queue->mutex);
+            const int result = execute(queue, entry, &error);
+            if (result != 0)
+                queue->exchange.transport->vtable->leave(queue->exchange.transport);
+            pthread_mutex_lock(&queue->mutex);
+            if (result != 0) {
+                queue->failed = ticket;
+                queue->error = error;
+            }
+        }
+        queue->finished = ticket;
+        pthread_cond_broadcast(&queue->done);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return NULL;
+}
+
+/* Keeps *err if it already holds an error. */
+static int report(const struct queue *queue, struct sw_error *err)
+{
+    return sw_fail(err, queue->error.status, "%s", queue->error.message);
+}
+
+/* Waits for a free entry and returns it with the mutex held, or NULL (mutex free) when the queue
+ * has failed. */
+static struct entry *begin(struct queue *queue, struct sw_error *err)
+{
+    pthread_mutex_lock(&queue->mutex);
+    while (queue->started - queue->finished == QUEUE_ENTRIES && queue->failed == 0)
+        pthread_cond_wait(&queue->done, &queue->mutex);
+    if (queue->failed != 0) {
+        (void)report(queue, err);
+        pthread_mutex_unlock(&queue->mutex);
+        return NULL;
+    }
+    return &queue->entries[(queue->started + 1) % QUEUE_ENTRIES];
+}
+
+static uint64_t commit(struct queue *queue)
+{
+    const uint64_t ticket = ++queue->started;
+    pthread_cond_signal(&queue->work);
+    pthread_mutex_unlock(&queue->mutex);
+    return ticket;
+}
+
+static int queue_start(struct sw_comm *comm, const struct sw_collective_call *call,
+                       uint64_t *ticket, struct sw_error *err)
+{
+    struct queue *queue = (struct queue *)comm;
+    struct entry *entry = begin(queue, err);
+    if (entry == NULL)
+        return -1;
+    entry->kind = ENTRY_COLLECTIVE;
+    entry->call = *call;
+    *ticket = commit(queue);
+    return 0;
+}
+
+static int queue_shift(struct sw_comm *comm, struct sw_axes axes, const void *send, void *receive,
+                       size_t bytes, uint64_t *ticket, struct sw_error *err)
+{
+    struct queue *queue = (struct queue *)comm;
+    struct entry *entry = begin(queue, err);
+    if (entry == NULL)
+        return -1;
+    entry->kind = ENTRY_SHIFT;
+    entry->call.axes = axes;
+    entry->send = send;
+    entry->receive = receive;
+    entry->bytes = bytes;
+    *ticket = commit(queue);
+    return 0;
+}
+
+static int queue_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
+{
+    struct queue *queue = (struct queue *)comm;
+    int result = 0;
+    pthread_mutex_lock(&queue->mutex);
+    if (ticket > queue->started) {
+        result = sw_fail(err, SW_BAD_INPUT, "rank %d: ticket %llu was never given out",
+                         (int)comm->rank, (unsigned long long)ticket);
+    } else {
+        while (queue->finished < ticket)
+            pthread_cond_wait(&queue->done, &queue->mutex);
+        if (queue->failed != 0 && ticket >= queue->failed)
+            result = report(queue, err);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return result;
+}
+
+static int queue_barrier(struct sw_comm *comm, struct sw_error *err)
+{
+    struct queue *queue = (struct queue *)comm;
+    struct entry *entry = begin(queue, err);
+    if (entry == NULL)
+        return -1;
+    entry->kind = ENTRY_BARRIER;
+    return queue_wait(comm, commit(queue), err);
+}
+
+static void queue_destroy(struct sw_comm *comm)
+{
+    if (comm == NULL)
+        return;
+    struct queue *queue = (struct queue *)comm;
+    if (queue->has_thread) {
+        pthread_mutex_lock(&queue->mutex);
+        queue->stopping = true;
+        pthread_cond_signal(&queue->work);
+        pthread_mutex_unlock(&queue->mutex);
+        pthread_join(queue->thread, NULL);
+    }
+    struct sw_transport *transport = queue->exchange.transport;
+    transport->vtable->leave(transport);
+    transport->vtable->destroy(transport);
+    sw_exchange_free(&queue->exchange);
+    if (queue->has_done)
+        pthread_cond_destroy(&queue->done);
+    if (queue->has_work)
+        pthread_cond_destroy(&queue->work);
+    if (queue->has_mutex)
+        pthread_mutex_destroy(&queue->mutex);
+    free(queue);
+}
+
+static const struct sw_comm_vtable queue_vtable = {.start = queue_start,
+                                                   .wait = queue_wait,
+                                                   .shift = queue_shift,
+                                                   .barrier = queue_barrier,
+                                                   .destroy = queue_destroy};
+
+int sw_queue_create(const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
+                    struct sw_transport *transport, struct sw_comm **out, struct sw_error *err)
+{
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) {
+        transport->vtable->destroy(transport);
+        return sw_fail(err, SW_ENVIRONMENT, "rank %d: out of memory for a communicator", (int)rank);
+    }
+    queue->comm = (struct sw_comm){
+        .vtable = &queue_vtable, .rank = rank, .size = sw_mesh_rank_count(mesh), .mesh = *mesh};
+    int failure = 0;
+    if (sw_exchange_init(&queue->exchange, transport, mesh, rank, group_max, err) != 0)
+        goto fail;
+    queue->has_mutex = (failure = pthread_mutex_init(&queue->mutex, NULL)) == 0;
+    queue->has_work = failure == 0 && (failure = pthread_cond_init(&queue->work, NULL)) == 0;
+    queue->has_done = failure == 0 && (failure = pthread_cond_init(&queue->done, NULL)) == 0;
+    queue->has_thread =
+        failure == 0 && (failure = pthread_create(&queue->thread, NULL, communicate, queue)) == 0;
+    if (failure != 0) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot start a communication thread: %s",
+                      (int)rank, strerror(failure));
+        goto fail;
+    }
+    *out = &queue->comm;
+    return 0;
+
+fail:
+    queue_destroy(&queue->comm);
+    return -1;
+}
+
+void sw_queue_limit_messages(struct sw_comm *comm, int64_t bytes)
+{
+    struct queue *queue = (struct queue *)comm;
+    queue->exchange.message_bytes_max = bytes;
+    queue->exchange.shift_bytes_max = bytes;
+}

@@ -1,0 +1,226 @@
+/* Ranks are threads of one process. Each ordered pair of ranks has a mailbox for one message: the
+ * sender leaves its address there and waits until the receiver has copied the bytes. A rank that
+ * leaves wakes all who wait for it. */
+#include "runner/collective/comm.h"
+#include "runner/collective/queue.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mailbox {
+    const void *data; /* NULL: empty */
+    size_t bytes;
+};
+
+/* Everything that is sent to one rank. */
+struct inbox {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;  /* a mailbox was filled or emptied, or a rank left */
+    struct mailbox *mailbox; /* [ranks] by sender */
+    bool *left;              /* [ranks] which ranks left, as this inbox knows */
+};
+
+/* Owned by all ranks together: the last to be destroyed frees it. */
+struct meeting {
+    int32_t ranks, initialised; /* inboxes whose mutex and condition exist */
+    struct inbox *inbox;        /* [ranks] */
+    pthread_mutex_t mutex;      /* guards users */
+    int32_t users;
+};
+
+struct threads_transport {
+    struct sw_transport transport;
+    struct meeting *meeting;
+    int32_t rank;
+};
+
+static void meeting_free(struct meeting *meeting)
+{
+    for (int32_t i = 0; meeting->inbox != NULL && i < meeting->ranks; i++) {
+        free(meeting->inbox[i].mailbox);
+        free(meeting->inbox[i].left);
+        if (i < meeting->initialised) {
+            pthread_cond_destroy(&meeting->inbox[i].changed);
+            pthread_mutex_destroy(&meeting->inbox[i].mutex);
+        }
+    }
+    free(meeting->inbox);
+    pthread_mutex_destroy(&meeting->mutex);
+    free(meeting);
+}
+
+/* NULL: out of memory. */
+static struct meeting *meeting_new(int32_t ranks)
+{
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    if (meeting == NULL)
+        return NULL;
+    if (pthread_mutex_init(&meeting->mutex, NULL) != 0) {
+        free(meeting);
+        return NULL;
+    }
+    meeting->ranks = ranks;
+    meeting->inbox = calloc((size_t)ranks, sizeof *meeting->inbox);
+    for (int32_t i = 0; meeting->inbox != NULL && i < ranks; i++) {
+        struct inbox *inbox = &meeting->inbox[i];
+        inbox->mailbox = calloc((size_t)ranks, sizeof *inbox->mailbox);
+        inbox->left = calloc((size_t)ranks, sizeof *inbox->left);
+        if (inbox->mailbox == NULL || inbox->left == NULL ||
+            pthread_mutex_init(&inbox->mutex, NULL) != 0)
+            break;
+        if (pthread_cond_init(&inbox->changed, NULL) != 0) {
+            pthread_mutex_destroy(&inbox->mutex);
+            break;
+        }
+        meeting->initialised++;
+    }
+    if (meeting->initialised < ranks) {
+        meeting_free(meeting);
+        return NULL;
+    }
+    return meeting;
+}
+
+static int fail_left(int32_t peer, struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "rank %d has left", (int)peer);
+}
+
+static int post(struct threads_transport *t, const struct sw_transfer *send, struct sw_error *err)
+{
+    struct inbox *inbox = &t->meeting->inbox[send->peer];
+    int result = 0;
+    pthread_mutex_lock(&inbox->mutex);
+    if (inbox->left[send->peer]) {
+        result = fail_left(send->peer, err);
+    } else {
+        inbox->mailbox[t->rank] = (struct mailbox){send->data.send, send->bytes};
+        pthread_cond_broadcast(&inbox->changed);
+    }
+    pthread_mutex_unlock(&inbox->mutex);
+    return result;
+}
+
+static int receive(struct threads_transport *t, const struct sw_transfer *wanted,
+                   struct sw_error *err)
+{
+    struct inbox *inbox = &t->meeting->inbox[t->rank];
+    struct mailbox *mailbox = &inbox->mailbox[wanted->peer];
+    pthread_mutex_lock(&inbox->mutex);
+    while (mailbox->data == NULL && !inbox->left[wanted->peer])
+        pthread_cond_wait(&inbox->changed, &inbox->mutex);
+    const struct mailbox mail = *mailbox;
+    pthread_mutex_unlock(&inbox->mutex);
+    if (mail.data == NULL)
+        return fail_left(wanted->peer, err);
+    if (mail.bytes != wanted->bytes)
+        return sw_fail(err, SW_ENVIRONMENT, "rank %d sent %zu bytes instead of %zu",
+                       (int)wanted->peer, mail.bytes, wanted->bytes);
+    /* Without the lock: the sender keeps the bytes as they are until the mailbox is empty. */
+    memcpy(wanted->data.receive, mail.data, mail.bytes);
+    pthread_mutex_lock(&inbox->mutex);
+    *mailbox = (struct mailbox){0};
+    pthread_cond_broadcast(&inbox->changed);
+    pthread_mutex_unlock(&inbox->mutex);
+    return 0;
+}
+
+/* Waits until the message was copied. On failure takes it back, so that nobody reads it any more.
+ */
+static int await_copied(struct threads_transport *t, int32_t peer, struct sw_error *err)
+{
+    struct inbox *inbox = &t->meeting->inbox[peer];
+    int result = 0;
+    pthread_mutex_lock(&inbox->mutex);
+    while (inbox->mailbox[t->rank].data != NULL && !inbox->left[peer])
+        pthread_cond_wait(&inbox->changed, &inbox->mutex);
+    if (inbox->mailbox[t->rank].data != NULL)
+        result = fail_left(peer, err);
+    pthread_mutex_unlock(&inbox->mutex);
+    return result;
+}
+
+static void threads_leave(struct sw_transport *transport)
+{
+    struct threads_transport *t = (struct threads_transport *)transport;
+    for (int32_t i = 0; i < t->meeting->ranks; i++) {
+        struct inbox *inbox = &t->meeting->inbox[i];
+        pthread_mutex_lock(&inbox->mutex);
+        inbox->left[t->rank] = true;
+        pthread_cond_broadcast(&inbox->changed);
+        pthread_mutex_unlock(&inbox->mutex);
+    }
+}
+
+static int threads_exchange(struct sw_transport *transport, const struct sw_transfer *sends,
+                            int32_t send_count, const struct sw_transfer *receives,
+                            int32_t receive_count, struct sw_error *err)
+{
+    struct threads_transport *t = (struct threads_transport *)transport;
+    int result = 0;
+    int32_t posted = 0;
+    while (posted < send_count && result == 0)
+        result = post(t, &sends[posted++], err);
+    for (int32_t i = 0; i < receive_count && result == 0; i++)
+        result = receive(t, &receives[i], err);
+    /* Also after a failure: a peer may be copying out of our memory right now. It is not for long,
+     * since a peer either copies or, as it cannot get our messages any more, leaves. */
+    if (result != 0)
+        threads_leave(transport);
+    for (int32_t i = 0; i < posted; i++)
+        if (await_copied(t, sends[i].peer, err) != 0)
+            result = -1;
+    return result;
+}
+
+static void threads_destroy(struct sw_transport *transport)
+{
+    struct threads_transport *t = (struct threads_transport *)transport;
+    struct meeting *meeting = t->meeting;
+    pthread_mutex_lock(&meeting->mutex);
+    const bool last = --meeting->users == 0;
+    pthread_mutex_unlock(&meeting->mutex);
+    if (last)
+        meeting_free(meeting);
+    free(t);
+}
+
+static const struct sw_transport_vtable threads_vtable = {
+    .exchange = threads_exchange, .leave = threads_leave, .destroy = threads_destroy};
+
+int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, struct sw_error *err)
+{
+    const int32_t ranks = sw_mesh_rank_count(mesh);
+    struct sw_comm **comms = calloc((size_t)ranks, sizeof *comms);
+    struct meeting *meeting = meeting_new(ranks);
+    int32_t created = 0;
+    if (comms == NULL || meeting == NULL) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %d ranks", (int)ranks);
+        goto out;
+    }
+    meeting->users = 1; /* this function */
+    for (; created < ranks; created++) {
+        struct threads_transport *t = calloc(1, sizeof *t);
+        if (t == NULL) {
+            (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %d ranks", (int)ranks);
+            break;
+        }
+        *t = (struct threads_transport){{&threads_vtable}, meeting, created};
+        meeting->users++; /* no other thread touches it yet: the communication threads are idle */
+        if (sw_queue_create(mesh, created, ranks, &t->transport, &comms[created], err) != 0)
+            break;
+    }
+    for (int32_t i = 0; created < ranks && i < created; i++)
+        comms[i]->vtable->destroy(comms[i]);
+    if (--meeting->users > 0)
+        meeting = NULL; /* the ranks own it now */
+
+out:
+    if (meeting != NULL)
+        meeting_free(meeting);
+    if (comms != NULL && created == ranks)
+        memcpy(out, comms, (size_t)ranks * sizeof(struct sw_comm *));
+    free(comms);
+    return created == ranks ? 0 : -1;
+}

@@ -1,0 +1,304 @@
+#include "runner/dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LLMC_HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, LLMC_UINT16 = 1, LLMC_UINT32 = 7 };
+
+struct sw_dataset {
+    char *path;
+    void *mapping;
+    size_t mapping_bytes;
+    const unsigned char *data; /* the first token */
+    int32_t width;             /* bytes per token: 1, 2 or 4 */
+    int64_t tokens, train, vocab_size, sequence_length;
+    uint64_t seed;
+};
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static int64_t token_at(const struct sw_dataset *d, int64_t i)
+{
+    const unsigned char *at = d->data + i * d->width;
+    int64_t token = at[0];
+    for (int32_t b = 1; b < d->width; b++)
+        token |= (int64_t)at[b] << (8 * b);
+    return token;
+}
+
+static uint32_t word_at(const unsigned char *data, int32_t i)
+{
+    const unsigned char *at = data + 4 * i;
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* Finds where the tokens are and how wide. */
+static int read_form(struct sw_dataset *d, struct sw_error *err)
+{
+    const size_t length = strlen(d->path);
+    const unsigned char *all = d->mapping;
+    size_t bytes = d->mapping_bytes;
+    d->data = all;
+    d->width = 1;
+    if (length >= 4 && strcmp(d->path + length - 4, ".bin") == 0) {
+        d->width = d->vocab_size <= 65536 ? 2 : 4;
+        if (bytes >= LLMC_HEADER_BYTES && word_at(all, 0) == LLMC_MAGIC) {
+            const uint32_t version = word_at(all, 1);
+            if (version != LLMC_UINT16 && version != LLMC_UINT32)
+                return sw_fail(
+                    err, SW_BAD_INPUT,
+                    "%s: token file version %u; versions 1 (uint16) and 7 (uint32) are read",
+                    d->path, version);
+            d->width = version == LLMC_UINT16 ? 2 : 4;
+            d->data = all + LLMC_HEADER_BYTES;
+            bytes -= LLMC_HEADER_BYTES;
+            if (bytes / (size_t)d->width != word_at(all, 2))
+                return sw_fail(
+                    err, SW_BAD_INPUT,
+                    "%s: the header says %u tokens but the file holds %zu; it was cut short",
+                    d->path, word_at(all, 2), bytes / (size_t)d->width);
+        }
+        if (bytes % (size_t)d->width != 0)
+            return sw_fail(err, SW_BAD_INPUT, "%s: %zu bytes are no whole number of %d-byte tokens",
+                           d->path, bytes, d->width);
+    } else if (d->vocab_size < 256) {
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: bytes need a vocab_size of at least 256, the model has %" PRId64,
+                       d->path, d->vocab_size);
+    }
+    d->tokens = (int64_t)(bytes / (size_t)d->width);
+    return 0;
+}
+
+static int map_file(struct sw_dataset *d, struct sw_error *err)
+{
+    struct stat info;
+    int file = open(d->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot open the data file %s: %s", d->path,
+                       strerror(errno));
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) {
+        close(file);
+        return sw_fail(err, SW_BAD_INPUT, "the data file %s is empty or no regular file", d->path);
+    }
+    void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (mapping == MAP_FAILED)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot read the data file %s: %s", d->path,
+                       strerror(errno));
+    d->mapping = mapping;
+    d->mapping_bytes = (size_t)info.st_size;
+    return 0;
+}
+
+int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
+                    int64_t sequence_length, struct sw_dataset **out, struct sw_error *err)
+{
+    struct sw_dataset *d = calloc(1, sizeof *d);
+    if (d == NULL || (d->path = strdup(path)) == NULL) {
+        free(d);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
+    }
+    d->vocab_size = vocab_size;
+    d->sequence_length = sequence_length;
+    d->seed = seed;
+    if (map_file(d, err) != 0 || read_form(d, err) != 0) {
+        sw_dataset_close(d);
+        return -1;
+    }
+    d->train = d->tokens - (int64_t)((double)d->tokens * holdout);
+    if (d->train < sequence_length + 1) {
+        sw_fail(err, SW_BAD_INPUT,
+                "%s has %" PRId64 " tokens to train on; a sequence needs %" PRId64, path, d->train,
+                sequence_length + 1);
+        sw_dataset_close(d);
+        return -1;
+    }
+    *out = d;
+    return 0;
+}
+
+void sw_dataset_close(struct sw_dataset *d)
+{
+    if (d == NULL)
+        return;
+    if (d->mapping != NULL)
+        munmap(d->mapping, d->mapping_bytes);
+    free(d->path);
+    free(d);
+}
+
+bool sw_dataset_is_bytes(const struct sw_dataset *d)
+{
+    return d->width == 1;
+}
+
+int64_t sw_dataset_train_tokens(const struct sw_dataset *d)
+{
+    return d->train;
+}
+
+int64_t sw_dataset_holdout_tokens(const struct sw_dataset *d)
+{
+    return d->tokens - d->train;
+}
+
+/* A permutation of [0, count): four Feistel rounds over the next even number of bits, walked until
+ * inside. */
+static int64_t permute(uint64_t key, int64_t count, int64_t i)
+{
+    int32_t half = 1;
+    while (half < 31 && (int64_t)1 << (2 * half) < count)
+        half++;
+    const uint64_t mask = ((uint64_t)1 << half) - 1;
+    uint64_t x = (uint64_t)i;
+    do {
+        uint64_t left = x >> half, right = x & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            const uint64_t swap = left ^ (mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
+            left = right;
+            right = swap;
+        }
+        x = left << half | right;
+    } while (x >= (uint64_t)count);
+    return (int64_t)x;
+}
+
+static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, struct sw_error *err)
+{
+    const int64_t value = token_at(d, at);
+    if (value >= d->vocab_size)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: token %" PRId64 " at position %" PRId64
+                       " is not below vocab_size %" PRId64,
+                       d->path, value, at, d->vocab_size);
+    *token = (int32_t)value;
+    return 0;
+}
+
+int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *tokens, int32_t *labels,
+                     struct sw_error *err)
+{
+    const int64_t windows = (d->train - 1) / d->sequence_length;
+    const int64_t epoch = sequence / windows;
+    const uint64_t key = mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
+    const int64_t slack = d->train - 1 - windows * d->sequence_length;
+    const int64_t shift = (int64_t)(mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
+    const int64_t start = permute(key, windows, sequence % windows) * d->sequence_length + shift;
+    for (int64_t i = 0; i < d->sequence_length; i++)
+        if (copy_token(d, start + i, &tokens[i], err) != 0 ||
+            copy_token(d, start + i + 1, &labels[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+int64_t sw_dataset_holdout_labels(const struct sw_dataset *d)
+{
+    return d->tokens - d->train > 1 ? d->tokens - d->train - 1 : 0;
+}
+
+int64_t sw_dataset_holdout_sequences(const struct sw_dataset *d)
+{
+    return (sw_dataset_holdout_labels(d) + d->sequence_length - 1) / d->sequence_length;
+}
+
+int sw_dataset_holdout(const struct sw_dataset *d, int64_t sequence, int32_t *tokens,
+                       int32_t *labels, struct sw_error *err)
+{
+    const int64_t count = sw_dataset_holdout_labels(d);
+    for (int64_t i = 0; i < d->sequence_length; i++) {
+        const int64_t at = sequence * d->sequence_length + i;
+        tokens[i] = 0;
+        labels[i] = -1;
+        if (at < count && (copy_token(d, d->train + at, &tokens[i], err) != 0 ||
+                           copy_token(d, d->train + at + 1, &labels[i], err) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+double sw_dataset_bigram_bits(const struct sw_dataset *d)
+{
+    uint64_t *pairs = calloc(256 * 256, sizeof *pairs);
+    uint64_t total[256] = {0};
+    if (pairs == NULL)
+        return NAN;
+    for (int64_t i = 0; i + 1 < d->train; i++) {
+        pairs[d->data[i] * 256 + d->data[i + 1]]++;
+        total[d->data[i]]++;
+    }
+    double bits = 0;
+    for (int64_t i = d->train; i + 1 < d->tokens; i++) {
+        const unsigned char a = d->data[i], b = d->data[i + 1];
+        bits -= log2((double)(pairs[a * 256 + b] + 1) / (double)(total[a] + 256));
+    }
+    free(pairs);
+    return bits / (double)sw_dataset_holdout_labels(d);
+}
+
+static int write_tokens(FILE *in, FILE *out, int64_t *count)
+{
+    unsigned char bytes[16384], words[2 * sizeof bytes];
+    *count = 0;
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0; *count += (int64_t)n) {
+        for (size_t i = 0; i < n; i++) {
+            words[2 * i] = bytes[i];
+            words[2 * i + 1] = 0;
+        }
+        if (fwrite(words, 2, n, out) != n)
+            return -1;
+    }
+    return ferror(in) ? -1 : 0;
+}
+
+static int write_header(FILE *out, uint32_t count)
+{
+    unsigned char header[LLMC_HEADER_BYTES] = {0};
+    const uint32_t words[3] = {LLMC_MAGIC, LLMC_UINT16, count};
+    for (int32_t w = 0; w < 3; w++)
+        for (int32_t b = 0; b < 4; b++)
+            header[4 * w + b] = (unsigned char)(words[w] >> (8 * b));
+    rewind(out);
+    return fwrite(header, 1, sizeof header, out) == sizeof header ? 0 : -1;
+}
+
+int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
+{
+    char temporary[4096];
+    int64_t count = 0;
+    if (snprintf(temporary, sizeof temporary, "%s.partial", to) >= (int)sizeof temporary)
+        return sw_fail(err, SW_BAD_INPUT, "the name %s is too long", to);
+    FILE *in = fopen(from, "rb");
+    if (in == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot open %s: %s", from, strerror(errno));
+    FILE *out = fopen(temporary, "wb");
+    if (out == NULL) {
+        fclose(in);
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", temporary, strerror(errno));
+    }
+    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0;
+    const int reason = errno;
+    const bool fits = count <= INT32_MAX;
+    ok = ok && fits && write_header(out, (uint32_t)count) == 0;
+    fclose(in);
+    ok = fclose(out) == 0 && ok && rename(temporary, to) == 0;
+    if (ok)
+        return 0;
+    unlink(temporary);
+    if (!fits)
+        return sw_fail(err, SW_BAD_INPUT, "%s has more than 2^31 - 1 bytes; split it", from);
+    return sw_fail(err, SW_ENVIRONMENT, "cannot tokenize %s to %s: %s", from, to, strerror(reason));
+}

@@ -1,0 +1,97 @@
+/* Internal to the CPU device: its state, matrix products, and the kernels of both arithmetics.
+ *
+ * Kernels are written once (kernels.inc, attention.inc) in a type REAL and compiled for float and
+ * double. They compute in REAL whatever the storage: operands of another dtype (bf16) pass through
+ * small tiles. A device is used by one thread; its scratch is split among its OpenMP threads. */
+#ifndef SW_DEVICE_CPU_H
+#define SW_DEVICE_CPU_H
+
+#include "core/program/workspace.h"
+#include "runner/device/device.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#define SW_PRAGMA(text) _Pragma(#text)
+#define SW_PARALLEL_FOR(threads)                                                                   \
+    SW_PRAGMA(omp parallel for schedule(static) num_threads(threads) if (threads > 1))
+#define SW_PARALLEL_FOR_UNEVEN(threads)                                                            \
+    SW_PRAGMA(omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1))
+#define SW_THREAD_INDEX omp_get_thread_num()
+#else
+#define SW_PARALLEL_FOR(threads)
+#define SW_PARALLEL_FOR_UNEVEN(threads)
+#define SW_THREAD_INDEX 0
+#endif
+
+enum {
+    SW_CPU_SCRATCH_BYTES = 8 << 20, /* per thread; pages that are never used cost nothing */
+    SW_CPU_MAX_HEAD_DIM = 1024
+};
+
+struct matmul_cache;
+
+struct sw_cpu_device {
+    struct sw_device base;
+    int32_t threads;
+    char *scratch; /* [threads, SW_CPU_SCRATCH_BYTES] */
+    struct matmul_cache *matmuls;
+};
+
+static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t thread)
+{
+    return device->scratch + (size_t)thread * SW_CPU_SCRATCH_BYTES;
+}
+
+/* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
+ * being 1; likewise b; c is row-major with leading dimension c_row. */
+struct sw_cpu_matmul {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_column, b_row, b_column, c_row;
+    enum sw_dtype a_dtype, b_dtype, c_dtype;
+    bool accumulate; /* c is added to; not for a bf16 c */
+};
+int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                  struct sw_error *err);
+/* The same in plain loops, for F64; scratch is used. */
+void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
+
+struct matmul_cache *sw_cpu_matmul_cache_create(struct sw_error *err);
+void sw_cpu_matmul_cache_free(struct matmul_cache *cache); /* may be NULL */
+
+int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+
+/* Every kernel that is compiled per arithmetic: X(KIND, name). */
+#define SW_CPU_KERNELS(X)                                                                          \
+    X(EMBEDDING, embedding)                                                                        \
+    X(EMBEDDING_GRAD, embedding_grad)                                                              \
+    X(RMSNORM, rmsnorm)                                                                            \
+    X(RMSNORM_GRAD, rmsnorm_grad)                                                                  \
+    X(ROPE, rope)                                                                                  \
+    X(REPLICATE_HEADS, replicate_heads)                                                            \
+    X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \
+    X(RING_ATTENTION, ring_attention)                                                              \
+    X(RING_ATTENTION_GRAD, ring_attention_grad)                                                    \
+    X(SWIGLU, swiglu)                                                                              \
+    X(SWIGLU_GRAD, swiglu_grad)                                                                    \
+    X(ADD, add)                                                                                    \
+    X(ACCUMULATE, accumulate)                                                                      \
+    X(LM_HEAD_STATS, lm_head_stats)                                                                \
+    X(LM_HEAD_LOSS, lm_head_loss)                                                                  \
+    X(LM_HEAD_GRAD, lm_head_grad)                                                                  \
+    X(SUM_SQUARES, sum_squares)                                                                    \
+    X(GRAD_NORM, grad_norm)                                                                        \
+    X(ADAMW, adamw)                                                                                \
+    X(CAST, cast)
+
+#define SW_CPU_DECLARE(kind, name)                                                                 \
+    int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
+                            struct sw_error *err);                                                 \
+    int sw_cpu_##name##_f64(struct sw_cpu_device *device, const struct sw_call *call,              \
+                            struct sw_error *err);
+SW_CPU_KERNELS(SW_CPU_DECLARE)
+#undef SW_CPU_DECLARE
+
+#endif

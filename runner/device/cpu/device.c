@@ -1,0 +1,143 @@
+/* The CPU device: memory, and which function runs each kind of op. */
+#include "runner/device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *cpu_allocate(struct sw_device *device, size_t bytes)
+{
+    (void)device;
+    if (bytes > SIZE_MAX - SW_ARENA_ALIGNMENT)
+        return NULL;
+    const size_t rounded =
+        (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    void *memory = aligned_alloc(SW_ARENA_ALIGNMENT, rounded ? rounded : SW_ARENA_ALIGNMENT);
+    if (memory != NULL)
+        memset(memory, 0, rounded);
+    return memory;
+}
+
+static void cpu_release(struct sw_device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static int cpu_copy(struct sw_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return 0;
+}
+
+static int cpu_synchronize(struct sw_device *device, struct sw_error *err)
+{
+    (void)device;
+    (void)err;
+    return 0;
+}
+
+static void cpu_destroy(struct sw_device *device)
+{
+    struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;
+    if (cpu == NULL)
+        return;
+    sw_cpu_matmul_cache_free(cpu->matmuls);
+    free(cpu->scratch);
+    free(cpu);
+}
+
+/* Whether the op computes in double: any operand is F64. */
+static bool is_f64(const struct sw_call *call)
+{
+    for (uint8_t i = 0; i < call->op->n_in; i++)
+        if (call->in[i].dtype == SW_F64)
+            return true;
+    for (uint8_t i = 0; i < call->op->n_out; i++)
+        if (call->out[i].dtype == SW_F64)
+            return true;
+    return false;
+}
+
+#define DEFINE_RUN(kind, name)                                                                     \
+    static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
+                          struct sw_error *err)                                                    \
+    {                                                                                              \
+        struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;                                \
+        return is_f64(call) ? sw_cpu_##name##_f64(cpu, call, err)                                  \
+                            : sw_cpu_##name##_f32(cpu, call, err);                                 \
+    }
+SW_CPU_KERNELS(DEFINE_RUN)
+
+#define RUN_ENTRY(kind, name) [SW_OP_##kind] = run_##name,
+
+static const struct sw_device_vtable cpu_vtable = {
+    .name = "cpu",
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .synchronize = cpu_synchronize,
+    .destroy = cpu_destroy,
+    .run = {SW_CPU_KERNELS(RUN_ENTRY)[SW_OP_LINEAR] = sw_cpu_run_linear,
+            [SW_OP_LINEAR_T] = sw_cpu_run_linear, [SW_OP_LINEAR_DW] = sw_cpu_run_linear,
+            [SW_OP_SLICE] = sw_cpu_run_slice},
+};
+
+struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
+{
+    if (threads < 1) {
+        sw_fail(err, SW_BAD_INPUT, "a cpu device needs at least one thread, not %d", (int)threads);
+        return NULL;
+    }
+    struct sw_cpu_device *cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        goto out_of_memory;
+    cpu->base.vtable = &cpu_vtable;
+    cpu->threads = threads;
+    cpu->scratch = aligned_alloc(4096, (size_t)threads * SW_CPU_SCRATCH_BYTES);
+    if (cpu->scratch == NULL)
+        goto out_of_memory;
+    cpu->matmuls = sw_cpu_matmul_cache_create(err);
+    if (cpu->matmuls == NULL) {
+        cpu_destroy(&cpu->base);
+        return NULL;
+    }
+    return &cpu->base;
+out_of_memory:
+    sw_fail(err, SW_ENVIRONMENT, "out of memory while creating the cpu device");
+    cpu_destroy((struct sw_device *)cpu);
+    return NULL;
+}
+
+int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    (void)device;
+    const struct sw_tensor *in = &call->in[0], *out = &call->out[0];
+    if (in->ndim != out->ndim || in->dtype != out->dtype)
+        return sw_fail(err, SW_ENVIRONMENT, "slice between tensors of different kinds");
+    /* as four dimensions, leading ones of size 1 */
+    int64_t from[SW_MAX_DIMS], to[SW_MAX_DIMS], offset[SW_MAX_DIMS];
+    const int missing = SW_MAX_DIMS - in->ndim;
+    for (int d = 0; d < SW_MAX_DIMS; d++) {
+        from[d] = d < missing ? 1 : in->size[d - missing];
+        to[d] = d < missing ? 1 : out->size[d - missing];
+        offset[d] = d < missing ? 0 : out->start[d - missing] - in->start[d - missing];
+        if (offset[d] < 0 || offset[d] + to[d] > from[d])
+            return sw_fail(err, SW_ENVIRONMENT, "slice outside of its operand");
+    }
+    const size_t element = sw_dtype_bytes(in->dtype);
+    const size_t row = (size_t)to[3] * element;
+    char *destination = out->data;
+    for (int64_t i = 0; i < to[0]; i++)
+        for (int64_t j = 0; j < to[1]; j++)
+            for (int64_t k = 0; k < to[2]; k++, destination += row) {
+                const int64_t index =
+                    ((offset[0] + i) * from[1] + offset[1] + j) * from[2] + offset[2] + k;
+                memcpy(destination,
+                       (const char *)in->data + (size_t)(index * from[3] + offset[3]) * element,
+                       row);
+            }
+    return 0;
+}

@@ -1,0 +1,260 @@
+/* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and kept. */
+#include "runner/device/cpu/cpu.h"
+
+#include <dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything a primitive depends on. Zeroed before it is filled: compared as bytes. */
+struct matmul_key {
+    int64_t m, n, k, a_row, a_column, b_row, b_column, c_row;
+    int32_t a_dtype, b_dtype, c_dtype, accumulate;
+};
+
+struct matmul_entry {
+    struct matmul_key key;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t a, b, c;
+};
+
+struct matmul_cache {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct matmul_entry *entries;
+    int32_t count, capacity;
+};
+
+struct matmul_cache *sw_cpu_matmul_cache_create(struct sw_error *err)
+{
+    struct matmul_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while creating the cpu device");
+        return NULL;
+    }
+    if (dnnl_engine_create(&cache->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&cache->stream, cache->engine, dnnl_stream_default_flags) !=
+            dnnl_success) {
+        sw_fail(err, SW_ENVIRONMENT, "oneDNN cannot create a cpu engine");
+        sw_cpu_matmul_cache_free(cache);
+        return NULL;
+    }
+    return cache;
+}
+
+static void entry_free(struct matmul_entry *entry)
+{
+    if (entry->primitive != NULL)
+        dnnl_primitive_destroy(entry->primitive);
+    if (entry->a != NULL)
+        dnnl_memory_destroy(entry->a);
+    if (entry->b != NULL)
+        dnnl_memory_destroy(entry->b);
+    if (entry->c != NULL)
+        dnnl_memory_destroy(entry->c);
+}
+
+void sw_cpu_matmul_cache_free(struct matmul_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    for (int32_t i = 0; i < cache->count; i++)
+        entry_free(&cache->entries[i]);
+    free(cache->entries);
+    if (cache->stream != NULL)
+        dnnl_stream_destroy(cache->stream);
+    if (cache->engine != NULL)
+        dnnl_engine_destroy(cache->engine);
+    free(cache);
+}
+
+static dnnl_data_type_t data_type(int32_t dtype)
+{
+    return dtype == SW_F32 ? dnnl_f32 : dtype == SW_BF16_T ? dnnl_bf16 : dnnl_data_type_undef;
+}
+
+static dnnl_status_t describe(dnnl_memory_desc_t *desc, int64_t rows, int64_t columns,
+                              int64_t row_stride, int64_t column_stride, int32_t dtype)
+{
+    const dnnl_dims_t dims = {rows, columns}, strides = {row_stride, column_stride};
+    return dnnl_memory_desc_init_by_strides(desc, 2, dims, data_type(dtype), strides);
+}
+
+static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
+{
+    const struct matmul_key *key = &entry->key;
+    dnnl_memory_desc_t a, b, c;
+    dnnl_matmul_desc_t desc;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t sum = NULL;
+    dnnl_primitive_desc_t primitive = NULL;
+    dnnl_status_t status;
+    if ((status = describe(&a, key->m, key->k, key->a_row, key->a_column, key->a_dtype)) ||
+        (status = describe(&b, key->k, key->n, key->b_row, key->b_column, key->b_dtype)) ||
+        (status = describe(&c, key->m, key->n, key->c_row, 1, key->c_dtype)) ||
+        (status = dnnl_matmul_desc_init(&desc, &a, &b, NULL, &c)) ||
+        (status = dnnl_primitive_attr_create(&attr)))
+        goto out;
+    if (key->accumulate &&
+        ((status = dnnl_post_ops_create(&sum)) || (status = dnnl_post_ops_append_sum(sum, 1.0f)) ||
+         (status = dnnl_primitive_attr_set_post_ops(attr, sum))))
+        goto out;
+    if ((status = dnnl_primitive_desc_create(&primitive, &desc, attr, cache->engine, NULL)) ||
+        (status = dnnl_primitive_create(&entry->primitive, primitive)) ||
+        (status = dnnl_memory_create(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ||
+        (status = dnnl_memory_create(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
+        (status = dnnl_memory_create(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
+        goto out;
+out:
+    if (primitive != NULL)
+        dnnl_primitive_desc_destroy(primitive);
+    if (sum != NULL)
+        dnnl_post_ops_destroy(sum);
+    if (attr != NULL)
+        dnnl_primitive_attr_destroy(attr);
+    return status;
+}
+
+static struct matmul_entry *entry_find(struct matmul_cache *cache, const struct matmul_key *key,
+                                       struct sw_error *err)
+{
+    for (int32_t i = 0; i < cache->count; i++)
+        if (memcmp(&cache->entries[i].key, key, sizeof *key) == 0)
+            return &cache->entries[i];
+    if (cache->count == cache->capacity) {
+        const int32_t wanted = cache->capacity ? 2 * cache->capacity : 32;
+        struct matmul_entry *grown = realloc(cache->entries, (size_t)wanted * sizeof *grown);
+        if (grown == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "out of memory for a matrix product");
+            return NULL;
+        }
+        cache->entries = grown;
+        cache->capacity = wanted;
+    }
+    struct matmul_entry *entry = &cache->entries[cache->count];
+    memset(entry, 0, sizeof *entry);
+    entry->key = *key;
+    const dnnl_status_t status = entry_create(cache, entry);
+    if (status != dnnl_success) {
+        entry_free(entry);
+        sw_fail(err, SW_ENVIRONMENT,
+                "oneDNN has no matrix product %lld x %lld x %lld of %s and %s to %s here (%s)",
+                (long long)key->m, (long long)key->k, (long long)key->n,
+                sw_dtype_name((enum sw_dtype)key->a_dtype),
+                sw_dtype_name((enum sw_dtype)key->b_dtype),
+                sw_dtype_name((enum sw_dtype)key->c_dtype),
+                status == dnnl_unimplemented ? "unimplemented" : "failed");
+        return NULL;
+    }
+    cache->count++;
+    return entry;
+}
+
+static int execute(struct matmul_cache *cache, struct matmul_entry *entry,
+                   const struct sw_cpu_matmul *matmul)
+{
+    const dnnl_exec_arg_t arguments[3] = {
+        {DNNL_ARG_SRC, entry->a}, {DNNL_ARG_WEIGHTS, entry->b}, {DNNL_ARG_DST, entry->c}};
+    /* oneDNN takes inputs without const and only reads them */
+    return dnnl_memory_set_data_handle(entry->a, (void *)(uintptr_t)matmul->a) != dnnl_success ||
+                   dnnl_memory_set_data_handle(entry->b, (void *)(uintptr_t)matmul->b) !=
+                       dnnl_success ||
+                   dnnl_memory_set_data_handle(entry->c, matmul->c) != dnnl_success ||
+                   dnnl_primitive_execute(entry->primitive, cache->stream, 3, arguments) !=
+                       dnnl_success ||
+                   dnnl_stream_wait(cache->stream) != dnnl_success
+               ? -1
+               : 0;
+}
+
+int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                  struct sw_error *err)
+{
+    if (matmul->a_dtype == SW_F64) {
+        sw_cpu_gemm_f64(device, matmul);
+        return 0;
+    }
+    struct matmul_key key;
+    memset(&key, 0, sizeof key);
+    key.m = matmul->m;
+    key.n = matmul->n;
+    key.k = matmul->k;
+    key.a_row = matmul->a_row;
+    key.a_column = matmul->a_column;
+    key.b_row = matmul->b_row;
+    key.b_column = matmul->b_column;
+    key.c_row = matmul->c_row;
+    key.a_dtype = (int32_t)matmul->a_dtype;
+    key.b_dtype = (int32_t)matmul->b_dtype;
+    key.c_dtype = (int32_t)matmul->c_dtype;
+    key.accumulate = matmul->accumulate;
+#ifdef _OPENMP
+    /* oneDNN asks OpenMP for the calling thread's limit, when a primitive is made and when it runs
+     */
+    const int limit = omp_get_max_threads();
+    omp_set_num_threads(device->threads);
+#endif
+    struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
+    int status = entry == NULL ? -1 : 0;
+    if (entry != NULL && execute(device->matmuls, entry, matmul) != 0)
+        status = sw_fail(err, SW_ENVIRONMENT, "oneDNN failed to run a matrix product");
+#ifdef _OPENMP
+    omp_set_num_threads(limit);
+#endif
+    return status;
+}
+
+/* The last dimension, and the product of the others. */
+static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *columns)
+{
+    *columns = tensor->size[tensor->ndim - 1];
+    *rows = 1;
+    for (int d = 0; d + 1 < tensor->ndim; d++)
+        *rows *= tensor->size[d];
+}
+
+int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+    int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
+    as_matrix(x, &tokens, &x_columns);
+    as_matrix(w, &w_rows, &w_columns);
+    as_matrix(y, &y_rows, &y_columns);
+    struct sw_cpu_matmul matmul = {.a = x->data,
+                                   .b = w->data,
+                                   .c = y->data,
+                                   .a_dtype = x->dtype,
+                                   .b_dtype = w->dtype,
+                                   .c_dtype = y->dtype,
+                                   .n = y_columns,
+                                   .c_row = y_columns};
+    bool fits;
+    switch (call->op->kind) {
+    case SW_OP_LINEAR: /* [tokens, e] [e, f] */
+        fits = x_columns == w_rows && y_rows == tokens && y_columns == w_columns;
+        matmul.m = tokens;
+        matmul.k = x_columns;
+        matmul.a_row = x_columns, matmul.a_column = 1;
+        matmul.b_row = w_columns, matmul.b_column = 1;
+        break;
+    case SW_OP_LINEAR_T: /* [tokens, f] [e, f]^T */
+        fits = x_columns == w_columns && y_rows == tokens && y_columns == w_rows;
+        matmul.m = tokens;
+        matmul.k = x_columns;
+        matmul.a_row = x_columns, matmul.a_column = 1;
+        matmul.b_row = 1, matmul.b_column = w_columns;
+        break;
+    default: /* linear_dw: [tokens, e]^T [tokens, f] */
+        fits = tokens == w_rows && y_rows == x_columns && y_columns == w_columns;
+        matmul.m = x_columns;
+        matmul.k = tokens;
+        matmul.a_row = 1, matmul.a_column = x_columns;
+        matmul.b_row = w_columns, matmul.b_column = 1;
+        break;
+    }
+    if (!fits)
+        return sw_fail(
+            err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
+            sw_op_info(call->op->kind)->name, (long long)tokens, (long long)x_columns,
+            (long long)w_rows, (long long)w_columns, (long long)y_rows, (long long)y_columns);
+    return sw_cpu_matmul((struct sw_cpu_device *)device, &matmul, err);
+}

@@ -1,0 +1,486 @@
+#include "runner/execute.h"
+
+#include "runner/collective/call.h"
+#include "runner/init.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RING_TRANSFERS = 8 };
+
+/* An operand with everything but the address, which depends on the layer. */
+struct operand {
+    struct sw_tensor tensor;
+    int64_t offset, slot_bytes;
+    int32_t slots, value;
+    uint8_t mode;
+    int32_t shift;
+};
+
+struct prepared {
+    struct operand in[SW_OP_MAX_IN], out[SW_OP_MAX_OUT];
+    struct sw_collective_call collective; /* all but the addresses */
+};
+
+/* The transfers of the ring attention at hand, oldest first. */
+struct transfers {
+    struct sw_comm *comm;
+    struct sw_axes axes;
+    uint64_t ticket[RING_TRANSFERS];
+    int32_t first, count;
+};
+
+struct sw_executor {
+    const struct sw_program *program;
+    struct sw_device *device;
+    struct sw_comm *comm;
+    char *arena;
+    struct prepared *prepared; /* [op_count] */
+    uint64_t *ticket;          /* [value_count]: of the newest collective that writes the value */
+    bool *in_flight;           /* [value_count] */
+    struct transfers transfers;
+    /* this rank's part of a micro-batch */
+    int64_t first_row, rows, first_position, columns;
+    int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
+    int32_t *stored;     /* [rows, columns] in storage order */
+};
+
+/* ---- Addresses ---- */
+
+static int32_t instance_of(const struct operand *o, int32_t layer)
+{
+    switch (o->mode) {
+    case SW_INDEX_LAYER:
+        return layer + o->shift;
+    case SW_INDEX_FIXED:
+        return o->shift;
+    default:
+        return 0;
+    }
+}
+
+static void *address(const struct sw_executor *x, const struct operand *o, int32_t layer)
+{
+    return x->arena + o->offset + (instance_of(o, layer) % o->slots) * o->slot_bytes;
+}
+
+static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref ref)
+{
+    const struct sw_program *p = x->program;
+    const struct sw_value *value = &p->values[ref.value];
+    struct operand o = {.offset = value->offset,
+                        .slot_bytes = value->slot_bytes,
+                        .slots = value->slots,
+                        .value = ref.value,
+                        .mode = ref.mode,
+                        .shift = ref.shift};
+    struct sw_tensor *t = &o.tensor;
+    t->dtype = value->dtype;
+    t->ndim = value->ndim;
+    t->elems = 1;
+    sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, t->start);
+    for (uint8_t d = 0; d < value->ndim; d++) {
+        t->size[d] = value->local[d];
+        t->global[d] = value->size[d];
+        t->elems *= value->local[d];
+    }
+    if (ref.mode == SW_INDEX_WHOLE) {
+        t->size[0] *= value->stack;
+        t->global[0] *= value->stack;
+        t->elems *= value->stack;
+    }
+    return o;
+}
+
+static enum sw_collective collective_of(enum sw_op_kind kind)
+{
+    switch (kind) {
+    case SW_OP_ALL_GATHER:
+        return SW_ALL_GATHER;
+    case SW_OP_REDUCE_SCATTER:
+        return SW_REDUCE_SCATTER;
+    case SW_OP_ALL_TO_ALL:
+        return SW_ALL_TO_ALL;
+    default:
+        return SW_ALL_REDUCE;
+    }
+}
+
+static void prepare_collective(const struct sw_executor *x, const struct sw_op *op,
+                               struct prepared *prepared)
+{
+    const struct sw_value *value = &x->program->values[op->in[0].value];
+    struct sw_collective_call *call = &prepared->collective;
+    int64_t shape[SW_MAX_DIMS + 1];
+    int lead = 0;
+    if (op->in[0].mode == SW_INDEX_WHOLE)
+        shape[lead++] = value->stack;
+    for (uint8_t d = 0; d < value->ndim; d++)
+        shape[lead + d] = value->local[d];
+    sw_collective_call_shape(call, collective_of(op->kind), value->ndim + lead, shape,
+                             op->dim + lead, op->dim_to + lead);
+    call->axes = op->axes;
+    call->dtype = value->dtype;
+    call->count = op->n_in;
+    for (uint8_t i = 0; i < op->n_in; i++)
+        call->elems[i] = prepared->in[i].tensor.elems;
+    call->workspace = x->arena + op->workspace_offset;
+}
+
+static void prepare(struct sw_executor *x)
+{
+    for (int32_t i = 0; i < x->program->op_count; i++) {
+        const struct sw_op *op = &x->program->ops[i];
+        for (uint8_t k = 0; k < op->n_in; k++)
+            x->prepared[i].in[k] = prepare_operand(x, op->in[k]);
+        for (uint8_t k = 0; k < op->n_out; k++)
+            x->prepared[i].out[k] = prepare_operand(x, op->out[k]);
+        if (sw_op_is_collective(op->kind))
+            prepare_collective(x, op, &x->prepared[i]);
+    }
+}
+
+/* ---- The ring, over the collectives' order ---- */
+
+static int ring_start(void *context, const void *send, void *receive, size_t bytes,
+                      struct sw_error *err)
+{
+    struct transfers *t = context;
+    if (t->count == RING_TRANSFERS)
+        return sw_fail(err, SW_ENVIRONMENT, "more than %d ring transfers at once", RING_TRANSFERS);
+    uint64_t *ticket = &t->ticket[(t->first + t->count++) % RING_TRANSFERS];
+    return t->comm->vtable->shift(t->comm, t->axes, send, receive, bytes, ticket, err);
+}
+
+static int ring_wait(void *context, struct sw_error *err)
+{
+    struct transfers *t = context;
+    if (t->count == 0)
+        return sw_fail(err, SW_ENVIRONMENT, "a wait without a ring transfer");
+    const uint64_t ticket = t->ticket[t->first];
+    t->first = (t->first + 1) % RING_TRANSFERS;
+    t->count--;
+    return t->comm->vtable->wait(t->comm, ticket, err);
+}
+
+/* ---- Ops ---- */
+
+static int start_collective(struct sw_executor *x, int32_t index, int32_t layer,
+                            struct sw_error *err)
+{
+    const struct sw_op *op = &x->program->ops[index];
+    const struct prepared *prepared = &x->prepared[index];
+    struct sw_collective_call call = prepared->collective;
+    uint64_t ticket;
+    for (uint8_t i = 0; i < op->n_in; i++) {
+        call.in[i] = address(x, &prepared->in[i], layer);
+        call.out[i] = address(x, &prepared->out[i], layer);
+    }
+    if (x->comm->vtable->start(x->comm, &call, &ticket, err) != 0)
+        return -1;
+    for (uint8_t i = 0; i < op->n_out; i++) {
+        x->ticket[op->out[i].value] = ticket;
+        x->in_flight[op->out[i].value] = true;
+    }
+    return 0;
+}
+
+static int wait_for(struct sw_executor *x, int32_t value, struct sw_error *err)
+{
+    if (!x->in_flight[value])
+        return 0;
+    x->in_flight[value] = false;
+    return x->comm->vtable->wait(x->comm, x->ticket[value], err);
+}
+
+static int compute(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
+                   struct sw_error *err)
+{
+    const struct sw_op *op = &x->program->ops[index];
+    const struct prepared *prepared = &x->prepared[index];
+    struct sw_call call;
+    call.op = op;
+    call.step = step;
+    call.workspace = x->arena + op->workspace_offset;
+    call.ring = NULL;
+    for (uint8_t i = 0; i < op->n_in; i++) {
+        call.in[i] = prepared->in[i].tensor;
+        call.in[i].data = address(x, &prepared->in[i], layer);
+    }
+    for (uint8_t i = 0; i < op->n_out; i++) {
+        call.out[i] = prepared->out[i].tensor;
+        call.out[i].data = address(x, &prepared->out[i], layer);
+    }
+    struct sw_ring ring = {
+        .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
+    if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
+        ring.size = sw_axes_size(&x->program->mesh, op->axes);
+        ring.index = sw_axes_index(&x->program->mesh, op->axes, x->comm->rank);
+        x->transfers = (struct transfers){.comm = x->comm, .axes = op->axes};
+        call.ring = &ring;
+    }
+    return x->device->vtable->run[op->kind](x->device, &call, err);
+}
+
+static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
+                  struct sw_error *err)
+{
+    const struct sw_op *op = &x->program->ops[index];
+    if (op->kind == SW_OP_WAIT)
+        return wait_for(x, op->in[0].value, err);
+    if (sw_op_is_collective(op->kind))
+        return start_collective(x, index, layer, err);
+    return compute(x, index, layer, step, err);
+}
+
+/* Iteration -1 runs only what is prefetched for the first; ops marked ahead always run one
+ * iteration early. */
+static int run_region(struct sw_executor *x, const struct sw_region *region,
+                      const struct sw_step *step, struct sw_error *err)
+{
+    for (int32_t i = -1; i < region->repeat; i++)
+        for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
+            const bool ahead = x->program->ops[o].ahead;
+            const int32_t iteration = i + (ahead ? 1 : 0);
+            if ((i < 0 && !ahead) || iteration >= region->repeat)
+                continue;
+            const int32_t layer = region->reverse ? region->repeat - 1 - iteration : iteration;
+            if (run_op(x, o, layer, step, err) != 0)
+                return sw_fail_context(err, "%s, %s", region->name,
+                                       sw_op_info(x->program->ops[o].kind)->name);
+        }
+    return 0;
+}
+
+/* ---- Inputs ---- */
+
+static int write_value(struct sw_executor *x, int32_t value, const int32_t *data)
+{
+    const struct sw_value *v = &x->program->values[value];
+    return x->device->vtable->copy_in(x->device, x->arena + v->offset, data,
+                                      (size_t)sw_value_local_elems(v) * sizeof *data);
+}
+
+/* Positions never change: the storage order of this rank's part of the sequence. */
+static int write_positions(struct sw_executor *x)
+{
+    const struct sw_program *p = x->program;
+    for (int64_t i = 0; i < x->columns; i++)
+        x->stored[i] = (int32_t)sw_sequence_position(p->sequence_layout, p->sequence_length,
+                                                     p->sequence_shards, x->first_position + i);
+    return write_value(x, p->positions, x->stored);
+}
+
+static int write_batch(struct sw_executor *x, const struct sw_step *step, sw_batch_function batch,
+                       void *context, struct sw_error *err)
+{
+    const struct sw_program *p = x->program;
+    const int32_t inputs[2] = {p->tokens, p->labels};
+    if (batch(context, step->step, step->micro_step, x->first_row, x->rows, x->natural[0],
+              x->natural[1], err) != 0)
+        return -1;
+    for (int32_t k = 0; k < 2; k++) {
+        for (int64_t row = 0; row < x->rows; row++)
+            for (int64_t i = 0; i < x->columns; i++)
+                x->stored[row * x->columns + i] =
+                    x->natural[k][row * p->sequence_length +
+                                  sw_sequence_position(p->sequence_layout, p->sequence_length,
+                                                       p->sequence_shards, x->first_position + i)];
+        if (write_value(x, inputs[k], x->stored) != 0)
+            return sw_fail(err, SW_ENVIRONMENT, "cannot copy a batch to the device");
+    }
+    return 0;
+}
+
+/* ---- The executor ---- */
+
+static int allocate(struct sw_executor *x, struct sw_error *err)
+{
+    const struct sw_program *p = x->program;
+    const struct sw_value *tokens = &p->values[p->tokens];
+    int64_t offset[SW_MAX_DIMS];
+    sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->size, x->comm->rank, offset);
+    x->first_row = offset[0];
+    x->first_position = offset[1];
+    x->rows = tokens->local[0];
+    x->columns = tokens->local[1];
+    const size_t natural = (size_t)(x->rows * p->sequence_length);
+    x->prepared = calloc((size_t)p->op_count, sizeof *x->prepared);
+    x->ticket = calloc((size_t)p->value_count, sizeof *x->ticket);
+    x->in_flight = calloc((size_t)p->value_count, sizeof *x->in_flight);
+    x->natural[0] = malloc(natural * sizeof *x->natural[0]);
+    x->natural[1] = malloc(natural * sizeof *x->natural[1]);
+    x->stored = malloc(natural * sizeof *x->stored);
+    if (x->prepared == NULL || x->ticket == NULL || x->in_flight == NULL || x->natural[0] == NULL ||
+        x->natural[1] == NULL || x->stored == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    x->arena = x->device->vtable->allocate(x->device, (size_t)p->arena_bytes);
+    if (x->arena == NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
+                       (long long)p->arena_bytes);
+    return 0;
+}
+
+int sw_executor_create(const struct sw_program *program, struct sw_device *device,
+                       struct sw_comm *comm, struct sw_executor **out, struct sw_error *err)
+{
+    if (program->stage != SW_LAID_OUT)
+        return sw_fail(err, SW_ENVIRONMENT, "the program has no layout");
+    if (comm->size != sw_mesh_rank_count(&program->mesh))
+        return sw_fail(err, SW_BAD_INPUT, "the mesh has %d ranks but %d were started",
+                       sw_mesh_rank_count(&program->mesh), comm->size);
+    for (int32_t i = 0; i < program->op_count; i++) {
+        const enum sw_op_kind kind = program->ops[i].kind;
+        if (kind != SW_OP_WAIT && !sw_op_is_collective(kind) && device->vtable->run[kind] == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "device %s cannot run %s", device->vtable->name,
+                           sw_op_info(kind)->name);
+    }
+    struct sw_executor *x = calloc(1, sizeof *x);
+    if (x == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    x->program = program;
+    x->device = device;
+    x->comm = comm;
+    if (allocate(x, err) != 0) {
+        sw_executor_free(x);
+        return -1;
+    }
+    prepare(x);
+    if (write_positions(x) != 0) {
+        sw_executor_free(x);
+        return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
+    }
+    *out = x;
+    return 0;
+}
+
+void sw_executor_free(struct sw_executor *x)
+{
+    if (x == NULL)
+        return;
+    if (x->arena != NULL)
+        x->device->vtable->release(x->device, x->arena);
+    free(x->prepared);
+    free(x->ticket);
+    free(x->in_flight);
+    free(x->natural[0]);
+    free(x->natural[1]);
+    free(x->stored);
+    free(x);
+}
+
+static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
+{
+    if (dtype == SW_F64) {
+        ((double *)data)[i] = value;
+    } else if (dtype == SW_F32) {
+        ((float *)data)[i] = (float)value;
+    } else { /* bf16: round to nearest even */
+        const float narrow = (float)value;
+        uint32_t bits;
+        memcpy(&bits, &narrow, sizeof bits);
+        ((uint16_t *)data)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+}
+
+/* This rank's shard of one instance, from each element's index in the whole tensor. */
+static void fill_shard(const struct sw_executor *x, const struct sw_value *value, uint64_t key,
+                       double stddev, void *data)
+{
+    int64_t start[SW_MAX_DIMS];
+    const struct sw_program *p = x->program;
+    sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, start);
+    const int64_t elems = sw_value_local_elems(value);
+    for (int64_t i = 0; i < elems; i++) {
+        int64_t rest = i, index = 0, scale = 1;
+        for (int d = value->ndim - 1; d >= 0; d--) {
+            index += (start[d] + rest % value->local[d]) * scale;
+            rest /= value->local[d];
+            scale *= value->size[d];
+        }
+        store(value->dtype, data, i,
+              value->ndim == 1 ? 1.0 : stddev * sw_init_normal(key, (uint64_t)index));
+    }
+}
+
+int sw_executor_init_parameters(struct sw_executor *x, uint64_t seed, double stddev,
+                                struct sw_error *err)
+{
+    const struct sw_program *p = x->program;
+    int64_t largest = 0;
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (p->values[v].slot_bytes > largest)
+            largest = p->values[v].slot_bytes;
+    void *shard = malloc((size_t)largest);
+    if (shard == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for initial parameters");
+    int failed = 0;
+    for (int32_t v = 0; v < p->value_count; v++) {
+        const struct sw_value *value = &p->values[v];
+        const bool parameter = value->role == SW_ROLE_PARAMETER;
+        if (value->alias >= 0 || (!parameter && value->role != SW_ROLE_OPTIMIZER))
+            continue;
+        memset(shard, 0, (size_t)value->slot_bytes);
+        for (int32_t l = 0; l < value->stack; l++) {
+            char name[SW_NAME_BYTES + 16];
+            snprintf(name, sizeof name, value->stack > 1 ? "%s.%d" : "%s", value->name, l);
+            if (parameter)
+                fill_shard(x, value, sw_init_key(seed, name), stddev, shard);
+            failed |= x->device->vtable->copy_in(x->device, sw_executor_value(x, v, l), shard,
+                                                 (size_t)value->slot_bytes);
+        }
+    }
+    free(shard);
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy initial parameters to the device")
+                  : 0;
+}
+
+static int read_scalar(struct sw_executor *x, int32_t value, double *out)
+{
+    const struct sw_value *v = &x->program->values[value];
+    double wide = 0;
+    float narrow = 0;
+    const bool f64 = v->dtype == SW_F64;
+    const int status =
+        x->device->vtable->copy_out(x->device, f64 ? (void *)&wide : (void *)&narrow,
+                                    x->arena + v->offset, f64 ? sizeof wide : sizeof narrow);
+    *out = f64 ? wide : (double)narrow;
+    return status;
+}
+
+int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_function batch,
+                     void *context, double *loss, double *grad_norm, struct sw_error *err)
+{
+    const struct sw_program *p = x->program;
+    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
+        if (write_batch(x, step, batch, context, err) != 0)
+            return -1;
+        for (int32_t r = 0; r < p->region_count; r++)
+            if (p->regions[r].phase != SW_PHASE_UPDATE &&
+                run_region(x, &p->regions[r], step, err) != 0)
+                return -1;
+    }
+    for (int32_t r = 0; r < p->region_count; r++)
+        if (p->regions[r].phase == SW_PHASE_UPDATE && run_region(x, &p->regions[r], step, err) != 0)
+            return -1;
+    if (x->device->vtable->synchronize(x->device, err) != 0)
+        return -1;
+    int failed = 0;
+    if (loss != NULL)
+        failed |= read_scalar(x, p->loss, loss);
+    if (grad_norm != NULL && p->grad_norm >= 0)
+        failed |= read_scalar(x, p->grad_norm, grad_norm);
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot read the loss from the device") : 0;
+}
+
+void *sw_executor_value(struct sw_executor *x, int32_t value, int32_t instance)
+{
+    const struct sw_value *v = &x->program->values[value];
+    return x->arena + v->offset + (instance % v->slots) * v->slot_bytes;
+}
+
+int64_t sw_executor_arena_bytes(const struct sw_executor *x)
+{
+    return x->program->arena_bytes;
+}

@@ -1,0 +1,102 @@
+/* The runner tool: executes a plan on the ranks it was started with. */
+#include "runner/dataset.h"
+#include "runner/train.h"
+#include "runner/version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: runner train NAME.plan.yaml [--steps N]      train a plan (under mpirun or srun "
+    "--mpi=pmix)\n"
+    "       runner tokenize --bytes IN OUT.bin           write a file's bytes as tokens (llm.c's "
+    "form)\n"
+    "       runner --version | --help\n"
+    "\n"
+    "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
+    "mesh.\n"
+    "OMP_NUM_THREADS sets the threads of a rank (default: its share of the node's cores).\n"
+    "Exit codes: 0 done, 1 cannot be met, 2 bad input, 3 the environment failed, 130 stopped by a "
+    "signal\n"
+    "after finishing the step at hand.\n";
+
+static int usage(const char *what, const char *which)
+{
+    fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+    return SW_BAD_INPUT;
+}
+
+static int parse_steps(const char *text, int64_t *steps)
+{
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < 1)
+        return -1;
+    *steps = value;
+    return 0;
+}
+
+static int train(int argc, char **argv)
+{
+    const char *path = NULL;
+    struct sw_train_options options = {0};
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--steps") == 0) {
+            if (i + 1 == argc || parse_steps(argv[++i], &options.steps) != 0)
+                return usage("--steps needs a positive number", "");
+        } else if (argv[i][0] == '-') {
+            return usage("unknown option ", argv[i]);
+        } else if (path != NULL) {
+            return usage("one plan at a time, not also ", argv[i]);
+        } else {
+            path = argv[i];
+        }
+    }
+    if (path == NULL)
+        return usage("train needs a plan file", "");
+    struct sw_launch launch;
+    struct sw_error err = {0};
+    if (sw_launch_begin(&launch, &err) != 0) {
+        fprintf(stderr, "error: %s\n", err.message);
+        return (int)err.status;
+    }
+    struct sw_plan plan;
+    const int read = sw_plan_read(path, &plan, &err);
+    int status = (int)sw_launch_agree(&launch, read == 0 ? NULL : &err);
+    if (status == SW_OK)
+        status = sw_train(&launch, &plan, &options);
+    if (read == 0)
+        sw_plan_free(&plan);
+    sw_launch_end(&launch);
+    return status;
+}
+
+static int tokenize(int argc, char **argv)
+{
+    struct sw_error err = {0};
+    if (argc != 5 || strcmp(argv[2], "--bytes") != 0)
+        return usage("tokenize takes --bytes IN OUT.bin", "");
+    if (sw_tokenize_bytes(argv[3], argv[4], &err) == 0)
+        return SW_OK;
+    fprintf(stderr, "error: %s\n", err.message);
+    return (int)err.status;
+}
+
+int main(int argc, char **argv)
+{
+    char text[512];
+    if (argc < 2)
+        return usage("no command", "");
+    if (strcmp(argv[1], "train") == 0)
+        return train(argc, argv);
+    if (strcmp(argv[1], "tokenize") == 0)
+        return tokenize(argc, argv);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+        return fputs(help, stdout) == EOF ? SW_ENVIRONMENT : SW_OK;
+    if (strcmp(argv[1], "--version") == 0)
+        return fputs(sw_version_text(text, sizeof text), stdout) == EOF ? SW_ENVIRONMENT : SW_OK;
+    return usage("unknown command ", argv[1]);
+}

@@ -1,0 +1,11 @@
+/* The learning rate of a step. Pure. */
+#ifndef SW_RUNNER_SCHEDULE_H
+#define SW_RUNNER_SCHEDULE_H
+
+#include "core/config/config.h"
+
+/* step from 1. Linear warm-up over warmup_steps, then constant, linear or half a cosine (Loshchilov
+ * & Hutter 2017) down to min_learning_rate at total_steps and there for ever. */
+double sw_learning_rate(const struct sw_optimizer_config *optimizer, int64_t step);
+
+#endif

@@ -1,0 +1,32 @@
+#include "runner/version.h"
+
+#include "runner/launch.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <stdio.h>
+
+static void onednn(char text[32])
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, 32, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+const char *sw_version_json(char *buffer, size_t buffer_bytes)
+{
+    char dnnl[32], mpi[128];
+    onednn(dnnl);
+    snprintf(buffer, buffer_bytes, "{\"shardwright\":\"%s\",\"onednn\":\"%s\",\"mpi\":\"%s\"}",
+             SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi));
+    return buffer;
+}
+
+const char *sw_version_text(char *buffer, size_t buffer_bytes)
+{
+    char dnnl[32], mpi[128];
+    onednn(dnnl);
+    snprintf(buffer, buffer_bytes,
+             "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: not in this build\n",
+             SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi));
+    return buffer;
+}

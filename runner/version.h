@@ -1,0 +1,12 @@
+/* What this build is made of. */
+#ifndef SW_RUNNER_VERSION_H
+#define SW_RUNNER_VERSION_H
+
+#include <stddef.h>
+
+/* {"shardwright":"0.1.0","onednn":"2.6.3","mpi":"Open MPI v4.1.4"}; returns buffer. */
+const char *sw_version_json(char *buffer, size_t buffer_bytes);
+/* The same for people. */
+const char *sw_version_text(char *buffer, size_t buffer_bytes);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Who may include whom (DESIGN, section 3): planner -> core, runner -> core,
+# core/program -> core/sharding -> (nothing), core/config -> (nothing); devices and collectives know
+# programs, never YAML. Project headers are included by their path from the root, with quotes.
+#
+#   tests/check_includes.sh [DIR]     DIR: the tree to check (default: this one)
+set -uo pipefail
+cd "${1:-$(dirname "$0")/..}" || exit 2
+
+bad=0
+checked=0
+# Folder, then every folder of this project that its files may include. First match wins; a file may
+# always include its own folder. core/error.h is everybody's.
+rules='
+core/config:
+core/sharding:
+core/program: core/sharding
+core/plan: core/program core/sharding core/config
+core:
+planner: core
+runner/device: core/program core/sharding
+runner/collective: core/program core/sharding runner/device
+runner: core
+'
+while IFS= read -r file; do
+    checked=$((checked + 1))
+    folder=$(dirname "$file")
+    allowed=''
+    own=''
+    while IFS=: read -r prefix list; do
+        [ -n "$prefix" ] || continue
+        case $folder/ in "$prefix"/*)
+            own=$prefix allowed=$list
+            break
+            ;;
+        esac
+    done <<<"$rules"
+    [ -n "$own" ] || continue
+    while IFS=: read -r line header; do
+        [ -n "$header" ] || continue
+        if [ ! -e "$header" ]; then
+            echo "$file:$line: '$header' is not a path from the root" >&2
+            bad=$((bad + 1))
+            continue
+        fi
+        ok=''
+        [ "$header" = core/error.h ] && ok=1
+        for prefix in $own $allowed; do
+            case $header in "$prefix"/*) ok=1 ;; esac
+        done
+        if [ -z "$ok" ]; then
+            echo "$file:$line: '$own' may not include '$header'" >&2
+            bad=$((bad + 1))
+        fi
+    done < <(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" |
+        sed -E 's/^([0-9]+):[^"]*"([^"]*)".*/\1:\2/')
+    # What a part must not know at all, whatever the header's name.
+    forbidden=''
+    case $folder/ in
+        core/*) forbidden='mpi\.h|cuda|nccl|cudnn|slurm/' ;;
+        planner/*) forbidden='mpi\.h|cuda|nccl|cudnn|yaml\.h' ;;
+        runner/*) forbidden='yaml\.h|slurm/' ;;
+    esac
+    found=''
+    [ -n "$forbidden" ] &&
+        found=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*<($forbidden)" "$file")
+    if [ -n "$found" ]; then
+        echo "$file:$found: not for '${folder%%/*}'" >&2
+        bad=$((bad + 1))
+    fi
+done < <(find core planner runner -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' \
+    -o -name '*.inc' \) 2>/dev/null | sort)
+
+if [ "$checked" -eq 0 ]; then
+    echo "check_includes: no files found" >&2
+    exit 2
+fi
+if [ "$bad" -ne 0 ]; then
+    echo "check_includes: $bad wrong includes in $checked files" >&2
+    exit 1
+fi
+echo "check_includes: $checked files, every include goes the allowed way"

@@ -1,0 +1,12 @@
+# fuzz_config: with SW_FUZZ and clang a libFuzzer program; otherwise a program that reads the files it is given.
+add_executable(fuzz_config fuzz_config.c)
+target_link_libraries(fuzz_config PRIVATE sw_config sw_error)
+set_target_properties(fuzz_config PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+if(SW_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")
+  target_compile_definitions(fuzz_config PRIVATE SW_LIBFUZZER)
+  target_compile_options(fuzz_config PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_config PRIVATE -fsanitize=fuzzer)
+else()
+  file(GLOB sw_fuzz_config_seeds ${CMAKE_SOURCE_DIR}/configs/*/*.yaml)
+  add_test(NAME fuzz_config_seeds COMMAND fuzz_config ${sw_fuzz_config_seeds})
+endif()

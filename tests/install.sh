@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing. Needs nothing beforehand but bash and apt.
+#
+#   tests/install.sh build   what builds and runs the two programs (the quickstart)
+#   tests/install.sh test    that, and what the tests use
+#
+# Does nothing, and needs no rights and no network, when everything is there. `a|b` in a list: the
+# first of the two that is installed or that this release has. `?` before a name: goes on without it.
+set -uo pipefail
+
+build_packages=(
+    cmake ninja-build gcc libc6-dev pkg-config
+    libyaml-dev libdnnl-dev libopenmpi-dev openmpi-bin libcjson-dev
+    '?jargon-text'
+)
+test_packages=(
+    libcmocka-dev python3
+    '?clang' '?clang-format' '?libclang-rt-14-dev|libclang-rt-dev' '?shellcheck'
+    '?slurmctld' '?slurmd' '?slurm-client' '?munge' '?iproute2'
+)
+
+case ${1:-test} in
+    build) wanted=("${build_packages[@]}") ;;
+    test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+    *)
+        echo "usage: tests/install.sh [build|test]" >&2
+        exit 2
+        ;;
+esac
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "install: not a Debian or Ubuntu system, nothing installed; you need: ${wanted[*]#\?}" >&2
+    exit 0
+fi
+
+installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | cut -c1-2)" = ii ]
+}
+any_installed() { # a|b
+    local name
+    for name in ${1//|/ }; do installed "$name" && return 0; done
+    return 1
+}
+available() {
+    apt-cache policy "$1" 2>/dev/null | grep 'Candidate:' | grep -qv '(none)'
+}
+
+missing=()
+for entry in "${wanted[@]}"; do
+    any_installed "${entry#\?}" || missing+=("$entry")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null 2>&1; then
+        as_root=(sudo)
+    else
+        echo "install: not root and no sudo; as root, run: apt-get install ${missing[*]#\?}" >&2
+        exit 3
+    fi
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+    ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
+        -o DPkg::Lock::Timeout=300 "$@" </dev/null >"$log" 2>&1
+}
+# A failed update is no reason to stop: the lists that are there may do.
+apt update || true
+
+packages=()
+for entry in "${missing[@]}"; do
+    chosen=
+    entry_names=${entry#\?}
+    for name in ${entry_names//|/ }; do
+        available "$name" && chosen=$name && break
+    done
+    if [ -n "$chosen" ]; then
+        packages+=("$chosen")
+    elif [ "${entry#\?}" != "$entry" ]; then
+        echo "install: this release has no '$entry_names'; going on without" >&2
+    else
+        echo "install: this release has no package '$entry_names'" >&2
+        exit 3
+    fi
+done
+[ ${#packages[@]} -eq 0 ] && exit 0
+
+echo "install: ${packages[*]}" >&2
+if ! apt install --no-install-recommends "${packages[@]}"; then
+    tail -n 20 "$log" >&2
+    # A package that cannot be configured here (a service that does not start) may still serve.
+    for entry in "${missing[@]}"; do
+        [ "${entry#\?}" = "$entry" ] || continue
+        any_installed "$entry" || {
+            echo "install: apt-get failed, '$entry' is missing" >&2
+            exit 3
+        }
+    done
+fi

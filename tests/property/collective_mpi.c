@@ -1,0 +1,135 @@
+/* MPI's communicator on 8 ranks: every collective of every dtype on several meshes against a direct
+ * computation, rings, large and small messages. Run by mpirun; every rank checks its own results,
+ * rank 0 reports. */
+#include "tests/unit/collective_reference.h"
+
+#include "runner/collective/comm.h"
+#include "runner/collective/queue.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 4, BATCHES = 12 };
+
+static int random_cases(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    struct reference_random random = {seed};
+    for (int batch = 0; batch < BATCHES; batch++) {
+        struct reference_run runs[BATCH];
+        for (int i = 0; i < BATCH; i++) {
+            const struct reference_case c =
+                reference_case_random(&random, &comm->mesh, batch == 0 && i == 0);
+            if (reference_begin(&runs[i], comm, &c, err) != 0)
+                return -1;
+        }
+        for (int i = 0; i < BATCH; i++)
+            if (reference_end(&runs[i], comm, err) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+/* One mesh with a communicator of its own. */
+static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, struct sw_error *err)
+{
+    const struct sw_axes all = {4, {SW_SP, SW_DP, SW_TP, SW_FSDP}}, ring = {1, {SW_SP}};
+    struct sw_comm *comm = NULL;
+    if (sw_comm_mpi_create(mesh, &all, 1, &comm, err) != 0)
+        return -1;
+    int result = 0;
+    if (message_bytes > 0)
+        sw_queue_limit_messages(comm, message_bytes);
+    if (random_cases(comm, (uint64_t)message_bytes + mesh->order[0], err) != 0 ||
+        reference_ring(comm, ring, 100000, err) != 0 || reference_ring(comm, all, 4097, err) != 0 ||
+        comm->vtable->barrier(comm, err) != 0)
+        result = -1;
+    comm->vtable->destroy(comm);
+    return result;
+}
+
+/* Mistakes that must be told, not hang. */
+static int check_errors(struct sw_error *err)
+{
+    const struct sw_axes small = {1, {SW_DP}}, large = {1, {SW_TP}};
+    const struct sw_mesh wrong = sw_mesh_make(3, 1, 1, 1), mesh = sw_mesh_make(2, 1, 4, 1);
+    struct sw_comm *comm = NULL;
+    struct sw_error error = {0};
+    uint64_t ticket = 0;
+    char message[128];
+    if (sw_comm_mpi_create(&wrong, &small, 1, &comm, &error) == 0 || error.status != SW_BAD_INPUT ||
+        strcmp(error.message, "mesh_dim 3,1,1,1 needs 3 ranks, 8 were started") != 0)
+        return sw_fail(err, SW_UNMET, "wrong mesh: '%s'", error.message);
+    if (sw_comm_mpi_create(&mesh, &small, 1, &comm, err) != 0)
+        return -1;
+    error = (struct sw_error){0};
+    char from = 1, to = 0;
+    int result = 0;
+    snprintf(message, sizeof message,
+             "rank %d: shift over tp: a group of 4, but no group over 2 was declared",
+             (int)comm->rank);
+    if (comm->vtable->shift(comm, large, &from, &to, 1, &ticket, err) != 0 ||
+        comm->vtable->wait(comm, ticket, &error) == 0 || strcmp(error.message, message) != 0)
+        result = sw_fail(err, SW_UNMET, "undeclared group: '%s'", error.message);
+    comm->vtable->destroy(comm);
+    return result;
+}
+
+/* Rank 0 sends three bytes where rank 1 expects two: MPI's own words, with rank and group before
+ * them. */
+static int check_truncation(struct sw_error *err)
+{
+    const struct sw_axes pair = {1, {SW_TP}};
+    const struct sw_mesh mesh = sw_mesh_make(4, 1, 2, 1);
+    struct sw_comm *comm = NULL;
+    struct sw_error error = {0};
+    uint64_t ticket = 0;
+    unsigned char from[3] = {1, 2, 3}, to[3] = {0};
+    char prefix[64];
+    int result = 0;
+    if (sw_comm_mpi_create(&mesh, &pair, 1, &comm, err) != 0)
+        return -1;
+    const size_t bytes = comm->rank % 2 == 0 ? 3 : 2;
+    if (comm->vtable->shift(comm, pair, from, to, bytes, &ticket, err) != 0)
+        result = -1;
+    const int failed = comm->vtable->wait(comm, ticket, &error);
+    snprintf(prefix, sizeof prefix, "rank %d: shift over tp: ", (int)comm->rank);
+    if (failed == 0 || strncmp(error.message, prefix, strlen(prefix)) != 0 ||
+        strstr(error.message,
+               comm->rank % 2 == 0 ? "sent 2 bytes instead of 3" : "MPI_ERR_TRUNCATE") == NULL)
+        result = sw_fail(err, SW_UNMET, "truncation: '%s'", error.message);
+    comm->vtable->destroy(comm);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    int provided = 0, rank = 0, ranks = 0;
+    if (MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
+        return 3;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    struct sw_error error = {0};
+    struct sw_mesh meshes[] = {sw_mesh_make(1, 2, 2, 2), sw_mesh_make(8, 1, 1, 1),
+                               sw_mesh_make(2, 1, 4, 1), sw_mesh_make(1, 2, 1, 4)};
+    static const uint8_t reversed[] = {SW_SP, SW_TP, SW_FSDP, SW_DP};
+    memcpy(meshes[3].order, reversed, sizeof reversed);
+    int result = ranks == 8 ? 0 : sw_fail(&error, SW_BAD_INPUT, "run it with 8 ranks");
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes && result == 0; i++)
+        result = check_mesh(&meshes[i], i % 2 ? 256 : 0, &error);
+    if (result == 0)
+        result = check_errors(&error);
+    if (result == 0)
+        result = check_truncation(&error);
+    if (result != 0) {
+        fprintf(stderr, "collective_mpi: %s\n", error.message);
+        _exit(1);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("collective_mpi: ok");
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,376 @@
+/* The collectives of a program are those that an expert would write: the table of DESIGN section 4,
+ * counted. A coalesced all_reduce of several operands is one op; every op over axes of more than
+ * one rank counts. */
+#include "core/program/op.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct counts {
+    int32_t all_gather, reduce_scatter, all_reduce, all_to_all, ring_hops;
+};
+
+/* Per iteration of each region. */
+struct expected {
+    struct counts embed, layer, head, head_backward, layer_backward, embed_backward, update;
+};
+
+static const struct sw_axes sp_tp = {2, {SW_SP, SW_TP}};
+
+static struct sw_program_options make_options(struct sw_mesh mesh,
+                                              enum sw_attention_strategy strategy)
+{
+    struct sw_program_options o = {
+        .vocab_size = 64,
+        .hidden_size = 32,
+        .intermediate_size = 48,
+        .layers = 3,
+        .heads = 8,
+        .kv_heads = 4,
+        .head_dim = 4,
+        .rope_theta = 10000.0,
+        .rms_norm_eps = 1e-5,
+        .sequence_length = 32,
+        .global_batch = 8,
+        .micro_batch_per_rank = 8 / (mesh.size[SW_DP] * mesh.size[SW_FSDP]),
+        .compute = SW_F32,
+        .params = SW_F32,
+        .reduce = SW_F32,
+        .mesh = mesh,
+        .layout = mesh.size[SW_SP] > 1 ? SW_ZIGZAG : SW_CONTIGUOUS,
+    };
+    sw_rules_default(&o.rules, strategy);
+    return o;
+}
+
+static struct sw_program *compile(const struct sw_program_options *options)
+{
+    struct sw_program *program = NULL;
+    struct sw_error err = {0};
+    if (sw_program_compile(options, SW_LAID_OUT, &program, &err) != 0)
+        fail_msg("%s", err.message);
+    return program;
+}
+
+static const struct sw_region *find_region(const struct sw_program *p, const char *name)
+{
+    for (int32_t r = 0; r < p->region_count; r++)
+        if (strcmp(p->regions[r].name, name) == 0)
+            return &p->regions[r];
+    fail_msg("the program has no region '%s'", name);
+    return NULL;
+}
+
+static struct counts count(const struct sw_program *p, const char *name)
+{
+    const struct sw_region *region = find_region(p, name);
+    struct counts c = {0};
+    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (sw_op_is_collective((enum sw_op_kind)op->kind))
+            assert_true(sw_axes_size(&p->mesh, op->axes) > 1);
+        c.all_gather += op->kind == SW_OP_ALL_GATHER;
+        c.reduce_scatter += op->kind == SW_OP_REDUCE_SCATTER;
+        c.all_reduce += op->kind == SW_OP_ALL_REDUCE;
+        c.all_to_all += op->kind == SW_OP_ALL_TO_ALL;
+        if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD)
+            c.ring_hops += sw_axes_size(&p->mesh, op->axes) - 1;
+    }
+    return c;
+}
+
+static int32_t compare(const struct sw_program *p, const char *name, struct counts expected)
+{
+    const struct counts c = count(p, name);
+    if (memcmp(&c, &expected, sizeof c) == 0)
+        return 0;
+    print_error("%s: %d all_gather, %d reduce_scatter, %d all_reduce, %d all_to_all, %d hops; "
+                "expected %d, %d, %d, "
+                "%d, %d\n",
+                name, c.all_gather, c.reduce_scatter, c.all_reduce, c.all_to_all, c.ring_hops,
+                expected.all_gather, expected.reduce_scatter, expected.all_reduce,
+                expected.all_to_all, expected.ring_hops);
+    return 1;
+}
+
+static void check(const struct sw_program_options *options, const struct expected *e)
+{
+    struct sw_program *p = compile(options);
+    int32_t wrong = 0;
+    wrong += compare(p, "embed", e->embed);
+    wrong += compare(p, "layer", e->layer);
+    wrong += compare(p, "head", e->head);
+    wrong += compare(p, "head backward", e->head_backward);
+    wrong += compare(p, "layer backward", e->layer_backward);
+    wrong += compare(p, "embed backward", e->embed_backward);
+    wrong += compare(p, "update", e->update);
+    if (wrong != 0)
+        sw_program_print(stderr, p);
+    sw_program_free(p);
+    assert_int_equal(wrong, 0);
+}
+
+/* Operands of one role that collectives of that kind over exactly these axes have in a region. */
+static int32_t operands(const struct sw_program *p, const char *name, enum sw_op_kind kind,
+                        sw_axis_set axes, enum sw_role role)
+{
+    const struct sw_region *region = find_region(p, name);
+    int32_t found = 0;
+    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (op->kind != kind || sw_axes_set(op->axes) != axes)
+            continue;
+        for (uint8_t j = 0; j < op->n_in; j++)
+            found += p->values[op->in[j].value].role == role;
+    }
+    return found;
+}
+
+enum { DP = 1 << SW_DP, FSDP = 1 << SW_FSDP, TP = 1 << SW_TP, SP = 1 << SW_SP };
+
+/* ---- The table ---- */
+
+static void test_one_rank(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(1, 1, 1, 1), SW_ATTENTION_RING);
+    const struct expected e = {{0}, {0}, {0}, {0}, {0}, {0}, {0}};
+    check(&o, &e);
+}
+
+/* update: norms and loss together, then the squares */
+static void test_fsdp(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
+    const struct expected e = {
+        .embed = {.all_gather = 1},
+        .layer = {.all_gather = 7},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 7, .reduce_scatter = 7},
+        .embed_backward = {.reduce_scatter = 1},
+        .update = {.all_reduce = 2},
+    };
+    check(&o, &e);
+}
+
+/* The head's all_gather is of each token's (max, sum, label's logit). */
+static void test_tp(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
+    const struct expected e = {
+        .embed = {.all_reduce = 1},
+        .layer = {.all_reduce = 2},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_reduce = 1},
+        .layer_backward = {.all_reduce = 2},
+        .update = {.all_reduce = 1},
+    };
+    check(&o, &e);
+}
+
+static void test_tp_residual_seq(void **state)
+{
+    (void)state;
+    struct sw_program_options o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
+    assert_int_equal(sw_rules_set(&o.rules, "residual_seq", sp_tp, NULL), 0);
+    const struct expected e = {
+        .embed = {.reduce_scatter = 1},
+        .layer = {.all_gather = 2, .reduce_scatter = 2},
+        .head = {.all_gather = 2},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 4, .reduce_scatter = 2},
+        .embed_backward = {.all_gather = 1},
+        .update = {.all_reduce = 2},
+    };
+    check(&o, &e);
+    struct sw_program *p = compile(&o);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, TP, SW_ROLE_GRADIENT), 3);
+    sw_program_free(p);
+}
+
+static void test_dp(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
+    const struct expected e = {.update = {.all_reduce = 1}};
+    check(&o, &e);
+    struct sw_program *p = compile(&o);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 12);
+    sw_program_free(p);
+}
+
+static void test_sp(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(1, 1, 1, 4), SW_ATTENTION_RING);
+    const struct expected e = {
+        .embed = {.all_gather = 1},
+        .layer = {.all_gather = 7, .ring_hops = 3},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .ring_hops = 3},
+        .embed_backward = {.reduce_scatter = 1},
+        .update = {.all_reduce = 2},
+    };
+    check(&o, &e);
+}
+
+/* update: shards over dp; norms and loss over all three; squares over (fsdp, sp) */
+static void test_dp_fsdp_sp(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(2, 2, 1, 2), SW_ATTENTION_RING);
+    const struct expected e = {
+        .embed = {.all_gather = 1},
+        .layer = {.all_gather = 7, .ring_hops = 1},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .ring_hops = 1},
+        .embed_backward = {.reduce_scatter = 1},
+        .update = {.all_reduce = 3},
+    };
+    check(&o, &e);
+    struct sw_program *p = compile(&o);
+    assert_int_equal(operands(p, "layer", SW_OP_ALL_GATHER, FSDP | SP, SW_ROLE_PARAMETER), 7);
+    assert_int_equal(
+        operands(p, "layer backward", SW_OP_REDUCE_SCATTER, FSDP | SP, SW_ROLE_ACTIVATION), 7);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 9);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP | FSDP | SP, SW_ROLE_GRADIENT), 3);
+    sw_program_free(p);
+}
+
+/* ---- How sp attends ---- */
+
+/* 7 weights, and k and v; backward again, and dk and dv */
+static void test_strategy_gather(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = make_options(sw_mesh_make(1, 1, 1, 4), SW_ATTENTION_GATHER);
+    const struct expected e = {
+        .embed = {.all_gather = 1},
+        .layer = {.all_gather = 9},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 9, .reduce_scatter = 9},
+        .embed_backward = {.reduce_scatter = 1},
+        .update = {.all_reduce = 2},
+    };
+    check(&o, &e);
+}
+
+static void test_strategy_ulysses(void **state)
+{
+    (void)state;
+    const struct sw_program_options o =
+        make_options(sw_mesh_make(1, 1, 1, 4), SW_ATTENTION_ULYSSES);
+    const struct expected e = {
+        .embed = {.all_gather = 1},
+        .layer = {.all_gather = 7, .all_to_all = 4},
+        .head = {.all_gather = 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
+        .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .all_to_all = 4},
+        .embed_backward = {.reduce_scatter = 1},
+        .update = {.all_reduce = 2},
+    };
+    check(&o, &e);
+}
+
+/* ---- Micro-steps and recomputation ---- */
+
+/* Micro-steps reduce-scatter; what crosses dp does so once per step, in the update. */
+static void test_accumulation(void **state)
+{
+    (void)state;
+    struct sw_program_options o = make_options(sw_mesh_make(2, 2, 1, 2), SW_ATTENTION_RING);
+    o.micro_batch_per_rank = 1; /* 2 micro-steps */
+    struct sw_program *p = compile(&o);
+    assert_int_equal(p->accumulation_steps, 2);
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            if (sw_op_is_collective((enum sw_op_kind)p->ops[i].kind) &&
+                (sw_axes_set(p->ops[i].axes) & DP))
+                assert_int_equal(region->phase, SW_PHASE_UPDATE);
+    }
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 9);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP | FSDP | SP, SW_ROLE_GRADIENT), 3);
+    assert_int_equal(count(p, "layer backward").reduce_scatter, 7);
+    assert_int_equal(count(p, "layer backward").all_gather, 7);
+    sw_program_free(p);
+}
+
+/* What is recomputed shares the gathers of its layer's backward; what was reduced over tp is
+ * reduced again. */
+static void test_recompute(void **state)
+{
+    (void)state;
+    for (uint8_t level = 1; level <= 2; level++) {
+        struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
+        o.recompute = level;
+        struct sw_program *p = compile(&o);
+        assert_int_equal(count(p, "layer").all_gather, 7);
+        assert_int_equal(count(p, "layer backward").all_gather, 7);
+        assert_int_equal(count(p, "layer backward").reduce_scatter, 7);
+        sw_program_free(p);
+    }
+    struct sw_program_options o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
+    o.recompute = 2;
+    struct sw_program *p = compile(&o);
+    assert_int_equal(count(p, "layer backward").all_reduce, 3);
+    sw_program_free(p);
+}
+
+/* A tied table gets its gradient from the head and the embedding, and is reduced over dp once. */
+static void test_tied(void **state)
+{
+    (void)state;
+    struct sw_program_options o = make_options(sw_mesh_make(2, 2, 1, 1), SW_ATTENTION_RING);
+    o.tied = true;
+    struct sw_program *p = compile(&o);
+    assert_int_equal(count(p, "embed").all_gather, 1);
+    assert_int_equal(count(p, "head").all_gather, 1);
+    assert_int_equal(count(p, "head backward").reduce_scatter, 1);
+    assert_int_equal(count(p, "embed backward").reduce_scatter, 1);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 8);
+    sw_program_free(p);
+}
+
+/* A program costs the same for 3 layers and for 200. */
+static void test_size_does_not_grow(void **state)
+{
+    (void)state;
+    struct sw_program_options o = make_options(sw_mesh_make(1, 2, 2, 2), SW_ATTENTION_RING);
+    struct sw_program *few = compile(&o);
+    o.layers = 200;
+    struct sw_program *many = compile(&o);
+    assert_int_equal(few->op_count, many->op_count);
+    assert_int_equal(few->value_count, many->value_count);
+    sw_program_free(few);
+    sw_program_free(many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_fsdp),
+        cmocka_unit_test(test_tp),
+        cmocka_unit_test(test_tp_residual_seq),
+        cmocka_unit_test(test_dp),
+        cmocka_unit_test(test_sp),
+        cmocka_unit_test(test_dp_fsdp_sp),
+        cmocka_unit_test(test_strategy_gather),
+        cmocka_unit_test(test_strategy_ulysses),
+        cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_tied),
+        cmocka_unit_test(test_size_does_not_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

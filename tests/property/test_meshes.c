@@ -1,0 +1,423 @@
+/* The program of every mesh computes what the program of one rank computes (DESIGN section 8).
+ *
+ * In double: loss, gradient norm and gathered gradients of one step, for all meshes of 1, 2, 4 and
+ * 8 ranks and the variants that change the program. In single: 20 training steps. The argument is
+ * the stride through the variants: coprime to 2 and 3, so that every choice meets every other on
+ * every mesh; 1 runs them all. */
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A few hundred terms in another order, through 2 layers and back: 1e-16 * sqrt(256) * 50 is below
+ * 1e-13; a factor of 1000 for elements that cancel. A missing reduction or a wrong mask is an error
+ * of order 1. */
+#define DOUBLE_TOLERANCE 1e-10
+/* DESIGN section 8 */
+#define FIRST_STEPS_TOLERANCE 1e-5
+#define ALL_STEPS_TOLERANCE 1e-4
+
+enum { FIRST_STEPS = 5, STEPS = 20 };
+
+static int32_t stride = 1;
+
+/* ---- Allocation counting: the linker routes the calls of our libraries through these (--wrap)
+ * ---- */
+
+static atomic_bool counting;
+static atomic_long allocations;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+
+static void note(void)
+{
+    if (atomic_load(&counting))
+        atomic_fetch_add(&allocations, 1);
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    note();
+    return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    note();
+    return __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    note();
+    return __real_realloc(memory, bytes);
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    note();
+    return __real_posix_memalign(out, alignment, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    note();
+    return __real_aligned_alloc(alignment, bytes);
+}
+
+/* Counts from the second step on. */
+static void count_allocations(void *context, int32_t rank, int64_t step, bool begins)
+{
+    (void)context;
+    if (rank == 0 && step > 1)
+        atomic_store(&counting, begins);
+}
+
+/* ---- Models and variants ---- */
+
+static const struct sw_axes residual_sp_tp = {2, {SW_SP, SW_TP}};
+
+struct variant {
+    bool tied, few_kv_heads, zigzag, residual_tp, accumulate;
+    uint8_t recompute;
+    enum sw_attention_strategy strategy;
+};
+enum { VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };
+
+static int32_t digit(int32_t *number, int32_t base)
+{
+    const int32_t d = *number % base;
+    *number /= base;
+    return d;
+}
+
+static struct variant variant_at(int32_t number)
+{
+    struct variant v = {0};
+    v.tied = digit(&number, 2);
+    v.few_kv_heads = digit(&number, 2);
+    v.zigzag = digit(&number, 2);
+    v.residual_tp = digit(&number, 2);
+    v.accumulate = digit(&number, 2);
+    v.recompute = (uint8_t)digit(&number, 3);
+    v.strategy = (enum sw_attention_strategy)digit(&number, 3);
+    return v;
+}
+
+static void describe(const struct sw_mesh *mesh, const struct variant *v, char text[192])
+{
+    static const char *const strategies[] = {"ring", "gather", "ulysses"};
+    char sizes[64], order[64];
+    snprintf(
+        text, 192, "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s",
+        sw_mesh_format(mesh, sizes, sizeof sizes), sw_mesh_format_order(mesh, order, sizeof order),
+        v->tied ? "tied" : "untied", v->few_kv_heads ? "few" : "all",
+        v->zigzag ? "zigzag" : "contiguous", v->residual_tp ? "sp,tp" : "sp",
+        v->accumulate ? "2" : "1", v->recompute, strategies[v->strategy]);
+}
+
+/* Small, and divisible by 8 wherever an axis may split it. 16 sequences: 8 data-parallel ranks, 2
+ * micro-steps. */
+static struct sw_program_options make_options(struct sw_mesh mesh, const struct variant *v,
+                                              enum sw_dtype dtype)
+{
+    struct sw_program_options o = {
+        .vocab_size = 24,
+        .hidden_size = 16,
+        .intermediate_size = 24,
+        .layers = 2,
+        .heads = 8,
+        .kv_heads = v->few_kv_heads ? 2 : 8,
+        .head_dim = 2,
+        .rope_theta = 100.0,
+        .rms_norm_eps = 1e-5,
+        .tied = v->tied,
+        .sequence_length = 16,
+        .global_batch = 16,
+        .micro_batch_per_rank =
+            16 / (mesh.size[SW_DP] * mesh.size[SW_FSDP]) / (v->accumulate ? 2 : 1),
+        .compute = dtype,
+        .params = dtype,
+        .reduce = dtype,
+        .mesh = mesh,
+        .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
+        .recompute = v->recompute,
+    };
+    sw_rules_default(&o.rules, v->strategy);
+    if (v->residual_tp)
+        assert_int_equal(sw_rules_set(&o.rules, "residual_seq", residual_sp_tp, NULL), 0);
+    return o;
+}
+
+static const char *const gradients_untied[] = {
+    "grad embedding",  "grad attention_norm", "grad wq",     "grad wk",   "grad wv",
+    "grad wo",         "grad mlp_norm",       "grad w_gate", "grad w_up", "grad w_down",
+    "grad final_norm", "grad head",           NULL};
+static const char *const gradients_tied[] = {"grad embedding",  "grad attention_norm",
+                                             "grad wq",         "grad wk",
+                                             "grad wv",         "grad wo",
+                                             "grad mlp_norm",   "grad w_gate",
+                                             "grad w_up",       "grad w_down",
+                                             "grad final_norm", NULL};
+
+static void run_one_step(struct sw_mesh mesh, const struct variant *v,
+                         struct sw_harness_result *result)
+{
+    const struct sw_program_options options = make_options(mesh, v, SW_F64);
+    const struct sw_harness harness = {
+        .options = &options,
+        .seed = 5,
+        .stddev = 0.3,
+        .spread_norms = true,
+        .ignored = 7,
+        .steps = 1,
+        .step = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8}, /* learning rate 0 */
+        .values = v->tied ? gradients_tied : gradients_untied,
+    };
+    struct sw_error err = {0};
+    if (sw_harness_run(&harness, result, &err) != 0) {
+        char text[192];
+        describe(&mesh, v, text);
+        fail_msg("%s: %s", text, err.message);
+    }
+}
+
+/* Prints every difference of one run; returns how many there are. */
+static int32_t compare(const struct sw_mesh *mesh, const struct variant *v,
+                       const struct sw_harness_result *result,
+                       const struct sw_harness_result *reference)
+{
+    char text[192];
+    int32_t wrong = 0;
+    describe(mesh, v, text);
+    const double loss = sw_harness_difference(result->loss, reference->loss, 1);
+    const double norm = sw_harness_difference(result->grad_norm, reference->grad_norm, 1);
+    if (!(loss <= DOUBLE_TOLERANCE) && ++wrong)
+        print_error("%s: loss %.15g, one rank %.15g\n", text, result->loss[0], reference->loss[0]);
+    if (!(norm <= DOUBLE_TOLERANCE) && ++wrong)
+        print_error("%s: gradient norm %.15g, one rank %.15g\n", text, result->grad_norm[0],
+                    reference->grad_norm[0]);
+    for (int32_t i = 0; i < reference->value_count; i++) {
+        const struct sw_harness_value *expected = &reference->value[i];
+        const struct sw_harness_value *value = sw_harness_find(result, expected->name);
+        const double difference =
+            sw_harness_difference(value->data, expected->data, expected->elems);
+        if (!(difference <= DOUBLE_TOLERANCE) && ++wrong)
+            print_error("%s: '%s' differs by %g\n", text, expected->name, difference);
+    }
+    if (result->rank_differences != 0 && ++wrong)
+        print_error("%s: replicas differ in %lld elements\n", text,
+                    (long long)result->rank_differences);
+    if (result->arena_bytes != result->planned_arena_bytes && ++wrong)
+        print_error("%s: %lld bytes allocated, %lld planned\n", text,
+                    (long long)result->arena_bytes, (long long)result->planned_arena_bytes);
+    return wrong;
+}
+
+/* One rank, nothing optional: [tied][few kv heads]. */
+static void make_references(struct sw_harness_result references[2][2])
+{
+    for (int32_t i = 0; i < 4; i++) {
+        const struct variant plain = {.tied = i / 2, .few_kv_heads = i % 2};
+        run_one_step(sw_mesh_make(1, 1, 1, 1), &plain, &references[i / 2][i % 2]);
+        assert_true(isfinite(references[i / 2][i % 2].loss[0]));
+        assert_true(references[i / 2][i % 2].grad_norm[0] > 0.01);
+    }
+}
+
+static void free_references(struct sw_harness_result references[2][2])
+{
+    for (int32_t i = 0; i < 4; i++)
+        sw_harness_result_free(&references[i / 2][i % 2]);
+}
+
+static int32_t check(struct sw_mesh mesh, const struct variant *v,
+                     struct sw_harness_result references[2][2])
+{
+    struct sw_harness_result result;
+    run_one_step(mesh, v, &result);
+    const int32_t wrong = compare(&mesh, v, &result, &references[v->tied][v->few_kv_heads]);
+    sw_harness_result_free(&result);
+    return wrong;
+}
+
+/* ---- Tests ---- */
+
+/* Every mesh admits every variant of these sizes (kv heads are replicated where tp exceeds them).
+ */
+static void test_all_variants_admitted(void **state)
+{
+    (void)state;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t admitted = 0;
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
+        for (int32_t i = 0; i < VARIANTS; i++) {
+            const struct variant v = variant_at(i);
+            const struct sw_program_options options = make_options(meshes[m], &v, SW_F64);
+            char detail[256] = "", help[256] = "", text[192];
+            if (sw_program_admits(&options, detail, help) == SW_FITS) {
+                admitted++;
+                continue;
+            }
+            describe(&meshes[m], &v, text);
+            print_error("%s: %s; %s\n", text, detail, help);
+        }
+    assert_int_equal(admitted, SW_HARNESS_MESHES * VARIANTS);
+}
+
+static void test_one_step_in_double(void **state)
+{
+    (void)state;
+    struct sw_harness_result references[2][2];
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0, tested = 0, expected = 0;
+    make_references(references);
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
+        for (int32_t i = m % stride; i < VARIANTS; i += stride, tested++) {
+            const struct variant v = variant_at(i);
+            wrong += check(meshes[m], &v, references);
+        }
+        expected += (VARIANTS - m % stride + stride - 1) / stride;
+    }
+    free_references(references);
+    assert_int_equal(tested, expected);
+    assert_int_equal(wrong, 0);
+}
+
+/* Placement on ranks does not matter: all 24 axis orders. */
+static void test_axis_orders(void **state)
+{
+    (void)state;
+    struct sw_harness_result references[2][2];
+    const struct variant v = {.few_kv_heads = true, .zigzag = true, .residual_tp = true};
+    int32_t wrong = 0, tested = 0;
+    make_references(references);
+    for (uint8_t a = 0; a < 4; a++)
+        for (uint8_t b = 0; b < 4; b++)
+            for (uint8_t c = 0; c < 4; c++) {
+                if (a == b || a == c || b == c)
+                    continue;
+                struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
+                const uint8_t order[4] = {a, b, c, (uint8_t)(6 - a - b - c)};
+                memcpy(mesh.order, order, sizeof order);
+                wrong += check(mesh, &v, references);
+                tested++;
+            }
+    free_references(references);
+    assert_int_equal(tested, 24);
+    assert_int_equal(wrong, 0);
+}
+
+static void train(struct sw_mesh mesh, const struct variant *v, struct sw_harness_result *result)
+{
+    static const char *const values[] = {"embedding", "wq", "w_down", "final_norm", NULL};
+    const struct sw_program_options options = make_options(mesh, v, SW_F32);
+    const struct sw_harness harness = {
+        .options = &options,
+        .seed = 9,
+        .stddev = 0.2,
+        .steps = STEPS,
+        .step = {.learning_rate = 1e-3,
+                 .beta1 = 0.9,
+                 .beta2 = 0.95,
+                 .eps = 1e-8,
+                 .weight_decay = 0.1,
+                 .grad_clip = 1.0},
+        .values = values,
+        .hook = count_allocations,
+    };
+    struct sw_error err = {0};
+    if (sw_harness_run(&harness, result, &err) != 0) {
+        char text[192];
+        describe(&mesh, v, text);
+        fail_msg("%s: %s", text, err.message);
+    }
+}
+
+static void check_training(const struct variant *v)
+{
+    struct sw_harness_result reference;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0;
+    atomic_store(&allocations, 0);
+    train(sw_mesh_make(1, 1, 1, 1), v, &reference);
+    assert_true(reference.loss[STEPS - 1] < reference.loss[0] - 0.01);
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
+        struct sw_harness_result result;
+        char text[192];
+        describe(&meshes[m], v, text);
+        train(meshes[m], v, &result);
+        for (int32_t s = 0; s < STEPS; s++) {
+            const double difference = sw_harness_difference(&result.loss[s], &reference.loss[s], 1);
+            const double tolerance = s < FIRST_STEPS ? FIRST_STEPS_TOLERANCE : ALL_STEPS_TOLERANCE;
+            if (!(difference <= tolerance) && ++wrong)
+                print_error("%s: loss of step %d %.9g, one rank %.9g\n", text, (int)s + 1,
+                            result.loss[s], reference.loss[s]);
+        }
+        if (result.rank_differences != 0 && ++wrong)
+            print_error("%s: replicas differ in %lld elements\n", text,
+                        (long long)result.rank_differences);
+        if (result.arena_bytes != result.planned_arena_bytes && ++wrong)
+            print_error("%s: %lld bytes allocated, %lld planned\n", text,
+                        (long long)result.arena_bytes, (long long)result.planned_arena_bytes);
+        if (atomic_exchange(&allocations, 0) != 0 && ++wrong)
+            print_error("%s: memory was allocated during a step\n", text);
+        sw_harness_result_free(&result);
+    }
+    sw_harness_result_free(&reference);
+    assert_int_equal(wrong, 0);
+}
+
+static void test_train_untied(void **state)
+{
+    (void)state;
+    const struct variant v = {.zigzag = true};
+    check_training(&v);
+}
+
+static void test_train_tied_few_kv_heads(void **state)
+{
+    (void)state;
+    const struct variant v = {.tied = true,
+                              .few_kv_heads = true,
+                              .residual_tp = true,
+                              .accumulate = true,
+                              .recompute = 2};
+    check_training(&v);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        stride = (int32_t)strtol(argv[1], NULL, 10);
+    if (stride < 1 || (stride > 1 && (stride % 2 == 0 || stride % 3 == 0))) {
+        fprintf(stderr, "usage: test_meshes [STRIDE], coprime to 2 and 3\n");
+        return 2;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_variants_admitted),
+        cmocka_unit_test(test_one_step_in_double),
+        cmocka_unit_test(test_axis_orders),
+        cmocka_unit_test(test_train_untied),
+        cmocka_unit_test(test_train_tied_few_kv_heads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

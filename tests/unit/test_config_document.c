@@ -1,0 +1,321 @@
+/* core/config: files, characters, YAML syntax, references. */
+#include "config_support.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void bytes_are_checked(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *expected;
+    } cases[] = {
+        {"", 0, "t:0:0: the file is empty\n"},
+        {"# only a comment\n", 17, "t:0:0: the file is empty\n"},
+        {"a: \0", 4, "t:1:4: a NUL character (byte 0x00) | descriptions are plain UTF-8 text\n"},
+        {"x: 1\na: caf\xe9\n", 13,
+         "t:2:7: not UTF-8 text (byte 0xe9) | descriptions are plain UTF-8 text\n"},
+        {"\xff\xfe"
+         "a\0",
+         4, "t:1:1: not UTF-8 text (byte 0xff) | save the file as UTF-8, not as UTF-16\n"},
+        {"a: \x1b[31m", 8,
+         "t:1:4: a control character (byte 0x1b) | descriptions are plain UTF-8 text\n"},
+        {"a: \xed\xa0\x80", 6,
+         "t:1:4: not UTF-8 text (byte 0xed) | descriptions are plain UTF-8 text\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_config *c =
+            sw_config_read_text("t", cases[i].text, cases[i].bytes, SW_CONFIG_RUN, NULL, 0, &err);
+        char *got = report(c);
+        assert_string_equal(got, cases[i].expected);
+        assert_int_equal(sw_config_error_count(c), 1);
+        assert_null(sw_config_run(c));
+        free(got);
+        sw_config_free(c);
+    }
+}
+
+static void syntax_is_explained(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN, "a: b: c\n",
+           "t:1:5: not valid YAML: mapping values are not allowed in this context | put a text "
+           "that contains ': ' in quotes, and check the indentation\n");
+    expect(SW_CONFIG_RUN, "a: [1, 2\nb: 3\n",
+           "t:2:2: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence "
+           "that starts in line 1 | a bracket or brace is not closed, or a comma is missing\n");
+    expect(SW_CONFIG_RUN, "a:\n\tb: 3\n",
+           "t:2:1: not valid YAML: found character that cannot start any token | indent "
+           "with spaces, not with a tab\n");
+    expect(SW_CONFIG_RUN, "a: @b\n",
+           "t:1:4: not valid YAML: found character that cannot start any token | put the text in "
+           "quotes\n");
+    expect(SW_CONFIG_RUN, "mesh_dim: !1,2,3,4\n",
+           "t:1:13: not valid YAML: did not find expected whitespace or line break | put a text "
+           "that starts with '!' in quotes: '!1,-1,4,1'\n");
+    expect(SW_CONFIG_RUN, "a: 1\n---\nb: 2\n",
+           "t:2:1: a second document in the file | keep one description in a file\n");
+    expect(SW_CONFIG_RUN, "? [a]\n: b\n",
+           "t:1:3: a key must be a text, not a list or a mapping | put a text that starts with a "
+           "bracket or brace in quotes\n");
+    expect(SW_CONFIG_RUN, "- a\n",
+           "t:1:1: the description of a run must be a mapping, not a list | write 'key: value' "
+           "lines\n");
+    expect(SW_CONFIG_UNKNOWN, "a: 1\n",
+           "t:1:1: neither a model, an accelerator, a cluster, a run nor a plan | a model has "
+           "'hidden_size', an accelerator 'peak', a cluster 'nodes', a run 'global_batch_size'\n");
+}
+
+static void clever_yaml_is_refused(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN, RUN_HEAD "prefer: &p fsdp\nrecompute: *p\n",
+           "t:7:12: YAML aliases are not supported: '*p' | write the value out, or name another "
+           "file\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "<<: {prefer: fsdp}\n",
+           "t:6:1: YAML merge keys are not supported | write the keys out, or name another file\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "prefer: !!str fsdp\n",
+           "t:6:9: 'tag:yaml.org,2002:str' is read as a YAML tag, which has no use here | put the "
+           "text in quotes: 'tag:yaml.org,2002:str fsdp'\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "mesh_dim: \"a\\0b\"\n",
+           "t:6:11: a text with a NUL character\n");
+}
+
+static void duplicates_point_at_the_second(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN, RUN_HEAD "prefer: time\nprefer: fsdp\ndata: {seed: 1, seed: 2}\n",
+           "t:7:1: duplicate key 'prefer', first in line 6\n"
+           "t:8:17: duplicate key 'seed', first in line 8\n");
+    struct sw_config *c = read_named("t", RUN_HEAD "foo: 1\nfoo: 2\n", SW_CONFIG_RUN, NULL);
+    assert_int_equal(sw_config_error_count(c), 2); /* unknown once, duplicate once */
+    sw_config_free(c);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void nesting_fails_fast(void **state)
+{
+    (void)state;
+    size_t bytes = 10u << 20;
+    char *text = malloc(bytes + 1);
+    static const char *const patterns[] = {"[", "{a: ", "- "};
+    static const char *const expected[] = {"t:1:65: nested deeper than 64 levels\n",
+                                           "t:1:257: nested deeper than 64 levels\n",
+                                           "t:1:129: nested deeper than 64 levels\n"};
+    for (size_t p = 0; p < 3; p++) {
+        size_t length = strlen(patterns[p]);
+        for (size_t i = 0; i < bytes; i++)
+            text[i] = patterns[p][i % length];
+        text[bytes] = 0;
+        double start = seconds();
+        expect(SW_CONFIG_RUN, text, expected[p]);
+        assert_true(seconds() - start < 5.0); /* a fraction of a second without sanitizers */
+    }
+    free(text);
+}
+
+static void floods_are_counted_not_kept(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    fputs(RUN_HEAD, out);
+    for (int i = 0; i < 500; i++)
+        fprintf(out, "zz%d: 1\n", i);
+    fclose(out);
+    struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, NULL);
+    assert_int_equal(sw_config_error_count(c), 500);
+    assert_int_equal(sw_config_diagnostic_count(c), 64);
+    assert_int_equal(sw_config_diagnostic(c, 0)->line, 6);
+    assert_int_equal(sw_config_diagnostic(c, 63)->line, 69);
+    assert_null(sw_config_diagnostic(c, 64));
+    assert_null(sw_config_diagnostic(c, -1));
+    sw_config_free(c);
+    free(text);
+}
+
+struct folder {
+    char path[64];
+};
+
+static void put_file(const struct folder *folder, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+/* The report of a file, with the folder's own path shown as D. */
+static void expect_file(const struct folder *folder, const char *name, const char *expected)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    struct sw_error err = {0};
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, NULL, 0, &err);
+    assert_non_null(c);
+    char *got = report(c);
+    char shown[4096] = "";
+    size_t used = 0, length = strlen(folder->path);
+    for (const char *p = got; *p != 0 && used < sizeof shown - 1;) {
+        bool is_folder = strncmp(p, folder->path, length) == 0;
+        shown[used++] = is_folder ? 'D' : *p;
+        p += is_folder ? length : 1;
+    }
+    shown[used] = 0;
+    assert_string_equal(shown, expected);
+    free(got);
+    sw_config_free(c);
+}
+
+static void references_are_followed(void **state)
+{
+    (void)state;
+    struct folder folder = {"/tmp/sw_config_XXXXXX"};
+    assert_non_null(mkdtemp(folder.path));
+    char sub[128];
+    snprintf(sub, sizeof sub, "%s/sub", folder.path);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    put_file(&folder, "model.yaml", MODEL "\n");
+    put_file(&folder, "sub/accelerator.yaml", ACCELERATOR "\n");
+    put_file(&folder, "sub/cluster.yaml",
+             "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: accelerator.yaml\n");
+    put_file(&folder, "run.yaml",
+             "name: r\nmodel: model.yaml\ncluster: ./sub/../sub/cluster.yaml\n"
+             "sequence_length: 1\nglobal_batch_size: 1\ndata: {path: ../x/text.txt}\n");
+    char path[256];
+    snprintf(path, sizeof path, "%s/sub/../run.yaml", folder.path);
+    struct sw_error err = {0};
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_RUN);
+    const struct sw_run_config *run = sw_config_run(c);
+    assert_non_null(run);
+    snprintf(path, sizeof path, "%s/sub/cluster.yaml", folder.path);
+    assert_string_equal(run->cluster.path, path);
+    assert_string_equal(run->data_path, "/tmp/x/text.txt");
+    snprintf(path, sizeof path, "%s/runs/r/checkpoints", folder.path);
+    assert_string_equal(run->checkpoint_directory, path);
+    sw_config_free(c);
+
+    /* Mistakes of all files in one report: the run's, then those it names, in that order. */
+    put_file(&folder, "bad_model.yaml", "vocab_size: x\n");
+    put_file(&folder, "many.yaml",
+             "name: r\nmodel: bad_model.yaml\ncluster: nowhere.yaml\nsequence_length: 0\n"
+             "global_batch_size: 1\n");
+    expect_file(&folder, "many.yaml",
+                "D/many.yaml:3:10: cannot open 'D/nowhere.yaml': no such file | a path is relative "
+                "to the file that names it\n"
+                "D/many.yaml:4:18: 'sequence_length' must be at least 1, not 0\n"
+                "D/bad_model.yaml:1:1: missing key 'hidden_size' | for example: hidden_size: 4096\n"
+                "D/bad_model.yaml:1:1: missing key 'intermediate_size' | for example: "
+                "intermediate_size: 11008\n"
+                "D/bad_model.yaml:1:1: missing key 'num_hidden_layers' | for example: "
+                "num_hidden_layers: 32\n"
+                "D/bad_model.yaml:1:1: missing key 'num_attention_heads' | for example: "
+                "num_attention_heads: 32\n"
+                "D/bad_model.yaml:1:13: 'vocab_size' must be an integer, not the text 'x' | for "
+                "example: vocab_size: 32000\n");
+
+    put_file(&folder, "sub/loop.yaml",
+             "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: ../cycle.yaml\n");
+    put_file(&folder, "cycle.yaml",
+             "name: r\nmodel: model.yaml\ncluster: sub/loop.yaml\nsequence_length: 1\n"
+             "global_batch_size: 1\n");
+    expect_file(&folder, "cycle.yaml",
+                "D/sub/loop.yaml:4:14: cyclic reference: D/cycle.yaml -> D/sub/loop.yaml -> "
+                "D/cycle.yaml\n");
+    put_file(&folder, "dir.yaml",
+             "name: r\nmodel: sub\ncluster: [a]\nsequence_length: 1\n"
+             "global_batch_size: 1\n");
+    expect_file(
+        &folder, "dir.yaml",
+        "D/dir.yaml:2:8: cannot open 'D/sub': it is a directory | a path is relative to the "
+        "file that names it\n"
+        "D/dir.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
+        "cluster: ../clusters/h100-8x8.yaml\n");
+    expect_file(&folder, "sub", "D/sub:0:0: cannot open 'D/sub': it is a directory\n");
+    expect_file(&folder, "none.yaml", "D/none.yaml:0:0: cannot open 'D/none.yaml': no such file\n");
+
+    static const char *const names[] = {"model.yaml",    "sub/accelerator.yaml", "sub/cluster.yaml",
+                                        "run.yaml",      "bad_model.yaml",       "many.yaml",
+                                        "sub/loop.yaml", "cycle.yaml",           "dir.yaml"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder.path, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    rmdir(sub);
+    rmdir(folder.path);
+}
+
+static void byte_order_marks_are_skipped(void **state)
+{
+    (void)state;
+    struct folder folder = {"/tmp/sw_config_XXXXXX"};
+    assert_non_null(mkdtemp(folder.path));
+    put_file(&folder, "bom.yaml", "\xef\xbb\xbf{prefer: x}\n");
+    char path[256];
+    snprintf(path, sizeof path, "%s/bom.yaml", folder.path);
+    struct sw_error err = {0};
+    struct sw_config *c = sw_config_read(path, SW_CONFIG_RUN, NULL, 0, &err);
+    assert_int_equal(sw_config_error_count(c), 6); /* five missing keys and the word */
+    assert_int_equal(sw_config_diagnostic(c, 5)->column, 10);
+    sw_config_free(c);
+    unlink(path);
+    rmdir(folder.path);
+}
+
+static void diagnostics_print_with_a_caret(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    struct sw_config *c = read_named(
+        "t", RUN_HEAD "data: {\tpath: caf\xc3\xa9, sed: 1}\nwrong\x7e: 1\n", SW_CONFIG_RUN, NULL);
+    sw_diagnostic_print(out, sw_config_diagnostic(c, 0), false);
+    sw_config_free(c);
+    struct sw_diagnostic whole = {.file = "f", .message = "gone", .help = "look again"};
+    sw_diagnostic_print(out, &whole, false);
+    struct sw_diagnostic note = {
+        .file = "f", .line = 1, .column = 2, .message = "m", .source_line = "ab", .is_note = true};
+    sw_diagnostic_print(out, &note, true);
+    fclose(out);
+    assert_string_equal(text, "t:6:21: error: unknown key 'sed'; did you mean 'seed'?\n"
+                              "    data: { path: caf\xc3\xa9, sed: 1}\n"
+                              "                        ^\n"
+                              "f: error: gone\n"
+                              "    help: look again\n"
+                              "\033[1mf:1:2:\033[0m \033[1;36mnote:\033[0m m\n"
+                              "    ab\n"
+                              "     \033[1;36m^\033[0m\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_checked),
+        cmocka_unit_test(syntax_is_explained),
+        cmocka_unit_test(clever_yaml_is_refused),
+        cmocka_unit_test(duplicates_point_at_the_second),
+        cmocka_unit_test(nesting_fails_fast),
+        cmocka_unit_test(floods_are_counted_not_kept),
+        cmocka_unit_test(references_are_followed),
+        cmocka_unit_test(byte_order_marks_are_skipped),
+        cmocka_unit_test(diagnostics_print_with_a_caret),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

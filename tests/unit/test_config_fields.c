@@ -1,0 +1,590 @@
+/* core/config: the values of every kind of description, their defaults, and every message about
+ * them. */
+#include "config_support.h"
+
+struct one {
+    const char *text, *expected;
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void scalars(void **state)
+{
+    (void)state;
+    static const struct one cases[] = {
+        {"prefer: fdsp\n",
+         "t:6:9: 'prefer' must be one of fsdp, time, not 'fdsp'; did you mean 'fsdp'?\n"},
+        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly'\n"},
+        {"prefer: [fsdp]\n",
+         "t:6:9: 'prefer' must be one of fsdp, time, not a list | for example: prefer: fsdp\n"},
+        {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
+                                     "the text 'many' | for example: "
+                                     "micro_batch_size: auto\n"},
+        {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1\n"},
+        {"micro_batch_size: 1.5\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
+                                    "the number 1.5 | for example: "
+                                    "micro_batch_size: auto\n"},
+        {"micro_batch_size: 99999999999999999999\n",
+         "t:6:19: 'micro_batch_size' must be at most 1073741824, not 99999999999999999999\n"},
+        {"micro_batch_size: {a: 1}\n",
+         "t:6:19: 'micro_batch_size' must be an integer or 'auto', not a mapping | for example: "
+         "micro_batch_size: auto\n"},
+        {"mesh_dim: [1, 1]\n",
+         "t:6:11: 'mesh_dim' must be a text, not a list | for example: mesh_dim: '1,64,1,1'\n"},
+        {"mesh_dim: ''\n", "t:6:11: 'mesh_dim' must be 'auto' or a mesh, not '' | for example: "
+                           "mesh_dim: '1,64,1,1'\n"},
+        {"data: {holdout: 0.75}\n", "t:6:17: 'holdout' must be at most 0.5, not 0.75\n"},
+        {"data: {holdout: nan}\n",
+         "t:6:17: 'holdout' must be a number, not the text 'nan' | for example: holdout: 0.05\n"},
+        {"data: {holdout: '0.1'}\n",
+         "t:6:17: 'holdout' must be a number, not the text '0.1' | for example: holdout: 0.05\n"},
+        {"data: {seed: -1}\n", "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1\n"},
+        {"data: {seed: 18446744073709551616}\n",
+         "t:6:14: 'seed' must be 0 to 18446744073709551615, not 18446744073709551616\n"},
+        {"data: {path: ''}\n",
+         "t:6:14: 'path' is an empty path | for example: path: data/text.txt\n"},
+        {"data: {path: [x]}\n",
+         "t:6:14: 'path' must be a path, not a list | for example: path: data/text.txt\n"},
+        {"data: x\n",
+         "t:6:7: 'data' must be a mapping, not the text 'x' | for example: data: {path: "
+         "data/text.txt, seed: 1}\n"},
+        {"checkpoint: {keep: 0}\n", "t:6:20: 'keep' must be at least 1, not 0\n"},
+        {"optimizer: {type: sgd}\n", "t:6:19: 'type' must be adamw, not 'sgd'\n"},
+        {"optimizer: {eps: 0}\n", "t:6:18: 'eps' must be more than 0, not 0\n"},
+        {"optimizer: {betas: 0.9}\n",
+         "t:6:20: 'betas' must be a list of two numbers, not the number 0.9 | for example: betas: "
+         "[0.9, 0.95]\n"},
+        {"optimizer: {betas: [0.9]}\n",
+         "t:6:20: 'betas' must be two numbers, not a list | for example: betas: [0.9, 0.95]\n"},
+        {"optimizer: {betas: [0.9, 1]}\n",
+         "t:6:26: a beta must be at least 0 and less than 1, not 1 | for example: betas: [0.9, "
+         "0.95]\n"},
+        {"optimizer: {warmup_steps: 11, total_steps: 10}\n",
+         "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10)\n"},
+        {"optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n",
+         "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001)\n"},
+        {"rules: {seq: [sp, pp]}\n",
+         "t:6:19: unknown mesh axis 'pp' | mesh axes: dp, fsdp, tp, sp, each at most once\n"},
+        {"rules: {seq: [sp, sp]}\n", "t:6:19: the mesh axis 'sp' stands twice | mesh axes: dp, "
+                                     "fsdp, tp, sp, each at most once\n"},
+        {"rules: {seq: [[sp]]}\n", "t:6:15: a mesh axis must be a text, not a list | mesh axes: "
+                                   "dp, fsdp, tp, sp, each at most "
+                                   "once\n"},
+        {"rules: {'a b': sp}\n", "t:6:9: 'a b' is no name of a logical axis | for example: rules: "
+                                 "{residual_seq: [sp, tp]}\n"},
+        {"rules: [a]\n",
+         "t:6:8: 'rules' must be a mapping, not a list | for example: rules: {residual_seq: [sp, "
+         "tp]}\n"},
+        {"rules: {a: , b: , c: , d: , e: , f: , g: , h: , i: , j: , k: , l: , m: , n: , o: , p: , "
+         "q: }\n",
+         "t:6:8: 17 rules; at most 16 are allowed | for example: rules: {residual_seq: [sp, "
+         "tp]}\n"},
+        {"presicion: {}\n", "t:6:1: unknown key 'presicion'; did you mean 'precision'?\n"},
+        {"Prefer: fsdp\n", "t:6:1: unknown key 'Prefer'; did you mean 'prefer'?\n"},
+        {"precision: {colour: red}\n",
+         "t:6:13: unknown key 'colour' | known keys: compute, params, reduce\n"},
+        {"slurm: {time: 1:2:3:4}\n",
+         "t:6:15: 'time' must be a time limit of Slurm (minutes, minutes:seconds, "
+         "hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds or "
+         "UNLIMITED), not '1:2:3:4' | for example: time: '24:00:00'\n"},
+        {"slurm: {partition: 'a; rm -rf /'}\n",
+         "t:6:20: 'partition' must be letters, digits and any of _ . , : = + @ / % - without "
+         "spaces, "
+         "not 'a; rm -rf /' | for example: partition: gpu\n"},
+        {"slurm: {account: \"a\\nb\"}\n",
+         "t:6:18: 'account' must be letters, digits and any of _ . , : = + @ / % - without spaces, "
+         "not 'a\\x0ab' | for example: account: research\n"},
+        {"slurm: {gpus_per_node: 'h100:0'}\n",
+         "t:6:24: 'gpus_per_node' must be a number of GPUs or 'type:number', not 'h100:0' | for "
+         "example: gpus_per_node: 'h100:8'\n"},
+        {"slurm: {mem: 10 GB}\n", "t:6:14: 'mem' must be a whole number of megabytes, or a number "
+                                  "with K, M, G or T, not '10 "
+                                  "GB' | for example: mem: '0'\n"},
+        {"slurm: {constraint: 'a b'}\n",
+         "t:6:21: 'constraint' must be letters, digits and any of _ . , : = + @ / % - & | * [ ] ( "
+         ") "
+         "without spaces, not 'a b' | for example: constraint: 'a100&nvme'\n"},
+        {"slurm: {exclusive: yes}\n",
+         "t:6:20: 'exclusive' must be true or false, not the text 'yes' | for example: exclusive: "
+         "true\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s%s", RUN_HEAD, cases[i].text);
+        expect(SW_CONFIG_RUN, text, cases[i].expected);
+    }
+}
+
+static void required_keys(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN, "\n{mesh_dim: auto, name: }\n",
+           "t:2:1: missing key 'model' | for example: model: ../models/llama-7b.yaml\n"
+           "t:2:1: missing key 'cluster' | for example: cluster: ../clusters/h100-8x8.yaml\n"
+           "t:2:1: missing key 'sequence_length' | for example: sequence_length: 32768\n"
+           "t:2:1: missing key 'global_batch_size' | for example: global_batch_size: 64\n"
+           "t:2:24: 'name' has no value | for example: name: llama-7b-32k\n");
+    expect(
+        SW_CONFIG_RUN,
+        "model: " MODEL "\ncluster: " CLUSTER "\nname: ../x\nsequence_length: 1\n"
+        "global_batch_size: 1\n",
+        "t:3:7: 'name' must be 1 to 64 letters, digits, '.', '_' or '-', starting with a letter, "
+        "digit or '_', not '../x' | for example: name: llama-7b-32k\n");
+}
+
+static void models(void **state)
+{
+    (void)state;
+#define M "vocab_size: 32\nintermediate_size: 8\nnum_hidden_layers: 1\n"
+    static const struct one cases[] = {
+        {M "hidden_size: 10\nnum_attention_heads: 4\n",
+         "t:5:22: 'num_attention_heads' (4) does not divide 'hidden_size' (10) | give 'head_dim' "
+         "where the heads are wider or narrower\n"},
+        {M "hidden_size: 12\nnum_attention_heads: 4\n",
+         "t:5:22: 'hidden_size' / 'num_attention_heads' is 3; a head must be even and at most "
+         "65536 "
+         "wide\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nnum_key_value_heads: 3\n",
+         "t:6:22: 'num_key_value_heads' (3) does not divide 'num_attention_heads' (4)\n"},
+        {M "hidden_size: 10\nnum_attention_heads: 4\nhead_dim: 5\n",
+         "t:6:11: 'head_dim' must be even, not 5\n"},
+        {M "hiden_size: 16\nnum_attention_heads: 4\n",
+         "t:4:1: unknown key 'hiden_size'; did you mean 'hidden_size'?\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: [MistralForCausalLM]\n",
+         "t:6:17: the architecture 'MistralForCausalLM' is not supported; only LlamaForCausalLM is "
+         "| for example: architectures: [LlamaForCausalLM]\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: []\n",
+         "t:6:16: 'architectures' is an empty list | for example: architectures: "
+         "[LlamaForCausalLM]\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nmodel_type: mistral\n",
+         "t:6:13: 'model_type' must be llama, not 'mistral'\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nhidden_act: gelu\n",
+         "t:6:13: 'hidden_act' must be silu, not 'gelu'\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nrope_scaling: {factor: 8.0}\n",
+         "t:6:15: 'rope_scaling' is not supported | leave it out or write 'rope_scaling: null'\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nattention_bias: true\n",
+         "t:6:17: 'attention_bias: true' is not supported\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nrope_parameters: {rope_type: yarn}\n",
+         "t:6:30: 'rope_type' must be default, not 'yarn'\n"},
+        {M "hidden_size: 16\nnum_attention_heads: 4\nrope_theta: -1\n",
+         "t:6:13: 'rope_theta' must be more than 0, not -1\n"},
+        /* Outside a hub's file an unknown key stays a mistake. */
+        {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: [LlamaForCausalLM]\nfoo: 1\n",
+         "t:7:1: unknown key 'foo' | known keys: architectures, model_type, vocab_size, "
+         "hidden_size, "
+         "intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, "
+         "head_dim, "
+         "max_position_embeddings, rope_theta, rope_parameters, rope_scaling, sliding_window, "
+         "quantization_config, rms_norm_eps, initializer_range, tie_word_embeddings, hidden_act, "
+         "attention_bias, mlp_bias\n"},
+    };
+#undef M
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect(SW_CONFIG_MODEL, cases[i].text, cases[i].expected);
+}
+
+static const char config_json[] =
+    "{\n  \"architectures\": [\"LlamaForCausalLM\"],\n  \"attention_bias\": false,\n"
+    "  \"attention_dropout\": 0.0,\n  \"bos_token_id\": 128000,\n  \"eos_token_id\": [1, 2],\n"
+    "  \"hidden_act\": \"silu\",\n  \"hidden_size\": 4096,\n  \"initializer_range\": 0.02,\n"
+    "  \"intermediate_size\": 14336,\n  \"max_position_embeddings\": 8192,\n"
+    "  \"model_type\": \"llama\",\n  \"num_attention_heads\": 32,\n  \"num_hidden_layers\": 32,\n"
+    "  \"num_key_value_heads\": 8,\n  \"pretraining_tp\": 1,\n  \"rms_norm_eps\": 1e-05,\n"
+    "  \"rope_scaling\": null,\n  \"rope_theta\": 500000.0,\n  \"tie_word_embeddings\": false,\n"
+    "  \"torch_dtype\": \"bfloat16\",\n  \"transformers_version\": \"4.40.0\",\n"
+    "  \"use_cache\": true,\n  \"vocab_size\": 128256,\n  \"something_new\": {\"a\": [1]}\n}\n";
+
+static void a_config_json_is_a_model(void **state)
+{
+    (void)state;
+    struct sw_config *c = read_named("config.json", config_json, SW_CONFIG_UNKNOWN, NULL);
+    char *got = report(c);
+    assert_string_equal(got,
+                        "config.json:1:1: note: ignored keys: attention_dropout, bos_token_id, "
+                        "eos_token_id, pretraining_tp, torch_dtype, transformers_version, "
+                        "use_cache, something_new\n");
+    free(got);
+    assert_int_equal(sw_config_error_count(c), 0);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_MODEL);
+    const struct sw_model_config *m = sw_config_model(c);
+    assert_non_null(m);
+    assert_int_equal(m->num_key_value_heads, 8);
+    assert_int_equal(m->head_dim, 128);
+    assert_true(m->rms_norm_eps == 1e-5 && m->rope_theta == 5e5);
+    assert_null(sw_config_run(c));
+    sw_config_free(c);
+
+    /* A near miss of a key that is not there is a mistake even here. */
+    expect(SW_CONFIG_MODEL,
+           "{model_type: llama, vocab_size: 32, hiden_size: 16, intermediate_size: 8, "
+           "num_hidden_layers: 1, num_attention_heads: 2, num_kv_heads: 2, hidden_sizes: 3}\n",
+           "t:1:1: note: ignored keys: num_kv_heads\n"
+           "t:1:37: unknown key 'hiden_size'; did you mean 'hidden_size'?\n"
+           "t:1:138: unknown key 'hidden_sizes'; did you mean 'hidden_size'?\n");
+}
+
+static void accelerators(void **state)
+{
+    (void)state;
+#define A "name: a\ndevice: cuda\nmemory_bandwidth: 3.35 TB/s\n"
+#define P "peak: {fp32: 67 TFLOP/s}\n"
+    static const struct one cases[] = {
+        {A P "memory: 80 GX\n", "t:5:9: 'memory' has the unknown unit 'GX' in '80 GX' | units: B, "
+                                "kB, MB, GB, TB, PB, KiB, "
+                                "MiB, GiB, TiB\n"},
+        {A P "memory: 80 GB/s\n",
+         "t:5:9: 'memory' has the unknown unit 'GB/s' in '80 GB/s' | units: B, kB, MB, GB, TB, PB, "
+         "KiB, MiB, GiB, TiB\n"},
+        {A P "memory: lots\n", "t:5:9: 'memory' must be a size with a unit, not the text 'lots' | "
+                               "for example: memory: 80 "
+                               "GB\n"},
+        {A P "memory: 0\n", "t:5:9: 'memory' must be at least 1, not 0\n"},
+        {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999\n"},
+        {A P "memory: 1 GB\nreserved_memory: 1000 MB\n",
+         "t:6:18: 'reserved_memory' leaves nothing of 'memory'\n"},
+        {A P "memory: 1 GB\nlaunch_latency: 3 min\n",
+         "t:6:17: 'launch_latency' has the unknown unit 'min' in '3 min' | units: s, ms, us, ns\n"},
+        {A "memory: 1 GB\npeak: {bf16: 1 TFLOPS}\n",
+         "t:5:7: missing key 'fp32' | for example: fp32: 67 TFLOP/s\n"
+         "t:5:14: 'bf16' has the unknown unit 'TFLOPS' in '1 TFLOPS' | units: FLOP/s, kFLOP/s, "
+         "MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s\n"},
+        {A P "memory: 1 GB\nefficiency: {matmul: [[1e9, 0.5], [1e9, 1.5], 3]}\n",
+         "t:6:36: the sizes of 'matmul' must be positive and ascending | for example: matmul: "
+         "[[1e9, "
+         "0.4], [1e12, 0.7]]\n"
+         "t:6:41: a fraction of 'matmul' must be more than 0 and at most 1 | for example: matmul: "
+         "[[1e9, 0.4], [1e12, 0.7]]\n"
+         "t:6:47: a point of 'matmul' must be [size, fraction] | for example: matmul: [[1e9, 0.4], "
+         "[1e12, 0.7]]\n"},
+        {A P "memory: 1 GB\nefficiency: {memory: fast}\n",
+         "t:6:22: 'memory' must be a list of [size, fraction], not the text 'fast' | for example: "
+         "memory: [[1e6, 0.5], [1e9, 0.9]]\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect(SW_CONFIG_ACCELERATOR, cases[i].text, cases[i].expected);
+
+    struct sw_config *c = read_named(
+        "t",
+        A P "memory: 80 GiB\nefficiency: {attention: [[1, 0.25], [2.5e9, 1]], source: me}\n"
+            "launch_latency: 3 us\n",
+        SW_CONFIG_UNKNOWN, NULL);
+    const struct sw_accelerator_config *a = sw_config_accelerator(c);
+    assert_non_null(a);
+    assert_int_equal(a->device, SW_DEVICE_CUDA);
+    assert_int_equal(a->memory_bytes, INT64_C(80) << 30);
+    assert_true(a->peak_bf16_flops == 67e12 && a->memory_bandwidth == 3.35e12);
+    assert_true(a->launch_latency_s == 3e-6);
+    assert_int_equal(a->attention.count, 2);
+    assert_true(a->attention.point[1].size == 2.5e9 && a->attention.point[0].fraction == 0.25);
+    assert_int_equal(a->matmul.count, 0);
+    sw_config_free(c);
+#undef A
+#undef P
+}
+
+static void clusters(void **state)
+{
+    (void)state;
+#define C "name: c\nnodes: 2\naccelerators_per_node: 4\naccelerator: " ACCELERATOR "\n"
+    static const struct one cases[] = {
+        {C,
+         "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: [{name: "
+         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+        {C "links:\n- {name: a, spans: 4, bandwidth: 1 GB/s, latency: 1 us}\n",
+         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | for example: "
+         "spans: "
+         "8\n"},
+        {C "links:\n- {name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n"
+           "- {name: b, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n",
+         "t:7:20: 'spans' must ascend from link to link: 8 comes after 8 | write the links "
+         "innermost "
+         "first\n"},
+        {C "links:\n- {name: a, spans: 8, bandwidth: 80 GX, latency: 1 us}\n- 3\n",
+         "t:6:34: 'bandwidth' has the unknown unit 'GX' in '80 GX' | units: B/s, kB/s, MB/s, GB/s, "
+         "TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s, Mbit/s, Gbit/s, Tbit/s\n"
+         "t:7:3: 'links' must be a list of mappings, not the number 3 | for example: links: "
+         "[{name: "
+         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+        {C "links: [a, b, c, d, e, f, g, h, i]\n",
+         "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: 8, "
+         "bandwidth: 450 GB/s, latency: 3 us}]\n"},
+    };
+#undef C
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect(SW_CONFIG_CLUSTER, cases[i].text, cases[i].expected);
+}
+
+static void slurm_texts_that_are_fine(void **state)
+{
+    (void)state;
+    static const char *const fine[] = {"time: 90",
+                                       "time: 1:30",
+                                       "time: 24:00:00",
+                                       "time: 2-12",
+                                       "time: 2-12:30",
+                                       "time: 2-12:30:15",
+                                       "time: UNLIMITED",
+                                       "gpus_per_node: 8",
+                                       "gpus_per_node: a:1,b:2",
+                                       "mem: 0",
+                                       "mem: 64G",
+                                       "partition: a,b",
+                                       "constraint: a&b|c",
+                                       "exclusive: true",
+                                       "cpus_per_task: 2",
+                                       "account: 1234",
+                                       "qos: high@site.org"};
+    static const char *const wrong[] = {"time: ''",
+                                        "time: '1:'",
+                                        "time: ':1'",
+                                        "time: '1-'",
+                                        "time: '-1'",
+                                        "time: 1 day",
+                                        "time: '1:234'",
+                                        "gpus_per_node: ':8'",
+                                        "gpus_per_node: 'a:'",
+                                        "gpus_per_node: a",
+                                        "gpus_per_node: 8,",
+                                        "mem: G",
+                                        "partition: -x",
+                                        "partition: $(id)",
+                                        "qos: a`b`",
+                                        "account: \"a\\\"b\"",
+                                        "reservation: a'b",
+                                        "constraint: a;b"};
+    char text[2048];
+    for (size_t i = 0; i < COUNT(fine); i++) {
+        snprintf(text, sizeof text, "%sslurm:\n  %s\n", RUN_HEAD, fine[i]);
+        expect(SW_CONFIG_RUN, text, "");
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        snprintf(text, sizeof text, "%sslurm:\n  %s\n", RUN_HEAD, wrong[i]);
+        struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, NULL);
+        if (sw_config_error_count(c) != 1)
+            print_error("accepted: %s\n", wrong[i]);
+        assert_int_equal(sw_config_error_count(c), 1);
+        sw_config_free(c);
+    }
+}
+
+static void defaults_of_a_run(void **state)
+{
+    (void)state;
+    struct sw_config *c = read_named("some/dir/t.yaml", RUN_HEAD, SW_CONFIG_UNKNOWN, NULL);
+    const struct sw_run_config *r = sw_config_run(c);
+    assert_non_null(r);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_RUN);
+    assert_string_equal(r->mesh_dim, "auto");
+    assert_int_equal(r->mesh_dim_place.line, 0);
+    assert_string_equal(r->mesh_dim_place.file, "some/dir/t.yaml");
+    assert_int_equal(r->batch_place.line, 5);
+    assert_int_equal(r->batch_place.column, 20);
+    assert_int_equal(r->prefer, SW_PREFER_FSDP);
+    assert_int_equal(r->micro_batch_size, 0);
+    assert_int_equal(r->recompute, SW_RECOMPUTE_AUTO);
+    assert_int_equal(r->compute, SW_BF16);
+    assert_int_equal(r->params, SW_FP32);
+    assert_int_equal(r->reduce, SW_FP32);
+    assert_int_equal(r->strategy, SW_STRATEGY_RING);
+    assert_int_equal(r->layout, SW_LAYOUT_ZIGZAG);
+    assert_int_equal(r->optimizer.schedule, SW_SCHEDULE_COSINE);
+    assert_true(r->optimizer.beta1 == 0.9 && r->optimizer.beta2 == 0.95);
+    assert_true(r->optimizer.learning_rate == 3e-4 && r->optimizer.eps == 1e-8);
+    assert_int_equal(r->optimizer.total_steps, 1000);
+    assert_null(r->data_path);
+    assert_int_equal(r->data_seed, 1);
+    assert_string_equal(r->directory, "some/dir/runs/r");
+    assert_string_equal(r->checkpoint_directory, "some/dir/runs/r/checkpoints");
+    assert_int_equal(r->checkpoint_keep, 3);
+    assert_int_equal(r->checkpoint_every_steps, 0);
+    assert_int_equal(r->cluster.launcher, SW_LAUNCHER_SLURM);
+    assert_null(r->cluster.slurm.partition);
+    assert_int_equal(r->model.num_key_value_heads, 4);
+    assert_int_equal(r->model.head_dim, 16);
+    assert_true(r->model.rope_theta == 1e4 && r->model.initializer_range == 0.02);
+    assert_int_equal(r->model.max_position_embeddings, 2048);
+    sw_config_free(c);
+}
+
+static void slurm_settings_of_the_run_win(void **state)
+{
+    (void)state;
+    struct sw_config *c =
+        read_named("t",
+                   "slurm: {time: '5', exclusive: false}\nname: r\nmodel: " MODEL
+                   "\nsequence_length: 1\nglobal_batch_size: 1\ncluster: {name: c, nodes: 1, "
+                   "accelerators_per_node: 1, accelerator: " ACCELERATOR
+                   ", slurm: {time: '9', partition: p, exclusive: true}}\n",
+                   SW_CONFIG_RUN, NULL);
+    const struct sw_run_config *r = sw_config_run(c);
+    assert_non_null(r);
+    assert_string_equal(r->cluster.slurm.time, "5");
+    assert_string_equal(r->cluster.slurm.partition, "p");
+    assert_false(r->cluster.slurm.exclusive);
+    sw_config_free(c);
+}
+
+static void overrides(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"global_batch_size=64",
+                                       "slurm.time=2:00:00",
+                                       "mesh_dim=!1,-1,4,1",
+                                       "optimizer={betas: [0.5, 0.75]}",
+                                       "cluster.accelerator.memory=3 GB",
+                                       "rules.residual_seq=[sp, tp]",
+                                       "data.path= x/y.bin ",
+                                       NULL};
+    struct sw_config *c = read_named("dir/t", RUN_HEAD, SW_CONFIG_RUN, good);
+    char *got = report(c);
+    assert_string_equal(got, "");
+    free(got);
+    const struct sw_run_config *r = sw_config_run(c);
+    assert_int_equal(r->global_batch_size, 64);
+    assert_string_equal(r->batch_place.file, "--set");
+    assert_int_equal(r->batch_place.column, 19);
+    assert_string_equal(r->cluster.slurm.time, "2:00:00");
+    assert_string_equal(r->mesh_dim, "!1,-1,4,1");
+    assert_true(r->optimizer.beta2 == 0.75);
+    assert_int_equal(r->cluster.accelerator.memory_bytes, 3000000000);
+    assert_int_equal(r->rule_count, 1);
+    assert_string_equal(r->rule[0].axis[1], "tp");
+    assert_string_equal(r->data_path, "x/y.bin"); /* relative to where the command runs */
+    sw_config_free(c);
+
+    static const struct one cases[] = {
+        {"foo", "--set:1:1: 'foo' is not 'key=value' | for example: --set "
+                "optimizer.learning_rate=1e-4\n"},
+        {"=1", "--set:1:1: '=1' is not 'key=value' | for example: --set "
+               "optimizer.learning_rate=1e-4\n"},
+        {"slurm.tme=1", "--set:1:7: unknown key 'tme'; did you mean 'time'?\n"},
+        {"precision.\xc3\xa9=1",
+         "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, params, reduce\n"},
+        {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},
+        {"rules.a.b=1", "--set:1:7: 'a' has no keys inside\n"},
+        {"global_batch_size=x",
+         "--set:1:19: 'global_batch_size' must be an integer, not the text 'x' | for example: "
+         "global_batch_size: 64\n"},
+        {"optimizer.betas=[0.9, ",
+         "--set:1:23: not valid YAML: did not find expected node content\n"},
+        {"rules={a: [sp, sp]}",
+         "--set:1:16: the mesh axis 'sp' stands twice | mesh axes: dp, fsdp, tp, sp, each at most "
+         "once\n"},
+        {"model=nowhere.yaml", "--set:1:7: cannot open 'nowhere.yaml': no such file | a path after "
+                               "--set is relative to the working directory\n"},
+        {"model.vocab_size=1", "--set:1:18: 'vocab_size' must be at least 2, not 1\n"},
+        {"name=\xff",
+         "--set:1:6: not UTF-8 text (byte 0xff) | descriptions are plain UTF-8 text\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const sets[] = {cases[i].text, NULL};
+        expect_named("t", SW_CONFIG_RUN, RUN_HEAD, sets, cases[i].expected);
+    }
+}
+
+static void quantities(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        char dimension;
+        double value;
+    } good[] = {{"80 GB", 'B', 80e9}, {"80GB", 'B', 80e9},          {"1.5 KiB", 'B', 1536},
+                {"17", 'B', 17},      {"2.5 TB/s", 'b', 2.5e12},    {"400 Gbit/s", 'b', 50e9},
+                {"3 us", 's', 3e-6},  {"3 \xc2\xb5s", 's', 3e-6},   {"1e-3", 's', 1e-3},
+                {"5 ns", 's', 5e-9},  {"989 TFLOP/s", 'f', 989e12}, {".5 PFLOP/s", 'f', 5e14},
+                {"-2 MB", 'B', -2e6}};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        double value = 0;
+        struct sw_error err = {0};
+        assert_int_equal(sw_quantity_parse(good[i].text, good[i].dimension, &value, &err), 0);
+        assert_true(value == good[i].value);
+    }
+    static const struct {
+        const char *text;
+        char dimension;
+        const char *message;
+    } bad[] = {
+        {"80 GX", 'B',
+         "unknown unit 'GX' in '80 GX'; units: B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB"},
+        {"3 S", 's', "unknown unit 'S' in '3 S'; units: s, ms, us, ns"},
+        {"", 's', "'' is not a number with a unit; units: s, ms, us, ns"},
+        {"inf", 's', "'inf' is not a number with a unit; units: s, ms, us, ns"},
+        {"0x10", 's', "unknown unit 'x10' in '0x10'; units: s, ms, us, ns"},
+        {"1e308 TB", 'B', "'1e308 TB' is too large"},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        double value = 0;
+        struct sw_error err = {0};
+        assert_int_equal(sw_quantity_parse(bad[i].text, bad[i].dimension, &value, &err), -1);
+        assert_string_equal(err.message, bad[i].message);
+        assert_int_equal(err.status, SW_BAD_INPUT);
+    }
+}
+
+static void plans(void **state)
+{
+    (void)state;
+    expect(
+        SW_CONFIG_PLAN, "run: {}\n",
+        "t:1:1: not a plan file: 'schema' must be 'shardwright.plan/1' | write one with 'plan emit "
+        "RUN.yaml'\n");
+    expect(
+        SW_CONFIG_UNKNOWN, "schema: shardwright.plan/2\nrun: {}\n",
+        "t:1:9: not a plan file: 'schema' must be 'shardwright.plan/1' | write one with 'plan emit "
+        "RUN.yaml'\n");
+    expect(SW_CONFIG_PLAN, "schema: shardwright.plan/1\n",
+           "t:1:1: missing key 'run' | write the plan with 'plan emit RUN.yaml'\n");
+    expect(SW_CONFIG_PLAN, "[1]\n",
+           "t:1:1: the description of a run must be a mapping, not a list | write 'key: value' "
+           "lines\n");
+    struct sw_config *c = read_named(
+        "dir/p.plan.yaml",
+        "schema: shardwright.plan/1\ndigest: x\ndecision: {a: [b]}\nrun: {name: r, model: " MODEL
+        ", cluster: " CLUSTER ", sequence_length: 1, global_batch_size: 1, directory: d}\n",
+        SW_CONFIG_UNKNOWN, NULL);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_PLAN);
+    assert_non_null(sw_config_run(c));
+    assert_string_equal(sw_config_run(c)->directory, "d"); /* as resolved when it was planned */
+    sw_config_free(c);
+}
+
+static void schemas(void **state)
+{
+    (void)state;
+    for (int kind = SW_CONFIG_MODEL; kind <= SW_CONFIG_PLAN; kind++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *out = open_memstream(&text, &bytes);
+        sw_config_schema(out, (enum sw_config_kind)kind);
+        fclose(out);
+        /* JSON is YAML: the only complaint is that a schema is no description. */
+        struct sw_config *c = read_named("schema.json", text, SW_CONFIG_UNKNOWN, NULL);
+        assert_int_equal(sw_config_error_count(c), 1);
+        assert_non_null(strstr(sw_config_diagnostic(c, 0)->message, "neither a model"));
+        sw_config_free(c);
+        assert_true(kind != SW_CONFIG_RUN || strstr(text, "\"global_batch_size\": {\"type\": "
+                                                          "\"integer\", \"minimum\": 1") != NULL);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scalars),
+        cmocka_unit_test(required_keys),
+        cmocka_unit_test(models),
+        cmocka_unit_test(a_config_json_is_a_model),
+        cmocka_unit_test(accelerators),
+        cmocka_unit_test(clusters),
+        cmocka_unit_test(slurm_texts_that_are_fine),
+        cmocka_unit_test(defaults_of_a_run),
+        cmocka_unit_test(slurm_settings_of_the_run_win),
+        cmocka_unit_test(overrides),
+        cmocka_unit_test(quantities),
+        cmocka_unit_test(plans),
+        cmocka_unit_test(schemas),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

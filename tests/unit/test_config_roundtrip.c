@@ -1,0 +1,430 @@
+/* core/config: what sw_run_config_write writes reads back as the same description. */
+#include "config_support.h"
+
+#include <float.h>
+#include <math.h>
+
+/* xorshift64*: the same descriptions on every machine. */
+static uint64_t draw(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717);
+}
+
+static int64_t between(uint64_t *state, int64_t low, int64_t high)
+{
+    return low + (int64_t)(draw(state) % (uint64_t)(high - low + 1));
+}
+
+/* A positive real with all its digits, over many powers of ten. */
+static double real(uint64_t *state, double low, double high)
+{
+    double unit = (double)(draw(state) >> 11) * 0x1p-53;
+    double value = low * pow(high / low, unit);
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Texts that YAML could misread: the list is what the writer must get right. */
+static const char *some_path(uint64_t *state)
+{
+    static const char *const paths[] = {
+        "data/text.txt",
+        "/abs/olute",
+        "null",
+        "~",
+        "true",
+        "12",
+        "1e5",
+        " leading",
+        "tab\tin",
+        "quote'd",
+        "\"double\"",
+        "back\\slash",
+        "- dash",
+        "# hash",
+        "a: b",
+        "a #b",
+        "{curly",
+        "[square",
+        "caf\xc3\xa9",
+        "nel\xc2\x85",
+        "ls\xe2\x80\xa8x",
+        "bom\xef\xbb\xbfx",
+        "\xf0\x9f\x98\x80",
+        "new\nline",
+        "bell\x07",
+        "del\x7f",
+        "nbsp\xc2\xa0",
+        "!tag",
+        "*alias",
+        "&anchor",
+        "%percent",
+        "@at",
+        "`tick",
+        "|",
+        "No",
+    };
+    return paths[draw(state) % (sizeof paths / sizeof paths[0])];
+}
+
+static void fill_curve(uint64_t *s, struct sw_curve *curve)
+{
+    curve->count = (int32_t)between(s, 0, SW_MAX_CURVE);
+    double size = 1;
+    for (int32_t i = 0; i < curve->count; i++) {
+        size *= real(s, 1.001, 10);
+        curve->point[i] = (struct sw_curve_point){.size = size, .fraction = real(s, 1e-4, 1)};
+    }
+}
+
+static void fill_model(uint64_t *s, struct sw_model_config *m)
+{
+    m->num_key_value_heads = (int32_t)between(s, 1, 16);
+    m->num_attention_heads = m->num_key_value_heads * (int32_t)between(s, 1, 16);
+    m->head_dim = 2 * (int32_t)between(s, 1, 128);
+    m->hidden_size = between(s, 1, 1 << 20);
+    m->vocab_size = between(s, 2, 1 << 20);
+    m->intermediate_size = between(s, 1, 1 << 20);
+    m->num_hidden_layers = (int32_t)between(s, 1, 1000);
+    m->max_position_embeddings = between(s, 1, INT64_C(1) << 53);
+    m->rope_theta = real(s, 1e-9, 1e30);
+    m->rms_norm_eps = real(s, 1e-300, 1);
+    m->initializer_range = real(s, 1e-9, 10);
+    m->tie_word_embeddings = draw(s) & 1;
+}
+
+static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
+{
+    struct sw_accelerator_config *a = &c->accelerator;
+    a->name = "0x1F";
+    a->device = (enum sw_device_kind)between(s, 0, 1);
+    a->memory_bytes = between(s, 1000, INT64_C(1) << 50);
+    a->reserved_memory_bytes = between(s, 0, 999);
+    a->peak_bf16_flops = real(s, 1, 1e20);
+    a->peak_fp32_flops = real(s, 1, 1e20);
+    a->memory_bandwidth = real(s, 1, 1e15);
+    a->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    fill_curve(s, &a->matmul);
+    fill_curve(s, &a->attention);
+    fill_curve(s, &a->memory);
+    c->name = "1e3";
+    c->nodes = (int32_t)between(s, 1, 64);
+    c->accelerators_per_node = (int32_t)between(s, 1, 16);
+    c->launcher = (enum sw_launcher)between(s, 0, 1);
+    c->link_count = (int32_t)between(s, 1, SW_MAX_LINKS);
+    for (int32_t i = 0; i < c->link_count; i++)
+        c->link[i] = (struct sw_link_config){.name = i == 0 ? "null" : "net-1",
+                                             .spans = 1024 + i,
+                                             .bandwidth = real(s, 1, 1e13),
+                                             .latency_s = real(s, 1e-9, 1)};
+    struct sw_slurm_config *w = &c->slurm;
+    if (draw(s) & 1) {
+        *w = (struct sw_slurm_config){.partition = "gpu,cpu",
+                                      .account = "123",
+                                      .qos = "null",
+                                      .time = "1-2:03:04",
+                                      .gpus_per_node = "a:1",
+                                      .constraint = "a&b|[c*2]",
+                                      .reservation = "x@y/z%1",
+                                      .cpus_per_task = 3,
+                                      .mem = "0",
+                                      .exclusive = true};
+    }
+}
+
+static void fill_run(uint64_t *s, struct sw_run_config *r)
+{
+    static const char *const axes[] = {"dp", "fsdp", "tp", "sp"};
+    static const char *const logical[] = {"seq", "residual_seq", "true", "mlp"};
+    fill_model(s, &r->model);
+    fill_cluster(s, &r->cluster);
+    r->name = draw(s) & 1 ? "run-1" : "1.5";
+    r->sequence_length = between(s, 1, 1 << 30);
+    r->global_batch_size = between(s, 1, 1 << 30);
+    r->mesh_dim = draw(s) & 1 ? "!1,-1,4,1" : "sp:2,tp:8,fsdp:-1,dp:1";
+    r->prefer = (enum sw_prefer)between(s, 0, 1);
+    r->micro_batch_size = between(s, 0, 3);
+    r->recompute = (enum sw_recompute)between(s, 0, 3);
+    r->compute = (enum sw_precision)between(s, 0, 1);
+    r->params = (enum sw_precision)between(s, 0, 1);
+    r->reduce = (enum sw_precision)between(s, 0, 1);
+    r->strategy = (enum sw_strategy)between(s, 0, 3);
+    r->layout = (enum sw_layout_choice)between(s, 0, 1);
+    r->rule_count = (int32_t)between(s, 0, 4);
+    for (int32_t i = 0; i < r->rule_count; i++) {
+        r->rule[i].logical = logical[i];
+        r->rule[i].count = (int32_t)between(s, 0, 4);
+        int64_t first = between(s, 0, 3);
+        for (int32_t j = 0; j < r->rule[i].count; j++)
+            r->rule[i].axis[j] = axes[(first + j) % 4];
+    }
+    r->optimizer = (struct sw_optimizer_config){.learning_rate = real(s, 1e-2, 1),
+                                                .beta1 = 1 - real(s, 1e-12, 1),
+                                                .beta2 = 1 - real(s, 1e-12, 1),
+                                                .eps = real(s, 1e-300, 1),
+                                                .weight_decay = real(s, 1e-9, 1),
+                                                .grad_clip = draw(s) & 1 ? 0 : real(s, 1e-3, 1e9),
+                                                .schedule = (enum sw_lr_schedule)between(s, 0, 2),
+                                                .warmup_steps = between(s, 0, 100),
+                                                .total_steps = between(s, 100, 1000000),
+                                                .min_learning_rate = real(s, 1e-9, 1e-2)};
+    r->data_path = draw(s) & 1 ? some_path(s) : NULL;
+    r->data_seed = draw(s);
+    r->data_holdout = real(s, 1e-9, 0.5);
+    r->directory = some_path(s);
+    r->checkpoint_directory = some_path(s);
+    r->checkpoint_every_steps = between(s, 0, 1000);
+    r->checkpoint_keep = between(s, 1, 9);
+}
+
+static void same_text(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL)
+        assert_true(a == b);
+    else
+        assert_string_equal(a, b);
+}
+
+static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int32_t i = 0; i < a->count; i++)
+        assert_true(a->point[i].size == b->point[i].size &&
+                    a->point[i].fraction == b->point[i].fraction);
+}
+
+#define SAME(member) assert_true(a->member == b->member)
+
+static void same_model(const struct sw_model_config *a, const struct sw_model_config *b)
+{
+    SAME(vocab_size);
+    SAME(hidden_size);
+    SAME(intermediate_size);
+    SAME(num_hidden_layers);
+    SAME(num_attention_heads);
+    SAME(num_key_value_heads);
+    SAME(head_dim);
+    SAME(max_position_embeddings);
+    SAME(rope_theta);
+    SAME(rms_norm_eps);
+    SAME(initializer_range);
+    SAME(tie_word_embeddings);
+}
+
+static void same_cluster(const struct sw_cluster_config *a, const struct sw_cluster_config *b)
+{
+    same_text(a->name, b->name);
+    same_text(a->accelerator.name, b->accelerator.name);
+    SAME(accelerator.device);
+    SAME(accelerator.memory_bytes);
+    SAME(accelerator.reserved_memory_bytes);
+    SAME(accelerator.peak_bf16_flops);
+    SAME(accelerator.peak_fp32_flops);
+    SAME(accelerator.memory_bandwidth);
+    SAME(accelerator.launch_latency_s);
+    same_curve(&a->accelerator.matmul, &b->accelerator.matmul);
+    same_curve(&a->accelerator.attention, &b->accelerator.attention);
+    same_curve(&a->accelerator.memory, &b->accelerator.memory);
+    SAME(nodes);
+    SAME(accelerators_per_node);
+    SAME(link_count);
+    for (int32_t i = 0; i < a->link_count; i++) {
+        same_text(a->link[i].name, b->link[i].name);
+        SAME(link[i].spans);
+        SAME(link[i].bandwidth);
+        SAME(link[i].latency_s);
+    }
+    SAME(launcher);
+    same_text(a->slurm.partition, b->slurm.partition);
+    same_text(a->slurm.account, b->slurm.account);
+    same_text(a->slurm.qos, b->slurm.qos);
+    same_text(a->slurm.time, b->slurm.time);
+    same_text(a->slurm.gpus_per_node, b->slurm.gpus_per_node);
+    same_text(a->slurm.constraint, b->slurm.constraint);
+    same_text(a->slurm.reservation, b->slurm.reservation);
+    same_text(a->slurm.mem, b->slurm.mem);
+    SAME(slurm.cpus_per_task);
+    SAME(slurm.exclusive);
+}
+
+static void same_run(const struct sw_run_config *a, const struct sw_run_config *b)
+{
+    same_text(a->name, b->name);
+    same_model(&a->model, &b->model);
+    same_cluster(&a->cluster, &b->cluster);
+    SAME(sequence_length);
+    SAME(global_batch_size);
+    same_text(a->mesh_dim, b->mesh_dim);
+    SAME(prefer);
+    SAME(micro_batch_size);
+    SAME(recompute);
+    SAME(compute);
+    SAME(params);
+    SAME(reduce);
+    SAME(strategy);
+    SAME(layout);
+    SAME(rule_count);
+    for (int32_t i = 0; i < a->rule_count; i++) {
+        same_text(a->rule[i].logical, b->rule[i].logical);
+        SAME(rule[i].count);
+        for (int32_t j = 0; j < a->rule[i].count; j++)
+            same_text(a->rule[i].axis[j], b->rule[i].axis[j]);
+    }
+    SAME(optimizer.learning_rate);
+    SAME(optimizer.beta1);
+    SAME(optimizer.beta2);
+    SAME(optimizer.eps);
+    SAME(optimizer.weight_decay);
+    SAME(optimizer.grad_clip);
+    SAME(optimizer.schedule);
+    SAME(optimizer.warmup_steps);
+    SAME(optimizer.total_steps);
+    SAME(optimizer.min_learning_rate);
+    same_text(a->data_path, b->data_path);
+    SAME(data_seed);
+    SAME(data_holdout);
+    same_text(a->directory, b->directory);
+    same_text(a->checkpoint_directory, b->checkpoint_directory);
+    SAME(checkpoint_every_steps);
+    SAME(checkpoint_keep);
+}
+
+static char *written(const struct sw_run_config *run, const char *head, int32_t indent)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    fputs(head, out);
+    sw_run_config_write(out, run, indent);
+    fclose(out);
+    return text;
+}
+
+static void random_runs_read_back_equal(void **state)
+{
+    (void)state;
+    uint64_t seed = 20240607;
+    for (int i = 0; i < 400; i++) {
+        struct sw_run_config run = {0};
+        fill_run(&seed, &run);
+        bool as_plan = i % 2 == 0;
+        char *text =
+            written(&run, as_plan ? "schema: shardwright.plan/1\nrun:\n" : "", as_plan ? 2 : 0);
+        struct sw_config *c = read_named("p", text, as_plan ? SW_CONFIG_PLAN : SW_CONFIG_RUN, NULL);
+        char *got = report(c);
+        if (got[0] != 0)
+            print_error("%s", text);
+        assert_string_equal(got, "");
+        same_run(&run, sw_config_run(c));
+        char *again = written(sw_config_run(c), as_plan ? "schema: shardwright.plan/1\nrun:\n" : "",
+                              as_plan ? 2 : 0);
+        assert_string_equal(again, text);
+        free(again);
+        free(got);
+        free(text);
+        sw_config_free(c);
+    }
+}
+
+static void every_default_is_spelled_out(void **state)
+{
+    (void)state;
+    struct sw_config *c = read_named("t", RUN_HEAD, SW_CONFIG_RUN, NULL);
+    char *text = written(sw_config_run(c), "", 0);
+    assert_string_equal(text, "name: r\n"
+                              "model:\n"
+                              "  architectures: [LlamaForCausalLM]\n"
+                              "  vocab_size: 256\n"
+                              "  hidden_size: 64\n"
+                              "  intermediate_size: 128\n"
+                              "  num_hidden_layers: 2\n"
+                              "  num_attention_heads: 4\n"
+                              "  num_key_value_heads: 4\n"
+                              "  head_dim: 16\n"
+                              "  max_position_embeddings: 2048\n"
+                              "  rope_theta: 10000.0\n"
+                              "  rms_norm_eps: 1.0e-5\n"
+                              "  initializer_range: 0.02\n"
+                              "  tie_word_embeddings: false\n"
+                              "cluster:\n"
+                              "  name: c\n"
+                              "  nodes: 1\n"
+                              "  accelerators_per_node: 1\n"
+                              "  accelerator:\n"
+                              "    name: a\n"
+                              "    device: cpu\n"
+                              "    memory: 2000000000\n"
+                              "    reserved_memory: 0\n"
+                              "    peak:\n"
+                              "      bf16: 1000000000000.0\n"
+                              "      fp32: 1000000000000.0\n"
+                              "    memory_bandwidth: 10000000000.0\n"
+                              "    launch_latency: 0.0\n"
+                              "    efficiency:\n"
+                              "      matmul: []\n"
+                              "      attention: []\n"
+                              "      memory: []\n"
+                              "  links: []\n"
+                              "  launcher: slurm\n"
+                              "  slurm:\n"
+                              "    exclusive: false\n"
+                              "sequence_length: 128\n"
+                              "global_batch_size: 8\n"
+                              "mesh_dim: auto\n"
+                              "prefer: fsdp\n"
+                              "micro_batch_size: auto\n"
+                              "recompute: auto\n"
+                              "precision:\n"
+                              "  compute: bf16\n"
+                              "  params: fp32\n"
+                              "  reduce: fp32\n"
+                              "attention:\n"
+                              "  strategy: ring\n"
+                              "  layout: zigzag\n"
+                              "rules: {}\n"
+                              "optimizer:\n"
+                              "  learning_rate: 0.0003\n"
+                              "  betas: [0.9, 0.95]\n"
+                              "  eps: 1.0e-8\n"
+                              "  weight_decay: 0.1\n"
+                              "  grad_clip: 1.0\n"
+                              "  schedule: cosine\n"
+                              "  warmup_steps: 0\n"
+                              "  total_steps: 1000\n"
+                              "  min_learning_rate: 0.0\n"
+                              "data:\n"
+                              "  seed: 1\n"
+                              "  holdout: 0.0\n"
+                              "directory: runs/r\n"
+                              "checkpoint:\n"
+                              "  directory: runs/r/checkpoints\n"
+                              "  every_steps: 0\n"
+                              "  keep: 3\n");
+    free(text);
+    sw_config_free(c);
+}
+
+static void paths_become_absolute(void **state)
+{
+    (void)state;
+    struct sw_config *c = read_named("a/t", RUN_HEAD "data: {path: ../x}\n", SW_CONFIG_RUN, NULL);
+    struct sw_error err = {0};
+    assert_int_equal(sw_config_make_paths_absolute(c, &err), 0);
+    const struct sw_run_config *run = sw_config_run(c);
+    assert_int_equal(run->data_path[0], '/');
+    assert_int_equal(run->directory[0], '/');
+    assert_non_null(strstr(run->checkpoint_directory, "/a/runs/r/checkpoints"));
+    sw_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_runs_read_back_equal),
+        cmocka_unit_test(every_default_is_spelled_out),
+        cmocka_unit_test(paths_become_absolute),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* Prices: links and curves by hand, whole programs by laws that hold for any cluster. */
+#include "core/plan/plan.h"
+#include "planner/cost.h"
+#include "planner/links.h"
+#include "tests/unit/plan_support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* Sums of a few thousand doubles in another order. */
+static const double tolerance = 1e-9;
+
+static void close_to(double value, double wanted)
+{
+    if (!(fabs(value - wanted) <= tolerance * fabs(wanted) + 1e-15))
+        fail_msg("%.17g, not %.17g", value, wanted);
+}
+
+static void curves(void **state)
+{
+    (void)state;
+    const struct sw_curve none = {0};
+    const struct sw_curve curve = {3, {{1e6, 0.2}, {1e8, 0.6}, {1e9, 0.9}}};
+    close_to(sw_cost_efficiency(&none, 1e6, 0.7), 0.7);
+    close_to(sw_cost_efficiency(&curve, 1, 0.7), 0.2);
+    close_to(sw_cost_efficiency(&curve, 1e6, 0.7), 0.2);
+    close_to(sw_cost_efficiency(&curve, 1e7, 0.7), 0.4); /* half way in the logarithm */
+    close_to(sw_cost_efficiency(&curve, 1e9, 0.7), 0.9);
+    close_to(sw_cost_efficiency(&curve, 1e12, 0.7), 0.9);
+}
+
+/* 4 nodes of 8: links of 100 and 10 GB/s. 0.82 of it is usable (links.c). */
+static const struct sw_cluster_config cluster = {
+    .nodes = 4,
+    .accelerators_per_node = 8,
+    .link_count = 2,
+    .link = {{"inner", 8, 100e9, 1e-6}, {"outer", 32, 10e9, 5e-6}}};
+
+static void spans(void **state)
+{
+    (void)state;
+    const struct sw_mesh mesh = sw_mesh_make(2, 2, 4, 2); /* order dp, fsdp, sp, tp */
+    struct sw_span s;
+    const struct sw_axes tp = {1, {SW_TP}}, dp = {1, {SW_DP}}, ring = {2, {SW_FSDP, SW_SP}};
+    sw_links_span(&cluster, &mesh, tp, &s);
+    assert_int_equal(s.parts[0], 4);
+    assert_int_equal(s.parts[1], 1);
+    assert_int_equal(sw_links_outermost(&s), 0);
+    sw_links_span(&cluster, &mesh, dp, &s); /* stride 16: other nodes */
+    assert_int_equal(s.parts[0], 1);
+    assert_int_equal(s.parts[1], 2);
+    assert_int_equal(sw_links_outermost(&s), 1);
+    sw_links_span(&cluster, &mesh, ring, &s); /* sp inside the node, fsdp across two */
+    assert_int_equal(s.parts[0], 2);
+    assert_int_equal(s.members[1], 2);
+    assert_int_equal(s.parts[1], 2);
+    const struct sw_axes none = {0};
+    sw_links_span(&cluster, &mesh, none, &s);
+    assert_int_equal(sw_links_outermost(&s), -1);
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, 1e9), 0);
+}
+
+static void collectives(void **state)
+{
+    (void)state;
+    const double inner = 0.82 * 100e9, outer = 0.82 * 10e9, bytes = 7e9; /* sent by one of 8 */
+    struct sw_span s;
+    struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1);
+    sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_TP}}, &s);
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, bytes), 7e-6 + bytes / inner);
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, bytes), 7e-6 + bytes / inner);
+    /* all_reduce: a tree of 3 levels, up and down */
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, bytes), 6e-6 + bytes / inner);
+    close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
+    /* one rank in each of four nodes: the outer link alone */
+    sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
+    close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 5e-6 + 1e9 / outer);
+    /* all 32: a node fetches 3/4 of the array with its eight links together */
+    mesh = sw_mesh_make(1, 32, 1, 1);
+    sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
+    const double array = 32e9;
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, array * 31 / 32),
+             7e-6 + 15e-6 + array * 0.75 / (8 * outer));
+    /* all_to_all has no such help: 24 of 32 blocks leave the node */
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, array * 31 / 32),
+             7e-6 + 15e-6 + array * 24 / 32 / outer);
+}
+
+static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch)
+{
+    struct sw_config *config = sw_test_read_run(t);
+    const struct sw_run_config *run = sw_config_run(config);
+    const struct sw_decision decision = {.mesh = mesh,
+                                         .micro_batch_size = micro_batch,
+                                         .recompute = SW_RECOMPUTE_FULL,
+                                         .layout = SW_LAYOUT_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program *p = NULL;
+    struct sw_cost cost;
+    struct sw_error err = {0};
+    assert_non_null(run);
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0 ||
+        sw_cost_price(p, run, &cost, &err) != 0)
+        fail_msg("%s", err.message);
+    sw_program_free(p);
+    sw_config_free(config);
+    return cost;
+}
+
+static double exposed(const struct sw_cost *cost)
+{
+    return cost->exposed_seconds[0] + cost->exposed_seconds[1] + cost->exposed_seconds[2] +
+           cost->exposed_seconds[3];
+}
+
+static struct sw_test_run run_of(int layers, long batch, const char *inner, const char *outer)
+{
+    struct sw_test_run t = sw_test_llama_7b;
+    t.nodes = 4;
+    t.per_node = 4;
+    t.sequence_length = 4096;
+    t.layers = layers;
+    t.global_batch_size = batch;
+    t.inner = inner;
+    t.outer = outer;
+    return t;
+}
+
+/* Nothing is lost between the parts: computing, waiting, and the regions make the step. */
+static void adds_up(void **state)
+{
+    (void)state;
+    static const int32_t meshes[][4] = {{1, 16, 1, 1}, {4, 4, 1, 1}, {1, 4, 4, 1},
+                                        {1, 4, 1, 4},  {2, 2, 2, 2}, {16, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        const struct sw_test_run t = run_of(8, 64, "90 GB/s", "5 GB/s");
+        const struct sw_cost c = price(
+            &t, sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]), 1);
+        double regions = 0;
+        for (int32_t r = 0; r < c.region_count; r++) {
+            regions += c.region[r].seconds;
+            close_to(c.region[r].compute_seconds + c.region[r].exposed_seconds, c.region[r].seconds);
+        }
+        close_to(c.compute_seconds + exposed(&c), c.step_seconds);
+        close_to(regions, c.step_seconds);
+        assert_true(exposed(&c) > 0);
+        for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
+            if (meshes[i][a] == 1) {
+                assert_true(c.communication_bytes[a] == 0);
+                assert_true(c.exposed_seconds[a] == 0);
+            } else {
+                assert_true(c.communication_bytes[a] > 0);
+            }
+        }
+    }
+}
+
+/* Once a loop has settled every iteration and every micro-step takes the same: what extrapolation relies on. */
+static void grows_evenly(void **state)
+{
+    (void)state;
+    static const char *const outer[] = {"900 GB/s", "5 GB/s", "500 MB/s"};
+    for (size_t i = 0; i < 3; i++) {
+        struct sw_cost layers[3], steps[3];
+        const struct sw_mesh mesh = sw_mesh_make(2, 2, 2, 2);
+        for (int32_t k = 0; k < 3; k++) {
+            const struct sw_test_run deep = run_of(8 + 8 * k, 16, "90 GB/s", outer[i]);
+            const struct sw_test_run often = run_of(4, 4 * (4 + 4 * k), "90 GB/s", outer[i]);
+            layers[k] = price(&deep, mesh, 1);
+            steps[k] = price(&often, mesh, 1);
+        }
+        close_to((layers[2].step_seconds - layers[1].step_seconds) /
+                     (layers[1].step_seconds - layers[0].step_seconds),
+                 1);
+        close_to((steps[2].step_seconds - steps[1].step_seconds) /
+                     (steps[1].step_seconds - steps[0].step_seconds),
+                 1);
+    }
+}
+
+static void follows_the_network(void **state)
+{
+    (void)state;
+    struct sw_test_run t = run_of(8, 64, "1000000 TB/s", "1000000 TB/s");
+    t.latency = "0";
+    const struct sw_mesh mesh = sw_mesh_make(1, 4, 2, 2);
+    const struct sw_cost ideal = price(&t, mesh, 1);
+    assert_true(exposed(&ideal) < 1e-6 * ideal.step_seconds);
+    double before = ideal.step_seconds;
+    static const char *const slower[] = {"400 GB/s", "40 GB/s", "4 GB/s"};
+    for (size_t i = 0; i < 3; i++) {
+        t.outer = slower[i];
+        const struct sw_cost c = price(&t, mesh, 1);
+        close_to(c.compute_seconds, ideal.compute_seconds);
+        assert_true(c.step_seconds >= before);
+        before = c.step_seconds;
+    }
+    assert_true(before > 1.5 * ideal.step_seconds);
+}
+
+/* 6 flops per token and weight in a matrix product, and the causal half of attention (PRICING 3.1). */
+static void model_flops(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(32, 16, "90 GB/s", "90 GB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_decision decision = {
+        .mesh = sw_mesh_make(1, 16, 1, 1), .micro_batch_size = 1, .recompute = SW_RECOMPUTE_FULL};
+    struct sw_program_options options;
+    struct sw_error err = {0};
+    double flops;
+    assert_int_equal(
+        sw_plan_program_options(sw_config_run(config), &decision, &options, &err), 0);
+    assert_int_equal(sw_cost_model_flops(&options, &flops, &err), 0);
+    const double h = 4096, f = 11008, v = 32000, layers = 32, s = 4096, tokens = 16 * s;
+    const double weights = layers * (4 * h * h + 3 * h * f) + v * h;
+    close_to(flops, tokens * (6 * weights + 6 * layers * h * s));
+    sw_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(curves),       cmocka_unit_test(spans),
+        cmocka_unit_test(collectives),  cmocka_unit_test(adds_up),
+        cmocka_unit_test(grows_evenly), cmocka_unit_test(follows_the_network),
+        cmocka_unit_test(model_flops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

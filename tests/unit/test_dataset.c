@@ -1,0 +1,290 @@
+/* Token data: every form of file, every message, and which sequences a step reads. */
+#include "runner/dataset.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { MAGIC = 20240520, SEQUENCE = 16 };
+
+static char folder[2048]; /* made for this run, set by main */
+static char path[4096];
+
+static void write_file(const char *name, const void *data, size_t bytes)
+{
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* count tokens of `width` bytes, token i being i, after an llm.c header when version is not 0. */
+static void write_tokens(const char *name, int32_t version, int32_t header_count, int32_t count,
+                         int32_t width)
+{
+    const size_t head = version != 0 ? 1024 : 0;
+    unsigned char *data = calloc(1, head + (size_t)(count * width) + 1);
+    assert_non_null(data);
+    const int32_t words[3] = {MAGIC, version, header_count};
+    if (version != 0)
+        memcpy(data, words, sizeof words);
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t b = 0; b < width; b++)
+            data[head + (size_t)(i * width + b)] = (unsigned char)(i >> (8 * b));
+    write_file(name, data, head + (size_t)(count * width));
+    free(data);
+}
+
+static struct sw_dataset *open_good(double holdout, uint64_t seed, int64_t vocab)
+{
+    struct sw_dataset *data = NULL;
+    struct sw_error err = {0};
+    if (sw_dataset_open(path, holdout, seed, vocab, SEQUENCE, &data, &err) != 0)
+        fail_msg("%s", err.message);
+    return data;
+}
+
+/* The message must be PATH followed by `rest`, or `head` PATH `rest`. */
+static void expect_message(const struct sw_error *err, enum sw_status status, const char *head,
+                           const char *rest)
+{
+    char wanted[5000];
+    snprintf(wanted, sizeof wanted, "%s%s%s", head, path, rest);
+    assert_string_equal(err->message, wanted);
+    assert_int_equal(err->status, status);
+}
+
+static void expect_no_open(int64_t vocab, enum sw_status status, const char *head, const char *rest)
+{
+    struct sw_dataset *data = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_dataset_open(path, 0, 1, vocab, SEQUENCE, &data, &err), -1);
+    assert_null(data);
+    expect_message(&err, status, head, rest);
+}
+
+/* Tokens and labels of a training sequence are consecutive; returns the first. */
+static int64_t window_start(const struct sw_dataset *data, int64_t sequence)
+{
+    int32_t tokens[SEQUENCE], labels[SEQUENCE];
+    struct sw_error err = {0};
+    assert_int_equal(sw_dataset_train(data, sequence, tokens, labels, &err), 0);
+    for (int32_t i = 0; i < SEQUENCE; i++) {
+        assert_int_equal(tokens[i], tokens[0] + i);
+        assert_int_equal(labels[i], tokens[i] + 1);
+    }
+    return tokens[0];
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t version, width;
+        int64_t vocab;
+    } forms[] = {{"v1.bin", 1, 2, 2000},
+                 {"v7.bin", 7, 4, 2000},
+                 {"plain16.bin", 0, 2, 65536},
+                 {"plain32.bin", 0, 4, 65537}};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        write_tokens(forms[i].name, forms[i].version, 1000, 1000, forms[i].width);
+        struct sw_dataset *data = open_good(0.1, 1, forms[i].vocab);
+        assert_int_equal(sw_dataset_train_tokens(data), 900);
+        assert_int_equal(sw_dataset_holdout_tokens(data), 100);
+        assert_false(sw_dataset_is_bytes(data));
+        for (int64_t s = 0; s < 200; s++)
+            assert_in_range(window_start(data, s), 0, 900 - SEQUENCE - 1);
+        sw_dataset_close(data);
+    }
+    unsigned char bytes[256];
+    for (int32_t i = 0; i < 256; i++)
+        bytes[i] = (unsigned char)i;
+    write_file("text", bytes, sizeof bytes);
+    struct sw_dataset *data = open_good(0, 1, 256);
+    assert_true(sw_dataset_is_bytes(data));
+    assert_int_equal(sw_dataset_train_tokens(data), 256);
+    for (int64_t s = 0; s < 15; s++)
+        assert_in_range(window_start(data, s), 0, 255 - SEQUENCE);
+    sw_dataset_close(data);
+}
+
+/* Every epoch reads each window once, in another order and from another offset. */
+static void test_epochs_cover(void **state)
+{
+    (void)state;
+    enum { TOKENS = 2000, WINDOWS = (TOKENS - 1) / SEQUENCE, EPOCHS = 4 };
+    write_tokens("cover.bin", 7, TOKENS, TOKENS, 4);
+    struct sw_dataset *data = open_good(0, 9, 1 << 20), *again = open_good(0, 9, 1 << 20),
+                      *other = open_good(0, 10, 1 << 20);
+    int32_t as_before = 0, as_other = 0, in_file_order = 0;
+    for (int32_t epoch = 0; epoch < EPOCHS; epoch++) {
+        bool seen[WINDOWS] = {false};
+        const int64_t offset = window_start(data, (int64_t)epoch * WINDOWS) % SEQUENCE;
+        for (int32_t i = 0; i < WINDOWS; i++) {
+            const int64_t sequence = (int64_t)epoch * WINDOWS + i;
+            const int64_t start = window_start(data, sequence);
+            assert_int_equal(start % SEQUENCE, offset);
+            assert_in_range(start / SEQUENCE, 0, WINDOWS - 1);
+            assert_false(seen[start / SEQUENCE]);
+            seen[start / SEQUENCE] = true;
+            assert_int_equal(window_start(again, sequence), start);
+            as_other += window_start(other, sequence) / SEQUENCE == start / SEQUENCE;
+            as_before +=
+                epoch > 0 && window_start(data, sequence - WINDOWS) / SEQUENCE == start / SEQUENCE;
+            in_file_order += start / SEQUENCE == i;
+        }
+    }
+    /* A random permutation keeps one element in its place on average (variance 1): four of them
+     * keep more than 4 + 5 * 2 once in a million. */
+    assert_true(as_other <= 14);
+    assert_true(as_before <= 14);
+    assert_true(in_file_order <= 14);
+    sw_dataset_close(data);
+    sw_dataset_close(again);
+    sw_dataset_close(other);
+}
+
+static void test_holdout(void **state)
+{
+    (void)state;
+    int32_t tokens[SEQUENCE], labels[SEQUENCE];
+    struct sw_error err = {0};
+    write_tokens("holdout.bin", 1, 1000, 1000, 2);
+    struct sw_dataset *data = open_good(0.1, 1, 1000);
+    assert_int_equal(sw_dataset_holdout_labels(data), 99);
+    assert_int_equal(sw_dataset_holdout_sequences(data), 7); /* 6 * 16 = 96 labels, then 3 */
+    int32_t next = 900;
+    for (int64_t s = 0; s < 9; s++) { /* two more than there are: a batch is filled up */
+        assert_int_equal(sw_dataset_holdout(data, s, tokens, labels, &err), 0);
+        for (int32_t i = 0; i < SEQUENCE; i++) {
+            assert_in_range(tokens[i], 0, 999);
+            if (next == 999) {
+                assert_int_equal(labels[i], -1);
+                continue;
+            }
+            assert_int_equal(tokens[i], next++);
+            assert_int_equal(labels[i], next);
+        }
+    }
+    assert_int_equal(next, 999);
+    sw_dataset_close(data);
+    data = open_good(0, 1, 1000);
+    assert_int_equal(sw_dataset_holdout_sequences(data), 0);
+    assert_int_equal(sw_dataset_holdout_labels(data), 0);
+    sw_dataset_close(data);
+}
+
+static void test_bigram(void **state)
+{
+    (void)state;
+    char text[101];
+    for (int32_t i = 0; i < 100; i++)
+        text[i] = i % 2 == 0 ? 'a' : 'b';
+    write_file("ab.txt", text, 100);
+    struct sw_dataset *data = open_good(0.1, 1, 256);
+    /* 90 characters to count: ab 45 times, ba 44; then ab 5 times, ba 4 */
+    const double wanted = -(5 * log2(46.0 / 301.0) + 4 * log2(45.0 / 300.0)) / 9;
+    assert_true(fabs(sw_dataset_bigram_bits(data) - wanted) < 16 * 0x1p-52 * wanted);
+    sw_dataset_close(data);
+}
+
+static void test_token_too_large(void **state)
+{
+    (void)state;
+    int32_t tokens[SEQUENCE], labels[SEQUENCE];
+    struct sw_error err = {0};
+    write_tokens("large.bin", 0, 0, SEQUENCE + 1, 2); /* one window: 0 .. 16 */
+    struct sw_dataset *data = open_good(0, 1, SEQUENCE);
+    assert_int_equal(sw_dataset_train(data, 0, tokens, labels, &err), -1);
+    expect_message(&err, SW_BAD_INPUT, "", ": token 16 at position 16 is not below vocab_size 16");
+    sw_dataset_close(data);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    write_tokens("version.bin", 3, 100, 100, 2);
+    expect_no_open(100, SW_BAD_INPUT, "",
+                   ": token file version 3; versions 1 (uint16) and 7 (uint32) are read");
+    write_tokens("short.bin", 1, 100, 90, 2);
+    expect_no_open(100, SW_BAD_INPUT, "",
+                   ": the header says 100 tokens but the file holds 90; it was cut short");
+    write_file("odd.bin", "abc", 3);
+    expect_no_open(100, SW_BAD_INPUT, "", ": 3 bytes are no whole number of 2-byte tokens");
+    expect_no_open(70000, SW_BAD_INPUT, "", ": 3 bytes are no whole number of 4-byte tokens");
+    write_file("few.txt", "0123456789012345", 16);
+    expect_no_open(256, SW_BAD_INPUT, "", " has 16 tokens to train on; a sequence needs 17");
+    expect_no_open(255, SW_BAD_INPUT, "",
+                   ": bytes need a vocab_size of at least 256, the model has 255");
+    write_file("empty.txt", "", 0);
+    expect_no_open(256, SW_BAD_INPUT, "the data file ", " is empty or no regular file");
+    snprintf(path, sizeof path, "%s", folder);
+    expect_no_open(256, SW_BAD_INPUT, "the data file ", " is empty or no regular file");
+    snprintf(path, sizeof path, "%s/absent.txt", folder);
+    expect_no_open(256, SW_ENVIRONMENT, "cannot open the data file ",
+                   ": No such file or directory");
+}
+
+static void test_tokenize(void **state)
+{
+    (void)state;
+    char from[4096];
+    unsigned char bytes[256];
+    struct sw_error err = {0};
+    for (int32_t i = 0; i < 256; i++)
+        bytes[i] = (unsigned char)i;
+    write_file("from.txt", bytes, sizeof bytes);
+    snprintf(from, sizeof from, "%s", path);
+    snprintf(path, sizeof path, "%s/to.bin", folder);
+    assert_int_equal(sw_tokenize_bytes(from, path, &err), 0);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 1024 + 2 * 256);
+    struct sw_dataset *data = open_good(0, 1, 256);
+    assert_int_equal(sw_dataset_train_tokens(data), 256);
+    for (int64_t s = 0; s < 15; s++)
+        assert_in_range(window_start(data, s), 0, 255 - SEQUENCE);
+    sw_dataset_close(data);
+
+    char to[5000], partial[5200];
+    snprintf(to, sizeof to, "%s/never.bin", folder);
+    snprintf(partial, sizeof partial, "%s.partial", to);
+    snprintf(path, sizeof path, "%s/absent.txt", folder);
+    assert_int_equal(sw_tokenize_bytes(path, to, &err), -1);
+    expect_message(&err, SW_ENVIRONMENT, "cannot open ", ": No such file or directory");
+    assert_int_equal(access(to, F_OK), -1);
+    assert_int_equal(access(partial, F_OK), -1);
+    /* a folder can be opened, not read */
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_bytes(folder, to, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_int_equal(access(to, F_OK), -1);
+    assert_int_equal(access(partial, F_OK), -1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),           cmocka_unit_test(test_epochs_cover),
+        cmocka_unit_test(test_holdout),         cmocka_unit_test(test_bigram),
+        cmocka_unit_test(test_token_too_large), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tokenize),
+    };
+    snprintf(folder, sizeof folder, "%s/dataset.XXXXXX", argc > 1 ? argv[1] : ".");
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return 1;
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[4096];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 || failed != 0;
+}

@@ -1,0 +1,92 @@
+/* The learning rate of each step. */
+#include "runner/schedule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static const struct sw_optimizer_config base = {.learning_rate = 8e-4,
+                                                .schedule = SW_SCHEDULE_COSINE,
+                                                .warmup_steps = 4,
+                                                .total_steps = 104,
+                                                .min_learning_rate = 2e-4};
+
+/* A handful of roundings in double. */
+static void expect(const struct sw_optimizer_config *o, int64_t step, double rate)
+{
+    assert_true(fabs(sw_learning_rate(o, step) - rate) <= 8 * 0x1p-52 * base.learning_rate);
+}
+
+static void test_warmup(void **state)
+{
+    (void)state;
+    expect(&base, 1, 2e-4);
+    expect(&base, 2, 4e-4);
+    expect(&base, 3, 6e-4);
+    expect(&base, 4, 8e-4);
+    struct sw_optimizer_config none = base;
+    none.warmup_steps = 0;
+    none.schedule = SW_SCHEDULE_CONSTANT;
+    expect(&none, 1, 8e-4);
+}
+
+static void test_cosine(void **state)
+{
+    (void)state;
+    expect(&base, 29, 2e-4 + 6e-4 * (1 + sqrt(0.5)) / 2); /* a quarter of the way */
+    expect(&base, 54, 5e-4);                              /* half way */
+    expect(&base, 104, 2e-4);
+    expect(&base, 5000, 2e-4); /* --steps beyond the schedule */
+    double last = sw_learning_rate(&base, 4);
+    for (int64_t step = 5; step <= 104; step++) {
+        const double rate = sw_learning_rate(&base, step);
+        assert_true(rate < last);
+        last = rate;
+    }
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    struct sw_optimizer_config o = base;
+    o.schedule = SW_SCHEDULE_LINEAR;
+    expect(&o, 29, 6.5e-4);
+    expect(&o, 54, 5e-4);
+    expect(&o, 103, 2e-4 + 6e-6);
+    expect(&o, 104, 2e-4);
+    expect(&o, 105, 2e-4);
+}
+
+static void test_constant(void **state)
+{
+    (void)state;
+    struct sw_optimizer_config o = base;
+    o.schedule = SW_SCHEDULE_CONSTANT;
+    expect(&o, 1, 2e-4); /* warms up all the same */
+    expect(&o, 5, 8e-4);
+    expect(&o, 104, 8e-4);
+    expect(&o, 105, 8e-4);
+}
+
+/* Nothing but warm-up: no step is divided by a length of 0. */
+static void test_only_warmup(void **state)
+{
+    (void)state;
+    struct sw_optimizer_config o = base;
+    o.warmup_steps = o.total_steps;
+    expect(&o, 104, 8e-4);
+    expect(&o, 105, 2e-4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_warmup),      cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_linear),      cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_only_warmup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1123 @@
+/* Every op of the CPU device: gradients against central differences in F64, f32 and bf16 against
+ * F64, and ring attention on ranks that are threads of this process. */
+#include "runner/device/device.h"
+#include "core/program/workspace.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* ---- Tensors ---- */
+
+static uint16_t to_bf16(double value)
+{
+    float f = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+static double from_bf16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+static double get(const struct sw_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case SW_F32:
+        return (double)((float *)t->data)[i];
+    case SW_F64:
+        return ((double *)t->data)[i];
+    case SW_I32:
+        return ((int32_t *)t->data)[i];
+    default:
+        return from_bf16(((uint16_t *)t->data)[i]);
+    }
+}
+
+static void set(const struct sw_tensor *t, int64_t i, double value)
+{
+    switch (t->dtype) {
+    case SW_F32:
+        ((float *)t->data)[i] = (float)value;
+        break;
+    case SW_F64:
+        ((double *)t->data)[i] = value;
+        break;
+    case SW_I32:
+        ((int32_t *)t->data)[i] = (int32_t)value;
+        break;
+    default:
+        ((uint16_t *)t->data)[i] = to_bf16(value);
+    }
+}
+
+static struct sw_tensor tensor(enum sw_dtype dtype, uint8_t ndim, int64_t s0, int64_t s1,
+                               int64_t s2)
+{
+    const int64_t size[3] = {s0, s1, s2};
+    struct sw_tensor t;
+    memset(&t, 0, sizeof t);
+    t.dtype = dtype;
+    t.ndim = ndim;
+    t.elems = 1;
+    for (uint8_t d = 0; d < ndim; d++) {
+        t.size[d] = t.global[d] = size[d];
+        t.elems *= size[d];
+    }
+    t.data = calloc((size_t)t.elems, 8);
+    assert_non_null(t.data);
+    return t;
+}
+
+static double uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / 9007199254740992.0 * 2 - 1;
+}
+
+/* In [-scale, scale], rounded to bf16: every dtype holds the same numbers. */
+static struct sw_tensor filled(struct sw_tensor t, uint64_t seed, double scale)
+{
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    for (int64_t i = 0; i < t.elems; i++)
+        set(&t, i, from_bf16(to_bf16(uniform(&state) * scale)));
+    return t;
+}
+
+static struct sw_tensor integers(uint8_t ndim, int64_t s0, int64_t s1, uint64_t seed, int64_t low,
+                                 int64_t high)
+{
+    struct sw_tensor t = tensor(SW_I32, ndim, s0, s1, 0);
+    uint64_t state = seed + 17;
+    for (int64_t i = 0; i < t.elems; i++)
+        set(&t, i, floor((double)low + (uniform(&state) + 1) / 2 * (double)(high - low)));
+    return t;
+}
+
+/* Largest difference over largest magnitude of the second. */
+static double distance(const struct sw_tensor *a, const struct sw_tensor *b)
+{
+    double most = 0, scale = 1e-30;
+    assert_int_equal(a->elems, b->elems);
+    for (int64_t i = 0; i < a->elems; i++) {
+        const double difference = fabs(get(a, i) - get(b, i));
+        most = difference > most || isnan(difference) ? difference : most;
+        scale = fmax(scale, fabs(get(b, i)));
+    }
+    return most / scale;
+}
+
+/* ---- Running one op ---- */
+
+struct example {
+    struct sw_op op;
+    struct sw_tensor in[8], out[3];
+};
+
+static struct example example(enum sw_op_kind kind)
+{
+    struct example e;
+    memset(&e, 0, sizeof e);
+    e.op.kind = (uint8_t)kind;
+    return e;
+}
+
+static void add_in(struct example *e, struct sw_tensor t)
+{
+    e->in[e->op.n_in++] = t;
+}
+
+static void add_out(struct example *e, struct sw_tensor t)
+{
+    e->out[e->op.n_out++] = t;
+}
+
+static void release(struct example *e)
+{
+    for (uint8_t i = 0; i < e->op.n_in; i++)
+        free(e->in[i].data);
+    for (uint8_t i = 0; i < e->op.n_out; i++)
+        free(e->out[i].data);
+}
+
+static struct sw_device *device_with(int32_t threads)
+{
+    struct sw_error err = {0};
+    struct sw_device *device = sw_cpu_device_create(threads, &err);
+    assert_non_null(device);
+    return device;
+}
+
+/* Bytes of workspace as layout would ask for them. */
+static int64_t workspace_of(const struct example *e, int32_t ring)
+{
+    struct sw_value values[SW_OP_MAX_IN + SW_OP_MAX_OUT];
+    struct sw_program program;
+    struct sw_op op = e->op;
+    memset(&program, 0, sizeof program);
+    memset(values, 0, sizeof values);
+    program.mesh = sw_mesh_make(1, 1, 1, ring);
+    program.values = values;
+    int32_t n = 0;
+    for (uint8_t i = 0; i < op.n_in + op.n_out; i++, n++) {
+        const struct sw_tensor *t = i < op.n_in ? &e->in[i] : &e->out[i - op.n_in];
+        values[n].dtype = t->dtype;
+        values[n].ndim = t->ndim;
+        values[n].stack = 1;
+        memcpy(values[n].local, t->size, sizeof t->size);
+        *(i < op.n_in ? &op.in[i] : &op.out[i - op.n_in]) = (struct sw_ref){n, SW_INDEX_FIXED, 0};
+    }
+    const struct sw_op_info *info = sw_op_info(op.kind);
+    return info->workspace == NULL ? 0 : info->workspace(&program, &op);
+}
+
+static const struct sw_step step_one = {.step = 3,
+                                        .learning_rate = 0.01,
+                                        .beta1 = 0.9,
+                                        .beta2 = 0.95,
+                                        .eps = 1e-8,
+                                        .weight_decay = 0.1,
+                                        .grad_clip = 1};
+
+/* Runs with exactly the workspace asked for, behind it a guard. */
+static void run_with(struct sw_device *device, struct example *e, const struct sw_ring *ring,
+                     const struct sw_step *step)
+{
+    enum { GUARD = 64 };
+    struct sw_error err = {0};
+    struct sw_call call;
+    memset(&call, 0, sizeof call);
+    e->op.workspace_bytes = workspace_of(e, ring == NULL ? 1 : ring->size);
+    unsigned char *workspace =
+        device->vtable->allocate(device, (size_t)e->op.workspace_bytes + GUARD);
+    memset(workspace, 0xff,
+           (size_t)e->op.workspace_bytes + GUARD); /* NaN: nothing counts on zeros */
+    call.op = &e->op;
+    memcpy(call.in, e->in, sizeof e->in);
+    memcpy(call.out, e->out, sizeof e->out);
+    call.workspace = workspace;
+    call.step = step;
+    call.ring = ring;
+    if (device->vtable->run[e->op.kind](device, &call, &err) != 0)
+        fail_msg("%s: %s", sw_op_info(e->op.kind)->name, err.message);
+    for (int i = 0; i < GUARD; i++)
+        assert_int_equal(workspace[e->op.workspace_bytes + i], 0xff);
+    device->vtable->release(device, workspace);
+}
+
+static void run(struct sw_device *device, struct example *e)
+{
+    run_with(device, e, NULL, &step_one);
+}
+
+/* ---- One example of each kind. Sizes are no multiples of a vector: tails are met. ---- */
+
+enum { B = 2, S = 13, E = 37, F = 45, DIM = 10, HEADS = 4, KV = 2, V = 67, AS = 88 };
+
+static enum sw_dtype wide(enum sw_dtype dtype)
+{
+    return dtype == SW_F64 ? SW_F64 : SW_F32;
+}
+
+static void attention_attributes(struct example *e)
+{
+    e->op.head_dim = DIM;
+    e->op.group = HEADS / KV;
+    e->op.scale = 1 / sqrt((double)DIM);
+    e->op.sequence_layout = SW_ZIGZAG;
+    e->op.sequence_shards = 1;
+}
+
+static struct example attention_example(struct sw_device *device, enum sw_op_kind kind,
+                                        enum sw_dtype t)
+{
+    struct example e = example(SW_OP_RING_ATTENTION);
+    attention_attributes(&e);
+    add_in(&e, filled(tensor(t, 3, 1, AS, HEADS * DIM), 1, 2));
+    add_in(&e, filled(tensor(t, 3, 1, AS, KV * DIM), 2, 2));
+    add_in(&e, filled(tensor(t, 3, 1, AS, KV * DIM), 3, 1));
+    add_out(&e, tensor(t, 3, 1, AS, HEADS * DIM));
+    add_out(&e, tensor(wide(t), 3, 1, AS, HEADS));
+    if (kind == SW_OP_RING_ATTENTION)
+        return e;
+    run(device, &e);
+    struct example g = example(kind);
+    attention_attributes(&g);
+    for (int i = 0; i < 3; i++)
+        add_in(&g, e.in[i]);
+    add_in(&g, e.out[0]);
+    add_in(&g, e.out[1]);
+    add_in(&g, filled(tensor(t, 3, 1, AS, HEADS * DIM), 4, 1));
+    add_out(&g, tensor(t, 3, 1, AS, HEADS * DIM));
+    add_out(&g, tensor(t, 3, 1, AS, KV * DIM));
+    add_out(&g, tensor(t, 3, 1, AS, KV * DIM));
+    return g;
+}
+
+/* stats -> loss -> gradient; labels of -1 are ignored tokens. */
+static struct example head_example(struct sw_device *device, enum sw_op_kind kind, enum sw_dtype t)
+{
+    const double scale = 1.0 / (B * S);
+    struct example stats = example(SW_OP_LM_HEAD_STATS);
+    add_in(&stats, filled(tensor(t, 3, B, S, E), 1, 1));
+    add_in(&stats, filled(tensor(t, 2, V, E, 0), 2, 1));
+    add_in(&stats, integers(2, B, S, 3, -1, V));
+    set(&stats.in[2], 5, -1);
+    add_out(&stats, tensor(wide(t), 3, B, S, 3));
+    if (kind == SW_OP_LM_HEAD_STATS)
+        return stats;
+    run(device, &stats);
+    struct example loss = example(SW_OP_LM_HEAD_LOSS);
+    loss.op.scale = scale;
+    add_in(&loss, stats.out[0]);
+    add_in(&loss, stats.in[2]);
+    add_out(&loss, tensor(wide(t), 1, 1, 0, 0));
+    add_out(&loss, tensor(wide(t), 2, B, S, 0));
+    if (kind == SW_OP_LM_HEAD_LOSS) {
+        free(stats.in[0].data);
+        free(stats.in[1].data);
+        return loss;
+    }
+    run(device, &loss);
+    struct example grad = example(kind);
+    grad.op.scale = scale;
+    for (int i = 0; i < 3; i++)
+        add_in(&grad, stats.in[i]);
+    add_in(&grad, loss.out[1]);
+    add_out(&grad, tensor(t, 3, B, S, E));
+    add_out(&grad, tensor(t, 2, V, E, 0));
+    free(stats.out[0].data);
+    free(loss.out[0].data);
+    return grad;
+}
+
+static struct example make(struct sw_device *device, enum sw_op_kind kind, enum sw_dtype t)
+{
+    struct example e = example(kind);
+    switch (kind) {
+    case SW_OP_EMBEDDING:
+        add_in(&e, integers(2, B, S, 1, 0, V));
+        add_in(&e, filled(tensor(t, 2, V, E, 0), 2, 1));
+        add_out(&e, tensor(t, 3, B, S, E));
+        break;
+    case SW_OP_EMBEDDING_GRAD:
+        add_in(&e, integers(2, B, S, 1, 0, 5)); /* few tokens: rows are added to again */
+        add_in(&e, filled(tensor(t, 3, B, S, E), 2, 1));
+        add_out(&e, tensor(t, 2, V, E, 0));
+        break;
+    case SW_OP_RMSNORM:
+    case SW_OP_RMSNORM_GRAD:
+        e.op.scale = 1e-3;
+        add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
+        add_in(&e, filled(tensor(t == SW_BF16_T ? SW_F32 : t, 1, E, 0, 0), 2, 1));
+        if (kind == SW_OP_RMSNORM_GRAD)
+            add_in(&e, filled(tensor(t, 3, B, S, E), 3, 1));
+        add_out(&e, tensor(t, 3, B, S, E));
+        if (kind == SW_OP_RMSNORM_GRAD)
+            add_out(&e, tensor(wide(t), 1, E, 0, 0));
+        break;
+    case SW_OP_LINEAR:
+    case SW_OP_LINEAR_T:
+        add_in(&e, filled(tensor(t, 3, B, S, kind == SW_OP_LINEAR ? E : F), 1, 1));
+        add_in(&e, filled(tensor(t, 2, E, F, 0), 2, 1));
+        add_out(&e, tensor(t, 3, B, S, kind == SW_OP_LINEAR ? F : E));
+        break;
+    case SW_OP_LINEAR_DW:
+        add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
+        add_in(&e, filled(tensor(t, 3, B, S, F), 2, 1));
+        add_out(&e, tensor(wide(t), 2, E, F, 0));
+        break;
+    case SW_OP_ROPE:
+        e.op.head_dim = DIM;
+        e.op.scale = 10000;
+        add_in(&e, filled(tensor(t, 3, B, S, HEADS * DIM), 1, 1));
+        add_in(&e, integers(1, S, 0, 2, 0, 1000));
+        add_out(&e, tensor(t, 3, B, S, HEADS * DIM));
+        break;
+    case SW_OP_REPLICATE_HEADS:
+    case SW_OP_REPLICATE_HEADS_GRAD:
+        e.op.head_dim = DIM;
+        e.op.group = 2;
+        add_in(&e, filled(tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 2 : 4)), 1, 1));
+        add_out(&e, tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 4 : 2)));
+        break;
+    case SW_OP_RING_ATTENTION:
+    case SW_OP_RING_ATTENTION_GRAD:
+        return attention_example(device, kind, t);
+    case SW_OP_SWIGLU:
+    case SW_OP_SWIGLU_GRAD:
+        for (uint64_t i = 0; i < (kind == SW_OP_SWIGLU ? 2 : 3); i++)
+            add_in(&e, filled(tensor(t, 3, B, S * 7, F), 1 + i, i == 0 ? 8 : 1));
+        for (int i = 0; i < (kind == SW_OP_SWIGLU ? 1 : 2); i++)
+            add_out(&e, tensor(t, 3, B, S * 7, F));
+        break;
+    case SW_OP_ADD:
+        for (uint64_t i = 0; i < 2; i++)
+            add_in(&e, filled(tensor(t, 3, B, S, E), 1 + i, 1));
+        add_out(&e, tensor(t, 3, B, S, E));
+        break;
+    case SW_OP_SUM_SQUARES:
+        add_in(&e, filled(tensor(t, 2, 300, 301, 0), 1, 1));
+        add_out(&e, tensor(wide(t), 1, 1, 0, 0));
+        break;
+    default:
+        return head_example(device, kind, t);
+    }
+    return e;
+}
+
+static const enum sw_op_kind kinds[] = {SW_OP_EMBEDDING,
+                                        SW_OP_EMBEDDING_GRAD,
+                                        SW_OP_RMSNORM,
+                                        SW_OP_RMSNORM_GRAD,
+                                        SW_OP_LINEAR,
+                                        SW_OP_LINEAR_T,
+                                        SW_OP_LINEAR_DW,
+                                        SW_OP_ROPE,
+                                        SW_OP_REPLICATE_HEADS,
+                                        SW_OP_RING_ATTENTION,
+                                        SW_OP_SWIGLU,
+                                        SW_OP_REPLICATE_HEADS_GRAD,
+                                        SW_OP_SWIGLU_GRAD,
+                                        SW_OP_ADD,
+                                        SW_OP_RING_ATTENTION_GRAD,
+                                        SW_OP_LM_HEAD_STATS,
+                                        SW_OP_LM_HEAD_LOSS,
+                                        SW_OP_LM_HEAD_GRAD,
+                                        SW_OP_SUM_SQUARES};
+
+/* f32: 2^-24 * sqrt(terms <= 2048) * 16. bf16: results are rounded to 2^-9, intermediate ones (o,
+ * p, logit gradients) too, and each enters a sum once: 2^-9 * 8. Both relative to the largest
+ * result. */
+static void narrow_dtypes_agree_with_f64(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    const double tolerance[2] = {0x1p-24 * 45 * 16, 0x1p-9 * 8};
+    const enum sw_dtype dtypes[2] = {SW_F32, SW_BF16_T};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int d = 0; d < 2; d++) {
+            struct example exact = make(device, kinds[k], SW_F64);
+            struct example rounded = make(device, kinds[k], dtypes[d]);
+            run(device, &exact);
+            run(device, &rounded);
+            for (uint8_t i = 0; i < exact.op.n_out; i++) {
+                const double off = distance(&rounded.out[i], &exact.out[i]);
+                if (!(off <= tolerance[d]))
+                    fail_msg("%s result %d in %s is off by %g", sw_op_info(kinds[k])->name, i,
+                             sw_dtype_name(dtypes[d]), off);
+            }
+            release(&exact);
+            release(&rounded);
+        }
+    device->vtable->destroy(device);
+}
+
+/* Sums are cut the same way whatever the number of threads. */
+static void threads_do_not_change_bits(void **state)
+{
+    (void)state;
+    struct sw_device *one = device_with(1), *three = device_with(3);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const enum sw_op_kind kind = kinds[k];
+        if (kind == SW_OP_LINEAR || kind == SW_OP_LINEAR_T || kind == SW_OP_LINEAR_DW ||
+            kind == SW_OP_LM_HEAD_STATS || kind == SW_OP_LM_HEAD_LOSS || kind == SW_OP_LM_HEAD_GRAD)
+            continue; /* oneDNN's to decide */
+        struct example a = make(one, kind, SW_F32), b = make(one, kind, SW_F32);
+        run(one, &a);
+        run(three, &b);
+        for (uint8_t i = 0; i < a.op.n_out; i++)
+            assert_memory_equal(a.out[i].data, b.out[i].data,
+                                (size_t)a.out[i].elems * sw_dtype_bytes(a.out[i].dtype));
+        release(&a);
+        release(&b);
+    }
+    one->vtable->destroy(one);
+    three->vtable->destroy(three);
+}
+
+/* ---- Gradients ---- */
+
+static double dot(const struct sw_tensor *a, const struct sw_tensor *b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < a->elems; i++)
+        sum += get(a, i) * get(b, i);
+    return sum;
+}
+
+/* Central differences of <cotangent, out[0]> for input `index`, at most 60 of its elements. Step
+ * 1e-4: the truncation is about 1e-8 of the third derivative, the rounding 1e-12 of the value. */
+static void check_gradient(struct sw_device *device, struct example *forward, int index,
+                           const struct sw_tensor *cotangent, const struct sw_tensor *gradient)
+{
+    const struct sw_tensor *x = &forward->in[index];
+    const double h = 1e-4;
+    double scale = 1e-6;
+    for (int64_t i = 0; i < gradient->elems; i++)
+        scale = fmax(scale, fabs(get(gradient, i)));
+    assert_int_equal(x->elems, gradient->elems);
+    for (int64_t i = 0; i < x->elems; i += x->elems / 60 + 1) {
+        const double before = get(x, i);
+        double value[2];
+        for (int side = 0; side < 2; side++) {
+            set(x, i, before + (side ? h : -h));
+            run(device, forward);
+            value[side] = dot(cotangent, &forward->out[0]);
+        }
+        set(x, i, before);
+        const double expected = (value[1] - value[0]) / (2 * h);
+        if (!(fabs(expected - get(gradient, i)) <= 2e-7 * scale))
+            fail_msg("%s: derivative by input %d element %d is %.10g, not %.10g",
+                     sw_op_info(forward->op.kind)->name, index, (int)i, expected, get(gradient, i));
+    }
+}
+
+static void gradients_of_rowwise_ops(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example f = make(device, SW_OP_RMSNORM, SW_F64);
+    struct example g = make(device, SW_OP_RMSNORM_GRAD, SW_F64);
+    run(device, &g);
+    check_gradient(device, &f, 0, &g.in[2], &g.out[0]);
+    check_gradient(device, &f, 1, &g.in[2], &g.out[1]);
+    release(&f);
+    release(&g);
+    f = make(device, SW_OP_SWIGLU, SW_F64);
+    g = make(device, SW_OP_SWIGLU_GRAD, SW_F64);
+    run(device, &g);
+    check_gradient(device, &f, 0, &g.in[2], &g.out[0]);
+    check_gradient(device, &f, 1, &g.in[2], &g.out[1]);
+    release(&f);
+    release(&g);
+    f = make(device, SW_OP_EMBEDDING, SW_F64);
+    g = make(device, SW_OP_EMBEDDING_GRAD, SW_F64);
+    memcpy(f.in[0].data, g.in[0].data, (size_t)f.in[0].elems * 4);
+    run(device, &g);
+    check_gradient(device, &f, 1, &g.in[1], &g.out[0]);
+    release(&f);
+    release(&g);
+    f = make(device, SW_OP_ROPE, SW_F64); /* its VJP is itself, backwards */
+    g = make(device, SW_OP_ROPE, SW_F64);
+    g.op.inverse = true;
+    run(device, &g);
+    check_gradient(device, &f, 0, &g.in[0], &g.out[0]);
+    release(&f);
+    release(&g);
+    f = make(device, SW_OP_REPLICATE_HEADS, SW_F64);
+    g = make(device, SW_OP_REPLICATE_HEADS_GRAD, SW_F64);
+    run(device, &g);
+    check_gradient(device, &f, 0, &g.in[0], &g.out[0]);
+    release(&f);
+    release(&g);
+    device->vtable->destroy(device);
+}
+
+/* y = x W and y = x W^T, with dx from the other one and dW from linear_dw. */
+static void gradients_of_linear(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        struct example f = make(device, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, SW_F64);
+        struct example dx = make(device, transposed ? SW_OP_LINEAR : SW_OP_LINEAR_T, SW_F64);
+        struct example dw = make(device, SW_OP_LINEAR_DW, SW_F64);
+        run(device, &dx); /* its first operand is dy, its weights are those of f */
+        check_gradient(device, &f, 0, &dx.in[0], &dx.out[0]);
+        memcpy(dw.in[transposed].data, f.in[0].data, (size_t)f.in[0].elems * 8);
+        memcpy(dw.in[!transposed].data, dx.in[0].data, (size_t)dx.in[0].elems * 8);
+        run(device, &dw);
+        check_gradient(device, &f, 1, &dx.in[0], &dw.out[0]);
+        release(&f);
+        release(&dx);
+        release(&dw);
+    }
+    device->vtable->destroy(device);
+}
+
+static void gradients_of_attention(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example f = make(device, SW_OP_RING_ATTENTION, SW_F64);
+    struct example g = make(device, SW_OP_RING_ATTENTION_GRAD, SW_F64);
+    run(device, &g);
+    for (int i = 0; i < 3; i++)
+        check_gradient(device, &f, i, &g.in[5], &g.out[i]);
+    release(&f);
+    release(&g);
+    device->vtable->destroy(device);
+}
+
+static void gradients_of_the_head(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example grad = make(device, SW_OP_LM_HEAD_GRAD, SW_F64);
+    struct example stats = make(device, SW_OP_LM_HEAD_STATS, SW_F64);
+    struct example loss = make(device, SW_OP_LM_HEAD_LOSS, SW_F64);
+    run(device, &grad);
+    free(loss.in[0].data);
+    loss.in[0] = stats.out[0];
+    for (int index = 0; index < 2; index++)
+        for (int64_t i = 0; i < stats.in[index].elems; i += 41) {
+            const double before = get(&stats.in[index], i), h = 1e-4;
+            double value[2];
+            for (int side = 0; side < 2; side++) {
+                set(&stats.in[index], i, before + (side ? h : -h));
+                run(device, &stats);
+                run(device, &loss);
+                value[side] = get(&loss.out[0], 0);
+            }
+            set(&stats.in[index], i, before);
+            assert_true(fabs((value[1] - value[0]) / (2 * h) - get(&grad.out[index], i)) < 1e-9);
+        }
+    loss.in[0].data = NULL;
+    release(&grad);
+    release(&stats);
+    release(&loss);
+    device->vtable->destroy(device);
+}
+
+/* A vocabulary in two shards has the same loss, and each shard its rows of the gradient. Many
+ * tokens: several chunks. */
+static void head_is_vocabulary_parallel(void **state)
+{
+    (void)state;
+    enum { TOKENS = 150, VOCAB = 60000, WIDTH = 4 };
+    struct sw_device *device = device_with(2);
+    assert_true(sw_lm_head_chunk_tokens(TOKENS, VOCAB) < TOKENS);
+    struct sw_tensor x = filled(tensor(SW_F32, 3, 1, TOKENS, WIDTH), 1, 2);
+    struct sw_tensor w = filled(tensor(SW_F32, 2, VOCAB, WIDTH, 0), 2, 2);
+    struct sw_tensor labels = integers(2, 1, TOKENS, 3, 0, VOCAB);
+    struct sw_tensor lse[2], value[2], dx[2], dw[2];
+    for (int64_t shards = 1; shards <= 2; shards++) {
+        const int64_t rows = VOCAB / shards;
+        struct sw_tensor stats = tensor(SW_F32, 3, 1, TOKENS, 3 * shards);
+        lse[shards - 1] = tensor(SW_F32, 2, 1, TOKENS, 0);
+        value[shards - 1] = tensor(SW_F32, 1, 1, 0, 0);
+        dx[shards - 1] = tensor(SW_F32, 3, 1, TOKENS, WIDTH);
+        dw[shards - 1] = tensor(SW_F32, 2, VOCAB, WIDTH, 0);
+        for (int pass = 0; pass < 2; pass++) {
+            for (int64_t r = 0; r < shards; r++) {
+                struct sw_tensor part = w;
+                part.size[0] = rows;
+                part.elems = rows * WIDTH;
+                part.start[0] = r * rows;
+                part.data = (float *)w.data + r * rows * WIDTH;
+                struct example e = example(pass ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_STATS);
+                e.op.scale = 1.0 / TOKENS;
+                add_in(&e, x);
+                add_in(&e, part);
+                add_in(&e, labels);
+                if (pass == 0) {
+                    add_out(&e, tensor(SW_F32, 3, 1, TOKENS, 3));
+                    run(device, &e);
+                    for (int64_t i = 0; i < TOKENS * 3; i++)
+                        set(&stats, i / 3 * 3 * shards + 3 * r + i % 3, get(&e.out[0], i));
+                    free(e.out[0].data);
+                    continue;
+                }
+                struct sw_tensor dpart = part;
+                dpart.data = (float *)dw[shards - 1].data + r * rows * WIDTH;
+                add_in(&e, lse[shards - 1]);
+                add_out(&e, tensor(SW_F32, 3, 1, TOKENS, WIDTH));
+                add_out(&e, dpart);
+                run(device, &e);
+                for (int64_t i = 0; i < dx[0].elems; i++)
+                    set(&dx[shards - 1], i, get(&dx[shards - 1], i) + get(&e.out[0], i));
+                free(e.out[0].data);
+            }
+            if (pass == 0) {
+                struct example e = example(SW_OP_LM_HEAD_LOSS);
+                e.op.scale = 1.0 / TOKENS;
+                add_in(&e, stats);
+                add_in(&e, labels);
+                add_out(&e, value[shards - 1]);
+                add_out(&e, lse[shards - 1]);
+                run(device, &e);
+            }
+        }
+        free(stats.data);
+    }
+    /* an lse of 8 to 16 is rounded by up to 2^-21: every probability is off by that factor. Eight
+     * times it. */
+    assert_true(distance(&value[1], &value[0]) < 4e-6);
+    assert_true(distance(&lse[1], &lse[0]) < 4e-6);
+    assert_true(distance(&dx[1], &dx[0]) < 4e-6);
+    assert_true(distance(&dw[1], &dw[0]) < 4e-6);
+    for (int i = 0; i < 2; i++) {
+        free(lse[i].data);
+        free(value[i].data);
+        free(dx[i].data);
+        free(dw[i].data);
+    }
+    free(x.data);
+    free(w.data);
+    free(labels.data);
+    device->vtable->destroy(device);
+}
+
+/* ---- The ring: ranks are threads ---- */
+
+enum { RING_MAX = 4, RING_STARTS = 32, RS = 192, RDIM = 16 };
+
+struct exchange {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int32_t size;
+    int32_t posted[RING_MAX], received[RING_MAX];
+    const void *send[RING_MAX][RING_STARTS];
+};
+
+struct member {
+    struct exchange *exchange;
+    int32_t index;
+    int32_t waited;
+    void *receive[RING_STARTS];
+    size_t bytes[RING_STARTS];
+};
+
+static int ring_start(void *context, const void *send, void *receive, size_t bytes,
+                      struct sw_error *err)
+{
+    (void)err;
+    struct member *m = context;
+    struct exchange *x = m->exchange;
+    pthread_mutex_lock(&x->lock);
+    const int32_t n = x->posted[m->index]++;
+    m->receive[n] = receive;
+    m->bytes[n] = bytes;
+    x->send[m->index][n] = send;
+    /* until it is waited for, nothing may be read from here */
+    memset(receive, 0xff, bytes);
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->lock);
+    return 0;
+}
+
+static int ring_wait(void *context, struct sw_error *err)
+{
+    (void)err;
+    struct member *m = context;
+    struct exchange *x = m->exchange;
+    const int32_t n = m->waited++;
+    const int32_t previous = (m->index + x->size - 1) % x->size, next = (m->index + 1) % x->size;
+    pthread_mutex_lock(&x->lock);
+    while (x->posted[previous] <= n)
+        pthread_cond_wait(&x->changed, &x->lock);
+    memcpy(m->receive[n], x->send[previous][n], m->bytes[n]);
+    x->received[m->index]++;
+    pthread_cond_broadcast(&x->changed);
+    while (x->received[next] <= n)
+        pthread_cond_wait(&x->changed, &x->lock);
+    pthread_mutex_unlock(&x->lock);
+    return 0;
+}
+
+struct rank_job {
+    struct member member;
+    int32_t size;
+    bool gather; /* keys whole, no ring */
+    enum sw_sequence_layout layout;
+    const struct sw_tensor *global; /* q, k, v, do in natural order */
+    struct sw_tensor
+        *results; /* o, lse, dq, dk, dv in natural order; each rank writes its own tokens */
+};
+
+/* This rank's tokens, in storage order. */
+static struct sw_tensor shard(const struct rank_job *job, const struct sw_tensor *from, bool whole)
+{
+    const int64_t n = whole ? RS : RS / job->size, first = whole ? 0 : job->member.index * n;
+    struct sw_tensor t = tensor(from->dtype, 3, from->size[0], n, from->size[2]);
+    t.global[1] = RS;
+    t.start[1] = first;
+    for (int64_t b = 0; b < t.size[0]; b++)
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t position = sw_sequence_position(job->layout, RS, job->size, first + i);
+            for (int64_t j = 0; j < t.size[2]; j++)
+                set(&t, (b * n + i) * t.size[2] + j,
+                    get(from, (b * RS + position) * t.size[2] + j));
+        }
+    return t;
+}
+
+static void unshard(const struct rank_job *job, const struct sw_tensor *from, struct sw_tensor *to,
+                    bool add)
+{
+    const int64_t n = from->size[1];
+    for (int64_t b = 0; b < from->size[0]; b++)
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t position =
+                sw_sequence_position(job->layout, RS, job->size, from->start[1] + i);
+            for (int64_t j = 0; j < from->size[2]; j++) {
+                const int64_t at = (b * RS + position) * from->size[2] + j;
+                set(to, at, (add ? get(to, at) : 0) + get(from, (b * n + i) * from->size[2] + j));
+            }
+        }
+}
+
+static void *rank_main(void *argument)
+{
+    struct rank_job *job = argument;
+    struct sw_device *device = device_with(1);
+    const bool hops = job->size > 1 && !job->gather;
+    const struct sw_ring ring = {.index = hops ? job->member.index : 0,
+                                 .size = hops ? job->size : 1,
+                                 .context = &job->member,
+                                 .start = ring_start,
+                                 .wait = ring_wait};
+    const struct sw_ring *used = hops ? &ring : NULL;
+    struct example f = example(SW_OP_RING_ATTENTION);
+    f.op.head_dim = RDIM;
+    f.op.group = 2;
+    f.op.scale = 0.25;
+    f.op.sequence_layout = (uint8_t)job->layout;
+    f.op.sequence_shards = job->size;
+    if (hops)
+        f.op.axes = (struct sw_axes){1, {SW_SP}};
+    struct example g = f;
+    g.op.kind = SW_OP_RING_ATTENTION_GRAD;
+    for (int i = 0; i < 3; i++)
+        add_in(&f, shard(job, &job->global[i], job->gather && i > 0));
+    add_out(&f, shard(job, &job->results[0], false));
+    add_out(&f, shard(job, &job->results[1], false));
+    run_with(device, &f, used, &step_one);
+    for (int i = 0; i < 3; i++)
+        add_in(&g, f.in[i]);
+    add_in(&g, f.out[0]);
+    add_in(&g, f.out[1]);
+    add_in(&g, shard(job, &job->global[3], false));
+    for (int i = 0; i < 3; i++)
+        add_out(&g, shard(job, &job->results[2 + i], job->gather && i > 0));
+    run_with(device, &g, used, &step_one);
+    pthread_mutex_lock(&job->member.exchange->lock);
+    unshard(job, &f.out[0], &job->results[0], false);
+    unshard(job, &f.out[1], &job->results[1], false);
+    for (int i = 0; i < 3; i++)
+        unshard(job, &g.out[i], &job->results[2 + i], job->gather && i > 0);
+    pthread_mutex_unlock(&job->member.exchange->lock);
+    release(&g);
+    device->vtable->destroy(device);
+    return NULL;
+}
+
+static void attend_on(int32_t size, enum sw_sequence_layout layout, bool gather,
+                      const struct sw_tensor *global, struct sw_tensor results[5])
+{
+    const enum sw_dtype t = global[0].dtype;
+    struct exchange exchange = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .size = size};
+    struct rank_job jobs[RING_MAX];
+    pthread_t threads[RING_MAX];
+    results[0] = tensor(t, 3, 2, RS, 4 * RDIM);
+    results[1] = tensor(wide(t), 3, 2, RS, 4);
+    results[2] = tensor(t, 3, 2, RS, 4 * RDIM);
+    results[3] = tensor(t, 3, 2, RS, 2 * RDIM);
+    results[4] = tensor(t, 3, 2, RS, 2 * RDIM);
+    memset(jobs, 0, sizeof jobs);
+    for (int32_t r = 0; r < size; r++) {
+        jobs[r] = (struct rank_job){.member = {.exchange = &exchange, .index = r},
+                                    .size = size,
+                                    .gather = gather,
+                                    .layout = layout,
+                                    .global = global,
+                                    .results = results};
+        assert_int_equal(pthread_create(&threads[r], NULL, rank_main, &jobs[r]), 0);
+    }
+    for (int32_t r = 0; r < size; r++)
+        pthread_join(threads[r], NULL);
+}
+
+/* The ring, and gathered keys, on 1, 2 and 4 ranks: what one rank computes, to 1e-5 of the largest
+ * element (fp32), and what F64 computes. */
+static void attention_does_not_depend_on_sp(void **state)
+{
+    (void)state;
+    const enum sw_dtype dtypes[2] = {SW_F64, SW_F32};
+    const double tolerance[2] = {1e-12, 1e-5};
+    struct sw_tensor one[2][5];
+    for (int d = 0; d < 2; d++) {
+        struct sw_tensor global[4];
+        for (int i = 0; i < 4; i++)
+            global[i] = filled(tensor(dtypes[d], 3, 2, RS, (i == 1 || i == 2 ? 2 : 4) * RDIM),
+                               (uint64_t)i + 1, 2);
+        attend_on(1, SW_CONTIGUOUS, false, global, one[d]);
+        for (int32_t size = 1; size <= RING_MAX; size *= 2)
+            for (int layout = 0; layout < 2; layout++)
+                for (int gather = 0; gather < 2; gather++) {
+                    struct sw_tensor results[5];
+                    attend_on(size, layout ? SW_ZIGZAG : SW_CONTIGUOUS, gather, global, results);
+                    for (int i = 0; i < 5; i++) {
+                        const double off = distance(&results[i], &one[d][i]);
+                        if (!(off <= tolerance[d]))
+                            fail_msg("sp %d layout %d gather %d result %d is off by %g", size,
+                                     layout, gather, i, off);
+                        free(results[i].data);
+                    }
+                }
+        for (int i = 0; i < 4; i++)
+            free(global[i].data);
+    }
+    for (int i = 0; i < 5; i++) {
+        assert_true(distance(&one[1][i], &one[0][i]) < 1e-5);
+        free(one[0][i].data);
+        free(one[1][i].data);
+    }
+}
+
+/* Attention of one position at a time, written down plainly. */
+static void attention_is_softmax(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example e = make(device, SW_OP_RING_ATTENTION, SW_F64);
+    run(device, &e);
+    for (int64_t i = 0; i < AS; i += 29)
+        for (int64_t h = 0; h < HEADS; h++) {
+            double sum = 0, out[DIM] = {0};
+            for (int64_t j = 0; j <= i; j++) {
+                double score = 0;
+                const int64_t key = j * KV * DIM + h / (HEADS / KV) * DIM;
+                for (int64_t d = 0; d < DIM; d++)
+                    score += get(&e.in[0], (i * HEADS + h) * DIM + d) * get(&e.in[1], key + d);
+                const double p = exp(score / sqrt((double)DIM));
+                sum += p;
+                for (int64_t d = 0; d < DIM; d++)
+                    out[d] += p * get(&e.in[2], key + d);
+            }
+            assert_true(fabs(log(sum) - get(&e.out[1], i * HEADS + h)) < 1e-12);
+            for (int64_t d = 0; d < DIM; d++)
+                assert_true(fabs(out[d] / sum - get(&e.out[0], (i * HEADS + h) * DIM + d)) < 1e-12);
+        }
+    release(&e);
+    device->vtable->destroy(device);
+}
+
+/* ---- State and movement ---- */
+
+static void adamw_is_the_formula(void **state)
+{
+    (void)state;
+    enum { N = 2500 };
+    struct sw_device *device = device_with(2);
+    const enum sw_dtype dtypes[3] = {SW_F64, SW_F32, SW_BF16_T};
+    /* bf16 weights are stored with 2^-9 */
+    const double tolerance[3] = {1e-13, 1e-6, 0x1p-8};
+    for (int d = 0; d < 3; d++)
+        for (int clipped = 0; clipped < 2; clipped++) {
+            struct example e = example(SW_OP_ADAMW);
+            e.op.decay = true;
+            struct sw_tensor w = filled(tensor(dtypes[d], 1, N, 0, 0), 1, 1);
+            struct sw_tensor g = filled(tensor(wide(dtypes[d]), 1, N, 0, 0), 2, 1);
+            struct sw_tensor m = filled(tensor(wide(dtypes[d]), 1, N, 0, 0), 3, 0.1);
+            struct sw_tensor v = filled(tensor(wide(dtypes[d]), 1, N, 0, 0), 4, 0.1);
+            struct sw_tensor norm = tensor(wide(dtypes[d]), 1, 1, 0, 0);
+            struct sw_tensor expected = tensor(SW_F64, 1, N, 0, 0);
+            const struct sw_step *s = &step_one;
+            set(&norm, 0, clipped ? 4 : 0.5);
+            for (int64_t i = 0; i < N; i++) {
+                set(&v, i, fabs(get(&v, i)));
+                const double d_i = get(&g, i) * (clipped ? 0.25 : 1);
+                const double m_i = s->beta1 * get(&m, i) + (1 - s->beta1) * d_i;
+                const double v_i = s->beta2 * get(&v, i) + (1 - s->beta2) * d_i * d_i;
+                const double mean = m_i / (1 - pow(s->beta1, 3));
+                const double square = v_i / (1 - pow(s->beta2, 3));
+                set(&expected, i,
+                    get(&w, i) - s->learning_rate * (mean / (sqrt(square) + s->eps) +
+                                                     s->weight_decay * get(&w, i)));
+            }
+            add_in(&e, w);
+            add_in(&e, g);
+            add_in(&e, m);
+            add_in(&e, v);
+            add_in(&e, norm);
+            add_out(&e, w);
+            add_out(&e, m);
+            add_out(&e, v);
+            run(device, &e);
+            assert_true(distance(&w, &expected) <= tolerance[d]);
+            e.op.n_out = 0;
+            release(&e);
+            free(expected.data);
+        }
+    device->vtable->destroy(device);
+}
+
+static void accumulate_adds_narrow_to_wide(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    for (int micro_step = 0; micro_step < 2; micro_step++)
+        for (int first = 0; first < 2; first++) {
+            struct sw_step step = step_one;
+            step.micro_step = micro_step;
+            struct example e = example(SW_OP_ACCUMULATE);
+            e.op.first = first;
+            add_in(&e, filled(tensor(SW_F32, 2, 33, 65, 0), 1, 1));
+            add_in(&e, filled(tensor(SW_BF16_T, 2, 33, 65, 0), 2, 1));
+            add_out(&e, e.in[0]);
+            struct sw_tensor before = filled(tensor(SW_F32, 2, 33, 65, 0), 1, 1);
+            run_with(device, &e, NULL, &step);
+            for (int64_t i = 0; i < before.elems; i++) {
+                const double kept = first && micro_step == 0 ? 0 : get(&before, i);
+                assert_true(get(&e.out[0], i) == (double)(float)(kept + get(&e.in[1], i)));
+            }
+            e.op.n_out = 0;
+            release(&e);
+            free(before.data);
+        }
+    device->vtable->destroy(device);
+}
+
+static void movement_ops(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    /* slice: this rank's block, from an operand that starts elsewhere itself */
+    struct example e = example(SW_OP_SLICE);
+    add_in(&e, filled(tensor(SW_BF16_T, 3, 4, 6, 5), 1, 1));
+    add_out(&e, tensor(SW_BF16_T, 3, 2, 6, 3));
+    e.in[0].start[0] = 4;
+    e.out[0].start[0] = 6;
+    e.out[0].start[2] = 2;
+    run(device, &e);
+    for (int64_t i = 0; i < 2; i++)
+        for (int64_t j = 0; j < 6; j++)
+            for (int64_t k = 0; k < 3; k++)
+                assert_true(get(&e.out[0], (i * 6 + j) * 3 + k) ==
+                            get(&e.in[0], ((i + 2) * 6 + j) * 5 + k + 2));
+    release(&e);
+    /* cast rounds to nearest even: 1 + 2^-8 lies between two bf16, 1 is even */
+    e = example(SW_OP_CAST);
+    add_in(&e, filled(tensor(SW_F32, 1, 3000, 0, 0), 1, 1));
+    add_out(&e, tensor(SW_BF16_T, 1, 3000, 0, 0));
+    const double special[] = {1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-20, (double)INFINITY, (double)NAN};
+    for (int i = 0; i < 4; i++)
+        set(&e.in[0], i, special[i]);
+    run(device, &e);
+    assert_true(get(&e.out[0], 0) == 1);
+    assert_true(get(&e.out[0], 1) == 1 + 0x1p-7);
+    assert_true(isinf(get(&e.out[0], 2)));
+    assert_true(isnan(get(&e.out[0], 3)));
+    for (int64_t i = 4; i < 3000; i++)
+        assert_true(get(&e.out[0], i) == get(&e.in[0], i));
+    release(&e);
+    /* a vocabulary shard: tokens of other ranks give zero, and nothing to the gradient */
+    e = make(device, SW_OP_EMBEDDING, SW_F32);
+    e.in[1].start[0] = 30;
+    set(&e.in[0], 0, 30);
+    set(&e.in[0], 1, 29);
+    run(device, &e);
+    assert_true(get(&e.out[0], 3) == get(&e.in[1], 3));
+    assert_true(get(&e.out[0], E + 3) == 0);
+    release(&e);
+    /* heads of a rank whose shard begins in the middle; its copies alone are summed, other heads
+     * are zero */
+    e = make(device, SW_OP_REPLICATE_HEADS, SW_F32);
+    e.out[0].size[2] = DIM;
+    e.out[0].elems /= 4;
+    e.out[0].start[2] = 2 * DIM;
+    run(device, &e);
+    assert_true(get(&e.out[0], DIM + 1) == get(&e.in[0], 3 * DIM + 1));
+    release(&e);
+    e = make(device, SW_OP_REPLICATE_HEADS_GRAD, SW_F32);
+    e.in[0].size[2] = DIM;
+    e.in[0].elems /= 4;
+    e.in[0].start[2] = 2 * DIM;
+    run(device, &e);
+    assert_true(get(&e.out[0], 1) == 0);
+    assert_true(get(&e.out[0], DIM + 1) == get(&e.in[0], 1));
+    release(&e);
+    /* norm of several sums */
+    e = example(SW_OP_GRAD_NORM);
+    for (int i = 0; i < 3; i++)
+        add_in(&e, tensor(SW_F32, 1, 1, 0, 0));
+    add_out(&e, tensor(SW_F32, 1, 1, 0, 0));
+    set(&e.in[0], 0, 9);
+    set(&e.in[2], 0, 16);
+    run(device, &e);
+    assert_true(get(&e.out[0], 0) == 5);
+    release(&e);
+    device->vtable->destroy(device);
+}
+
+/* Rounding once per result, not once per token: 4096 times 1 in bf16 would stop at 256. */
+static void bf16_sums_are_wide(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    struct example e = example(SW_OP_EMBEDDING_GRAD);
+    add_in(&e, integers(2, 1, 4096, 1, 0, 1));
+    add_in(&e, tensor(SW_BF16_T, 3, 1, 4096, 3));
+    add_out(&e,
+            tensor(SW_BF16_T, 2, 900000, 3, 0)); /* its columns do not all fit into the scratch */
+    for (int64_t i = 0; i < e.in[1].elems; i++)
+        set(&e.in[1], i, 1);
+    run(device, &e);
+    for (int64_t i = 0; i < 6; i++)
+        assert_true(get(&e.out[0], i) == (i < 3 ? 4096 : 0));
+    release(&e);
+    device->vtable->destroy(device);
+}
+
+static void device_allocates_and_reports(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    assert_null(sw_cpu_device_create(0, &err));
+    assert_string_equal(err.message, "a cpu device needs at least one thread, not 0");
+    struct sw_device *device = device_with(1);
+    unsigned char *memory = device->vtable->allocate(device, 1000);
+    assert_int_equal((uintptr_t)memory % SW_ARENA_ALIGNMENT, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(memory[i], 0);
+    device->vtable->release(device, memory);
+    for (int kind = 0; kind < SW_OP_COUNT; kind++)
+        assert_int_equal(device->vtable->run[kind] == NULL,
+                         sw_op_is_collective((enum sw_op_kind)kind) || kind == SW_OP_CONSTRAIN ||
+                             kind == SW_OP_WAIT);
+    struct example e = make(device, SW_OP_LINEAR, SW_F32);
+    struct sw_call call;
+    memset(&call, 0, sizeof call);
+    call.op = &e.op;
+    memcpy(call.in, e.in, sizeof e.in);
+    memcpy(call.out, e.out, sizeof e.out);
+    call.in[1].size[0]--;
+    memset(&err, 0, sizeof err);
+    assert_int_equal(device->vtable->run[SW_OP_LINEAR](device, &call, &err), -1);
+    assert_string_equal(err.message, "linear got [26, 37] and [36, 45] for a result [26, 45]");
+    release(&e);
+    device->vtable->destroy(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_allocates_and_reports),
+        cmocka_unit_test(narrow_dtypes_agree_with_f64),
+        cmocka_unit_test(threads_do_not_change_bits),
+        cmocka_unit_test(gradients_of_rowwise_ops),
+        cmocka_unit_test(gradients_of_linear),
+        cmocka_unit_test(gradients_of_attention),
+        cmocka_unit_test(gradients_of_the_head),
+        cmocka_unit_test(head_is_vocabulary_parallel),
+        cmocka_unit_test(attention_is_softmax),
+        cmocka_unit_test(attention_does_not_depend_on_sp),
+        cmocka_unit_test(adamw_is_the_formula),
+        cmocka_unit_test(accumulate_adds_narrow_to_wide),
+        cmocka_unit_test(movement_ops),
+        cmocka_unit_test(bf16_sums_are_wide),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* The search: LWM's choices come out, every mesh is there once, and pruning loses nothing at the top. */
+#include "planner/search.h"
+#include "tests/unit/plan_support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void search(const struct sw_run_config *run, struct sw_search *out)
+{
+    struct sw_error err = {0};
+    if (sw_search_run(run, out, &err) != 0)
+        fail_msg("%s", err.message);
+}
+
+/* LWM (arXiv:2402.08268) trains 7B on 256 TPU v4 with 4M tokens a step: fsdp is the batch. */
+static void lwm(void **state)
+{
+    (void)state;
+    static const struct {
+        long sequence_length, batch;
+        int fsdp;
+    } stages[] = {{1 << 18, 16, 16}, {1 << 19, 8, 8}, {1 << 20, 4, 4}};
+    for (size_t i = 0; i < 3; i++) {
+        struct sw_test_run t = sw_test_llama_7b;
+        struct sw_search s;
+        t.sequence_length = stages[i].sequence_length;
+        t.global_batch_size = stages[i].batch;
+        struct sw_config *config = sw_test_read_run(&t);
+        search(sw_config_run(config), &s);
+        assert_true(s.feasible > 0);
+        const struct sw_mesh *mesh = &s.mesh[0].decision.mesh;
+        assert_int_equal(mesh->size[SW_FSDP], stages[i].fsdp);
+        assert_int_equal(mesh->size[SW_DP], 1);
+        assert_int_equal(mesh->size[SW_TP] * mesh->size[SW_SP], 256 / stages[i].fsdp);
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
+}
+
+static struct sw_test_run small_run(void)
+{
+    struct sw_test_run t = sw_test_llama_7b;
+    t.nodes = 8;
+    t.per_node = 8;
+    t.kv_heads = 8;
+    t.layers = 8;
+    t.sequence_length = 8192;
+    t.global_batch_size = 64;
+    return t;
+}
+
+static int count_mesh(const struct sw_mesh *mesh, void *context)
+{
+    const struct sw_search *s = ((void **)context)[0];
+    int32_t *count = ((void **)context)[1], found = 0;
+    for (int32_t i = 0; i < s->count; i++)
+        found += memcmp(s->mesh[i].decision.mesh.size, mesh->size, sizeof mesh->size) == 0;
+    assert_int_equal(found, 1);
+    ++*count;
+    return 0;
+}
+
+static void every_mesh_once(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_search s;
+    int32_t count = 0;
+    search(sw_config_run(config), &s);
+    void *context[] = {&s, &count};
+    sw_mesh_enumerate(64, count_mesh, context);
+    assert_int_equal(count, 84);
+    assert_int_equal(s.count, 84);
+    for (int32_t i = 0; i < s.count; i++) {
+        const struct sw_candidate *c = &s.mesh[i];
+        assert_int_equal(c->reason == SW_FITS, i < s.feasible);
+        if (i < s.feasible) {
+            assert_true(c->memory.total <= c->memory.limit);
+            assert_int_equal(c->memory.total, c->memory.arena + c->memory.reserved);
+            assert_int_equal(c->decision.micro_batch_size * c->decision.accumulation_steps *
+                                 c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP],
+                             64);
+            assert_true(c->mfu > 0 && c->mfu < 1);
+        } else {
+            assert_true(c->detail[0] != '\0' && c->help[0] != '\0');
+        }
+    }
+    sw_search_free(&s);
+    sw_config_free(config);
+}
+
+static void ranks_by_both_rules(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_search seed, fast;
+    run.prefer = SW_PREFER_FSDP;
+    search(&run, &seed);
+    run.prefer = SW_PREFER_TIME;
+    search(&run, &fast);
+    assert_true(seed.feasible > 10);
+    for (int32_t i = 1; i < seed.feasible; i++) {
+        const int32_t *a = seed.mesh[i - 1].decision.mesh.size, *b = seed.mesh[i].decision.mesh.size;
+        const int inner_a = a[SW_TP] * a[SW_SP], inner_b = b[SW_TP] * b[SW_SP];
+        assert_true(a[SW_FSDP] >= b[SW_FSDP]);
+        if (a[SW_FSDP] == b[SW_FSDP])
+            assert_true(inner_a <= inner_b);
+        if (a[SW_FSDP] == b[SW_FSDP] && inner_a == inner_b)
+            assert_true(seed.mesh[i - 1].cost.step_seconds <= seed.mesh[i].cost.step_seconds);
+    }
+    for (int32_t i = 1; i < fast.feasible; i++)
+        assert_true(fast.mesh[i - 1].cost.step_seconds <= fast.mesh[i].cost.step_seconds);
+    assert_int_equal(fast.fastest, 0);
+    for (int32_t i = 0; i < seed.feasible; i++)
+        assert_true(seed.mesh[seed.fastest].cost.step_seconds <= seed.mesh[i].cost.step_seconds);
+    sw_search_free(&seed);
+    sw_search_free(&fast);
+    sw_config_free(config);
+}
+
+/* The first choice and the fastest are as good as trying everything on them; and nothing is reported that another
+ * compilation does not confirm. */
+static void pruning_loses_nothing(void **state)
+{
+    (void)state;
+    struct sw_test_run t = small_run();
+    static const char *const memories[] = {"80 GB", "12 GB", "6 GB"};
+    for (size_t m = 0; m < 3; m++) {
+        struct sw_search s;
+        t.memory = memories[m];
+        t.global_batch_size = 512;
+        struct sw_config *config = sw_test_read_run(&t);
+        const struct sw_run_config *run = sw_config_run(config);
+        search(run, &s);
+        assert_true(s.feasible > 0);
+        const int32_t checked[] = {0, s.fastest};
+        for (size_t k = 0; k < 2; k++) {
+            const struct sw_candidate *best = &s.mesh[checked[k]];
+            const int64_t per_rank = 512 / (best->decision.mesh.size[SW_DP] *
+                                            best->decision.mesh.size[SW_FSDP]);
+            bool confirmed = false;
+            for (int32_t level = 0; level < 3; level++)
+                for (int64_t mb = 1; mb <= per_rank; mb *= 2) {
+                    struct sw_error err = {0};
+                    struct sw_candidate c;
+                    struct sw_decision d = best->decision;
+                    d.recompute = (enum sw_recompute)level;
+                    d.micro_batch_size = mb;
+                    assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
+                    if (c.reason == SW_FITS && c.cost.step_seconds < best->cost.step_seconds * 0.999)
+                        fail_msg("%s: level %d micro-batch %d is faster: %g < %g", memories[m],
+                                 (int)level, (int)mb, c.cost.step_seconds,
+                                 best->cost.step_seconds);
+                    confirmed |= c.cost.step_seconds == best->cost.step_seconds &&
+                                 c.memory.arena == best->memory.arena;
+                }
+            assert_true(confirmed);
+        }
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
+}
+
+/* The threads leave no trace. */
+static void same_every_time(void **state)
+{
+    (void)state;
+    struct sw_config *config = sw_test_read_run(&sw_test_llama_7b);
+    struct sw_search a, b;
+    search(sw_config_run(config), &a);
+    search(sw_config_run(config), &b);
+    assert_int_equal(a.count, b.count);
+    for (int32_t i = 0; i < a.count; i++) {
+        assert_memory_equal(&a.mesh[i].decision.mesh, &b.mesh[i].decision.mesh,
+                            sizeof a.mesh[i].decision.mesh);
+        assert_int_equal(a.mesh[i].decision.micro_batch_size, b.mesh[i].decision.micro_batch_size);
+        assert_true(a.mesh[i].cost.step_seconds == b.mesh[i].cost.step_seconds);
+        assert_string_equal(a.mesh[i].detail, b.mesh[i].detail);
+    }
+    sw_search_free(&a);
+    sw_search_free(&b);
+    sw_config_free(config);
+}
+
+static void says_why_not(void **state)
+{
+    (void)state;
+    struct sw_test_run t = small_run();
+    struct sw_search s;
+    t.memory = "1 GB";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    search(&run, &s);
+    assert_int_equal(s.feasible, 0);
+    assert_int_equal(s.fastest, -1);
+    assert_int_equal(s.mesh[0].reason, SW_REJECT_MEMORY); /* the closest comes first */
+    for (int32_t i = 1; i < s.count && s.mesh[i].reason == SW_REJECT_MEMORY; i++)
+        assert_true(s.mesh[i - 1].memory.total <= s.mesh[i].memory.total);
+    assert_memory_equal(s.mesh[0].detail, "needs ", 6);
+    assert_non_null(strstr(s.mesh[0].detail, " of 1.0 GB per accelerator ("));
+    sw_search_free(&s);
+
+    run.mesh_dim = "1,3,2,2";
+    search(&run, &s);
+    assert_int_equal(s.count, 1);
+    assert_int_equal(s.mesh[0].reason, SW_REJECT_PRODUCT);
+    assert_string_equal(s.mesh[0].help, "use mesh_dim: auto, or sizes whose product is 64");
+    sw_search_free(&s);
+
+    run.mesh_dim = "!1,1,-1,8"; /* the written order is kept */
+    search(&run, &s);
+    assert_int_equal(s.count, 1);
+    assert_int_equal(s.mesh[0].decision.mesh.size[SW_TP], 8);
+    assert_int_equal(s.mesh[0].decision.mesh.order[3], SW_SP);
+    sw_search_free(&s);
+
+    struct sw_error err = {0};
+    run.mesh_dim = "1,2";
+    assert_int_equal(sw_search_run(&run, &s, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    sw_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lwm),
+        cmocka_unit_test(every_mesh_once),
+        cmocka_unit_test(ranks_by_both_rules),
+        cmocka_unit_test(pruning_loses_nothing),
+        cmocka_unit_test(same_every_time),
+        cmocka_unit_test(says_why_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
