@@ -3,12 +3,13 @@
 # plans a small model for this machine, trains it on eight CPU ranks (dp=1, fsdp=2, tp=2, sp=2) and
 # shows the loss falling. Run it again as often as you like, from anywhere.
 #
-# SW_QUICKSTART_STEPS=N trains N steps instead of 150.
+# SW_QUICKSTART_STEPS=N trains N steps instead of 150; SW_QUICKSTART_OUT=DIR puts the results elsewhere
+# than in runs/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 run=configs/runs/quickstart.yaml
-out=runs/quickstart
+out=${SW_QUICKSTART_OUT:-runs/quickstart}
 steps=${SW_QUICKSTART_STEPS:-150}
 case $steps in
     '' | *[!0-9]* | 0)
@@ -20,6 +21,10 @@ settings=()
 if [ "$steps" != 150 ]; then
     warmup=$((steps / 8))
     settings=(--set "optimizer.total_steps=$steps" --set "optimizer.warmup_steps=$warmup")
+fi
+if [ "$out" != runs/quickstart ]; then
+    mkdir -p "$out"
+    settings+=(--set "directory=$(cd "$out" && pwd)")
 fi
 say() {
     printf '\n== %s\n' "$*"
@@ -81,7 +86,8 @@ awk -v every=$((steps > 10 ? steps / 10 : 1)) '
     }
     END {
         if (!seen) { print "quickstart: no step in metrics.jsonl" > "/dev/stderr"; exit 1 }
-        printf "\nloss %.3f at the first step, %.3f at step %d\n", first, last, last_step
+        printf "\nloss %.3f at the first step, %.3f at step %d (%.2f bits per byte)\n",
+            first, last, last_step, last / log(2)
         if (!(last < 0.9 * first)) {
             print "quickstart: the loss did not fall" > "/dev/stderr"
             exit 1

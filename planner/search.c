@@ -149,13 +149,28 @@ static bool has_batch(const struct sw_value *value)
     return false;
 }
 
-static void guess_from(const struct sw_program *p, const struct sw_candidate *c, struct guess *g)
+/* Values that no op writes any more (partition made versions of them) have no storage. Returns NULL
+ * without memory. */
+static bool *find_written(const struct sw_program *p)
+{
+    bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
+    for (int32_t i = 0; written != NULL && i < p->op_count; i++)
+        for (uint8_t k = 0; k < p->ops[i].n_out; k++)
+            written[p->ops[i].out[k].value] = true;
+    return written;
+}
+
+static int guess_from(const struct sw_program *p, const struct sw_candidate *c, struct guess *g,
+                      struct sw_error *err)
 {
     double stacked = 0, moving = 0, fixed = 1, saved = 0;
+    bool *written = find_written(p);
+    if (written == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
         const double bytes = (double)(value->slot_bytes * value->slots);
-        if (value->role != SW_ROLE_ACTIVATION || value->alias >= 0)
+        if (value->role != SW_ROLE_ACTIVATION || value->alias >= 0 || !written[v])
             continue;
         if (!has_batch(value))
             fixed += bytes;
@@ -164,6 +179,7 @@ static void guess_from(const struct sw_program *p, const struct sw_candidate *c,
         else
             moving += bytes;
     }
+    free(written);
     for (int32_t i = 0; i < p->op_count; i++)
         for (uint8_t k = 0; p->ops[i].stage == SW_STAGE_RECOMPUTE && k < p->ops[i].n_out; k++)
             if (has_batch(&p->values[p->ops[i].out[k].value]))
@@ -181,6 +197,7 @@ static void guess_from(const struct sw_program *p, const struct sw_candidate *c,
                         .weight_seconds = c->cost.weight_seconds,
                         .batch_seconds = c->cost.batch_seconds,
                         .sequences = (double)c->decision.micro_batch_size};
+    return 0;
 }
 
 static void guess_option(const struct guess *g, struct option *o)
@@ -333,9 +350,11 @@ static int search_strategy(const struct work *w, enum sw_strategy strategy,
         sw_program_free(p);
         return 0;
     }
-    struct guess guess;
-    guess_from(p, &smallest, &guess);
+    struct guess guess = {0};
+    const int status = guess_from(p, &smallest, &guess, err);
     sw_program_free(p);
+    if (status != 0)
+        return -1;
     struct sw_program_options options;
     if (sw_plan_program_options(run, &decision, &options, err) != 0)
         return -1;

@@ -35,6 +35,7 @@ struct sw_executor {
     struct sw_device *device;
     struct sw_comm *comm;
     char *arena;
+    size_t arena_bytes;        /* as allocated */
     struct prepared *prepared; /* [op_count] */
     uint64_t *ticket;          /* [value_count]: of the newest collective that writes the value */
     bool *in_flight;           /* [value_count] */
@@ -314,7 +315,8 @@ static int allocate(struct sw_executor *x, struct sw_error *err)
     if (x->prepared == NULL || x->ticket == NULL || x->in_flight == NULL || x->natural[0] == NULL ||
         x->natural[1] == NULL || x->stored == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
-    x->arena = x->device->vtable->allocate(x->device, (size_t)p->arena_bytes);
+    x->arena_bytes = (size_t)p->arena_bytes;
+    x->arena = x->device->vtable->allocate(x->device, x->arena_bytes);
     if (x->arena == NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
@@ -482,5 +484,5 @@ void *sw_executor_value(struct sw_executor *x, int32_t value, int32_t instance)
 
 int64_t sw_executor_arena_bytes(const struct sw_executor *x)
 {
-    return x->program->arena_bytes;
+    return (int64_t)x->arena_bytes;
 }

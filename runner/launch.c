@@ -35,13 +35,24 @@ static bool under_launcher(void)
     return false;
 }
 
+/* Tasks that srun starts without PMIx would each take themselves for a whole job. */
+static int check_srun(struct sw_launch *launch, struct sw_error *err)
+{
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
+    if (tasks == NULL || task == NULL || atoi(tasks) <= 1)
+        return 0;
+    launch->rank = atoi(task);
+    return sw_fail(err, SW_BAD_INPUT, "srun started %s tasks without MPI; use srun --mpi=pmix",
+                   tasks);
+}
+
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
 {
     *launch = (struct sw_launch){.size = 1, .local_size = 1};
     if (gethostname(launch->host, sizeof launch->host - 1) != 0)
         snprintf(launch->host, sizeof launch->host, "unknown");
     if (!under_launcher())
-        return 0;
+        return check_srun(launch, err);
     int provided, rank, size, local;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return sw_fail(err, SW_ENVIRONMENT, "MPI does not start");

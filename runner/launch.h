@@ -14,7 +14,8 @@ struct sw_launch {
     char host[256];
 };
 
-/* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Errors (SW_ENVIRONMENT). */
+/* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Errors (SW_ENVIRONMENT;
+ * SW_BAD_INPUT: srun without MPI, launch->rank is the task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 
 /* All ranks call it, each with its own state (NULL: fine): when any failed, the lowest rank that

@@ -60,7 +60,8 @@ static int train(int argc, char **argv)
     struct sw_launch launch;
     struct sw_error err = {0};
     if (sw_launch_begin(&launch, &err) != 0) {
-        fprintf(stderr, "error: %s\n", err.message);
+        if (launch.rank == 0)
+            fprintf(stderr, "error: %s\n", err.message);
         return (int)err.status;
     }
     struct sw_plan plan;

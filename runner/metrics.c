@@ -114,8 +114,8 @@ int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struc
 int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token,
                        double bigram_bits, struct sw_error *err)
 {
-    fprintf(m->file, "{\"holdout_after_step\":%" PRId64, step);
-    number(m->file, "bits_per_token", bits_per_token);
+    fprintf(m->file, "{\"step\":%" PRId64, step);
+    number(m->file, "held_out_bits_per_token", bits_per_token);
     number(m->file, "bigram_bits_per_token", bigram_bits);
     fputc('}', m->file);
     return finish(m, err);

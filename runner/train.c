@@ -27,7 +27,7 @@ struct training {
     struct sw_dataset *data;
     struct sw_metrics *metrics; /* rank 0 */
     void *agree_workspace;
-    double flops_per_step; /* of the model, on this rank */
+    double flops_per_step; /* of the model, over all ranks */
     double started, last_line;
 };
 
@@ -104,29 +104,14 @@ static int create_comm(struct training *t, struct sw_error *err)
 #endif
 }
 
-/* What the model itself costs: recomputation does not count (Chowdhery et al. 2022, section 4.1).
- */
-static double model_flops(const struct sw_program *p)
-{
-    double flops = 0;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const double times =
-            (double)region->repeat * (region->phase == SW_PHASE_UPDATE ? 1 : p->accumulation_steps);
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            if (p->ops[i].stage != SW_STAGE_RECOMPUTE)
-                flops += times * sw_op_info(p->ops[i].kind)->cost(p, &p->ops[i]).flops;
-    }
-    return flops;
-}
-
-static int compile(const struct sw_plan *plan, struct sw_program **out, struct sw_error *err)
+static int compile(struct training *t, struct sw_error *err)
 {
     struct sw_program_options options;
-    if (sw_plan_program_options(plan->run, &plan->decision, &options, err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, out, err) != 0)
+    if (sw_plan_program_options(t->plan->run, &t->plan->decision, &options, err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &t->program, err) != 0 ||
+        sw_program_model_flops(&options, &t->flops_per_step, err) != 0)
         return -1;
-    if (sw_program_digest(*out) != plan->program_digest)
+    if (sw_program_digest(t->program) != t->plan->program_digest)
         return sw_fail(err, SW_BAD_INPUT,
                        "this runner makes another program of the plan than the plan tool that "
                        "wrote it; emit the plan "
@@ -149,19 +134,25 @@ static int set_up(struct training *t, struct sw_error *err)
     if (run->data_path == NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "the run names no data to train on; add data: {path: FILE} to the run file");
-    if (compile(t->plan, &t->program, err) != 0)
+    if (compile(t, err) != 0)
         return -1;
-    t->flops_per_step = model_flops(t->program);
     if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed, run->model.vocab_size,
                         run->sequence_length, &t->data, err) != 0)
         return -1;
     t->device = sw_cpu_device_create(threads_per_rank(t->launch), err);
-    if (t->device == NULL || create_comm(t, err) != 0)
+    return t->device == NULL ? -1 : 0;
+}
+
+/* Once every rank got this far: creating the communicator is collective. */
+static int set_up_executor(struct training *t, struct sw_error *err)
+{
+    const struct sw_run_config *run = t->plan->run;
+    if (create_comm(t, err) != 0)
         return -1;
     if (sw_executor_create(t->program, t->device, t->comm, &t->executor, err) != 0)
         return -1;
     const struct sw_collective_slots slots =
-        sw_collective_slots(SW_ALL_REDUCE, ranks, 1, sizeof(float), false, false);
+        sw_collective_slots(SW_ALL_REDUCE, t->launch->size, 1, sizeof(float), false, false);
     t->agree_workspace = aligned_alloc(
         SW_ARENA_ALIGNMENT,
         (size_t)((slots.slots * slots.slot_bytes / SW_ARENA_ALIGNMENT + 1) * SW_ARENA_ALIGNMENT));
@@ -197,8 +188,8 @@ static void format_duration(double seconds, char text[32])
         snprintf(text, 32, "%" PRId64 " s", s);
 }
 
-/* On a terminal one line that is written over; else a line about every twentieth of the run, or
- * every 10 s. */
+/* On a terminal one line that is written over, at most ten times a second; else a line about every
+ * twentieth of the run, or every 10 s. */
 static void progress(struct training *t, int64_t step, int64_t last, double loss,
                      double tokens_per_second, bool final)
 {
@@ -206,7 +197,9 @@ static void progress(struct training *t, int64_t step, int64_t last, double loss
     const int64_t every = last / 20 > 0 ? last / 20 : 1;
     const double time = now();
     char left[32];
-    if (!terminal && !final && step != 1 && step % every != 0 && time - t->last_line < 10)
+    const bool due =
+        terminal ? time - t->last_line >= 0.1 : step % every == 0 || time - t->last_line >= 10;
+    if (!due && !final && step != 1)
         return;
     t->last_line = time;
     format_duration((time - t->started) / (double)step * (double)(last - step), left);
@@ -282,7 +275,7 @@ static int64_t run_steps(struct training *t, int64_t last, bool *stopped, struct
                 .grad_norm = norm,
                 .learning_rate = step.learning_rate,
                 .step_seconds = seconds,
-                .mfu = t->flops_per_step / seconds / peak_flops(run),
+                .mfu = t->flops_per_step / seconds / (peak_flops(run) * t->launch->size),
                 .arena_bytes = sw_executor_arena_bytes(t->executor)};
             if (sw_metrics_step(t->metrics, &line, err) != 0)
                 return -1;
@@ -399,8 +392,7 @@ static int judge(struct training *t, int64_t steps, struct sw_error *err)
         return 0;
     if (sw_dataset_is_bytes(t->data)) {
         bigram = sw_dataset_bigram_bits(t->data);
-        fprintf(stderr, "held-out: %.3f bits/byte (a byte-bigram model of the same text: %.3f)\n",
-                bits, bigram);
+        fprintf(stderr, "held-out: %.3f bits/byte (byte-bigram %.3f)\n", bits, bigram);
     } else {
         fprintf(stderr, "held-out: %.3f bits/token\n", bits);
     }
@@ -433,13 +425,17 @@ int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
 {
     struct training t = {.launch = launch, .plan = plan};
     struct sw_error err = {0};
-    int failed = set_up(&t, &err) != 0 || open_metrics(&t, &err) != 0;
+    bool failed = set_up(&t, &err) != 0;
     enum sw_status status = sw_launch_agree(launch, failed ? &err : NULL);
+    if (status == SW_OK) {
+        failed = set_up_executor(&t, &err) != 0 || open_metrics(&t, &err) != 0;
+        status = sw_launch_agree(launch, failed ? &err : NULL);
+    }
     if (status != SW_OK) {
         tear_down(&t);
         return (int)status;
     }
-    const struct sigaction action = {.sa_handler = request_stop};
+    const struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     const int64_t last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps;

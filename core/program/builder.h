@@ -8,6 +8,8 @@
 
 #include "core/program/op.h"
 
+enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, label logit */
+
 struct sw_builder {
     struct sw_program *program;
     const struct sw_program_options *options;

@@ -246,19 +246,24 @@ enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail
 
 /* ---- The pipeline ---- */
 
-static int logical_program(const struct sw_program_options *o, enum sw_program_stage until,
-                           struct sw_program *p, struct sw_error *err)
+/* What depends on sizes that may differ between programs of one structure. */
+static void set_sizes(const struct sw_program_options *o, struct sw_program *p)
 {
-    struct sw_builder b = {.program = p, .options = o, .region = -1};
-    const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
     p->mesh = o->mesh;
-    p->layers = o->layers;
-    p->sequence_length = o->sequence_length;
-    p->micro_batch = o->micro_batch_per_rank * ways;
+    p->micro_batch = o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
     p->accumulation_steps = (int32_t)(o->global_batch / p->micro_batch);
     p->tokens_per_step = o->global_batch * o->sequence_length;
     p->sequence_shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
+}
+
+static int logical_program(const struct sw_program_options *o, enum sw_program_stage until,
+                           struct sw_program *p, struct sw_error *err)
+{
+    struct sw_builder b = {.program = p, .options = o, .region = -1};
+    p->layers = o->layers;
+    p->sequence_length = o->sequence_length;
+    set_sizes(o, p);
     p->stage = SW_LOGICAL;
     if (sw_build_transformer(&b, err) != 0)
         return -1;
@@ -303,4 +308,64 @@ fail:
     sw_program_free(logical);
     sw_program_free(p);
     return -1;
+}
+
+static void mix(uint64_t *hash, uint64_t value)
+{
+    *hash = (*hash ^ value) * 1099511628211u;
+    *hash ^= *hash >> 29;
+}
+
+static void mix_real(uint64_t *hash, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    mix(hash, bits);
+}
+
+uint64_t sw_program_structure(const struct sw_program_options *o)
+{
+    uint64_t hash = 14695981039346656037u;
+    const int64_t micro_batch =
+        o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
+    const int64_t whole[] = {o->vocab_size,   o->hidden_size, o->intermediate_size,
+                             o->layers,       o->heads,       o->kv_heads,
+                             o->head_dim,     o->tied,        o->sequence_length,
+                             o->global_batch, o->compute,     o->params,
+                             o->reduce,       o->layout,      o->recompute,
+                             o->forward_only, o->logits};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        mix(&hash, (uint64_t)whole[i]);
+    mix_real(&hash, o->rope_theta);
+    mix_real(&hash, o->rms_norm_eps);
+    mix(&hash, micro_batch == o->global_batch);
+    mix(&hash, (uint64_t)sw_kv_copies(o));
+    mix(&hash, o->kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0);
+    for (int32_t row = 0; row < SW_L_COUNT; row++) {
+        const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
+        mix(&hash, axes.count);
+        for (uint8_t i = 0; i < axes.count; i++)
+            mix(&hash, axes.axis[i]);
+    }
+    return hash;
+}
+
+int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o,
+                        struct sw_error *err)
+{
+    set_sizes(o, p);
+    const int64_t shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]);
+    for (int32_t v = 0; v < p->value_count; v++) {
+        struct sw_value *value = &p->values[v];
+        for (uint8_t d = 0; d < value->ndim; d++) {
+            if (value->axis[d] == SW_L_BATCH)
+                value->size[d] = p->micro_batch;
+            else if (value->axis[d] == SW_L_VOCAB && value->unit[d] == SW_STATS_PER_SHARD)
+                value->size[d] = SW_STATS_PER_SHARD * shards;
+        }
+    }
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == SW_OP_RING_ATTENTION || p->ops[i].kind == SW_OP_RING_ATTENTION_GRAD)
+            p->ops[i].sequence_shards = p->sequence_shards;
+    return sw_layout(p, err);
 }

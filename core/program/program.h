@@ -246,6 +246,15 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);
 
+/* Which ops a program has depends on what is split over which axes, not on how many ways: options
+ * of the same structure give programs that differ in sizes only. A search compiles one program for
+ * each structure it meets and retargets it. */
+uint64_t sw_program_structure(const struct sw_program_options *options);
+/* Makes a laid-out program the one that `options`, of the structure it was compiled for, would give
+ * (same digest). Errors (SW_UNMET): something does not divide; the program is then to be freed. */
+int sw_program_retarget(struct sw_program *program, const struct sw_program_options *options,
+                        struct sw_error *err);
+
 /* The readable text of a program, golden-tested. Same program, same bytes. */
 void sw_program_print(FILE *out, const struct sw_program *program);
 /* FNV-1a 64 over everything that execution depends on. */

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reductions up to this many bytes per operand are sent together. */
-enum { COALESCE_BYTES = 1 << 16 };
-
 /* One region's ops while they are moved about: pointers, so that moving is cheap. */
 struct list {
     struct sw_op **ops; /* [count] into the old program's ops and the waits */
@@ -200,28 +197,25 @@ static void hoist_reductions(struct schedule *s)
     }
 }
 
-static int64_t ref_local_bytes(const struct sw_program *p, struct sw_ref ref)
+/* Norm weights and scalars: their latency counts, not their bytes. Told by shape, not size, so that
+ * the ops of a program do not depend on how large its dimensions are (sw_program_retarget). */
+static bool small(const struct sw_program *p, const struct sw_op *op)
 {
-    const struct sw_value *value = &p->values[ref.value];
-    int64_t elems = ref.mode == SW_INDEX_WHOLE ? value->stack : 1;
-    for (uint8_t d = 0; d < value->ndim; d++)
-        elems *= value->size[d] / sw_axes_size(&p->mesh, value->sharding.spec.dim[d]);
-    return elems * (int64_t)sw_dtype_bytes(value->dtype);
+    return op->kind == SW_OP_ALL_REDUCE && p->values[op->in[0].value].ndim <= 1;
 }
 
 static void coalesce(struct schedule *s)
 {
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
-        if (list->ops[i]->kind != SW_OP_ALL_REDUCE ||
-            ref_local_bytes(s->p, list->ops[i]->in[0]) > COALESCE_BYTES)
+        if (!small(s->p, list->ops[i]))
             continue;
         for (int32_t j = i + 1; j < list->count; j++) {
             struct sw_op *into = list->ops[i];
             const struct sw_op other = *list->ops[j];
-            if (other.kind != SW_OP_ALL_REDUCE || !sw_axes_equal(other.axes, into->axes) ||
+            if (!small(s->p, &other) || !sw_axes_equal(other.axes, into->axes) ||
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
-                ref_local_bytes(s->p, other.in[0]) > COALESCE_BYTES || into->n_in == SW_OP_MAX_IN)
+                into->n_in == SW_OP_MAX_IN)
                 continue;
             bool ready = true;
             for (int32_t k = i; k < j && ready; k++)

@@ -160,7 +160,8 @@ static void head_region(struct sw_builder *b, int32_t x, int32_t final_norm, int
     const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1}, seq = {SW_L_SEQ, s, 1};
     const struct sw_dim residual[3] = {
         batch, {SW_L_RESIDUAL_SEQ, s, 1}, {SW_L_ACT_EMBED, o->hidden_size, 1}};
-    const struct sw_dim stats[3] = {batch, seq, {SW_L_VOCAB, 3 * shards, 3}};
+    const struct sw_dim stats[3] = {
+        batch, seq, {SW_L_VOCAB, SW_STATS_PER_SHARD * shards, SW_STATS_PER_SHARD}};
     const struct sw_dim logits[3] = {batch, seq, {SW_L_VOCAB, o->vocab_size, 1}};
     const struct sw_dim tokens[2] = {batch, seq};
     const struct sw_dim scalar[1] = {{SW_L_NONE, 1, 1}};

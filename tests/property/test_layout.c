@@ -234,8 +234,67 @@ static void test_no_overlap_on_any_mesh(void **state)
     assert_int_equal(checked, 35 * 288);
 }
 
+struct template_program {
+    uint64_t structure;
+    struct sw_program *program;
+};
+
+/* Retargeting a program compiled for another mesh of the same structure gives what compiling gives,
+ * to the byte. */
+static int check_retarget(const struct sw_mesh *mesh, void *context)
+{
+    struct template_program *templates = context;
+    struct sw_program_options o = options(mesh);
+    o.layers = 3;
+    o.heads = o.kv_heads = 64;
+    o.hidden_size = 512;
+    o.vocab_size = 256;
+    o.intermediate_size = 512;
+    o.sequence_length = 512;
+    o.global_batch = 64;
+    for (int variant = 0; variant < 3 * 2 * 3 * 2; variant++) {
+        char detail[256], help[256];
+        sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
+        if (variant / 3 % 2)
+            o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+        o.recompute = (uint8_t)(variant / 6 % 3);
+        o.layout = variant / 18 ? SW_ZIGZAG : SW_CONTIGUOUS;
+        if (sw_program_admits(&o, detail, help) != SW_FITS)
+            continue;
+        const uint64_t structure = sw_program_structure(&o);
+        struct sw_program *compiled = NULL;
+        assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &compiled, NULL), 0);
+        int32_t i = 0;
+        while (templates[i].program != NULL && templates[i].structure != structure)
+            i++;
+        assert_true(i < 4095);
+        if (templates[i].program == NULL) {
+            templates[i] = (struct template_program){structure, compiled};
+            continue;
+        }
+        assert_int_equal(sw_program_retarget(templates[i].program, &o, NULL), 0);
+        assert_true(sw_program_digest(templates[i].program) == sw_program_digest(compiled));
+        assert_true(templates[i].program->arena_bytes == compiled->arena_bytes);
+        sw_program_free(compiled);
+    }
+    return 0;
+}
+
+static void test_retarget_is_compile(void **state)
+{
+    (void)state;
+    struct template_program *templates = calloc(4096, sizeof *templates);
+    assert_non_null(templates);
+    assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
+    assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
+    for (int32_t i = 0; i < 4096; i++)
+        sw_program_free(templates[i].program);
+    free(templates);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_overlap_on_any_mesh)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_overlap_on_any_mesh),
+                                       cmocka_unit_test(test_retarget_is_compile)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

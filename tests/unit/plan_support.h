@@ -10,10 +10,10 @@
 struct sw_test_run {
     int nodes, per_node, kv_heads, layers;
     long sequence_length, global_batch_size;
-    const char *memory; /* of an accelerator */
+    const char *memory;        /* of an accelerator */
     const char *inner, *outer; /* bandwidth of the links */
     const char *latency, *launch;
-    const char *more;   /* lines at the end of the run, or "" */
+    const char *more; /* lines at the end of the run, or "" */
 };
 
 static const struct sw_test_run sw_test_llama_7b = {.nodes = 64,

@@ -5,7 +5,7 @@ if(TARGET sw_runner)
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_lr_schedule SOURCES test_lr_schedule.c LIBRARIES sw_runner)
 endif()
-if(TARGET runner)
+if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
   sw_test(test_metrics SOURCES test_metrics.c ${CMAKE_SOURCE_DIR}/runner/metrics.c
           LIBRARIES sw_plan sw_config sw_program sw_sharding sw_error
           ARGS ${CMAKE_BINARY_DIR}/tests)

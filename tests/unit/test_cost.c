@@ -100,7 +100,7 @@ static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, in
                                          .layout = SW_LAYOUT_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
-    struct sw_cost cost;
+    struct sw_cost cost = {0};
     struct sw_error err = {0};
     assert_non_null(run);
     if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
@@ -139,12 +139,13 @@ static void adds_up(void **state)
                                         {1, 4, 1, 4},  {2, 2, 2, 2}, {16, 1, 1, 1}};
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
         const struct sw_test_run t = run_of(8, 64, "90 GB/s", "5 GB/s");
-        const struct sw_cost c = price(
-            &t, sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]), 1);
+        const struct sw_cost c =
+            price(&t, sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]), 1);
         double regions = 0;
         for (int32_t r = 0; r < c.region_count; r++) {
             regions += c.region[r].seconds;
-            close_to(c.region[r].compute_seconds + c.region[r].exposed_seconds, c.region[r].seconds);
+            close_to(c.region[r].compute_seconds + c.region[r].exposed_seconds,
+                     c.region[r].seconds);
         }
         close_to(c.compute_seconds + exposed(&c), c.step_seconds);
         close_to(regions, c.step_seconds);
@@ -160,7 +161,8 @@ static void adds_up(void **state)
     }
 }
 
-/* Once a loop has settled every iteration and every micro-step takes the same: what extrapolation relies on. */
+/* Once a loop has settled every iteration and every micro-step takes the same: what extrapolation
+ * relies on. */
 static void grows_evenly(void **state)
 {
     (void)state;
@@ -203,7 +205,8 @@ static void follows_the_network(void **state)
     assert_true(before > 1.5 * ideal.step_seconds);
 }
 
-/* 6 flops per token and weight in a matrix product, and the causal half of attention (PRICING 3.1). */
+/* 6 flops per token and weight in a matrix product, and the causal half of attention (PRICING 3.1).
+ */
 static void model_flops(void **state)
 {
     (void)state;
@@ -214,8 +217,7 @@ static void model_flops(void **state)
     struct sw_program_options options;
     struct sw_error err = {0};
     double flops;
-    assert_int_equal(
-        sw_plan_program_options(sw_config_run(config), &decision, &options, &err), 0);
+    assert_int_equal(sw_plan_program_options(sw_config_run(config), &decision, &options, &err), 0);
     assert_int_equal(sw_cost_model_flops(&options, &flops, &err), 0);
     const double h = 4096, f = 11008, v = 32000, layers = 32, s = 4096, tokens = 16 * s;
     const double weights = layers * (4 * h * h + 3 * h * f) + v * h;

@@ -735,16 +735,25 @@ struct rank_job {
         *results; /* o, lse, dq, dk, dv in natural order; each rank writes its own tokens */
 };
 
+/* Room for this rank's tokens of a tensor shaped like `like`. */
+static struct sw_tensor room(const struct rank_job *job, const struct sw_tensor *like, bool whole)
+{
+    const int64_t n = whole ? RS : RS / job->size;
+    struct sw_tensor t = tensor(like->dtype, 3, like->size[0], n, like->size[2]);
+    t.global[1] = RS;
+    t.start[1] = whole ? 0 : job->member.index * n;
+    return t;
+}
+
 /* This rank's tokens, in storage order. */
 static struct sw_tensor shard(const struct rank_job *job, const struct sw_tensor *from, bool whole)
 {
-    const int64_t n = whole ? RS : RS / job->size, first = whole ? 0 : job->member.index * n;
-    struct sw_tensor t = tensor(from->dtype, 3, from->size[0], n, from->size[2]);
-    t.global[1] = RS;
-    t.start[1] = first;
+    struct sw_tensor t = room(job, from, whole);
+    const int64_t n = t.size[1];
     for (int64_t b = 0; b < t.size[0]; b++)
         for (int64_t i = 0; i < n; i++) {
-            const int64_t position = sw_sequence_position(job->layout, RS, job->size, first + i);
+            const int64_t position =
+                sw_sequence_position(job->layout, RS, job->size, t.start[1] + i);
             for (int64_t j = 0; j < t.size[2]; j++)
                 set(&t, (b * n + i) * t.size[2] + j,
                     get(from, (b * RS + position) * t.size[2] + j));
@@ -790,8 +799,8 @@ static void *rank_main(void *argument)
     g.op.kind = SW_OP_RING_ATTENTION_GRAD;
     for (int i = 0; i < 3; i++)
         add_in(&f, shard(job, &job->global[i], job->gather && i > 0));
-    add_out(&f, shard(job, &job->results[0], false));
-    add_out(&f, shard(job, &job->results[1], false));
+    add_out(&f, room(job, &job->results[0], false));
+    add_out(&f, room(job, &job->results[1], false));
     run_with(device, &f, used, &step_one);
     for (int i = 0; i < 3; i++)
         add_in(&g, f.in[i]);
@@ -799,7 +808,7 @@ static void *rank_main(void *argument)
     add_in(&g, f.out[1]);
     add_in(&g, shard(job, &job->global[3], false));
     for (int i = 0; i < 3; i++)
-        add_out(&g, shard(job, &job->results[2 + i], job->gather && i > 0));
+        add_out(&g, room(job, &job->results[2 + i], job->gather && i > 0));
     run_with(device, &g, used, &step_one);
     pthread_mutex_lock(&job->member.exchange->lock);
     unshard(job, &f.out[0], &job->results[0], false);

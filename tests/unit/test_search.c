@@ -1,4 +1,5 @@
-/* The search: LWM's choices come out, every mesh is there once, and pruning loses nothing at the top. */
+/* The search: LWM's choices come out, every mesh is there once, and pruning loses nothing at the
+ * top. */
 #include "planner/search.h"
 #include "tests/unit/plan_support.h"
 
@@ -105,7 +106,8 @@ static void ranks_by_both_rules(void **state)
     search(&run, &fast);
     assert_true(seed.feasible > 10);
     for (int32_t i = 1; i < seed.feasible; i++) {
-        const int32_t *a = seed.mesh[i - 1].decision.mesh.size, *b = seed.mesh[i].decision.mesh.size;
+        const int32_t *a = seed.mesh[i - 1].decision.mesh.size,
+                      *b = seed.mesh[i].decision.mesh.size;
         const int inner_a = a[SW_TP] * a[SW_SP], inner_b = b[SW_TP] * b[SW_SP];
         assert_true(a[SW_FSDP] >= b[SW_FSDP]);
         if (a[SW_FSDP] == b[SW_FSDP])
@@ -123,8 +125,8 @@ static void ranks_by_both_rules(void **state)
     sw_config_free(config);
 }
 
-/* The first choice and the fastest are as good as trying everything on them; and nothing is reported that another
- * compilation does not confirm. */
+/* The first choice and the fastest are as good as trying everything on them; and nothing is
+ * reported that another compilation does not confirm. */
 static void pruning_loses_nothing(void **state)
 {
     (void)state;
@@ -141,8 +143,8 @@ static void pruning_loses_nothing(void **state)
         const int32_t checked[] = {0, s.fastest};
         for (size_t k = 0; k < 2; k++) {
             const struct sw_candidate *best = &s.mesh[checked[k]];
-            const int64_t per_rank = 512 / (best->decision.mesh.size[SW_DP] *
-                                            best->decision.mesh.size[SW_FSDP]);
+            const int64_t per_rank =
+                512 / (best->decision.mesh.size[SW_DP] * best->decision.mesh.size[SW_FSDP]);
             bool confirmed = false;
             for (int32_t level = 0; level < 3; level++)
                 for (int64_t mb = 1; mb <= per_rank; mb *= 2) {
@@ -152,10 +154,10 @@ static void pruning_loses_nothing(void **state)
                     d.recompute = (enum sw_recompute)level;
                     d.micro_batch_size = mb;
                     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
-                    if (c.reason == SW_FITS && c.cost.step_seconds < best->cost.step_seconds * 0.999)
+                    if (c.reason == SW_FITS &&
+                        c.cost.step_seconds < best->cost.step_seconds * 0.999)
                         fail_msg("%s: level %d micro-batch %d is faster: %g < %g", memories[m],
-                                 (int)level, (int)mb, c.cost.step_seconds,
-                                 best->cost.step_seconds);
+                                 (int)level, (int)mb, c.cost.step_seconds, best->cost.step_seconds);
                     confirmed |= c.cost.step_seconds == best->cost.step_seconds &&
                                  c.memory.arena == best->memory.arena;
                 }
@@ -192,7 +194,7 @@ static void says_why_not(void **state)
     (void)state;
     struct sw_test_run t = small_run();
     struct sw_search s;
-    t.memory = "1 GB";
+    t.memory = "100 MB";
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     search(&run, &s);
@@ -202,7 +204,7 @@ static void says_why_not(void **state)
     for (int32_t i = 1; i < s.count && s.mesh[i].reason == SW_REJECT_MEMORY; i++)
         assert_true(s.mesh[i - 1].memory.total <= s.mesh[i].memory.total);
     assert_memory_equal(s.mesh[0].detail, "needs ", 6);
-    assert_non_null(strstr(s.mesh[0].detail, " of 1.0 GB per accelerator ("));
+    assert_non_null(strstr(s.mesh[0].detail, " of 100 MB per accelerator ("));
     sw_search_free(&s);
 
     run.mesh_dim = "1,3,2,2";

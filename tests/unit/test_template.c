@@ -18,8 +18,8 @@ static void fills(void **state)
 {
     (void)state;
     struct sw_error err = {0};
-    char *text = sw_template_fill("t", "a={{plain}}\nb={{nasty}}\nc={{empty}} {{unset}}\nend", values,
-                                  &err);
+    char *text =
+        sw_template_fill("t", "a={{plain}}\nb={{nasty}}\nc={{empty}} {{unset}}\nend", values, &err);
     assert_non_null(text);
     assert_string_equal(text, "a=a/b-1.yaml\n"
                               "b='it'\\''s $(touch x) `id` \"q\" \\ #'\n"
@@ -57,7 +57,8 @@ static void says_where(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"x\n y {{plane}}", "t:2:6: error: unknown placeholder '{{plane}}'; did you mean '{{plain}}'?"},
+        {"x\n y {{plane}}",
+         "t:2:6: error: unknown placeholder '{{plane}}'; did you mean '{{plain}}'?"},
         {"{{zzzzzz}}", "t:1:3: error: unknown placeholder '{{zzzzzz}}'"},
         {"a {{plain\n}}", "t:1:3: error: '{{' without '}}'"},
         {"{{newline}}", "t:1:1: error: the value of '{{newline}}' has a control character"},

@@ -1,0 +1,155 @@
+/* metrics.jsonl, byte for byte. */
+#include "runner/metrics.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define HEADER                                                                                     \
+    "{\"schema\":\"shardwright.metrics/1\",\"run\":\"a \\\"quoted\\\" \\\\ run\","                 \
+    "\"plan_digest\":\"00000000deadbeef\",\"program_digest\":\"0123456789abcdef\","                \
+    "\"mesh_dim\":\"1,2,2,2\",\"axis_order\":\"dp,fsdp,sp,tp\","                                   \
+    "\"predicted_step_seconds\":0.25,\"predicted_memory\":3000000000,\"arena_bytes\":12345678,"    \
+    "\"versions\":{\"shardwright\":\"9\"}}\n"
+
+static char folder[2048]; /* made for this run, set by main */
+
+static void expect_file(const char *directory, const char *wanted)
+{
+    char path[5000], text[8192];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(text, wanted);
+}
+
+static void open_good(const char *directory, struct sw_metrics **metrics)
+{
+    struct sw_error err = {0};
+    if (sw_metrics_open(directory, metrics, &err) != 0)
+        fail_msg("%s", err.message);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    char directory[4096];
+    snprintf(directory, sizeof directory, "%s/deep/in/runs", folder);
+    const struct sw_run_config run = {.name = "a \"quoted\" \\ run"};
+    const struct sw_plan plan = {
+        .run = &run,
+        .decision = {.mesh = sw_mesh_make(1, 2, 2, 2)},
+        .prediction = {.step_seconds = 0.25, .memory_total = 3000000000, .arena_bytes = 12345678},
+        .digest = 0xdeadbeef,
+        .program_digest = 0x0123456789abcdef};
+    struct sw_metrics_step step = {.step = 1,
+                                   .tokens = 2048,
+                                   .loss = 5.5,
+                                   .grad_norm = 1.25,
+                                   .learning_rate = 3e-6,
+                                   .step_seconds = 0.5,
+                                   .mfu = 0.375,
+                                   .arena_bytes = 12345678};
+    const char *const first =
+        HEADER "{\"step\":1,\"loss\":5.5,\"grad_norm\":1.25,\"learning_rate\":3e-06,"
+               "\"tokens\":2048,\"step_seconds\":0.5,\"tokens_per_second\":4096,\"mfu\":0.375,"
+               "\"arena_bytes\":12345678}\n";
+    struct sw_error err = {0};
+    struct sw_metrics *metrics = NULL;
+    open_good(directory, &metrics);
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", &err), 0);
+    expect_file(directory, HEADER); /* whoever follows the file sees each line at once */
+    assert_int_equal(sw_metrics_step(metrics, &step, &err), 0);
+    expect_file(directory, first);
+    sw_metrics_close(metrics);
+
+    /* a later start goes on in the same file; JSON knows no NaN */
+    open_good(directory, &metrics);
+    step.step = 2;
+    step.loss = (double)NAN;
+    step.grad_norm = (double)INFINITY;
+    assert_int_equal(sw_metrics_step(metrics, &step, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, (double)NAN, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    sw_metrics_close(metrics);
+    char all[4096];
+    snprintf(all, sizeof all,
+             "%s{\"step\":2,\"loss\":null,\"grad_norm\":null,\"learning_rate\":3e-06,"
+             "\"tokens\":2048,\"step_seconds\":0.5,\"tokens_per_second\":4096,\"mfu\":0.375,"
+             "\"arena_bytes\":12345678}\n"
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":null}\n"
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n",
+             first);
+    expect_file(directory, all);
+}
+
+static void test_no_directory(void **state)
+{
+    (void)state;
+    char file[4096], directory[4200], wanted[5000];
+    snprintf(file, sizeof file, "%s/file", folder);
+    snprintf(directory, sizeof directory, "%s/run", file);
+    FILE *made = fopen(file, "w");
+    assert_non_null(made);
+    fclose(made);
+    struct sw_metrics *metrics = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_metrics_open(directory, &metrics, &err), -1);
+    snprintf(wanted, sizeof wanted, "cannot create the directory %s: Not a directory", directory);
+    assert_string_equal(err.message, wanted);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_metrics_open(file, &metrics, &err), -1);
+    snprintf(wanted, sizeof wanted, "cannot write %s/metrics.jsonl: Not a directory", file);
+    assert_string_equal(err.message, wanted);
+    assert_null(metrics);
+    sw_metrics_close(NULL);
+}
+
+/* A full disk is an error of the step that does not fit, not a silent loss. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    char directory[4096], path[4200];
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    snprintf(directory, sizeof directory, "%s/full", folder);
+    struct sw_metrics *metrics = NULL;
+    open_good(directory, &metrics);
+    sw_metrics_close(metrics);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    open_good(directory, &metrics);
+    struct sw_error err = {0};
+    char wanted[5000];
+    assert_int_equal(sw_metrics_holdout(metrics, 1, 1, 1, &err), -1);
+    snprintf(wanted, sizeof wanted, "cannot write %s: No space left on device", path);
+    assert_string_equal(err.message, wanted);
+    sw_metrics_close(metrics);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_full_disk),
+    };
+    snprintf(folder, sizeof folder, "%s/metrics.XXXXXX", argc > 1 ? argv[1] : ".");
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return 1;
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[4096];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 || failed != 0;
+}

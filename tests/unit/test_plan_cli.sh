@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# The commands of `plan`: exit codes, what is said, JSON, files.
+#
+#   tests/unit/test_plan_cli.sh PLAN SCRATCH      from the root of the tree
+set -uo pipefail
+plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
+scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch"
+scratch=$(realpath "$scratch")
+runs=configs/runs
+bad=0
+
+complain() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+# expect CODE STDERR-LINE ARGUMENTS...: '' means that stderr is empty, '*' that its text does not matter.
+expect() {
+    local code=$1 said=$2 status
+    shift 2
+    "$plan" "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+    status=$?
+    [ $status -eq "$code" ] || complain "plan $*: exit $status, not $code: $(cat "$scratch/stderr")"
+    case $said in
+        '') [ ! -s "$scratch/stderr" ] || complain "plan $*: said $(cat "$scratch/stderr")" ;;
+        '*') [ -s "$scratch/stderr" ] || complain "plan $*: said nothing" ;;
+        *) grep -qxF -- "$said" "$scratch/stderr" ||
+            complain "plan $*: said '$(cat "$scratch/stderr")', not '$said'" ;;
+    esac
+}
+
+# Help, and mistakes on the command line.
+expect 0 '' --help
+for command in check search explain emit schema; do
+    grep -q "plan $command " "$scratch/stdout" || complain "--help lacks $command"
+done
+expect 0 '' --version
+grep -q '^plan [0-9]' "$scratch/stdout" || complain "--version"
+for command in check search explain emit schema; do expect 0 '' $command --help; done
+expect 2 "plan: error: which command? see 'plan --help'"
+expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" serch
+expect 2 "plan: error: unknown command 'frobnicate'; see 'plan --help'" frobnicate
+expect 2 "plan: error: unknown option '--jsno'; did you mean '--json'?" search --jsno
+expect 2 "plan: error: 'plan emit' has no option '--json'; see 'plan emit --help'" emit --json
+expect 2 "plan: error: option '--set' needs a value: KEY=VALUE" search --set
+expect 2 "plan: error: option '--json' takes no value" search --json=1
+expect 2 "plan: error: --top needs a number from 1, not '0'" search --top 0
+expect 2 "plan: error: --prefer is fsdp or time, not 'speed'" search --prefer speed
+expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" search
+expect 2 "plan: error: which files? as in 'plan check configs/runs/*.yaml'" check
+expect 2 "plan: error: no schema 'modle'; did you mean 'model'?" schema modle
+expect 2 '*' search "$scratch/nonexistent.yaml"
+
+# check
+expect 0 '' check configs/*/*.yaml
+[ "$(wc -l <"$scratch/stdout")" -eq "$(find configs -name '*.yaml' | wc -l)" ] ||
+    complain "check: not one line per file"
+printf 'hiden_size: 4\n' >"$scratch/bad.yaml"
+expect 2 '*' check "$scratch/bad.yaml" configs/models/llama-7b.yaml
+grep -q 'llama-7b.yaml: ok, a model' "$scratch/stdout" || complain "check stops at the first bad file"
+
+# Requests that cannot be met.
+expect 1 "plan: error: mesh_dim 1,3,2,2 does not fit 'quickstart': mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
+    search $runs/quickstart.yaml --mesh_dim 1,3,2,2
+expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" \
+    search $runs/quickstart.yaml --mesh_dim 1,3,
+expect 1 "    help: use a batch of at least 8 sequences, or more tp or sp" \
+    search $runs/quickstart.yaml --mesh_dim 1,8,1,1 --set global_batch_size=4
+sed -e 's/^memory: .*/memory: 201 MB/' configs/accelerators/cpu-core.yaml >"$scratch/tiny.yaml"
+sed -e 's,\.\./accelerators/cpu-core.yaml,tiny.yaml,' configs/clusters/laptop.yaml \
+    >"$scratch/cluster.yaml"
+sed -e "s,\.\./models,$PWD/configs/models,; s,\.\./clusters/laptop.yaml,cluster.yaml," \
+    -e 's/^mesh_dim.*/mesh_dim: auto/; s,^data:.*,,; s,^directory:.*,,' \
+    $runs/quickstart.yaml >"$scratch/tiny-run.yaml"
+expect 1 '*' search "$scratch/tiny-run.yaml"
+grep -q "^plan: error: none of 20 meshes fits 'quickstart'; the closest is mesh_dim .*: needs .* of 201 MB" \
+    "$scratch/stderr" || complain "no closest mesh: $(cat "$scratch/stderr")"
+grep -q '^    help: ' "$scratch/stderr" || complain "no help when nothing fits"
+[ -s "$scratch/stdout" ] && complain "a search without a result writes to stdout"
+expect 1 '*' search "$scratch/tiny-run.yaml" --json --rejected
+grep -q '"chosen": *null' <(tr '\t' ' ' <"$scratch/stdout") || complain "JSON without a choice"
+expect 1 '*' emit "$scratch/tiny-run.yaml" -o "$scratch/none"
+[ -e "$scratch/none" ] && complain "emit of nothing leaves a folder"
+
+# JSON: the keys of the contract, every mesh once, and nothing changes from run to run.
+expect 0 '' search $runs/llama-8b-64.yaml --json --rejected
+cp "$scratch/stdout" "$scratch/search.json"
+python3 - "$scratch/search.json" <<'PYTHON' || complain "search --json"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["schema"] == "shardwright.search/1" and r["run"] == "llama-8b-64"
+assert r["accelerators"] == 64 and r["evaluated"] == 84
+assert r["feasible"] == len(r["candidates"]) and len(r["candidates"]) + len(r["rejected"]) == 84
+meshes = [c["mesh_dim"] for c in r["candidates"] + r["rejected"]]
+assert len(set(meshes)) == 84
+assert r["chosen"] == r["candidates"][0]
+assert r["fastest"]["step_seconds"] == min(c["step_seconds"] for c in r["candidates"])
+reasons = "product batch heads kv_heads hidden intermediate vocab sequence memory".split()
+assert all(x["reason"] in reasons and x["detail"] and x["help"] for x in r["rejected"])
+for c in r["candidates"]:
+    assert {"mesh_dim", "axis_order", "micro_batch_size", "accumulation_steps", "recompute", "memory",
+            "step_seconds", "compute_seconds", "exposed_communication_seconds", "communication_bytes",
+            "tokens_per_second", "tokens_per_second_per_accelerator", "mfu"} <= c.keys()
+    m = c["memory"]
+    assert set(m) == {"limit", "total", "arena", "parameters", "gradients", "optimizer", "activations",
+                      "workspace", "reserved"}
+    assert m["total"] == m["arena"] + m["reserved"] <= m["limit"]
+    assert m["arena"] == sum(m[k] for k in ("parameters", "gradients", "optimizer", "activations", "workspace"))
+    for k in ("exposed_communication_seconds", "communication_bytes"):
+        assert set(c[k]) == {"dp", "fsdp", "tp", "sp"}
+PYTHON
+expect 0 '' search $runs/llama-8b-64.yaml --json --top 3
+[ "$(grep -c '"mesh_dim"' "$scratch/stdout")" -eq 5 ] || complain "--top 3 with --json"
+expect 0 '' explain $runs/llama-8b-64.yaml --json
+python3 -m json.tool "$scratch/stdout" >/dev/null || complain "explain --json is no JSON"
+for kind in model accelerator cluster run; do
+    expect 0 '' schema $kind
+    python3 -m json.tool "$scratch/stdout" >/dev/null || complain "schema $kind is no JSON"
+done
+
+# explain
+expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
+grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
+grep -q '^all_reduce  *tp ' "$scratch/stdout" || complain "explain: no all_reduce over tp"
+expect 0 '' explain $runs/quickstart.yaml --program
+grep -q 'ring_attention' "$scratch/stdout" || complain "explain --program"
+
+# emit: the same bytes twice, a valid script, and paths that need quotes.
+expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
+cp -r "$scratch/a b" "$scratch/first"
+expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
+diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the second time"
+[ "$(find "$scratch/a b" -mindepth 1 | wc -l)" -eq 2 ] || complain "emit leaves other files behind"
+[ -d "$scratch/run it's 1%" ] || complain "emit: no folder for the run"
+bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"
+expect 0 '' check "$scratch/a b/quickstart.plan.yaml"
+sed -i 's/^sequence_length: 256/sequence_length: 512/; s/learning_rate: 0.002/learning_rate: 0.003/' \
+    "$scratch/first/quickstart.plan.yaml"
+cmp -s "$scratch/first/quickstart.plan.yaml" "$scratch/a b/quickstart.plan.yaml" &&
+    complain "the test's own edit changed nothing"
+expect 2 '*' check "$scratch/first/quickstart.plan.yaml"
+expect 0 '' emit $runs/quickstart-slurm.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
+script="$scratch/a b/quickstart-slurm.sbatch"
+bash -n "$script" || complain "the sbatch script is no shell script"
+for line in '#SBATCH --job-name=quickstart-slurm' '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=2' \
+    '#SBATCH --cpus-per-task=1' '#SBATCH --partition=play' '#SBATCH --time=0:30:00' \
+    "#SBATCH --output=\"$scratch/run it's 1%%/slurm-%j.out\"" \
+    "plan='$scratch/a b/quickstart-slurm.plan.yaml'" "runner=$(dirname "$plan")/runner"; do
+    grep -qxF -- "$line" "$script" || complain "sbatch script lacks: $line"
+done
+grep -qE '^#SBATCH --(account|qos|gpus|mem|exclusive|constraint|reservation)' "$script" &&
+    complain "sbatch script has settings that nobody made"
+# No directive after the first command, where Slurm does not read it.
+awk '/^[^#]/ && NF { code = 1 } code && /^#SBATCH/ { exit 1 }' "$script" || complain "late directive"
+# The scripts start the runner: a stand-in for srun and mpirun shows with what.
+mkdir -p "$scratch/bin"
+for name in srun mpirun runner; do
+    # shellcheck disable=SC2016 # expanded when it runs
+    printf '#!/usr/bin/env bash\nprintf "%%s|" "$0" "$@"; echo "$OMP_NUM_THREADS"\n' >"$scratch/bin/$name"
+    chmod +x "$scratch/bin/$name"
+done
+said=$(cd / && env -u OMP_NUM_THREADS PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
+    "$scratch/a b/quickstart.sh" --steps 3)
+case $said in
+    */mpirun\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--steps|3|1") ;;
+    *) complain "quickstart.sh runs $said" ;;
+esac
+said=$(cd / && env -u SLURM_CPUS_PER_TASK PATH="$scratch/bin:$PATH" \
+    SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$script")
+case $said in
+    */srun\|--mpi=pmix\|--ntasks=8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart-slurm.plan.yaml|1") ;;
+    *) complain "the sbatch script runs $said" ;;
+esac
+printf '#!/bin/sh\necho {{name}} {{ranks}} {{plan}}\n' >"$scratch/template"
+expect 0 '' emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
+[ "$(sh "$scratch/t/quickstart.sh")" = "quickstart 8 $scratch/t/quickstart.plan.yaml" ] ||
+    complain "--template"
+printf 'x {{rank}}\n' >"$scratch/template"
+expect 2 "$scratch/template:1:5: error: unknown placeholder '{{rank}}'; did you mean '{{ranks}}'?" \
+    emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
+
+# The environment fails: one line, exit 3.
+expect 3 "plan: error: cannot make the folder '$scratch/template/x': Not a directory" \
+    emit $runs/quickstart.yaml -o "$scratch/template/x" --set "directory=$scratch/run"
+"$plan" search $runs/quickstart.yaml >/dev/full 2>"$scratch/stderr"
+[ $? -eq 3 ] || complain "a full disk is no exit 3"
+[ "$(wc -l <"$scratch/stderr")" -eq 1 ] || complain "a full disk: $(cat "$scratch/stderr")"
+("$plan" search $runs/llama-8b-64.yaml 2>"$scratch/stderr"; echo $? >"$scratch/status") | true
+# the reader may have been slower than plan
+case $(cat "$scratch/status") in 0 | 3) ;; *) complain "a broken pipe: exit $(cat "$scratch/status")" ;; esac
+
+# plan runs where no MPI, CUDA or Slurm is installed.
+if ldd "$plan" | grep -iE 'libmpi|libopen-(rte|pal)|libcuda|libcublas|libnccl|libslurm|libpmi'; then
+    complain "plan is linked with what only runner may need"
+fi
+
+# A large search: processor seconds, since the machine may be busy. The bound is ten times what it takes.
+TIMEFORMAT='%U %S'
+spent=$({ time "$plan" search $runs/llama-70b-512.yaml >/dev/null; } 2>&1)
+awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 1.5) }' ||
+    complain "the search over 512 accelerators took $spent processor seconds"
+
+[ "$bad" -eq 0 ] || exit 1
+echo "plan: all as expected"

@@ -1,0 +1,510 @@
+/* `runner` as a user starts it: exit codes, messages, metrics, alone and under mpirun.
+ *
+ *   test_runner RUNNER FOLDER MPIRUN|none */
+#include "core/plan/plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { TEXT_BYTES = 4000, MAX_STEPS = 64 };
+
+static const char *runner, *mpirun;
+static char folder[2048]; /* made for this run, set by main; the working directory */
+
+/* What one test wants to run. */
+struct job {
+    const char *name;      /* of the plan and the folder of its results */
+    struct sw_mesh mesh;   /* as planned */
+    const char *data;      /* path */
+    const char *optimizer; /* more keys of the optimizer */
+    double holdout;
+    int32_t total_steps;
+    uint64_t digest_change; /* added to the program's digest */
+};
+
+static struct job job_of(const char *name, int32_t dp, int32_t fsdp, int32_t tp, int32_t sp)
+{
+    return (struct job){.name = name,
+                        .mesh = sw_mesh_make(dp, fsdp, tp, sp),
+                        .data = "text.txt",
+                        .optimizer = "learning_rate: 1.0e-2, min_learning_rate: 1.0e-3, "
+                                     "warmup_steps: 2",
+                        .total_steps = 8};
+}
+
+/* ---- Making plans ---- */
+
+static struct sw_config *read_run(const struct job *job)
+{
+    char text[4096];
+    struct sw_error err = {0};
+    const int32_t ranks = sw_mesh_rank_count(&job->mesh);
+    const int bytes = snprintf(
+        text, sizeof text,
+        "name: %s\n"
+        "model: {vocab_size: 256, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, "
+        "num_attention_heads: 4, num_key_value_heads: 2, initializer_range: 0.05}\n"
+        "cluster:\n  name: c\n  nodes: 1\n  accelerators_per_node: %d\n"
+        "  accelerator: {name: a, device: cpu, memory: 2 GB, peak: {fp32: 100 GFLOP/s}, "
+        "memory_bandwidth: 10 GB/s}\n"
+        "  links:\n    - {name: l, spans: %d, bandwidth: 1 GB/s, latency: 1 us}\n"
+        "  launcher: mpirun\n"
+        "sequence_length: 32\nglobal_batch_size: 8\n"
+        "precision: {compute: fp32, params: fp32, reduce: fp32}\n"
+        "optimizer: {type: adamw, %s, total_steps: %d}\n"
+        "data: {path: %s, seed: 3, holdout: %g}\n"
+        "directory: %s\n",
+        job->name, (int)ranks, (int)ranks, job->optimizer, (int)job->total_steps, job->data,
+        job->holdout, job->name);
+    struct sw_config *config =
+        sw_config_read_text("run.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, 0, &err);
+    assert_non_null(config);
+    for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++)
+        sw_diagnostic_print(stderr, sw_config_diagnostic(config, i), false);
+    assert_int_equal(sw_config_error_count(config), 0);
+    return config;
+}
+
+/* Writes NAME.plan.yaml. */
+static void make_plan(const struct job *job)
+{
+    struct sw_error err = {0};
+    struct sw_config *config = read_run(job);
+    const struct sw_run_config *run = sw_config_run(config);
+    const int64_t shards = (int64_t)job->mesh.size[SW_DP] * job->mesh.size[SW_FSDP];
+    const struct sw_decision decision = {.mesh = job->mesh,
+                                         .micro_batch_size = 4 / shards, /* two micro-steps */
+                                         .accumulation_steps = 2,
+                                         .recompute = SW_RECOMPUTE_NONE,
+                                         .strategy = SW_STRATEGY_RING,
+                                         .layout = SW_LAYOUT_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program *program = NULL;
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &program, &err) != 0)
+        fail_msg("%s", err.message);
+    const struct sw_plan_prediction prediction = {0.001, program->arena_bytes,
+                                                  program->arena_bytes};
+    char path[512];
+    snprintf(path, sizeof path, "%s.plan.yaml", job->name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(sw_plan_write(file, run, &decision, &prediction,
+                                   sw_program_digest(program) + job->digest_change, &err),
+                     0);
+    fclose(file);
+    sw_program_free(program);
+    sw_config_free(config);
+}
+
+/* ---- Running ---- */
+
+static char output[1 << 16]; /* of the last command, stdout and stderr */
+
+static int run_command(const char *command)
+{
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    output[fread(output, 1, sizeof output - 1, pipe)] = '\0';
+    const int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void expect_exit(int code, const char *format, ...)
+{
+    char command[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    const int status = run_command(command);
+    if (status != code)
+        fail_msg("exit code %d instead of %d: %s\n%s", status, code, command, output);
+}
+
+static void expect_output(const char *wanted)
+{
+    if (strstr(output, wanted) == NULL)
+        fail_msg("'%s' is not in:\n%s", wanted, output);
+}
+
+static int32_t occurrences(const char *text, const char *what)
+{
+    int32_t count = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
+        count++;
+    return count;
+}
+
+/* "mpirun -np RANKS" with what a container and a small machine need. A job that hangs is ended.
+ * Leaks are looked for in the runs of one rank only: MPI unloads the modules that leak, so that no
+ * suppression can name them. */
+static const char *launch(int32_t ranks)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             "OMP_NUM_THREADS=1 ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" timeout -k 5 100 %s "
+             "%s --bind-to none --oversubscribe --mca "
+             "mpi_yield_when_idle 1 --mca btl self,vader -np %d",
+             mpirun, geteuid() == 0 ? "--allow-run-as-root" : "", (int)ranks);
+    return text;
+}
+
+/* ---- Metrics ---- */
+
+struct metrics {
+    int32_t headers, steps, holdouts;
+    double loss[MAX_STEPS], grad_norm[MAX_STEPS], rate[MAX_STEPS], mfu[MAX_STEPS];
+    double holdout_bits, bigram_bits;
+    char header[1024];
+};
+
+static double number_after(const char *line, const char *key)
+{
+    const char *at = strstr(line, key);
+    if (at == NULL)
+        fail_msg("no %s in %s", key, line);
+    return strtod(at + strlen(key), NULL);
+}
+
+static struct metrics read_metrics(const char *name)
+{
+    struct metrics m = {0};
+    char path[512], line[1024];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        assert_int_equal(line[strlen(line) - 1], '\n');
+        assert_int_equal(line[strlen(line) - 2], '}');
+        if (strstr(line, "\"schema\":\"shardwright.metrics/1\"") != NULL) {
+            memcpy(m.header, line, sizeof line);
+            m.headers++;
+        } else if (strstr(line, "held_out") != NULL) {
+            m.holdouts++;
+            m.holdout_bits = number_after(line, "\"held_out_bits_per_token\":");
+            m.bigram_bits = number_after(line, "\"bigram_bits_per_token\":");
+            assert_int_equal((int64_t)number_after(line, "\"step\":"), m.steps);
+        } else {
+            assert_in_range(m.steps, 0, MAX_STEPS - 1);
+            assert_int_equal((int64_t)number_after(line, "\"step\":"), m.steps + 1);
+            assert_int_equal((int64_t)number_after(line, "\"tokens\":"), 8 * 32);
+            m.loss[m.steps] = number_after(line, "\"loss\":");
+            m.grad_norm[m.steps] = number_after(line, "\"grad_norm\":");
+            m.rate[m.steps] = number_after(line, "\"learning_rate\":");
+            m.mfu[m.steps] = number_after(line, "\"mfu\":");
+            assert_true(number_after(line, "\"tokens_per_second\":") > 0);
+            assert_true(number_after(line, "\"arena_bytes\":") > 0);
+            m.steps++;
+        }
+    }
+    fclose(file);
+    return m;
+}
+
+/* ---- Tests ---- */
+
+static void test_words(void **state)
+{
+    (void)state;
+    expect_exit(0, "%s --help", runner);
+    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    assert_null(strstr(output, "generate")); /* nothing that is not there */
+    expect_exit(0, "%s --version", runner);
+    expect_output("oneDNN");
+    expect_exit(2, "%s 2>&1", runner);
+    assert_string_equal(output, "error: no command; see 'runner --help'\n");
+    expect_exit(2, "%s trian 2>&1", runner);
+    assert_string_equal(output, "error: unknown command trian; see 'runner --help'\n");
+    expect_exit(2, "%s train 2>&1", runner);
+    assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
+    expect_exit(2, "%s train --stpes 3 p 2>&1", runner);
+    assert_string_equal(output, "error: unknown option --stpes; see 'runner --help'\n");
+    expect_exit(2, "%s train p --steps 3x 2>&1", runner);
+    assert_string_equal(output, "error: --steps needs a positive number; see 'runner --help'\n");
+    expect_exit(2, "%s train p --steps 2>&1", runner);
+    assert_string_equal(output, "error: --steps needs a positive number; see 'runner --help'\n");
+    expect_exit(2, "%s train p q 2>&1", runner);
+    assert_string_equal(output, "error: one plan at a time, not also q; see 'runner --help'\n");
+    expect_exit(2, "%s train absent.plan.yaml 2>&1", runner);
+    assert_string_equal(output, "absent.plan.yaml: error: cannot open the plan: No such file or "
+                                "directory\n");
+    expect_exit(2, "%s tokenize text.txt 2>&1", runner);
+    assert_string_equal(output, "error: tokenize takes --bytes IN OUT.bin; see 'runner --help'\n");
+}
+
+static void test_one_rank(void **state)
+{
+    (void)state;
+    struct job job = job_of("one", 1, 1, 1, 1);
+    job.holdout = 0.1;
+    job.total_steps = 40;
+    make_plan(&job);
+    expect_exit(0, "%s train one.plan.yaml 2>&1", runner);
+    expect_output("training one: 40 steps of 256 tokens on mesh 1,1,1,1 (1 rank)");
+    expect_output("step 40/40  loss ");
+    expect_output("held-out: ");
+    const struct metrics m = read_metrics("one");
+    assert_int_equal(m.headers, 1);
+    assert_int_equal(m.steps, 40);
+    assert_int_equal(m.holdouts, 1);
+    assert_non_null(strstr(m.header, "\"plan_digest\":\""));
+    assert_non_null(strstr(m.header, "\"predicted_step_seconds\":0.001"));
+    assert_non_null(strstr(m.header, "\"predicted_memory\":"));
+    assert_non_null(strstr(m.header, "\"versions\":{\"shardwright\":\""));
+    /* a uniform guess costs log(256); the text has 8 letters of which each fixes the next */
+    assert_true(fabs(m.loss[0] - log(256)) < 0.5);
+    assert_true(m.loss[39] < 1.5);
+    assert_true(fabs(m.rate[0] - 5e-3) < 1e-9 && fabs(m.rate[39] - 1e-3) < 1e-9);
+    assert_true(m.mfu[39] > 0 && m.mfu[39] < 2); /* the peak is not this machine's */
+    /* the held-out text is like the rest: about the last loss in bits, and the bigram knows it */
+    assert_true(fabs(m.holdout_bits - m.loss[39] / log(2)) < 0.5);
+    assert_true(m.bigram_bits > 0 && m.bigram_bits < 2);
+    /* again: the same losses, appended after a header of their own */
+    expect_exit(0, "%s train one.plan.yaml --steps 2 >quiet.txt 2>&1", runner);
+    char path[] = "one/metrics.jsonl", line[1024];
+    FILE *file = fopen(path, "r");
+    int32_t lines = 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (++lines == 44)
+            assert_true(number_after(line, "\"loss\":") == m.loss[0]);
+    fclose(file);
+    assert_int_equal(lines, 42 + 4);
+}
+
+/* Every mesh reads the same sequences and reaches the same losses. */
+static void test_meshes(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    static const int32_t sizes[][4] = {{1, 1, 1, 1}, {2, 1, 1, 2}, {1, 2, 2, 1}, {1, 2, 2, 2}};
+    struct metrics first = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "mesh%d", (int)i);
+        struct job job = job_of(name, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]);
+        job.holdout = 0.05;
+        make_plan(&job);
+        expect_exit(0, "%s %s train %s.plan.yaml 2>&1", launch(sw_mesh_rank_count(&job.mesh)),
+                    runner, name);
+        assert_int_equal(occurrences(output, "training mesh"), 1); /* rank 0 speaks */
+        assert_int_equal(occurrences(output, "held-out: "), 1);
+        const struct metrics m = read_metrics(name);
+        assert_int_equal(m.steps, 8);
+        assert_int_equal(m.holdouts, 1);
+        if (i == 0)
+            first = m;
+        /* DESIGN section 8: fp32, relative 1e-5 for the first five steps, 1e-4 for all */
+        for (int32_t s = 0; s < 8; s++)
+            assert_true(fabs(m.loss[s] - first.loss[s]) <= (s < 5 ? 1e-5 : 1e-4) * first.loss[s]);
+        assert_true(fabs(m.holdout_bits - first.holdout_bits) <= 1e-4 * first.holdout_bits);
+    }
+}
+
+static void test_wrong_plans(void **state)
+{
+    (void)state;
+    struct job job = job_of("two", 1, 2, 1, 1);
+    make_plan(&job);
+    expect_exit(2, "%s train two.plan.yaml 2>&1", runner);
+    assert_string_equal(output,
+                        "error: the plan needs 2 ranks but 1 was started; use mpirun -np 2, "
+                        "or srun --mpi=pmix -n 2\n");
+    if (strcmp(mpirun, "none") != 0) {
+        expect_exit(2, "%s %s train two.plan.yaml 2>&1", launch(3), runner);
+        expect_output("error: the plan needs 2 ranks but 3 were started; use mpirun -np 2, ");
+        assert_int_equal(occurrences(output, "the plan needs"), 1); /* not once per rank */
+    }
+    expect_exit(0, "sed 's/sequence_length: 32/sequence_length: 64/' two.plan.yaml "
+                   ">edited.plan.yaml");
+    expect_exit(2, "%s train edited.plan.yaml 2>&1", runner);
+    expect_output("edited.plan.yaml:3:10: error: the plan was changed after it was written");
+    job = job_of("other", 1, 1, 1, 1);
+    job.digest_change = 1;
+    make_plan(&job);
+    expect_exit(2, "%s train other.plan.yaml 2>&1", runner);
+    assert_string_equal(output,
+                        "error: this runner makes another program of the plan than the plan tool "
+                        "that wrote it; emit the plan again with the plan tool of the same "
+                        "version\n");
+    assert_int_equal(access("other/metrics.jsonl", F_OK), -1);
+}
+
+/* srun without --mpi=pmix starts tasks that know nothing of each other. */
+static void test_srun_without_mpi(void **state)
+{
+    (void)state;
+    struct job job = job_of("srun", 1, 1, 1, 1);
+    make_plan(&job);
+    const char *const tasks = "env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK -u PMI_RANK -u PMI2_RANK "
+                              "SLURM_STEP_NUM_TASKS=2 SLURM_PROCID";
+    expect_exit(2, "%s=0 %s train srun.plan.yaml 2>&1", tasks, runner);
+    assert_string_equal(output, "error: srun started 2 tasks without MPI; use srun --mpi=pmix\n");
+    expect_exit(2, "%s=1 %s train srun.plan.yaml 2>&1", tasks, runner);
+    assert_string_equal(output, "");
+}
+
+static void test_wrong_data(void **state)
+{
+    (void)state;
+    struct job job = job_of("nodata", 1, 1, 1, 1);
+    job.data = "absent.txt";
+    make_plan(&job);
+    expect_exit(3, "%s train nodata.plan.yaml 2>&1", runner);
+    expect_output("error: cannot open the data file ");
+    expect_output("absent.txt: No such file or directory");
+    /* the last token of all is too large: found in the first epoch's window that has it */
+    FILE *file = fopen("large.bin", "wb");
+    assert_non_null(file);
+    for (int32_t i = 0; i < 257; i++) {
+        const unsigned char token[2] = {(unsigned char)(i % 7), i == 200 ? 1 : 0};
+        fwrite(token, 2, 1, file);
+    }
+    fclose(file);
+    job = job_of("large", 1, 1, 1, 1);
+    job.data = "large.bin";
+    make_plan(&job);
+    expect_exit(2, "%s train large.plan.yaml 2>&1", runner);
+    expect_output("error: step 1: ");
+    expect_output("large.bin: token 260 at position 200 is not below vocab_size 256");
+}
+
+/* One rank's node lacks the data: the job ends with its message instead of waiting for it. */
+static void test_data_on_one_node_only(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0 || access("/proc/self/cwd", F_OK) != 0)
+        skip();
+    struct job job = job_of("apart", 1, 2, 1, 1);
+    job.data = "/proc/self/cwd/text.txt";
+    make_plan(&job);
+    assert_int_equal(mkdir("elsewhere", 0777), 0);
+    expect_exit(3,
+                "%s %s train \"$PWD\"/apart.plan.yaml : %s -np 1 --wdir \"$PWD\"/elsewhere %s "
+                "train \"$PWD\"/apart.plan.yaml 2>&1",
+                launch(1), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
+    expect_output("rank 1 (host ");
+    expect_output("): error: cannot open the data file /proc/self/cwd/text.txt: No such file or "
+                  "directory");
+    assert_int_equal(occurrences(output, "cannot open"), 1);
+}
+
+/* Each step multiplies the weights by about -1e5: soon a score overflows. */
+static void test_loss_not_finite(void **state)
+{
+    (void)state;
+    struct job job = job_of("nan", 1, 1, 1, 1);
+    job.optimizer = "learning_rate: 1000, min_learning_rate: 0, weight_decay: 100, "
+                    "schedule: constant";
+    make_plan(&job);
+    expect_exit(1, "%s train nan.plan.yaml 2>&1", runner);
+    const char *message = strstr(output, "error: the loss of step ");
+    assert_non_null(message);
+    char *rest;
+    const long long step = strtoll(message + 24, &rest, 10);
+    assert_in_range(step, 2, 8);
+    assert_string_equal(rest, " is not finite; use a lower learning_rate or more warmup_steps\n");
+    /* that step is still reported, in JSON, and is the last */
+    char last[64];
+    snprintf(last, sizeof last, "{\"step\":%lld,\"loss\":null,", step);
+    expect_exit(0, "tail -n 1 nan/metrics.jsonl");
+    expect_output(last);
+}
+
+/* A signal ends the run after the step at hand. */
+static void test_signal(void **state)
+{
+    (void)state;
+    struct job job = job_of("stop", 1, 1, 1, 1);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    const pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (child == 0) {
+        if (freopen("stop.txt", "w", stderr) != NULL)
+            execl(runner, runner, "train", "stop.plan.yaml", (char *)NULL);
+        _exit(99);
+    }
+    struct stat info = {0};
+    for (int32_t i = 0; i < 2000 && info.st_size < 1000; i++) { /* a header and a step or more */
+        usleep(10000);
+        (void)stat("stop/metrics.jsonl", &info);
+    }
+    kill(child, SIGTERM);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 130);
+    FILE *file = fopen("stop.txt", "r");
+    output[fread(output, 1, sizeof output - 1, file)] = '\0';
+    fclose(file);
+    const char *line = strstr(output, "stopped after step ");
+    assert_non_null(line);
+    assert_non_null(strstr(line, " of 1000000; metrics are in "));
+    /* the last line of the metrics is that step */
+    char last[64];
+    snprintf(last, sizeof last, "{\"step\":%lld,", strtoll(line + 19, NULL, 10));
+    expect_exit(0, "tail -n 1 stop/metrics.jsonl");
+    expect_output(last);
+}
+
+static void test_tokenize(void **state)
+{
+    (void)state;
+    expect_exit(0, "%s tokenize --bytes text.txt text.bin 2>&1", runner);
+    assert_string_equal(output, "");
+    struct job job = job_of("tokens", 1, 1, 1, 1), bytes = job_of("bytes", 1, 1, 1, 1);
+    job.data = "text.bin";
+    make_plan(&job);
+    make_plan(&bytes);
+    expect_exit(0, "%s train tokens.plan.yaml --steps 2 2>&1", runner);
+    expect_exit(0, "%s train bytes.plan.yaml --steps 2 2>&1", runner);
+    const struct metrics a = read_metrics("tokens"), b = read_metrics("bytes");
+    assert_int_equal(a.steps, 2);
+    assert_true(a.loss[0] == b.loss[0] && a.loss[1] == b.loss[1]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_wrong_plans),
+        cmocka_unit_test(test_srun_without_mpi),
+        cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_data_on_one_node_only),
+        cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_tokenize),
+    };
+    if (argc != 4) {
+        fprintf(stderr, "usage: test_runner RUNNER FOLDER MPIRUN|none\n");
+        return 2;
+    }
+    runner = argv[1];
+    mpirun = argv[3];
+    snprintf(folder, sizeof folder, "%s/runner.XXXXXX", argv[2]);
+    if (mkdtemp(folder) == NULL || chdir(folder) != 0) {
+        perror(folder);
+        return 1;
+    }
+    FILE *text = fopen("text.txt", "w");
+    for (int32_t i = 0; i < TEXT_BYTES; i++)
+        fputc("abcdefgh"[i % 8], text);
+    fclose(text);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[4096];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0 || failed != 0;
+}
