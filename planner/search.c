@@ -1,6 +1,6 @@
-/* How the options of a mesh are chosen without trying all of them. Compiling a program takes about
- * 150 us, a large cluster has hundreds of meshes, and each mesh has three recompute levels times
- * the micro-batches.
+/* How the options of a mesh are chosen without trying all of them. A large cluster has hundreds of
+ * meshes, and each mesh has three recompute levels times the micro-batches. Programs of one
+ * structure are compiled once and retargeted.
  *
  * 1. Every mesh is compiled with its smallest options (full recomputation, one sequence). Memory
  * only grows with less recomputation and larger micro-batches, so a mesh that does not fit now
@@ -30,6 +30,7 @@ enum {
     THOROUGH_TOP = 4,    /* step 3: meshes from the top of each order */
     THOROUGH_ROUNDS = 3, /* the order changes when a mesh gets faster */
     SMALL_SEARCH = 24,   /* meshes; up to here every one is searched thoroughly */
+    CACHE_ENTRIES = 512, /* structures are some dozens */
     MAX_THREADS = 16,
     PARALLEL_FROM = 32 /* meshes; threads do not pay below */
 };
@@ -39,6 +40,16 @@ enum {
 static const double attention_memory_share = 0.15, attention_time_share = 0.15;
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.10, try_thoroughly_up_to = 1.5;
+
+/* Programs by structure, one cache for each thread: compiling takes ten times as long as
+ * retargeting. */
+struct cached {
+    uint64_t structure;
+    struct sw_program *program;
+};
+struct cache {
+    struct cached entry[CACHE_ENTRIES];
+};
 
 struct guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
@@ -105,12 +116,34 @@ static void explain_memory(const struct sw_run_config *run, struct sw_candidate 
     snprintf(c->help, sizeof c->help, "%s", help);
 }
 
-int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
-                       double model_flops, struct sw_candidate *out, struct sw_program **program,
-                       struct sw_error *err)
+/* The program of these options: retargeted from one of the same structure where the cache has one.
+ * The cache owns it, until its next use. */
+static struct sw_program *compile(struct cache *cache, const struct sw_program_options *options,
+                                  struct sw_error *err)
+{
+    const uint64_t structure = sw_program_structure(options);
+    struct cached *entry = &cache->entry[structure % CACHE_ENTRIES];
+    if (entry->program != NULL && entry->structure == structure)
+        return sw_program_retarget(entry->program, options, err) == 0 ? entry->program : NULL;
+    sw_program_free(entry->program);
+    entry->program = NULL;
+    entry->structure = structure;
+    return sw_program_compile(options, SW_LAID_OUT, &entry->program, err) == 0 ? entry->program
+                                                                               : NULL;
+}
+
+static void free_cache(struct cache *cache)
+{
+    for (int32_t i = 0; i < CACHE_ENTRIES; i++)
+        sw_program_free(cache->entry[i].program);
+}
+
+/* As sw_search_evaluate; *program belongs to the cache. */
+static int evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
+                    double model_flops, struct cache *cache, struct sw_candidate *out,
+                    const struct sw_program **program, struct sw_error *err)
 {
     struct sw_program_options options;
-    struct sw_program *p = NULL;
     memset(out, 0, sizeof *out);
     out->decision = *decision;
     if (sw_plan_program_options(run, decision, &options, err) != 0)
@@ -118,16 +151,15 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
     out->reason = sw_program_admits(&options, out->detail, out->help);
     if (out->reason != SW_FITS)
         return 0;
-    if (sw_program_compile(&options, SW_LAID_OUT, &p, err) != 0)
+    const struct sw_program *p = compile(cache, &options, err);
+    if (p == NULL)
         return -1;
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
     fill_memory(run, p, &out->memory);
     out->decision.accumulation_steps = p->accumulation_steps;
-    if (sw_cost_price(p, run, &out->cost, err) != 0) {
-        sw_program_free(p);
+    if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;
-    }
     out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
     out->mfu = model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
     if (out->memory.total > out->memory.limit) {
@@ -136,9 +168,27 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
     }
     if (program != NULL)
         *program = p;
-    else
-        sw_program_free(p);
     return 0;
+}
+
+int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
+                       double model_flops, struct sw_candidate *out, struct sw_program **program,
+                       struct sw_error *err)
+{
+    struct cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    const struct sw_program *p = NULL;
+    const int status = evaluate(run, decision, model_flops, cache, out, &p, err);
+    if (program != NULL) /* out of the cache, into the caller's hands */
+        for (int32_t i = 0; i < CACHE_ENTRIES && p != NULL; i++)
+            if (cache->entry[i].program == p) {
+                *program = cache->entry[i].program;
+                cache->entry[i].program = NULL;
+            }
+    free_cache(cache);
+    free(cache);
+    return status;
 }
 
 static bool has_batch(const struct sw_value *value)
@@ -274,14 +324,15 @@ static bool same_options(const struct sw_candidate *c, const struct option *o)
 }
 
 /* Compiles one option of best's mesh and keeps it when it fits and is faster. */
-static int attempt(const struct sw_run_config *run, double model_flops, const struct option *o,
-                   struct sw_candidate *best, bool *fits, struct sw_error *err)
+static int attempt(const struct sw_run_config *run, double model_flops, struct cache *cache,
+                   const struct option *o, struct sw_candidate *best, bool *fits,
+                   struct sw_error *err)
 {
     struct sw_candidate c;
     struct sw_decision decision = best->decision;
     decision.recompute = o->recompute;
     decision.micro_batch_size = o->micro_batch_size;
-    if (sw_search_evaluate(run, &decision, model_flops, &c, NULL, err) != 0)
+    if (evaluate(run, &decision, model_flops, cache, &c, NULL, err) != 0)
         return -1;
     *fits = c.reason == SW_FITS;
     if (*fits && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
@@ -290,7 +341,7 @@ static int attempt(const struct sw_run_config *run, double model_flops, const st
 }
 
 /* The options in the order of guessed time until one fits. */
-static int search_guided(const struct sw_run_config *run, double model_flops,
+static int search_guided(const struct sw_run_config *run, double model_flops, struct cache *cache,
                          const struct sw_candidate *smallest, struct option *options, int32_t count,
                          struct sw_candidate *best, struct sw_error *err)
 {
@@ -303,7 +354,7 @@ static int search_guided(const struct sw_run_config *run, double model_flops,
         if (options[i].bytes > try_up_to * (double)best->memory.limit)
             continue;
         attempts++;
-        if (attempt(run, model_flops, &options[i], best, &fits, err) != 0)
+        if (attempt(run, model_flops, cache, &options[i], best, &fits, err) != 0)
             return -1;
         if (fits)
             return 0;
@@ -314,8 +365,8 @@ static int search_guided(const struct sw_run_config *run, double model_flops,
 /* For every recompute level the largest micro-batch that fits. `options` go level by level, largest
  * first. */
 static int search_thoroughly(const struct sw_run_config *run, double model_flops,
-                             const struct option *options, int32_t count, struct sw_candidate *best,
-                             struct sw_error *err)
+                             struct cache *cache, const struct option *options, int32_t count,
+                             struct sw_candidate *best, struct sw_error *err)
 {
     bool fits = false;
     for (int32_t i = 0; i < count; i++) {
@@ -323,7 +374,7 @@ static int search_thoroughly(const struct sw_run_config *run, double model_flops
             fits = false;
         if (fits || options[i].bytes > try_thoroughly_up_to * (double)best->memory.limit)
             continue;
-        if (attempt(run, model_flops, &options[i], best, &fits, err) != 0)
+        if (attempt(run, model_flops, cache, &options[i], best, &fits, err) != 0)
             return -1;
     }
     best->thorough = true;
@@ -331,7 +382,7 @@ static int search_thoroughly(const struct sw_run_config *run, double model_flops
 }
 
 /* One mesh with one attention strategy. *out's decision holds the mesh. */
-static int search_strategy(const struct work *w, enum sw_strategy strategy,
+static int search_strategy(const struct work *w, struct cache *cache, enum sw_strategy strategy,
                            struct sw_candidate *out, struct sw_error *err)
 {
     const struct sw_run_config *run = w->run;
@@ -342,18 +393,14 @@ static int search_strategy(const struct work *w, enum sw_strategy strategy,
         .strategy = strategy,
         .layout = run->layout};
     struct sw_candidate smallest;
-    struct sw_program *p = NULL;
-    if (sw_search_evaluate(run, &decision, w->model_flops, &smallest, &p, err) != 0)
+    const struct sw_program *p = NULL;
+    if (evaluate(run, &decision, w->model_flops, cache, &smallest, &p, err) != 0)
         return -1;
     *out = smallest;
-    if (smallest.reason != SW_FITS) {
-        sw_program_free(p);
+    if (smallest.reason != SW_FITS)
         return 0;
-    }
     struct guess guess = {0};
-    const int status = guess_from(p, &smallest, &guess, err);
-    sw_program_free(p);
-    if (status != 0)
+    if (guess_from(p, &smallest, &guess, err) != 0)
         return -1;
     struct sw_program_options options;
     if (sw_plan_program_options(run, &decision, &options, err) != 0)
@@ -364,21 +411,22 @@ static int search_strategy(const struct work *w, enum sw_strategy strategy,
     for (int32_t i = 0; i < count; i++)
         guess_option(&guess, &list[i]);
     if (w->thorough)
-        return search_thoroughly(run, w->model_flops, list, count, out, err);
-    return search_guided(run, w->model_flops, &smallest, list, count, out, err);
+        return search_thoroughly(run, w->model_flops, cache, list, count, out, err);
+    return search_guided(run, w->model_flops, cache, &smallest, list, count, out, err);
 }
 
-static int search_mesh(const struct work *w, struct sw_candidate *out, struct sw_error *err)
+static int search_mesh(const struct work *w, struct cache *cache, struct sw_candidate *out,
+                       struct sw_error *err)
 {
     static const enum sw_strategy all[] = {SW_STRATEGY_RING, SW_STRATEGY_GATHER,
                                            SW_STRATEGY_ULYSSES};
     const struct sw_mesh mesh = out->decision.mesh;
     if (w->run->strategy != SW_STRATEGY_AUTO)
-        return search_strategy(w, w->run->strategy, out, err);
+        return search_strategy(w, cache, w->run->strategy, out, err);
     const size_t count = mesh.size[SW_SP] > 1 ? 3 : 1;
     for (size_t i = 0; i < count; i++) {
         struct sw_candidate c = {.decision.mesh = mesh};
-        if (search_strategy(w, all[i], &c, err) != 0)
+        if (search_strategy(w, cache, all[i], &c, err) != 0)
             return -1;
         if (i == 0 || sw_rank_better(&c, out, SW_PREFER_TIME))
             *out = c;
@@ -386,24 +434,39 @@ static int search_mesh(const struct work *w, struct sw_candidate *out, struct sw
     return 0;
 }
 
+static void record_failure(struct work *w, int32_t index, const struct sw_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    if (index <
+        atomic_load(&w->failed_at)) { /* the same mistake is reported whatever the threads did */
+        atomic_store(&w->failed_at, index);
+        w->err = *err;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void *worker(void *context)
 {
     struct work *w = context;
+    struct sw_error err = {0};
+    struct cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory while searching");
+        record_failure(w, 0, &err);
+        return NULL;
+    }
     for (;;) {
         const int32_t i = atomic_fetch_add(&w->next, 1);
         if (i >= w->count || atomic_load(&w->failed_at) < i)
-            return NULL;
-        struct sw_error err = {0};
-        if (search_mesh(w, &w->search->mesh[w->indices == NULL ? i : w->indices[i]], &err) == 0)
-            continue;
-        pthread_mutex_lock(&w->lock);
-        if (i < atomic_load(
-                    &w->failed_at)) { /* the same mistake is reported whatever the threads did */
-            atomic_store(&w->failed_at, i);
-            w->err = err;
-        }
-        pthread_mutex_unlock(&w->lock);
+            break;
+        err = (struct sw_error){0};
+        if (search_mesh(w, cache, &w->search->mesh[w->indices == NULL ? i : w->indices[i]], &err) !=
+            0)
+            record_failure(w, i, &err);
     }
+    free_cache(cache);
+    free(cache);
+    return NULL;
 }
 
 static int32_t thread_count(int32_t meshes)

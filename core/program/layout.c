@@ -23,12 +23,17 @@ struct block {
     int32_t op;
 };
 
+struct placed {
+    int64_t offset, end;
+    int32_t first, last;
+};
+
 struct layout {
     struct sw_program *p;
     struct lifetime *life; /* [value_count] */
     int32_t *wait;         /* [op_count]: position of the wait that ends a collective, or its own */
     struct block *blocks;  /* [block_count] */
-    int32_t *order;        /* [block_count]: the placed blocks by offset */
+    struct placed *placed; /* [block_count]: by offset */
     int32_t block_count;
 };
 
@@ -168,31 +173,29 @@ static int compare_blocks(const void *a, const void *b)
                                 : (x->op > y->op) - (x->op < y->op);
 }
 
-/* First fit among the blocks placed before whose lifetimes overlap, kept by offset in `order`.
- * Returns the end. */
+/* First fit among the blocks placed before whose lifetimes overlap. Returns the end. This is the
+ * innermost loop of a search over meshes: `placed` is kept dense and by offset. */
 static int64_t place(struct layout *l, int64_t base)
 {
     int64_t end = base;
-    int32_t placed = 0;
+    int32_t count = 0;
     for (int32_t i = 0; i < l->block_count; i++) {
         struct block *block = &l->blocks[i];
-        int64_t offset = base;
-        for (int32_t j = 0; j < placed; j++) {
-            const struct block *other = &l->blocks[l->order[j]];
-            if (other->first > block->last || other->last < block->first)
+        int64_t offset = base, until = base + block->bytes;
+        for (int32_t j = 0; j < count && l->placed[j].offset < until; j++) {
+            const struct placed *other = &l->placed[j];
+            if (other->first > block->last || other->last < block->first || other->end <= offset)
                 continue;
-            if (other->offset >= offset + block->bytes)
-                break;
-            if (other->offset + other->bytes > offset)
-                offset = other->offset + other->bytes;
+            offset = other->end;
+            until = offset + block->bytes;
         }
         block->offset = offset;
-        int32_t at = placed++;
-        for (; at > 0 && l->blocks[l->order[at - 1]].offset > offset; at--)
-            l->order[at] = l->order[at - 1];
-        l->order[at] = i;
-        if (offset + block->bytes > end)
-            end = offset + block->bytes;
+        int32_t at = count++;
+        for (; at > 0 && l->placed[at - 1].offset > offset; at--)
+            l->placed[at] = l->placed[at - 1];
+        l->placed[at] = (struct placed){offset, until, block->first, block->last};
+        if (until > end)
+            end = until;
     }
     return end;
 }
@@ -280,8 +283,8 @@ int sw_layout(struct sw_program *program, struct sw_error *err)
     l.life = calloc(values, sizeof *l.life);
     l.wait = calloc(ops + 1, sizeof *l.wait);
     l.blocks = calloc(values + ops, sizeof *l.blocks);
-    l.order = calloc(values + ops, sizeof *l.order);
-    if (l.life == NULL || l.wait == NULL || l.blocks == NULL || l.order == NULL) {
+    l.placed = calloc(values + ops, sizeof *l.placed);
+    if (l.life == NULL || l.wait == NULL || l.blocks == NULL || l.placed == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while laying out the program");
         goto out;
     }
@@ -315,6 +318,6 @@ out:
     free(l.life);
     free(l.wait);
     free(l.blocks);
-    free(l.order);
+    free(l.placed);
     return status;
 }

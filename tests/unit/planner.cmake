@@ -3,7 +3,8 @@ sw_test(unit_search SOURCES test_search.c LIBRARIES sw_planner)
 sw_test(unit_template SOURCES test_template.c LIBRARIES sw_planner)
 add_test(NAME unit_plan_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_plan_cli.sh $<TARGET_FILE:plan>
-                 ${CMAKE_BINARY_DIR}/tests/plan_cli)
+                 ${CMAKE_BINARY_DIR}/tests/plan_cli
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 if(TEST unit_search)
   set_tests_properties(unit_search PROPERTIES LABELS threads)
 endif()

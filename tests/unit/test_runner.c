@@ -211,6 +211,17 @@ static struct metrics read_metrics(const char *name)
     return m;
 }
 
+static int32_t count_lines(const char *path)
+{
+    int32_t lines = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    for (int c = fgetc(file); c != EOF; c = fgetc(file))
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
 /* ---- Tests ---- */
 
 static void test_words(void **state)
@@ -458,6 +469,27 @@ static void test_signal(void **state)
     expect_output(last);
 }
 
+/* A signal that reaches one rank only: all stop after the same step. */
+static void test_signal_to_one_rank(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    struct job job = job_of("stop2", 1, 1, 1, 2);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    expect_exit(130,
+                "(for i in $(seq 2000); do sleep 0.01; "
+                "[ \"$(wc -l 2>/dev/null <stop2/metrics.jsonl)\" -gt 2 ] 2>/dev/null && break; "
+                "done; kill -TERM \"$(cat rank1.pid)\") & "
+                "%s %s train stop2.plan.yaml : %s -np 1 sh -c 'echo $$ >rank1.pid; exec %s train "
+                "stop2.plan.yaml' 2>&1",
+                launch(1), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
+    const char *line = strstr(output, "stopped after step ");
+    assert_non_null(line);
+    assert_int_equal(strtoll(line + 19, NULL, 10), count_lines("stop2/metrics.jsonl") - 1);
+}
+
 static void test_tokenize(void **state)
 {
     (void)state;
@@ -486,6 +518,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_data_on_one_node_only),
         cmocka_unit_test(test_loss_not_finite),
         cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_signal_to_one_rank),
         cmocka_unit_test(test_tokenize),
     };
     if (argc != 4) {
