@@ -1,4 +1,5 @@
-/* Caller-owned error object. A function that can fail returns 0 or -1 (or NULL) and fills one of these.
+/* Caller-owned error object. A function that can fail returns 0 or -1 (or NULL) and fills one of
+ * these.
  *
  * Does not own anything; a struct sw_error is plain memory on the caller's stack. */
 #ifndef SW_ERROR_H
@@ -7,8 +8,8 @@
 /* Exit codes of both tools; an error carries the one it should end the process with. */
 enum sw_status {
     SW_OK = 0,
-    SW_UNMET = 1,     /* the request cannot be met (no mesh fits) */
-    SW_BAD_INPUT = 2, /* YAML, command line, a file's content */
+    SW_UNMET = 1,      /* the request cannot be met (no mesh fits) */
+    SW_BAD_INPUT = 2,  /* YAML, command line, a file's content */
     SW_ENVIRONMENT = 3 /* the machine failed: memory, files, MPI, Slurm */
 };
 

@@ -39,11 +39,6 @@ struct sw_cost {
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err);
 
-/* Flops of the model in one step over all ranks, without recomputation, causal half only: what
- * "MFU" divides. Counted on the program that one imaginary device would run. */
-int sw_cost_model_flops(const struct sw_program_options *options, double *out,
-                        struct sw_error *err);
-
 /* Times of one op in isolation, for tests and for explain. Seconds. */
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
                           const struct sw_run_config *run);

@@ -603,7 +603,7 @@ static int count_model_flops(const struct sw_run_config *run, double *out, struc
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)
         return -1;
-    return sw_cost_model_flops(&options, out, err);
+    return sw_program_model_flops(&options, out, err);
 }
 
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)

@@ -40,7 +40,7 @@ struct sw_curve_point {
     double size, fraction;
 };
 struct sw_curve {
-    int32_t count; /* 0: not measured, the default efficiency is used */
+    int32_t count;                             /* 0: not measured, the default efficiency is used */
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
@@ -56,8 +56,8 @@ struct sw_accelerator_config {
 
 struct sw_link_config {
     const char *name;
-    int32_t spans;        /* accelerators in one domain, ascending, the last >= the cluster */
-    double bandwidth;     /* bytes/s, one direction, per accelerator */
+    int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
+    double bandwidth; /* bytes/s, one direction, per accelerator */
     double latency_s;
 };
 
@@ -75,13 +75,20 @@ struct sw_cluster_config {
     int32_t nodes, accelerators_per_node;
     struct sw_accelerator_config accelerator;
     int32_t link_count;
-    struct sw_link_config link[SW_MAX_LINKS]; /* innermost first; none needed when one accelerator */
+    struct sw_link_config
+        link[SW_MAX_LINKS]; /* innermost first; none needed when one accelerator */
     enum sw_launcher launcher;
-    struct sw_slurm_config slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
+    struct sw_slurm_config
+        slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
 };
 
 enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
-enum sw_recompute { SW_RECOMPUTE_NONE, SW_RECOMPUTE_ATTENTION, SW_RECOMPUTE_FULL, SW_RECOMPUTE_AUTO };
+enum sw_recompute {
+    SW_RECOMPUTE_NONE,
+    SW_RECOMPUTE_ATTENTION,
+    SW_RECOMPUTE_FULL,
+    SW_RECOMPUTE_AUTO
+};
 enum sw_precision { SW_BF16, SW_FP32 };
 enum sw_strategy { SW_STRATEGY_RING, SW_STRATEGY_GATHER, SW_STRATEGY_ULYSSES, SW_STRATEGY_AUTO };
 enum sw_layout_choice { SW_LAYOUT_ZIGZAG, SW_LAYOUT_CONTIGUOUS };
@@ -94,10 +101,10 @@ struct sw_optimizer_config {
     double min_learning_rate;
 };
 
-struct sw_rule_config { /* one override of the logical axis -> mesh axes table */
-    const char *logical;   /* checked by core/program, place kept for the message */
+struct sw_rule_config {  /* one override of the logical axis -> mesh axes table */
+    const char *logical; /* checked by core/program, place kept for the message */
     int32_t count;
-    const char *axis[4];   /* checked to be dp, fsdp, tp, sp, each at most once */
+    const char *axis[4]; /* checked to be dp, fsdp, tp, sp, each at most once */
     struct sw_place place;
 };
 
@@ -117,54 +124,60 @@ struct sw_run_config {
     int32_t rule_count;
     struct sw_rule_config rule[SW_MAX_RULES];
     struct sw_optimizer_config optimizer;
-    const char *data_path;          /* resolved against the file that names it; NULL: no data */
+    const char *data_path; /* resolved against the file that names it; NULL: no data */
     uint64_t data_seed;
-    double data_holdout;            /* fraction of the file's tail kept for evaluation; default 0 */
-    const char *directory;          /* resolved; default runs/NAME beside the run file */
+    double data_holdout;   /* fraction of the file's tail kept for evaluation; default 0 */
+    const char *directory; /* resolved; default runs/NAME beside the run file */
     const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
-    int64_t checkpoint_every_steps; /* 0: off; default 0 */
+    int64_t checkpoint_every_steps;   /* 0: off; default 0 */
     int64_t checkpoint_keep;
 };
 
 enum sw_config_kind {
-    SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR, SW_CONFIG_CLUSTER, SW_CONFIG_RUN, SW_CONFIG_PLAN,
+    SW_CONFIG_MODEL,
+    SW_CONFIG_ACCELERATOR,
+    SW_CONFIG_CLUSTER,
+    SW_CONFIG_RUN,
+    SW_CONFIG_PLAN,
     SW_CONFIG_UNKNOWN
 };
 
 /* All mistakes found, sorted by file position; at most 64 kept, the rest counted. */
 struct sw_diagnostic {
-    const char *file; /* in the config's arena */
-    int32_t line, column; /* 0,0: the file as a whole (cannot open) */
-    const char *message;  /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
-    const char *help;     /* may be NULL */
+    const char *file;        /* in the config's arena */
+    int32_t line, column;    /* 0,0: the file as a whole (cannot open) */
+    const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
+    const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;         /* a note, not an error: ignored config.json keys */
+    bool is_note;            /* a note, not an error: ignored config.json keys */
 };
 
 struct sw_config; /* opaque: arena + one description + diagnostics */
 
-/* "key.path=value" overrides of a run file (--set); the place of a mistake is "--set", 1, column. */
+/* "key.path=value" overrides of a run file (--set); the place of a mistake is "--set", 1, column.
+ */
 struct sw_override {
     const char *text;
 };
 
 /* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
- * other files. A path is relative to the file that names it; after --set, and in a plan (whose paths are
- * already resolved), to the working directory. In a plan only `schema` and `run` are looked at. Returns NULL only when memory runs out (err filled); otherwise an object to ask
+ * other files. A path is relative to the file that names it; after --set, and in a plan (whose
+ * paths are already resolved), to the working directory. In a plan only `schema` and `run` are
+ * looked at. Returns NULL only when memory runs out (err filled); otherwise an object to ask
  * sw_config_error_count of. */
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_override *overrides, int32_t override_count,
                                  struct sw_error *err);
-/* The same from memory; `name` stands for the file, relative paths resolve against its directory. */
+/* The same from memory; `name` stands for the file, relative paths resolve against its directory.
+ */
 struct sw_config *sw_config_read_text(const char *name, const char *text, size_t text_bytes,
-                                      enum sw_config_kind kind,
-                                      const struct sw_override *overrides, int32_t override_count,
-                                      struct sw_error *err);
+                                      enum sw_config_kind kind, const struct sw_override *overrides,
+                                      int32_t override_count, struct sw_error *err);
 void sw_config_free(struct sw_config *config);
 
-/* Makes the run's data_path, directory and checkpoint_directory absolute: what is written for another
- * working directory (a plan file) needs that. Nothing happens when there is no run or there are errors.
- * Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
+/* Makes the run's data_path, directory and checkpoint_directory absolute: what is written for
+ * another working directory (a plan file) needs that. Nothing happens when there is no run or there
+ * are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);
@@ -181,16 +194,17 @@ const struct sw_run_config *sw_config_run(const struct sw_config *config);
  * "help: ..." ; colour when asked. */
 void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour);
 
-/* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes, 'b' bytes/s,
- * 's' seconds, 'f' FLOP/s. Returns 0, or -1 with the reason in err. */
+/* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes,
+ * 'b' bytes/s, 's' seconds, 'f' FLOP/s. Returns 0, or -1 with the reason in err. */
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
 void sw_config_schema(FILE *out, enum sw_config_kind kind);
 
-/* Writes the run as one self-contained, commented-free YAML block (every default spelled out, model, cluster and
- * accelerator inline, paths as resolved), each line indented by `indent` spaces. Reading it back gives the
- * same description. The plan file embeds this. Doubles print with the shortest digits that read back equal. */
+/* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
+ * model, cluster and accelerator inline, paths as resolved), each line indented by `indent` spaces.
+ * Reading it back gives the same description. The plan file embeds this. Doubles print with the
+ * shortest digits that read back equal. */
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
 
 #endif

@@ -1,6 +1,7 @@
 /* The plan file: a run description with every choice made. Written by plan, executed by runner.
  *
- * Owns the file format and the one mapping (description, decision) -> program options that both tools use. */
+ * Owns the file format and the one mapping (description, decision) -> program options that both
+ * tools use. */
 #ifndef SW_PLAN_H
 #define SW_PLAN_H
 
@@ -12,8 +13,8 @@ struct sw_decision {
     struct sw_mesh mesh;
     int64_t micro_batch_size; /* sequences per data-parallel rank and micro-step */
     int64_t accumulation_steps;
-    enum sw_recompute recompute;   /* not AUTO */
-    enum sw_strategy strategy;     /* not AUTO */
+    enum sw_recompute recompute; /* not AUTO */
+    enum sw_strategy strategy;   /* not AUTO */
     enum sw_layout_choice layout;
 };
 
@@ -22,14 +23,17 @@ struct sw_plan_prediction {
     int64_t memory_total, arena_bytes; /* per accelerator; total includes reserved */
 };
 
-/* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at its place. */
+/* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
+ * its place. */
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err);
 
-/* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision, the prediction,
- * `program:` digest, and the whole run (sw_run_config_write). Same input, same bytes. */
+/* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
+ * the prediction, `program:` digest, and the whole run (sw_run_config_write). Same input, same
+ * bytes. */
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_decision *decision,
-                  const struct sw_plan_prediction *prediction, uint64_t program_digest, struct sw_error *err);
+                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
+                  struct sw_error *err);
 
 struct sw_plan {
     struct sw_config *config; /* owns run */
@@ -38,7 +42,8 @@ struct sw_plan {
     struct sw_plan_prediction prediction;
     uint64_t digest, program_digest;
 };
-/* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found). Free with sw_plan_free. */
+/* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found).
+ * Free with sw_plan_free. */
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err);
 void sw_plan_free(struct sw_plan *plan);
 

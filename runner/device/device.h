@@ -11,7 +11,8 @@ struct sw_tensor {
     void *data;
     enum sw_dtype dtype;
     uint8_t ndim;
-    int64_t size[SW_MAX_DIMS];   /* local shape; for SW_INDEX_WHOLE size[0] is multiplied by the stack */
+    int64_t
+        size[SW_MAX_DIMS]; /* local shape; for SW_INDEX_WHOLE size[0] is multiplied by the stack */
     int64_t global[SW_MAX_DIMS]; /* global shape */
     int64_t start[SW_MAX_DIMS];  /* global offset of this shard in storage order */
     int64_t elems;               /* product of size */
@@ -24,13 +25,15 @@ struct sw_step {
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip;
 };
 
-/* How ring_attention's blocks travel; implemented over the collectives. `start` begins sending `bytes` from `send` to the
- * next member of the ring and receiving as much from the previous into `receive`; `wait` ends the oldest start.
- * index/size: this rank's place in the ring; size 1: never called. */
+/* How ring_attention's blocks travel; implemented over the collectives. `start` begins sending
+ * `bytes` from `send` to the next member of the ring and receiving as much from the previous into
+ * `receive`; `wait` ends the oldest start. index/size: this rank's place in the ring; size 1: never
+ * called. */
 struct sw_ring {
     int32_t index, size;
     void *context;
-    int (*start)(void *context, const void *send, void *receive, size_t bytes, struct sw_error *err);
+    int (*start)(void *context, const void *send, void *receive, size_t bytes,
+                 struct sw_error *err);
     int (*wait)(void *context, struct sw_error *err);
 };
 
@@ -55,7 +58,8 @@ struct sw_device_vtable {
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
     /* NULL for kinds a device does not execute (constrain, collectives, wait). */
-    int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+    int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call,
+                            struct sw_error *err);
 };
 
 struct sw_device {

@@ -198,7 +198,8 @@ static void test_dp(void **state)
 {
     (void)state;
     const struct sw_program_options o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
-    const struct expected e = {.update = {.all_reduce = 1}};
+    /* one for each matrix, one for all norms and the loss */
+    const struct expected e = {.update = {.all_reduce = 9 + 1}};
     check(&o, &e);
     struct sw_program *p = compile(&o);
     assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 12);
@@ -233,7 +234,8 @@ static void test_dp_fsdp_sp(void **state)
         .head_backward = {.all_gather = 1, .reduce_scatter = 1},
         .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .ring_hops = 1},
         .embed_backward = {.reduce_scatter = 1},
-        .update = {.all_reduce = 3},
+        /* matrices over dp; norms and the loss over all; the squares of the norm */
+        .update = {.all_reduce = 9 + 1 + 1},
     };
     check(&o, &e);
     struct sw_program *p = compile(&o);

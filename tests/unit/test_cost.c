@@ -218,7 +218,7 @@ static void model_flops(void **state)
     struct sw_error err = {0};
     double flops;
     assert_int_equal(sw_plan_program_options(sw_config_run(config), &decision, &options, &err), 0);
-    assert_int_equal(sw_cost_model_flops(&options, &flops, &err), 0);
+    assert_int_equal(sw_program_model_flops(&options, &flops, &err), 0);
     const double h = 4096, f = 11008, v = 32000, layers = 32, s = 4096, tokens = 16 * s;
     const double weights = layers * (4 * h * h + 3 * h * f) + v * h;
     close_to(flops, tokens * (6 * weights + 6 * layers * h * s));
