@@ -3,14 +3,14 @@
 # plans a small model for this machine, trains it on eight CPU ranks (dp=1, fsdp=2, tp=2, sp=2) and
 # shows the loss falling. Run it again as often as you like, from anywhere.
 #
-# SW_QUICKSTART_STEPS=N trains N steps instead of 150; SW_QUICKSTART_OUT=DIR puts the results elsewhere
+# SW_QUICKSTART_STEPS=N trains N steps instead of 250; SW_QUICKSTART_OUT=DIR puts the results elsewhere
 # than in runs/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 run=configs/runs/quickstart.yaml
 out=${SW_QUICKSTART_OUT:-runs/quickstart}
-steps=${SW_QUICKSTART_STEPS:-150}
+steps=${SW_QUICKSTART_STEPS:-250}
 case $steps in
     '' | *[!0-9]* | 0)
         echo "quickstart: SW_QUICKSTART_STEPS is '$steps', not a number of steps" >&2
@@ -18,7 +18,7 @@ case $steps in
         ;;
 esac
 settings=()
-if [ "$steps" != 150 ]; then
+if [ "$steps" != 250 ]; then
     warmup=$((steps / 8))
     settings=(--set "optimizer.total_steps=$steps" --set "optimizer.warmup_steps=$warmup")
 fi
