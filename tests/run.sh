@@ -225,7 +225,11 @@ fi
 without_randomisation
 if step "build (address and undefined behaviour sanitizers)" configure_and_build build-asan \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSW_WERROR=ON "-DSW_SANITIZE=address;undefined"; then
+    # Open MPI leaves blocks behind in plugins that it unloads, where no suppression can name them:
+    # ranks under mpirun don't look for leaks, programs started alone do.
+    export OMPI_MCA_mca_base_env_list="ASAN_OPTIONS=detect_leaks=0:exitcode=99"
     run_ctest "asan, ubsan" build-asan -LE slow
+    unset OMPI_MCA_mca_base_env_list
 fi
 # Only what runs threads (streams, collectives, whole steps on a mesh of thread ranks): nothing in the
 # rest could race. Not test_meshes: the same code on more meshes, ten minutes under this sanitizer.
