@@ -2,37 +2,150 @@
 #include "planner/command.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* A value in an annotation of GitHub's workflows; a property also escapes ':' and ','. */
+static void put_escaped(const char *text, bool property)
+{
+    for (const char *p = text; *p != '\0'; p++)
+        if (*p == '%' || *p == '\r' || *p == '\n' || (property && (*p == ':' || *p == ',')))
+            printf("%%%02X", (unsigned)*p);
+        else
+            putchar(*p);
+}
+
+/* ::error file=...,line=...,col=...::message */
+static void annotate(const char *level, const char *file, int32_t line, int32_t column,
+                     const char *message, const char *help)
+{
+    printf("::%s file=", level);
+    put_escaped(file, true);
+    if (line > 0)
+        printf(",line=%" PRId32, line);
+    if (line > 0 && column > 0)
+        printf(",col=%" PRId32, column);
+    printf("::");
+    put_escaped(message, false);
+    if (help != NULL && help[0] != '\0') {
+        printf("; ");
+        put_escaped(help, false);
+    }
+    printf("\n");
+}
+
+/* "FILE:LINE:COL: error: MESSAGE", "FILE: error: MESSAGE" or only a message. */
+static int fail(const struct sw_options *options, const char *path, const struct sw_error *err)
+{
+    char file[sizeof err->message];
+    int line = 0, column = 0, used = 0;
+    if (!options->github)
+        return sw_command_fail(err);
+    const char *mark = strstr(err->message, ": error: ");
+    if (mark == NULL) {
+        annotate("error", path, 0, 0, err->message, NULL);
+        return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
+    }
+    snprintf(file, sizeof file, "%.*s", (int)(mark - err->message), err->message);
+    /* the place is what follows the last but one ':' when those are numbers */
+    for (char *colon = strchr(file, ':'); colon != NULL; colon = strchr(colon + 1, ':'))
+        if (sscanf(colon, ":%d:%d%n", &line, &column, &used) == 2 && colon[used] == '\0') {
+            *colon = '\0';
+            break;
+        } else {
+            line = column = 0;
+        }
+    annotate("error", file, line, column, mark + strlen(": error: "), NULL);
+    return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
+}
+
+static int32_t diagnose(const struct sw_options *options, const struct sw_config *config)
+{
+    if (!options->github)
+        return sw_command_diagnose(config, true);
+    for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
+        const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
+        annotate(d->is_note ? "notice" : "error", d->file, d->line, d->column, d->message, d->help);
+    }
+    return sw_config_error_count(config);
+}
+
+static int unmet(const struct sw_options *options, const char *path,
+                 const struct sw_run_config *run, const struct sw_search *search)
+{
+    char message[512];
+    if (!options->github)
+        return sw_command_unmet(run, search);
+    const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
+    snprintf(message, sizeof message, "none of %d meshes fits '%s'%s%s", search->count, run->name,
+             closest != NULL ? ": " : "", closest != NULL ? closest->detail : "");
+    const struct sw_place *at = &run->mesh_dim_place;
+    /* --set and the command line are no files */
+    const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
+    annotate("error", written ? at->file : path, written ? at->line : 0, at->column, message,
+             closest != NULL ? closest->help : NULL);
+    return SW_UNMET;
+}
+
 /* A run's mesh_dim and rules are only understood by trying them. */
-static int check_run(const char *path, const struct sw_run_config *run)
+static int check_run(const struct sw_options *options, const char *path,
+                     const struct sw_run_config *run)
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
     if (sw_search_run(run, &search, &err) != 0)
-        return sw_command_fail(&err);
+        return fail(options, path, &err);
     int status = SW_OK;
     if (search.feasible == 0)
-        status = sw_command_unmet(run, &search);
+        status = unmet(options, path, run, &search);
     else
         printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
     sw_search_free(&search);
     return status;
 }
 
-static int check_plan(const char *path)
+/* What the plan was written from may have changed since. The plan is still good by itself, so this
+ * is no mistake; but nobody should believe that it says what the files say now. A plan that was
+ * carried elsewhere without them is nothing to talk about. */
+static void check_inputs(const struct sw_options *options, const char *path,
+                         const struct sw_plan *plan)
+{
+    enum sw_plan_input_state state[SW_PLAN_MAX_INPUTS];
+    char *file[SW_PLAN_MAX_INPUTS] = {NULL};
+    bool any = false;
+    for (int32_t i = 0; i < plan->inputs.count; i++) {
+        state[i] = sw_plan_input_check(path, &plan->inputs.input[i], &file[i]);
+        any = any || state[i] != SW_INPUT_MISSING;
+    }
+    for (int32_t i = 0; i < plan->inputs.count; i++) {
+        char message[512];
+        if (any && state[i] != SW_INPUT_SAME) {
+            snprintf(message, sizeof message, "'%.300s' %s since this plan was written",
+                     plan->inputs.input[i].path,
+                     state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
+            const char *help = "write it again with 'plan emit'";
+            if (options->github)
+                annotate("warning", path, 0, 0, message, help);
+            else
+                fprintf(stderr, "%s: warning: %s; %s\n", path, message, help);
+        }
+        free(file[i]);
+    }
+}
+
+static int check_plan(const struct sw_options *options, const char *path)
 {
     struct sw_plan plan = {0};
-    struct sw_program_options options;
+    struct sw_program_options program_options;
     struct sw_program *program = NULL;
     struct sw_error err = {0};
     int status = SW_OK;
     if (sw_plan_read(path, &plan, &err) != 0)
-        return sw_command_fail(&err);
-    if (sw_plan_program_options(plan.run, &plan.decision, &options, &err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &program, &err) != 0) {
+        return fail(options, path, &err);
+    if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
+        sw_program_compile(&program_options, SW_LAID_OUT, &program, &err) != 0) {
         sw_fail_context(&err, "%s", path);
-        status = sw_command_fail(&err);
+        status = fail(options, path, &err);
         goto out;
     }
     if (sw_program_digest(program) != plan.program_digest) {
@@ -40,9 +153,10 @@ static int check_plan(const char *path)
                 "%s: error: this version of plan makes another program of it; write it again with "
                 "'plan emit'",
                 path);
-        status = sw_command_fail(&err);
+        status = fail(options, path, &err);
         goto out;
     }
+    check_inputs(options, path, &plan);
     printf("%s: ok, a plan, digest %016" PRIx64 "\n", path, plan.digest);
 out:
     sw_program_free(program);
@@ -58,15 +172,15 @@ static int check_file(const struct sw_options *options, const char *path)
     struct sw_config *config =
         sw_config_read(path, SW_CONFIG_UNKNOWN, options->override, options->override_count, &err);
     if (config == NULL)
-        return sw_command_fail(&err);
+        return fail(options, path, &err);
     const enum sw_config_kind kind = sw_config_get_kind(config);
     int status = SW_OK;
-    if (sw_command_diagnose(config, true) > 0)
+    if (diagnose(options, config) > 0)
         status = SW_BAD_INPUT;
     else if (kind == SW_CONFIG_PLAN)
-        status = check_plan(path);
+        status = check_plan(options, path);
     else if (kind == SW_CONFIG_RUN)
-        status = check_run(path, sw_config_run(config));
+        status = check_run(options, path, sw_config_run(config));
     else
         printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
     sw_config_free(config);

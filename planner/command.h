@@ -12,6 +12,8 @@ int sw_command_check(const struct sw_options *options);
 int sw_command_search(const struct sw_options *options);
 int sw_command_explain(const struct sw_options *options);
 int sw_command_emit(const struct sw_options *options);
+int sw_command_fit(const struct sw_options *options);
+int sw_command_diff(const struct sw_options *options);
 int sw_command_schema(const struct sw_options *options);
 
 /* A run file, with the command line's overrides. */
@@ -44,11 +46,10 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
 void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
 
 /* json.c: the JSON of INTERFACE.md, one object and a newline. Errors (SW_ENVIRONMENT): memory. */
-struct sw_traffic;
+struct sw_explain;
 int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
                    const struct sw_options *options, struct sw_error *err);
-int sw_json_explain(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
-                    const struct sw_traffic *traffic, int32_t traffic_count, struct sw_error *err);
+int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err);
 
 /* explain.c: collectives of one kind over one group in one step. */
 struct sw_traffic {

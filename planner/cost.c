@@ -2,30 +2,30 @@
 
 #include "planner/links.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Fraction of peak where no curve was measured. GPUs: PyTorch FSDP runs of llm-foundry reach 55-62
- * % of peak over whole steps at d_model 4096 and more, so matrix products alone do better;
- * FlashAttention-2 reaches 50-70 % of an A100's peak and 35-40 % of an H100's (Dao 2023; Shah et
- * al. 2024); copies reach about 0.8 of the data sheet's bandwidth. CPUs: oneDNN's matrix products
- * and our attention on one core of several, an estimate. */
-struct defaults {
-    double matmul, attention, memory;
-};
-static const struct defaults defaults_of[] = {
-    [SW_DEVICE_CPU] = {0.70, 0.30, 0.60}, [SW_DEVICE_CUDA] = {0.70, 0.45, 0.80}};
+/* How much slower compute is beside a collective, which takes multiprocessors, memory bandwidth and
+ * power from it: 18.9 % on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
+ * arXiv:2507.03114). CPUs: not told. */
+static const double contention[] = {[SW_DEVICE_CPU] = 0, [SW_DEVICE_CUDA] = 0.19};
+
+/* Measured / predicted time where the accelerator does not tell, as in core/config/tables.c. */
+static const double default_low = 0.8, default_high = 1.3;
 
 /* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
  * last of them. */
-enum { WARM = 3, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
+enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
 
+enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
-    double inside;    /* communication that the op itself could not hide (ring attention), part of
-                         compute */
+    double inside; /* communication that the op itself could not hide (ring attention), part of
+                      compute */
+    int16_t value; /* that a collective writes first, or that is waited for */
+    uint8_t part;
+    bool ahead;
     sw_axis_set axes; /* effective ones */
 };
 
@@ -51,48 +51,10 @@ struct pricing {
     struct flight flight[MAX_FLIGHTS]; /* the last ones, a ring buffer */
     uint32_t flights;
     struct clocks now;
+    double contention;
     struct sw_cost *out;
+    const struct sw_cost_observer *observer; /* NULL: none */
 };
-
-double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback)
-{
-    const int32_t n = curve->count;
-    if (n == 0)
-        return fallback;
-    if (size <= curve->point[0].size)
-        return curve->point[0].fraction;
-    for (int32_t i = 1; i < n; i++) {
-        const struct sw_curve_point *a = &curve->point[i - 1], *b = &curve->point[i];
-        if (size <= b->size)
-            return a->fraction +
-                   (b->fraction - a->fraction) * log(size / a->size) / log(b->size / a->size);
-    }
-    return curve->point[n - 1].fraction;
-}
-
-static double compute_seconds(const struct sw_program *p, const struct sw_op *op,
-                              const struct sw_run_config *run)
-{
-    const struct sw_accelerator_config *a = &run->cluster.accelerator;
-    const struct defaults *usual = &defaults_of[a->device];
-    const struct sw_op_info *info = sw_op_info(op->kind);
-    if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE)
-        return 0;
-    const struct sw_op_cost cost = info->cost(p, op);
-    const double bytes = (double)cost.memory_bytes;
-    double seconds =
-        bytes / (a->memory_bandwidth * sw_cost_efficiency(&a->memory, bytes, usual->memory));
-    double rate = a->peak_fp32_flops;
-    if (info->cost_class == SW_CLASS_MATMUL || info->cost_class == SW_CLASS_ATTENTION) {
-        const bool matmul = info->cost_class == SW_CLASS_MATMUL;
-        rate = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
-        rate *= sw_cost_efficiency(matmul ? &a->matmul : &a->attention, cost.flops,
-                                   matmul ? usual->matmul : usual->attention);
-    }
-    if (cost.flops / rate > seconds)
-        seconds = cost.flops / rate;
-    return seconds + a->launch_latency_s;
-}
 
 static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
 {
@@ -154,6 +116,41 @@ static void count_seconds(struct pricing *c, const struct sw_op *op, const struc
         c->out->weight_seconds += t->communication * times;
 }
 
+/* What the ring's hops over its outermost link need to be hidden, of the forward op. */
+static void check_ring(struct pricing *c, const struct sw_op *op)
+{
+    const struct sw_cluster_config *cluster = &c->run->cluster;
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const int32_t link = sw_links_outermost(span_of(c, op->axes));
+    if (link < 1)
+        return;
+    const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    c->out->ring_link = cluster->link[link].name;
+    c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
+    c->out->ring_needs_tokens =
+        2 * sw_links_overlap_tokens(cluster, link, peak) / (op->group > 1 ? op->group : 1);
+}
+
+const char *const sw_cost_not_modelled[] = {
+    "stragglers and jitter: every rank is as fast as its data sheet and the fit say",
+    "other jobs on the network, routing and retransmission",
+    "clocks that fall with temperature or a power limit, beyond what the fit contains",
+    "reading data, checkpoints, logging, the first steps' warming up",
+    "a host too slow to launch short operations",
+    NULL};
+
+const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
+{
+    buffer[0] = '\0';
+    if (cost->ring_link != NULL && cost->ring_block_tokens < cost->ring_needs_tokens)
+        snprintf(
+            buffer, buffer_bytes,
+            "sp crosses '%s', where a hop is hidden behind blocks of %.0f tokens and more: its "
+            "blocks have %.0f",
+            cost->ring_link, cost->ring_needs_tokens, cost->ring_block_tokens);
+    return buffer;
+}
+
 static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
@@ -163,18 +160,28 @@ static void time_ops(struct pricing *c)
                              (region->phase == SW_PHASE_UPDATE ? 1 : (double)p->accumulation_steps);
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
-            const double bytes = (double)sw_op_communication_bytes(p, op);
+            const struct sw_axes axes =
+                op->axes.count > 0 ? sw_axes_effective(&p->mesh, op->axes) : op->axes;
+            const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(p, op) : 0;
             struct timing *t = &c->timing[i];
-            *t = (struct timing){.axes = sw_axes_set(axes)};
-            if (sw_op_is_collective(op->kind))
+            *t = (struct timing){.axes = sw_axes_set(axes), .part = PART_COMPUTE};
+            if (sw_op_is_collective(op->kind)) {
+                t->part = PART_COLLECTIVE;
+                t->value = op->out[0].value;
                 t->communication =
                     sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
-            else
-                t->compute = compute_seconds(p, op, c->run);
+            } else if (op->kind == SW_OP_WAIT) {
+                t->part = PART_WAIT;
+                t->value = op->in[0].value;
+            } else {
+                t->compute = sw_cost_compute_seconds(p, op, c->run);
+            }
             if (bytes > 0 &&
-                (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD))
+                (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD)) {
                 *t = ring_timing(c, op, t->compute, bytes);
+                check_ring(c, op);
+            }
+            t->ahead = op->ahead;
             count_bytes(c, t->axes, bytes * times);
             count_seconds(c, op, t, times);
         }
@@ -218,38 +225,64 @@ static double total_exposed(const struct clocks *now)
     return sum;
 }
 
-static void run_op(struct pricing *c, int32_t i)
+/* Walked many times: looks at the timings alone, which are small. */
+static void run_op(struct pricing *c, const struct timing *t)
 {
-    const struct sw_op *op = &c->p->ops[i];
-    const struct timing *t = &c->timing[i];
     struct clocks *now = &c->now;
-    if (sw_op_is_collective(op->kind)) {
+    if (t->part == PART_COMPUTE) {
+        double beside = now->communication - now->compute;
+        beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
+        const double slower = beside * c->contention;
+        now->compute += t->compute + slower;
+        now->busy += t->compute - t->inside + slower;
+        if (t->inside > 0)
+            expose(now, t->axes, t->inside);
+    } else if (t->part == PART_COLLECTIVE) {
         /* starts when the stream is free and what compute has issued before it is done */
         if (now->communication < now->compute)
             now->communication = now->compute;
         const double start = now->communication;
         now->communication += t->communication;
         c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, now->communication, t->axes};
-        for (uint8_t k = 0; k < op->n_out; k++)
-            c->done[op->out[k].value] = now->communication;
-    } else if (op->kind == SW_OP_WAIT) {
-        const double until = c->done[op->in[0].value];
+        c->done[t->value] = now->communication; /* waits name the first result */
+    } else {
+        const double until = c->done[t->value];
         if (until > now->compute)
             wait_until(c, until);
-    } else {
-        now->compute += t->compute;
-        now->busy += t->compute - t->inside;
-        if (t->inside > 0)
-            expose(now, t->axes, t->inside);
     }
+}
+
+static void observe_op(struct pricing *c, const struct timing *t)
+{
+    static const enum sw_cost_stream streams[] = {[PART_COMPUTE] = SW_STREAM_COMPUTE,
+                                                  [PART_COLLECTIVE] = SW_STREAM_COMMUNICATION,
+                                                  [PART_WAIT] = SW_STREAM_WAIT};
+    const double issued = c->now.compute;
+    run_op(c, t);
+    const bool collective = t->part == PART_COLLECTIVE;
+    const double end = collective ? c->now.communication : c->now.compute;
+    const struct sw_cost_event event = {.op = (int32_t)(t - c->timing),
+                                        .stream = streams[t->part],
+                                        .issued = issued,
+                                        .start = collective ? end - t->communication : issued,
+                                        .end = end};
+    c->observer->event(c->observer->context, &event);
+}
+
+static inline void run_op_observed(struct pricing *c, const struct timing *t)
+{
+    if (c->observer != NULL)
+        observe_op(c, t);
+    else
+        run_op(c, t);
 }
 
 /* One iteration; `ahead` ops belong to the next, which the last does not have. */
 static void run_iteration(struct pricing *c, const struct sw_region *region, bool last)
 {
     for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if (!last || !c->p->ops[i].ahead)
-            run_op(c, i);
+        if (!last || !c->timing[i].ahead)
+            run_op_observed(c, &c->timing[i]);
 }
 
 /* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
@@ -274,8 +307,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 static void run_region(struct pricing *c, const struct sw_region *region)
 {
     for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if (c->p->ops[i].ahead)
-            run_op(c, i); /* the first iteration's, before the loop */
+        if (c->timing[i].ahead)
+            run_op_observed(c, &c->timing[i]); /* the first iteration's, before the loop */
     struct clocks before = c->now;
     for (int32_t iteration = 0; iteration < region->repeat; iteration++) {
         if (iteration == WARM && region->repeat > WARM + 1) {
@@ -331,6 +364,13 @@ static void run_step(struct pricing *c)
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err)
 {
+    return sw_cost_trace(program, run, NULL, out, err);
+}
+
+int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
+                  const struct sw_cost_observer *observer, struct sw_cost *out,
+                  struct sw_error *err)
+{
     int status = -1;
     memset(out, 0, sizeof *out);
     if (program->region_count > SW_COST_MAX_REGIONS)
@@ -342,6 +382,8 @@ int sw_cost_price(const struct sw_program *program, const struct sw_run_config *
     c->p = program;
     c->run = run;
     c->out = out;
+    c->observer = observer;
+    c->contention = contention[run->cluster.accelerator.device];
     c->timing = calloc((size_t)program->op_count + 1, sizeof *c->timing);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
     if (c->timing == NULL || c->done == NULL) {
@@ -353,7 +395,11 @@ int sw_cost_price(const struct sw_program *program, const struct sw_run_config *
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
     time_ops(c);
     run_step(c);
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;
+    out->band_low_seconds = out->step_seconds * (a->band_low > 0 ? a->band_low : default_low);
+    out->band_high_seconds = out->step_seconds * (a->band_high > 0 ? a->band_high : default_high);
+    out->calibration = a->calibration != NULL ? a->calibration : "data sheets, not measured";
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
     status = 0;
@@ -362,16 +408,4 @@ out:
     free(c->done);
     free(c);
     return status;
-}
-
-double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
-                          const struct sw_run_config *run)
-{
-    if (!sw_op_is_collective(op->kind))
-        return compute_seconds(program, op, run);
-    struct sw_span span;
-    sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
-                  &span);
-    return sw_links_seconds(&run->cluster, &span, op->kind,
-                            (double)sw_op_communication_bytes(program, op));
 }

@@ -81,18 +81,25 @@ static int write_file(const char *directory, const char *name, const char *text,
 
 /* The text of the plan, in memory that the caller frees. */
 static char *plan_text(const struct sw_run_config *run, const struct sw_candidate *c,
-                       uint64_t program_digest, size_t *bytes, struct sw_error *err)
+                       uint64_t program_digest, const char *directory, size_t *bytes,
+                       struct sw_error *err)
 {
     char *text = NULL;
+    struct sw_plan_inputs inputs;
     const struct sw_plan_prediction prediction = {.step_seconds = c->cost.step_seconds,
                                                   .memory_total = c->memory.total,
                                                   .arena_bytes = c->memory.arena};
+    if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
+        return NULL;
     FILE *memory = open_memstream(&text, bytes);
     if (memory == NULL) {
+        sw_plan_inputs_free(&inputs);
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
         return NULL;
     }
-    int status = sw_plan_write(memory, run, &c->decision, &prediction, program_digest, err);
+    int status =
+        sw_plan_write(memory, run, &inputs, &c->decision, &prediction, program_digest, err);
+    sw_plan_inputs_free(&inputs);
     if (fclose(memory) != 0 && status == 0)
         status = sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
     if (status == 0)
@@ -160,12 +167,14 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
         snprintf(s->gpus, sizeof s->gpus, "%d", cluster->accelerators_per_node);
         gpus = s->gpus;
     }
+    /* its name only: the same run gives the same script from whatever folder */
+    const char *slash = strrchr(run_path, '/');
     const char *mem = slurm->mem;
     if (mem == NULL && slurm->exclusive)
         mem = "0"; /* a whole node's memory comes with a whole node */
     const struct sw_template_value values[] = {
         {"version", s->version},
-        {"run_path", run_path},
+        {"run_path", slash == NULL ? run_path : slash + 1},
         {"name", run->name},
         {"mesh_dim", s->mesh},
         {"axis_order", s->order},
@@ -257,10 +266,11 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     struct script *script = calloc(1, sizeof *script);
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
-    plan = plan_text(run, c, program_digest, &bytes, err);
     /* the run's folder too: without it Slurm fails the job and leaves no log */
-    if (plan == NULL || make_directory(directory, err) != 0 ||
-        make_directory(run->directory, err) != 0)
+    if (make_directory(directory, err) != 0 || make_directory(run->directory, err) != 0)
+        goto out;
+    plan = plan_text(run, c, program_digest, directory, &bytes, err);
+    if (plan == NULL)
         goto out;
     /* the plan's own digest stands on its third line, in quotes */
     const char *quote = strchr(strstr(plan, "digest: "), '\'');

@@ -1,93 +1,96 @@
-/* `plan explain`: where the memory and the time of one mesh go. */
-#include "planner/command.h"
+/* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
+#include "planner/explain_data.h"
 
-#include "planner/format.h"
-#include "planner/links.h"
-
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { MAX_TRAFFIC = 64 };
-
-/* Adds up the collectives, and the rings inside attention, by kind and group. */
-static int32_t sum_traffic(const struct sw_program *p, const struct sw_run_config *run,
-                           struct sw_traffic out[MAX_TRAFFIC])
+/* Beside its place and then renamed: a reader never finds half a page. */
+static int write_page(const char *path, const char *text, size_t bytes, struct sw_error *err)
 {
-    int32_t count = 0;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const double times =
-            region->repeat *
-            (region->phase == SW_PHASE_UPDATE ? 1.0 : (double)p->accumulation_steps);
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
-            const bool ring =
-                op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
-            if (axes.count == 0 || (!ring && !sw_op_is_collective(op->kind)))
-                continue;
-            int32_t at = 0;
-            while (at < count && (out[at].kind != (enum sw_op_kind)op->kind ||
-                                  !sw_axes_equal(out[at].axes, axes)))
-                at++;
-            if (at == MAX_TRAFFIC)
-                continue;
-            if (at == count)
-                out[count++] = (struct sw_traffic){.kind = (enum sw_op_kind)op->kind, .axes = axes};
-            const double bytes = (double)sw_op_communication_bytes(p, op);
-            struct sw_span span;
-            sw_links_span(&run->cluster, &p->mesh, axes, &span);
-            const double hops = op->kind == SW_OP_RING_ATTENTION_GRAD ? span.ranks : span.ranks - 1;
-            out[at].calls += times;
-            out[at].bytes += times * bytes;
-            out[at].seconds +=
-                times * (ring ? hops * sw_links_hop_seconds(&run->cluster, &span, bytes / hops)
-                              : sw_links_seconds(&run->cluster, &span, op->kind, bytes));
-        }
+    char temporary[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(EISDIR));
+    if (snprintf(temporary, sizeof temporary, "%.*s.%s.%ld", folder, path, path + folder,
+                 (long)getpid()) >= (int)sizeof temporary)
+        return sw_fail(err, SW_ENVIRONMENT, "the path '%.60s...' is too long", path);
+    const int handle = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (handle < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+    size_t done = 0;
+    errno = 0;
+    while (done < bytes) {
+        const ssize_t n = write(handle, text + done, bytes - done);
+        if (n < 0 && errno != EINTR)
+            break;
+        done += n > 0 ? (size_t)n : 0;
     }
-    return count;
+    bool ok = done == bytes && fsync(handle) == 0;
+    ok = close(handle) == 0 && ok;
+    if (ok && rename(temporary, path) == 0)
+        return 0;
+    sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+    unlink(temporary);
+    return -1;
 }
 
-static void print_regions(FILE *out, const struct sw_candidate *c)
+static int write_html(const char *path, const struct sw_explain *x, struct sw_error *err)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
-    fprintf(out, "\n%-20s %10s %10s %10s\n", "region", "time", "compute", "waiting");
-    for (int32_t r = 0; r < c->cost.region_count; r++) {
-        const struct sw_region_cost *region = &c->cost.region[r];
-        fprintf(out, "%-20s %10s %10s %10s\n", region->name, sw_format_seconds(region->seconds, a),
-                sw_format_seconds(region->compute_seconds, b),
-                sw_format_seconds(region->exposed_seconds, d));
-    }
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the page");
+    sw_html_page(memory, x);
+    bool ok = ferror(memory) == 0;
+    ok = fclose(memory) == 0 && ok;
+    const int status = ok ? write_page(path, text, bytes, err)
+                          : sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the page");
+    free(text);
+    return status;
 }
 
-static void print_traffic(FILE *out, const struct sw_run_config *run, const struct sw_mesh *mesh,
-                          const struct sw_traffic *traffic, int32_t count)
+/* Every mesh of the cluster, for comparison when mesh_dim names one; *requested tells. */
+static int search_all(const struct sw_run_config *run, const struct sw_search *search,
+                      struct sw_search *all, bool *requested, struct sw_error *err)
 {
-    char axes[64], bytes[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], calls[SW_FORMAT_BYTES];
-    if (count == 0)
-        return;
-    fprintf(out, "\n%-20s %-14s %6s %10s %10s %10s  %s\n", "communication", "axes", "ranks",
-            "calls", "sent", "time", "over");
-    for (int32_t i = 0; i < count; i++) {
-        struct sw_span span;
-        sw_links_span(&run->cluster, mesh, traffic[i].axes, &span);
-        const int32_t link = sw_links_outermost(&span);
-        fprintf(out, "%-20s %-14s %6d %10s %10s %10s  %s\n", sw_op_info(traffic[i].kind)->name,
-                sw_axes_format(traffic[i].axes, axes, sizeof axes), span.ranks,
-                sw_format_count(traffic[i].calls, calls), sw_format_bytes(traffic[i].bytes, bytes),
-                sw_format_seconds(traffic[i].seconds, seconds),
-                link < 0 ? "-" : run->cluster.link[link].name);
-    }
-    fprintf(out, "of one rank in one step; most of the time is hidden behind compute\n");
+    struct sw_mesh_request request;
+    struct sw_run_config open = *run;
+    *requested = sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto &&
+                 search->count == 1;
+    if (!*requested)
+        return 0;
+    open.mesh_dim = "auto";
+    return sw_search_run(&open, all, err);
+}
+
+static int tell(const struct sw_options *options, const struct sw_explain *x, struct sw_error *err)
+{
+    if (options->html != NULL && write_html(options->html, x, err) != 0)
+        return -1;
+    if (options->program)
+        sw_program_print(stdout, x->program);
+    else if (options->json)
+        return sw_json_explain(stdout, x, options->rejected, err);
+    else if (options->html == NULL)
+        sw_explain_text(stdout, x, options->rejected);
+    return 0;
 }
 
 int sw_command_explain(const struct sw_options *options)
 {
     struct sw_session session;
-    struct sw_search search = {0};
-    struct sw_program *program = NULL;
-    struct sw_candidate c;
-    struct sw_traffic traffic[MAX_TRAFFIC];
+    struct sw_search search = {0}, others = {0};
+    struct sw_explain x = {0};
     struct sw_error err = {0};
+    bool requested = false;
     int status = sw_session_open(options, false, &session);
     if (status != SW_OK)
         goto out;
@@ -101,29 +104,26 @@ int sw_command_explain(const struct sw_options *options)
         status = sw_command_unmet(run, &search);
         goto out;
     }
-    if (sw_search_evaluate(run, &search.mesh[0].decision, 0, &c, &program, &err) != 0) {
+    if (search_all(run, &search, &others, &requested, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }
-    c.mfu = search.mesh[0].mfu;
-    const int32_t count = sum_traffic(program, run, traffic);
-    if (options->program) {
-        sw_program_print(stdout, program);
-    } else if (options->json) {
-        if (sw_json_explain(stdout, run, &c, traffic, count, &err) != 0) {
-            status = sw_command_fail(&err);
-            goto out;
-        }
-    } else {
-        fprintf(stdout, "%s on %s\n", run->name, run->cluster.name);
-        sw_report_choice(stdout, &c);
-        print_regions(stdout, &c);
-        print_traffic(stdout, run, &c.decision.mesh, traffic, count);
+    struct sw_search *all = requested ? &others : &search;
+    struct sw_run_config any = *run;
+    if (requested)
+        any.mesh_dim = "auto";
+    const bool reasons = options->rejected || options->html != NULL;
+    if ((reasons && sw_search_explain(&any, all, all->feasible, all->count, &err) != 0) ||
+        sw_explain_make(run, &search.mesh[0], all, requested, &x, &err) != 0 ||
+        tell(options, &x, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
     }
     if (search.feasible == 0)
         status = sw_command_unmet(run, &search);
 out:
-    sw_program_free(program);
+    sw_explain_free(&x);
+    sw_search_free(&others);
     sw_search_free(&search);
     sw_session_free(&session);
     return status;

@@ -1,4 +1,5 @@
 #include "planner/command.h"
+#include "planner/explain_data.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -56,7 +57,7 @@ static cJSON *memory_object(const struct sw_memory *m, bool *ok)
 
 static cJSON *candidate_object(const struct sw_candidate *c, bool *ok)
 {
-    char mesh[64], order[64];
+    char mesh[64], order[64], warning[192];
     cJSON *object = cJSON_CreateObject();
     string(object, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), ok);
     string(object, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order), ok);
@@ -64,9 +65,15 @@ static cJSON *candidate_object(const struct sw_candidate *c, bool *ok)
     number(object, "accumulation_steps", (double)c->decision.accumulation_steps, ok);
     string(object, "recompute", sw_recompute_word(c->decision.recompute), ok);
     string(object, "strategy", sw_strategy_word(c->decision.strategy), ok);
+    string(object, "layout", c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous", ok);
+    string(object, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp", ok);
     item(object, "memory", memory_object(&c->memory, ok), ok);
     number(object, "step_seconds", c->cost.step_seconds, ok);
     number(object, "compute_seconds", c->cost.compute_seconds, ok);
+    number(object, "band_low_seconds", c->cost.band_low_seconds, ok);
+    number(object, "band_high_seconds", c->cost.band_high_seconds, ok);
+    string(object, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "", ok);
+    string(object, "warning", sw_cost_warning(&c->cost, warning, sizeof warning), ok);
     item(object, "exposed_communication_seconds", by_axis(c->cost.exposed_seconds, false, ok), ok);
     item(object, "communication_bytes", by_axis(c->cost.communication_bytes, true, ok), ok);
     number(object, "tokens_per_second", c->tokens_per_second, ok);
@@ -74,6 +81,31 @@ static cJSON *candidate_object(const struct sw_candidate *c, bool *ok)
            c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), ok);
     number(object, "mfu", c->mfu, ok);
     return object;
+}
+
+/* {"change": setting, "to": value}; further changes that must go with it follow as "and". */
+static cJSON *suggestion_object(const struct sw_suggestion *s, bool *ok)
+{
+    cJSON *first = cJSON_CreateNull(), *last = NULL;
+    for (int32_t i = 0; i < s->count; i++) {
+        cJSON *object = cJSON_CreateObject();
+        char *end = NULL;
+        const char *to = s->change[i].to;
+        const double value = strtod(to, &end);
+        string(object, "change", s->change[i].setting, ok);
+        if (end != to && *end == '\0')
+            number(object, "to", value, ok);
+        else
+            string(object, "to", to, ok);
+        if (last == NULL) {
+            cJSON_Delete(first);
+            first = object;
+        } else {
+            item(last, "and", object, ok);
+        }
+        last = object;
+    }
+    return first;
 }
 
 static cJSON *rejected_object(const struct sw_candidate *c, bool *ok)
@@ -84,6 +116,7 @@ static cJSON *rejected_object(const struct sw_candidate *c, bool *ok)
     string(object, "reason", sw_reject_name(c->reason), ok);
     string(object, "detail", c->detail, ok);
     string(object, "help", c->help, ok);
+    item(object, "suggestion", suggestion_object(&c->suggestion, ok), ok);
     return object;
 }
 
@@ -124,13 +157,13 @@ int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_s
     return print(out, root, ok, err);
 }
 
-int sw_json_explain(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c,
-                    const struct sw_traffic *traffic, int32_t traffic_count, struct sw_error *err)
+int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err)
 {
+    const struct sw_candidate *c = &x->c;
     bool ok = true;
     cJSON *root = cJSON_CreateObject();
     string(root, "schema", "shardwright.explain/1", &ok);
-    string(root, "run", run->name, &ok);
+    string(root, "run", x->run->name, &ok);
     number(root, "accelerators", sw_mesh_rank_count(&c->decision.mesh), &ok);
     item(root, "mesh", candidate_object(c, &ok), &ok);
     cJSON *regions = cJSON_AddArrayToObject(root, "regions");
@@ -143,15 +176,16 @@ int sw_json_explain(FILE *out, const struct sw_run_config *run, const struct sw_
         element(regions, region, &ok);
     }
     cJSON *collectives = cJSON_AddArrayToObject(root, "collectives");
-    for (int32_t i = 0; i < traffic_count; i++) {
+    for (int32_t i = 0; i < x->traffic_count; i++) {
         char axes[64];
         cJSON *one = cJSON_CreateObject();
-        string(one, "kind", sw_op_info(traffic[i].kind)->name, &ok);
-        string(one, "axes", sw_axes_format(traffic[i].axes, axes, sizeof axes), &ok);
-        number(one, "calls", traffic[i].calls, &ok);
-        number(one, "bytes", round(traffic[i].bytes), &ok);
-        number(one, "seconds", traffic[i].seconds, &ok);
+        string(one, "kind", sw_op_info(x->traffic[i].kind)->name, &ok);
+        string(one, "axes", sw_axes_format(x->traffic[i].axes, axes, sizeof axes), &ok);
+        number(one, "calls", x->traffic[i].calls, &ok);
+        number(one, "bytes", round(x->traffic[i].bytes), &ok);
+        number(one, "seconds", x->traffic[i].seconds, &ok);
         element(collectives, one, &ok);
     }
+    sw_explain_json(root, x, rejected, &ok);
     return print(out, root, ok, err);
 }

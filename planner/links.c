@@ -1,32 +1,39 @@
 #include "planner/links.h"
 
-/* Share of a link's bandwidth that collectives reach on large messages: 370 of 450 GB/s on DGX H100
- * (Austin et al., "How to Scale Your Model", 2025). Measured bandwidths should be divided by it. */
-static const double link_efficiency = 0.82;
+#include "planner/cost.h"
 
-/* Ranks of the group of rank 0 that are smaller than `limit`. */
+/* Share of a link's bandwidth that collectives reach on large messages, where the cluster does not
+ * tell. Inside a node: 370 of 450 GB/s on DGX H100 (Austin et al., "How to Scale Your Model",
+ * 2025). Between nodes: 362 of 400 GB/s at 1 GiB on four B200 nodes (stas00/ml-engineering,
+ * network). */
+static const double inside_share = 0.82, outside_share = 0.90;
+
+/* Bytes per second of one accelerator on that level when all talk at once. */
+static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
+{
+    const struct sw_link_config *link = &cluster->link[level];
+    const double share =
+        sw_cost_efficiency(&link->efficiency, bytes, level == 0 ? inside_share : outside_share);
+    return link->bandwidth * share / (link->oversubscription > 1 ? link->oversubscription : 1);
+}
+
+/* Ranks of the group of rank 0 that are smaller than `limit`: axis by axis, outermost first, whole
+ * blocks of the inner ones. A search asks this for every placement of every mesh. */
 static int32_t members_below(const struct sw_mesh *mesh, struct sw_axes axes, int32_t limit)
 {
-    int32_t stride[SW_AXIS_COUNT], count = 0;
-    for (int32_t i = SW_AXIS_COUNT - 1, ranks = 1; i >= 0; i--) {
-        stride[mesh->order[i]] = ranks;
-        ranks *= mesh->size[mesh->order[i]];
+    const sw_axis_set set = sw_axes_set(axes);
+    int32_t stride = sw_mesh_rank_count(mesh), inner = sw_axes_size(mesh, axes), count = 0;
+    for (int32_t i = 0; i < SW_AXIS_COUNT && limit > 0; i++) {
+        const int32_t axis = mesh->order[i], size = mesh->size[axis];
+        stride /= size;
+        if (!(set & (1u << axis)))
+            continue;
+        inner /= size;
+        const int32_t whole = limit / stride < size ? limit / stride : size;
+        count += whole * inner;
+        limit = whole == size ? 0 : limit - whole * stride;
     }
-    int32_t at[SW_AXIS_COUNT] = {0};
-    for (;;) {
-        int32_t rank = 0;
-        for (uint8_t i = 0; i < axes.count; i++)
-            rank += at[i] * stride[axes.axis[i]];
-        count += rank < limit;
-        uint8_t i = 0;
-        for (; i < axes.count; i++) {
-            if (++at[i] < mesh->size[axes.axis[i]])
-                break;
-            at[i] = 0;
-        }
-        if (i == axes.count)
-            return count;
-    }
+    return limit > 0 ? count + 1 : count;
 }
 
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
@@ -55,10 +62,22 @@ static double log2_ceiling(int32_t n)
     return steps;
 }
 
+/* Steps of the latency of one level: a ring has one for each part; an all_reduce is a ring or chain
+ * inside a node, up and down, and a tree between nodes (NCCL, src/graph/tuning.cc). */
+static double latency_steps(const struct sw_link_config *link, enum sw_op_kind kind, int32_t level,
+                            int32_t parts)
+{
+    if (link->direct) /* to all members at once; all_reduce once to sum, once to hand out */
+        return kind == SW_OP_ALL_REDUCE ? 2 : 1;
+    if (kind != SW_OP_ALL_REDUCE)
+        return parts - 1;
+    return 2 * (level == 0 ? parts - 1 : log2_ceiling(parts));
+}
+
 /* Level by level: a domain with m members of the group receives the blocks of the (k-1)/k of the
- * group outside it, m links at once (every accelerator has its own share of the domain's egress).
- * The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
- * reduce_scatter + all_gather, its latency that of a tree. */
+ * group outside it, m links at once (every accelerator has its own share of the domain's egress, of
+ * which other groups use theirs). The slowest level bounds the transfer, since levels are
+ * pipelined; latencies add. all_reduce is reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_op_kind kind, double bytes)
 {
@@ -70,13 +89,16 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const double k = span->parts[l], m = span->members[l];
         if (k <= 1)
             continue;
-        const double bandwidth = cluster->link[l].bandwidth * link_efficiency;
-        const double seconds = kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n / bandwidth
-                                                        : whole * (k - 1) / (k * m) / bandwidth;
+        const double bandwidth = bandwidth_of(cluster, l, bytes);
+        /* direct: every member's own blocks leave the domain, whoever else in it sends the same;
+         * those for the k-1 neighbours of this level, m members each */
+        const double seconds = cluster->link[l].direct ? bytes * m * (k - 1) / (n - 1) / bandwidth
+                               : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n / bandwidth
+                                                          : whole * (k - 1) / (k * m) / bandwidth;
         if (seconds > slowest)
             slowest = seconds;
-        const double steps = kind == SW_OP_ALL_REDUCE ? 2 * log2_ceiling(span->parts[l]) : (k - 1);
-        latency += steps * cluster->link[l].latency_s;
+        latency +=
+            latency_steps(&cluster->link[l], kind, l, span->parts[l]) * cluster->link[l].latency_s;
     }
     return latency + slowest;
 }
@@ -89,8 +111,8 @@ int32_t sw_links_outermost(const struct sw_span *span)
     return -1;
 }
 
-/* All ranks send at once, each on its own link: the ring is as fast as the outermost link it
- * crosses. */
+/* All ranks send at once. Only the last of a domain sends out of it: on its own port where ports
+ * are rails, else with the ports of the m members of its group together. */
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes)
 {
@@ -99,9 +121,16 @@ double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struc
         return 0;
     double slowest = 0;
     for (int32_t i = 0; i <= l; i++) {
-        const double seconds = bytes / (cluster->link[i].bandwidth * link_efficiency);
+        const double ports = cluster->link[i].rails ? 1 : span->members[i];
+        const double seconds = bytes / (bandwidth_of(cluster, i, bytes) * ports);
         if (span->parts[i] > 1 && seconds > slowest)
             slowest = seconds;
     }
     return slowest + cluster->link[l].latency_s;
+}
+
+double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t level,
+                               double peak_flops)
+{
+    return peak_flops / cluster->link[level].bandwidth;
 }

@@ -29,6 +29,13 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes);
 
+/* Tokens of a ring's block from which computing on one hides the transfer of the next over that
+ * link: 4 d c^2 flops against 4 d c bytes of bf16 keys and values, so c >= peak / bandwidth, both
+ * as on the data sheets (Liu et al. 2023, section 3, table 2). With fewer key than query heads,
+ * times their ratio; causal attention computes half, so times two. */
+double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t level,
+                               double peak_flops);
+
 /* The outermost link that the group crosses, -1: none (one rank). */
 int32_t sw_links_outermost(const struct sw_span *span);
 

@@ -12,19 +12,23 @@ static const struct command {
     int (*run)(const struct sw_options *options);
 } commands[] = {
     {"check", "FILE...", "validate YAML: models, accelerators, clusters, runs, plans",
-     SW_OPTION_SET | SW_OPTION_HELP, sw_command_check},
+     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_PREFER | SW_OPTION_MESH_DIM |
          SW_OPTION_SET | SW_OPTION_HELP,
      sw_command_search},
     {"explain", "RUN.yaml", "where the memory and the time of one mesh go",
-     SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
-         SW_OPTION_HELP,
+     SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_HTML | SW_OPTION_REJECTED | SW_OPTION_PREFER |
+         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
      sw_command_explain},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
          SW_OPTION_HELP,
      sw_command_emit},
+    {"fit", "MEASUREMENTS FILE.yaml...", "constants of accelerators and links from measurements",
+     SW_OPTION_HELP, sw_command_fit},
+    {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
+     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
     {"schema", "model|accelerator|cluster|run", "JSON Schema of a file, for editors",
      SW_OPTION_HELP, sw_command_schema},
 };
@@ -40,7 +44,8 @@ static void print_help(void)
     }
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"
-           "exit codes: 0 done, 1 no mesh fits, 2 bad input, 3 the environment failed\n");
+           "exit codes: 0 done, 1 no mesh fits, 2 bad input, 3 the environment failed; diff: 4 "
+           "differs\n");
 }
 
 static void print_command_help(const struct command *command)

@@ -19,10 +19,15 @@ static const struct option_info {
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
     {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
     {"--program", NULL, NULL, SW_OPTION_PROGRAM, "the program that every rank runs"},
+    {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
     {"--output", "-o", "DIR", SW_OPTION_OUTPUT, "folder for the files, default ."},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
     {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
      "override a value of the run file; may be repeated"},
+    {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN, "Markdown for a comment on a pull request"},
+    {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
+     "exit 1 when it holds: 'memory > 0.92*limit', 'step > +5%'; may be repeated"},
+    {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
     {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
 };
 enum { OPTIONS = sizeof table / sizeof table[0] };
@@ -85,6 +90,19 @@ static int store(const struct option_info *info, const char *value, struct sw_op
     case SW_OPTION_PROGRAM:
         out->program = true;
         return 0;
+    case SW_OPTION_MARKDOWN:
+        out->markdown = true;
+        return 0;
+    case SW_OPTION_FORMAT:
+        out->github = strcmp(value, "github") == 0;
+        if (out->github || strcmp(value, "text") == 0)
+            return 0;
+        return sw_fail(err, SW_BAD_INPUT, "--format is text or github, not '%.40s'", value);
+    case SW_OPTION_FAIL_IF:
+        if (out->fail_if_count == SW_MAX_FAIL_IF)
+            return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);
+        out->fail_if[out->fail_if_count++] = value;
+        return 0;
     case SW_OPTION_HELP:
         out->help = true;
         return 0;
@@ -94,6 +112,9 @@ static int store(const struct option_info *info, const char *value, struct sw_op
     case SW_OPTION_OUTPUT:
         out->output = value;
         return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a folder", info->name);
+    case SW_OPTION_HTML:
+        out->html = value;
+        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a file", info->name);
     case SW_OPTION_TEMPLATE:
         out->template_path = value;
         return 0;

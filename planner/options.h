@@ -4,7 +4,7 @@
 
 #include "core/config/config.h"
 
-enum { SW_MAX_OVERRIDES = 64 };
+enum { SW_MAX_OVERRIDES = 64, SW_MAX_FAIL_IF = 16 };
 
 /* One bit per option: which a command accepts. */
 enum sw_option_bit {
@@ -17,7 +17,11 @@ enum sw_option_bit {
     SW_OPTION_OUTPUT = 1 << 6,
     SW_OPTION_TEMPLATE = 1 << 7,
     SW_OPTION_SET = 1 << 8,
-    SW_OPTION_HELP = 1 << 9
+    SW_OPTION_HELP = 1 << 9,
+    SW_OPTION_MARKDOWN = 1 << 10,
+    SW_OPTION_FAIL_IF = 1 << 11,
+    SW_OPTION_FORMAT = 1 << 12,
+    SW_OPTION_HTML = 1 << 13
 };
 
 struct sw_options {
@@ -27,8 +31,13 @@ struct sw_options {
     const char *mesh_dim; /* NULL: as in the run file */
     const char *output;   /* -o; NULL: "." */
     const char *template_path;
+    const char *html; /* NULL: no page */
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;
+    bool markdown;
+    bool github; /* --format github: workflow annotations */
+    const char *fail_if[SW_MAX_FAIL_IF];
+    int32_t fail_if_count;
     char **files; /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };

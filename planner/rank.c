@@ -1,5 +1,7 @@
 /* Which mesh is best. The seed rule (LWM's): the largest fsdp, since it divides the state and its
- * communication overlaps best; then the least tp x sp, whose communication does not; then time. */
+ * communication overlaps best; then tp <= accelerators_per_node, the usual bound, where such a mesh
+ * exists for that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
+ * time alone (prefer: time) no bound is needed: links decide. */
 #include "planner/search.h"
 
 #include <stdlib.h>
@@ -32,6 +34,8 @@ static int compare_fsdp(const struct sw_candidate *a, const struct sw_candidate 
     const struct sw_mesh *x = &a->decision.mesh, *y = &b->decision.mesh;
     if (x->size[SW_FSDP] != y->size[SW_FSDP])
         return x->size[SW_FSDP] > y->size[SW_FSDP] ? -1 : 1;
+    if (a->tp_leaves_node != b->tp_leaves_node)
+        return a->tp_leaves_node ? 1 : -1;
     const int64_t inner_x = (int64_t)x->size[SW_TP] * x->size[SW_SP];
     const int64_t inner_y = (int64_t)y->size[SW_TP] * y->size[SW_SP];
     return inner_x != inner_y ? compare_i64(inner_x, inner_y) : compare_time(a, b);

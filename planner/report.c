@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DEFAULT_TOP = 10 };
+enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */ };
 
 static void print_bytes(FILE *out, const char *name, int64_t bytes)
 {
@@ -22,6 +22,19 @@ static double total_exposed(const struct sw_cost *cost)
     return sum;
 }
 
+/* The band, what it rests on, and what may go wrong. */
+static void print_trust(FILE *out, const struct sw_cost *cost)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], warning[192];
+    if (cost->calibration == NULL)
+        return;
+    fprintf(out, "          10-90 %%: %s to %s (%s)\n",
+            sw_format_seconds(cost->band_low_seconds, a),
+            sw_format_seconds(cost->band_high_seconds, b), cost->calibration);
+    if (sw_cost_warning(cost, warning, sizeof warning)[0] != '\0')
+        fprintf(out, "warning   %s\n", warning);
+}
+
 void sw_report_choice(FILE *out, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];
@@ -32,9 +45,11 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             size[SW_TP], size[SW_SP], sw_mesh_format_order(&decision->mesh, order, sizeof order));
     fprintf(out,
             "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            ", recompute %s, attention %s\n",
+            ", recompute %s\n          attention %s, %s, residual_seq %s\n",
             decision->micro_batch_size, decision->accumulation_steps,
-            sw_recompute_word(decision->recompute), sw_strategy_word(decision->strategy));
+            sw_recompute_word(decision->recompute), sw_strategy_word(decision->strategy),
+            decision->layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous",
+            decision->residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "memory    %s of %s per accelerator\n",
             sw_format_bytes((double)c->memory.total, a),
             sw_format_bytes((double)c->memory.limit, b));
@@ -60,6 +75,7 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             sw_format_count(c->tokens_per_second, a),
             sw_format_count(c->tokens_per_second / sw_mesh_rank_count(&decision->mesh), b),
             c->mfu * 100);
+    print_trust(out, &c->cost);
 }
 
 static void print_why(FILE *out, const struct sw_run_config *run, const struct sw_search *s)
@@ -87,44 +103,55 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
     char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
         rate[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
-    fprintf(out, "\n%-16s %5s %6s  %-9s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
+    fprintf(out, "\n  %-16s %5s %6s  %-9s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
             "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
-        fprintf(out, "%-16s %5" PRId64 " %6" PRId64 "  %-9s %10s %9s %9s %12s %5.1f%%\n",
-                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), c->decision.micro_batch_size,
-                c->decision.accumulation_steps, sw_recompute_word(c->decision.recompute),
+        fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-9s %10s %9s %9s %12s %5.1f%%%s\n",
+                i == 0 ? "✓" : " ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+                c->decision.micro_batch_size, c->decision.accumulation_steps,
+                sw_recompute_word(c->decision.recompute),
                 sw_format_bytes((double)c->memory.total, memory),
                 sw_format_seconds(c->cost.step_seconds, step),
                 sw_format_seconds(total_exposed(&c->cost), wait),
-                sw_format_count(c->tokens_per_second / s->accelerators, rate), c->mfu * 100);
+                sw_format_count(c->tokens_per_second / s->accelerators, rate), c->mfu * 100,
+                i == s->fastest && i > 0 ? "  fastest" : "");
     }
     if (shown < s->feasible)
         fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
 }
 
+static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
+{
+    char mesh[64];
+    fprintf(out, "%s%s\n", s->feasible > 0 ? "\n" : "",
+            count < s->count - s->feasible ? "rejected, nearest first" : "rejected");
+    for (int32_t i = s->feasible; i < s->feasible + count; i++) {
+        const struct sw_candidate *m = &s->mesh[i];
+        fprintf(out, "✗ %-16s %-12s %s; %s\n", sw_mesh_format(&m->decision.mesh, mesh, sizeof mesh),
+                sw_reject_name(m->reason), m->detail, m->help);
+    }
+    if (count < s->count - s->feasible)
+        fprintf(out, "... and %d more (--rejected)\n", s->count - s->feasible - count);
+}
+
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES], mesh[64];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES];
     if (s->feasible > 0) {
         fprintf(out, "%s: %s accelerators (%s), %s sequences of %s tokens a step\n", run->name,
                 sw_format_count(s->accelerators, a), run->cluster.name,
                 sw_format_count((double)run->global_batch_size, b),
                 sw_format_count((double)run->sequence_length, c));
-        fprintf(out, "searched  %d meshes in %s: %d fit, %d do not%s\n", s->count,
-                sw_format_seconds(s->seconds, a), s->feasible, s->count - s->feasible,
-                s->count > s->feasible && !options->rejected ? " (--rejected says why)" : "");
+        fprintf(out, "searched  %d meshes in %s: %d fit, %d do not\n", s->count,
+                sw_format_seconds(s->seconds, a), s->feasible, s->count - s->feasible);
         sw_report_choice(out, &s->mesh[0]);
         print_why(out, run, s);
         print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
     }
-    if (!options->rejected || s->feasible == s->count)
-        return;
-    fprintf(out, "%srejected\n", s->feasible > 0 ? "\n" : "");
-    for (int32_t i = s->feasible; i < s->count; i++) {
-        const struct sw_candidate *m = &s->mesh[i];
-        fprintf(out, "%-16s %-12s %s; %s\n", sw_mesh_format(&m->decision.mesh, mesh, sizeof mesh),
-                sw_reject_name(m->reason), m->detail, m->help);
-    }
+    const int32_t rejected = s->count - s->feasible;
+    if (rejected > 0 && (options->rejected || s->feasible > 0))
+        print_rejected(
+            out, s, options->rejected || rejected < NEAREST_REJECTED ? rejected : NEAREST_REJECTED);
 }

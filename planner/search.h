@@ -15,6 +15,16 @@ struct sw_memory { /* bytes on each accelerator */
     int64_t arena, parameters, gradients, optimizer, activations, workspace, reserved;
 };
 
+/* Settings of the run file (dotted where nested) that together would admit a rejected mesh, or,
+ * with mesh_dim among them, the mesh that takes its place. count 0: none is known. */
+enum { SW_MAX_CHANGES = 4 };
+struct sw_suggestion {
+    int32_t count;
+    struct {
+        char setting[32], to[48];
+    } change[SW_MAX_CHANGES];
+};
+
 struct sw_candidate {
     struct sw_decision decision;
     struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
@@ -22,7 +32,10 @@ struct sw_candidate {
     double tokens_per_second, mfu; /* over all accelerators; a fraction */
     enum sw_reject reason;         /* SW_FITS: a candidate */
     char detail[256], help[256];   /* of a rejection */
-    bool thorough;                 /* every recompute level's largest micro-batch was tried */
+    struct sw_suggestion suggestion;
+    bool tp_leaves_node; /* tp > accelerators_per_node */
+    bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
+    bool thorough;       /* all that looked promising was priced */
 };
 
 struct sw_search {
@@ -41,6 +54,11 @@ struct sw_search {
  * sw_search_free. Threads: starts and joins its own. */
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);
+
+/* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
+ * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
+int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
+                      int32_t count, struct sw_error *err);
 
 /* Prices one set of options. out->reason tells whether it fits. May keep the program (NULL: not
  * wanted). */

@@ -12,6 +12,11 @@ int sw_command_search(const struct sw_options *options)
         status = sw_command_fail(&err);
         goto out;
     }
+    if (options->rejected &&
+        sw_search_explain(&session.run, &search, search.feasible, search.count, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
     if (!options->json)
         sw_report_search(stdout, &session.run, &search, options);
     else if (sw_json_search(stdout, &session.run, &search, options, &err) != 0) {

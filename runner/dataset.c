@@ -281,6 +281,10 @@ int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
     int64_t count = 0;
     if (snprintf(temporary, sizeof temporary, "%s.partial", to) >= (int)sizeof temporary)
         return sw_fail(err, SW_BAD_INPUT, "the name %s is too long", to);
+    /* the rename below would put a file where a device or a pipe was */
+    struct stat there;
+    if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "%s is no regular file; name a file to write", to);
     FILE *in = fopen(from, "rb");
     if (in == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot open %s: %s", from, strerror(errno));

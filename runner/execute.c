@@ -44,6 +44,10 @@ struct sw_executor {
     int64_t first_row, rows, first_position, columns;
     int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
     int32_t *stored;     /* [rows, columns] in storage order */
+    /* A device that can record runs the first step op by op (libraries choose their kernels then),
+     * later ones as two recordings: a micro-step, and the update. */
+    bool records, warm;
+    struct sw_recording *recording[2];
 };
 
 /* ---- Addresses ---- */
@@ -317,11 +321,36 @@ static int allocate(struct sw_executor *x, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
     x->arena_bytes = (size_t)p->arena_bytes;
     x->arena = x->device->vtable->allocate(x->device, x->arena_bytes);
+    if (x->arena == NULL && x->device->vtable->free_bytes != NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "the arena of %lld planned bytes does not fit: %lld are free on the device; "
+                       "use a mesh that needs less memory",
+                       (long long)p->arena_bytes,
+                       (long long)x->device->vtable->free_bytes(x->device));
     if (x->arena == NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
                        (long long)p->arena_bytes);
+    if (x->comm->vtable->attach != NULL)
+        return x->comm->vtable->attach(x->comm, x->arena, x->arena_bytes, err);
     return 0;
+}
+
+/* Recordings hold addresses, and whatever the host does between two calls is not in them. */
+static bool can_record(const struct sw_executor *x)
+{
+    if (x->device->vtable->record_begin == NULL)
+        return false;
+    if (x->comm->queued)
+        return true;
+    for (int32_t i = 0; i < x->program->op_count; i++) {
+        const struct sw_op *op = &x->program->ops[i];
+        const bool ring = op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+        if (sw_op_is_collective(op->kind) ||
+            (ring && sw_axes_size(&x->program->mesh, op->axes) > 1))
+            return false;
+    }
+    return true;
 }
 
 int sw_executor_create(const struct sw_program *program, struct sw_device *device,
@@ -349,6 +378,7 @@ int sw_executor_create(const struct sw_program *program, struct sw_device *devic
         return -1;
     }
     prepare(x);
+    x->records = can_record(x);
     if (write_positions(x) != 0) {
         sw_executor_free(x);
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
@@ -361,6 +391,11 @@ void sw_executor_free(struct sw_executor *x)
 {
     if (x == NULL)
         return;
+    for (int32_t i = 0; i < 2; i++)
+        if (x->recording[i] != NULL)
+            x->device->vtable->recording_free(x->device, x->recording[i]);
+    if (x->arena != NULL && x->comm->vtable->attach != NULL)
+        (void)x->comm->vtable->attach(x->comm, NULL, 0, NULL);
     if (x->arena != NULL)
         x->device->vtable->release(x->device, x->arena);
     free(x->prepared);
@@ -451,23 +486,50 @@ static int read_scalar(struct sw_executor *x, int32_t value, double *out)
     return status;
 }
 
+/* All regions of a micro-step, or of the update. */
+static int run_regions(struct sw_executor *x, bool update, const struct sw_step *step,
+                       struct sw_error *err)
+{
+    const struct sw_program *p = x->program;
+    for (int32_t r = 0; r < p->region_count; r++)
+        if ((p->regions[r].phase == SW_PHASE_UPDATE) == update &&
+            run_region(x, &p->regions[r], step, err) != 0)
+            return -1;
+    return 0;
+}
+
+static int run_phase(struct sw_executor *x, bool update, const struct sw_step *step,
+                     struct sw_error *err)
+{
+    const struct sw_device_vtable *device = x->device->vtable;
+    struct sw_recording **recording = &x->recording[update];
+    if (device->set_step != NULL && device->set_step(x->device, step, err) != 0)
+        return -1;
+    if (!x->records || !x->warm)
+        return run_regions(x, update, step, err);
+    if (*recording == NULL) {
+        if (device->record_begin(x->device, err) != 0)
+            return -1;
+        if (run_regions(x, update, step, err) != 0) {
+            (void)device->record_end(x->device, NULL, NULL);
+            return -1;
+        }
+        if (device->record_end(x->device, recording, err) != 0)
+            return -1;
+    }
+    return device->replay(x->device, *recording, err);
+}
+
 int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_function batch,
                      void *context, double *loss, double *grad_norm, struct sw_error *err)
 {
     const struct sw_program *p = x->program;
-    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
-        if (write_batch(x, step, batch, context, err) != 0)
+    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++)
+        if (write_batch(x, step, batch, context, err) != 0 || run_phase(x, false, step, err) != 0)
             return -1;
-        for (int32_t r = 0; r < p->region_count; r++)
-            if (p->regions[r].phase != SW_PHASE_UPDATE &&
-                run_region(x, &p->regions[r], step, err) != 0)
-                return -1;
-    }
-    for (int32_t r = 0; r < p->region_count; r++)
-        if (p->regions[r].phase == SW_PHASE_UPDATE && run_region(x, &p->regions[r], step, err) != 0)
-            return -1;
-    if (x->device->vtable->synchronize(x->device, err) != 0)
+    if (run_phase(x, true, step, err) != 0 || x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
+    x->warm = true;
     int failed = 0;
     if (loss != NULL)
         failed |= read_scalar(x, p->loss, loss);

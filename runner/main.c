@@ -1,4 +1,5 @@
 /* The runner tool: executes a plan on the ranks it was started with. */
+#include "runner/calibrate.h"
 #include "runner/dataset.h"
 #include "runner/train.h"
 #include "runner/version.h"
@@ -13,6 +14,10 @@ static const char help[] =
     "--mpi=pmix)\n"
     "       runner tokenize --bytes IN OUT.bin           write a file's bytes as tokens (llm.c's "
     "form)\n"
+    "       runner calibrate -o ACCELERATOR.yaml [--cluster CLUSTER.yaml] [--quick]\n"
+    "                                                    measure this machine (under mpirun or "
+    "srun: the\n"
+    "                                                    job's nodes and links) for 'plan'\n"
     "       runner --version | --help\n"
     "\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
@@ -26,6 +31,15 @@ static int usage(const char *what, const char *which)
 {
     fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
     return SW_BAD_INPUT;
+}
+
+/* Writes text that the user asked for, and says when it did not arrive. */
+static int show(const char *text)
+{
+    if (fputs(text, stdout) != EOF && fflush(stdout) == 0)
+        return SW_OK;
+    fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+    return SW_ENVIRONMENT;
 }
 
 static int parse_steps(const char *text, int64_t *steps)
@@ -86,6 +100,36 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
+static int calibrate(int argc, char **argv)
+{
+    struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
+    for (int i = 2; i < argc; i++) {
+        const bool takes_path = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--cluster") == 0;
+        if (takes_path && (i + 1 == argc || argv[i + 1][0] == '\0'))
+            return usage(argv[i], " needs a file name");
+        if (strcmp(argv[i], "-o") == 0)
+            options.accelerator_path = argv[++i];
+        else if (takes_path)
+            options.cluster_path = argv[++i];
+        else if (strcmp(argv[i], "--quick") == 0)
+            options.seconds = SW_CALIBRATE_QUICK_SECONDS;
+        else
+            return usage("unknown option ", argv[i]);
+    }
+    if (options.accelerator_path == NULL)
+        return usage("calibrate needs -o ACCELERATOR.yaml", "");
+    struct sw_launch launch;
+    struct sw_error err = {0};
+    if (sw_launch_begin(&launch, &err) != 0) {
+        if (launch.rank == 0)
+            fprintf(stderr, "error: %s\n", err.message);
+        return (int)err.status;
+    }
+    const int status = sw_calibrate(&launch, &options);
+    sw_launch_end(&launch);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     char text[512];
@@ -93,11 +137,13 @@ int main(int argc, char **argv)
         return usage("no command", "");
     if (strcmp(argv[1], "train") == 0)
         return train(argc, argv);
+    if (strcmp(argv[1], "calibrate") == 0)
+        return calibrate(argc, argv);
     if (strcmp(argv[1], "tokenize") == 0)
         return tokenize(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
-        return fputs(help, stdout) == EOF ? SW_ENVIRONMENT : SW_OK;
+        return show(help);
     if (strcmp(argv[1], "--version") == 0)
-        return fputs(sw_version_text(text, sizeof text), stdout) == EOF ? SW_ENVIRONMENT : SW_OK;
+        return show(sw_version_text(text, sizeof text));
     return usage("unknown command ", argv[1]);
 }

@@ -1,7 +1,7 @@
 #include "runner/train.h"
 
 #include "core/program/workspace_collective.h"
-#include "runner/collective/comm.h"
+#include "runner/accelerator.h"
 #include "runner/dataset.h"
 #include "runner/execute.h"
 #include "runner/metrics.h"
@@ -92,16 +92,9 @@ static int32_t threads_per_rank(const struct sw_launch *launch)
     return threads > 0 ? threads : 1;
 }
 
-static int create_comm(struct training *t, struct sw_error *err)
+static bool on_gpus(const struct training *t)
 {
-    if (t->launch->size == 1)
-        return sw_comm_single_create(&t->comm, err);
-#ifdef SW_HAVE_MPI
-    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    return sw_comm_mpi_create(&t->program->mesh, &every, 1, &t->comm, err);
-#else
-    return sw_fail(err, SW_ENVIRONMENT, "this runner was built without MPI and runs one rank only");
-#endif
+    return t->plan->run->cluster.accelerator.device != SW_DEVICE_CPU;
 }
 
 static int compile(struct training *t, struct sw_error *err)
@@ -128,9 +121,6 @@ static int set_up(struct training *t, struct sw_error *err)
                        "the plan needs %d ranks but %d %s started; use mpirun -np %d, or srun "
                        "--mpi=pmix -n %d",
                        ranks, t->launch->size, t->launch->size == 1 ? "was" : "were", ranks, ranks);
-    if (run->cluster.accelerator.device != SW_DEVICE_CPU)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "the plan is for %s devices, which this runner was built without", "cuda");
     if (run->data_path == NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "the run names no data to train on; add data: {path: FILE} to the run file");
@@ -139,7 +129,7 @@ static int set_up(struct training *t, struct sw_error *err)
     if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed, run->model.vocab_size,
                         run->sequence_length, &t->data, err) != 0)
         return -1;
-    t->device = sw_cpu_device_create(threads_per_rank(t->launch), err);
+    t->device = sw_accelerator_device(t->launch, on_gpus(t), threads_per_rank(t->launch), err);
     return t->device == NULL ? -1 : 0;
 }
 
@@ -147,7 +137,8 @@ static int set_up(struct training *t, struct sw_error *err)
 static int set_up_executor(struct training *t, struct sw_error *err)
 {
     const struct sw_run_config *run = t->plan->run;
-    if (create_comm(t, err) != 0)
+    if (sw_accelerator_comm(t->launch, &t->program->mesh, t->device, on_gpus(t), &t->comm, err) !=
+        0)
         return -1;
     if (sw_executor_create(t->program, t->device, t->comm, &t->executor, err) != 0)
         return -1;

@@ -1,5 +1,6 @@
 #include "runner/version.h"
 
+#include "runner/accelerator.h"
 #include "runner/launch.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -23,10 +24,10 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
 
 const char *sw_version_text(char *buffer, size_t buffer_bytes)
 {
-    char dnnl[32], mpi[128];
+    char dnnl[32], mpi[128], cuda[128];
     onednn(dnnl);
-    snprintf(buffer, buffer_bytes,
-             "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: not in this build\n",
-             SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi));
+    snprintf(buffer, buffer_bytes, "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: %s\n",
+             SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi),
+             sw_accelerator_versions(cuda, sizeof cuda));
     return buffer;
 }

@@ -52,6 +52,9 @@ struct sw_accelerator_config {
     double memory_bandwidth;                     /* bytes/s */
     struct sw_curve matmul, attention, memory;   /* efficiency: {matmul: [[1e9, 0.5], ...], ...} */
     double launch_latency_s;                     /* per op; default 0 */
+    int32_t compute_units;      /* that share the tiles of a matmul: SMs, CUs; 0: not told */
+    const char *calibration;    /* what the efficiencies rest on; NULL: not told */
+    double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
 };
 
 struct sw_link_config {
@@ -59,6 +62,10 @@ struct sw_link_config {
     int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
     double bandwidth; /* bytes/s, one direction, per accelerator */
     double latency_s;
+    struct sw_curve efficiency; /* share of bandwidth by bytes sent by a rank; count 0: default */
+    double oversubscription;    /* >= 1: bandwidth is divided by it where all talk at once */
+    bool rails;  /* every accelerator has its own port; else those of a domain share all of them */
+    bool direct; /* collectives send each block straight to its receiver; else in rings */
 };
 
 enum sw_launcher { SW_LAUNCHER_SLURM, SW_LAUNCHER_MPIRUN };

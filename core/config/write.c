@@ -97,7 +97,7 @@ static void write_curve(FILE *out, const struct sw_curve *curve)
         write_real(out, curve->point[i].fraction);
         fputc(']', out);
     }
-    fputs("]\n", out);
+    fputc(']', out);
 }
 
 static void write_links(FILE *out, const struct sw_cluster_config *cluster, int32_t indent)
@@ -111,7 +111,14 @@ static void write_links(FILE *out, const struct sw_cluster_config *cluster, int3
         write_real(out, link->bandwidth);
         fputs(", latency: ", out);
         write_real(out, link->latency_s);
-        fputs("}\n", out);
+        if (link->efficiency.count > 0) {
+            fputs(", efficiency: ", out);
+            write_curve(out, &link->efficiency);
+        }
+        fputs(", oversubscription: ", out);
+        write_real(out, link->oversubscription);
+        fprintf(out, ", rails: %s, direct: %s}\n", link->rails ? "true" : "false",
+                link->direct ? "true" : "false");
     }
 }
 
@@ -145,6 +152,7 @@ static bool write_custom(FILE *out, const struct field *field, const void *base,
     if (field->read == sw_read_curve) {
         fputc(' ', out);
         write_curve(out, at);
+        fputc('\n', out);
     } else if (field->read == sw_read_links) {
         write_links(out, base, indent);
     } else if (field->read == sw_read_rules) {

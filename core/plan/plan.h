@@ -6,6 +6,7 @@
 #define SW_PLAN_H
 
 #include "core/config/config.h"
+#include "core/plan/inputs.h"
 #include "core/program/program.h"
 
 /* Every choice that the search makes. */
@@ -16,6 +17,7 @@ struct sw_decision {
     enum sw_recompute recompute; /* not AUTO */
     enum sw_strategy strategy;   /* not AUTO */
     enum sw_layout_choice layout;
+    bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins */
 };
 
 struct sw_plan_prediction {
@@ -29,11 +31,11 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
                             struct sw_program_options *out, struct sw_error *err);
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
- * the prediction, `program:` digest, and the whole run (sw_run_config_write). Same input, same
- * bytes. */
-int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_decision *decision,
-                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
-                  struct sw_error *err);
+ * the prediction, `program:` digest, the inputs (NULL: none) and the whole run
+ * (sw_run_config_write). Same input, same bytes. */
+int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
+                  const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
+                  uint64_t program_digest, struct sw_error *err);
 
 struct sw_plan {
     struct sw_config *config; /* owns run */
@@ -41,6 +43,7 @@ struct sw_plan {
     struct sw_decision decision;
     struct sw_plan_prediction prediction;
     uint64_t digest, program_digest;
+    struct sw_plan_inputs inputs; /* the files it was written from; count 0: not known */
 };
 /* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found).
  * Free with sw_plan_free. */

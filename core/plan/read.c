@@ -185,6 +185,57 @@ static int read_decision(struct reader *r, struct sw_decision *d)
     if (next_word(r, "  layout: ", sw_plan_layout_words, 2, &word) != 0)
         return -1;
     d->layout = (enum sw_layout_choice)word;
+    if (next_word(r, "  residual_seq: ", sw_plan_residual_words, 2, &word) != 0)
+        return -1;
+    d->residual_seq_tp = word == 1;
+    return 0;
+}
+
+/* The path up to the closing quote of its line, with its %XX undone. */
+static int read_input_path(struct reader *r, struct sw_plan_input *input)
+{
+    static const char tail[] = "'}\n";
+    const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
+    if (stop == NULL || stop - r->at < 3 || memcmp(stop - 2, tail, 3) != 0)
+        return fail_at(r, "an input has no path");
+    char *out = input->path = malloc((size_t)(stop - r->at));
+    if (out == NULL)
+        return sw_fail(r->err, SW_ENVIRONMENT, "%s: error: out of memory while reading the plan",
+                       r->path);
+    for (const char *p = r->at; p < stop - 2;) {
+        if (p[0] == '%' && stop - 2 - p >= 3) {
+            const char digits[3] = {p[1], p[2], '\0'};
+            *out++ = (char)strtoul(digits, NULL, 16);
+            p += 3;
+        } else {
+            *out++ = *p++;
+        }
+    }
+    *out = '\0';
+    r->at = stop + 1;
+    return 0;
+}
+
+static int read_inputs(struct reader *r, struct sw_plan_inputs *inputs)
+{
+    static const char head[] = "  - {digest: '", middle[] = "', path: '";
+    const size_t bytes = strlen(head) + SW_PLAN_DIGEST_DIGITS + strlen(middle);
+    char value[MAX_LINE], digits[SW_PLAN_DIGEST_DIGITS + 1] = "";
+    if (next_value(r, "inputs:", value) != 0)
+        return -1;
+    while ((size_t)(r->end - r->at) > bytes && memcmp(r->at, head, strlen(head)) == 0) {
+        r->line++;
+        memcpy(digits, r->at + strlen(head), SW_PLAN_DIGEST_DIGITS);
+        if (inputs->count == SW_PLAN_MAX_INPUTS ||
+            strspn(digits, "0123456789abcdef") != SW_PLAN_DIGEST_DIGITS ||
+            memcmp(r->at + bytes - strlen(middle), middle, strlen(middle)) != 0)
+            return fail_at(r, "an input is not a digest and a path");
+        inputs->input[inputs->count].digest = strtoull(digits, NULL, 16);
+        r->at += bytes;
+        if (read_input_path(r, &inputs->input[inputs->count]) != 0)
+            return -1;
+        inputs->count++;
+    }
     return 0;
 }
 
@@ -204,6 +255,8 @@ static int read_rest(struct reader *r, struct sw_plan *plan)
         strspn(value, "0123456789abcdef") != SW_PLAN_DIGEST_DIGITS)
         return fail_at(r, "the program's digest is not 16 hexadecimal digits");
     plan->program_digest = strtoull(value, NULL, 16);
+    if (read_inputs(r, &plan->inputs) != 0)
+        return -1;
     return next_value(r, "run:", value);
 }
 
@@ -259,5 +312,6 @@ void sw_plan_free(struct sw_plan *plan)
     if (plan == NULL)
         return;
     sw_config_free(plan->config);
+    sw_plan_inputs_free(&plan->inputs);
     memset(plan, 0, sizeof *plan);
 }

@@ -20,6 +20,7 @@ void sw_program_free(struct sw_program *program)
     free(program->values);
     free(program->ops);
     free(program->regions);
+    sw_lifetimes_free(program->lifetimes);
     free(program);
 }
 
@@ -31,6 +32,7 @@ struct sw_program *sw_program_next_stage(const struct sw_program *from)
     *next = *from;
     next->ops = NULL;
     next->regions = NULL;
+    next->lifetimes = NULL;
     next->op_count = next->op_capacity = next->region_count = next->region_capacity = 0;
     next->value_capacity = from->value_count * 2 + 64;
     next->values = malloc((size_t)next->value_capacity * sizeof *next->values);
@@ -54,6 +56,16 @@ static void *grow(void *array, int32_t count, int32_t *capacity, size_t element_
     return grown;
 }
 
+/* printf costs more than all else that making a value takes. */
+void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_max,
+                     const char *second, size_t second_max)
+{
+    const size_t n = strnlen(first, first_max), m = strnlen(second, second_max);
+    memmove(out, first, n);
+    memcpy(out + n, second, m);
+    memset(out + n + m, 0, SW_NAME_BYTES - n - m);
+}
+
 int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role role,
                          enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                          int32_t stack)
@@ -67,7 +79,7 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     p->values = grown;
     struct sw_value *value = &p->values[p->value_count];
     memset(value, 0, sizeof *value);
-    snprintf(value->name, sizeof value->name, "%s", name);
+    sw_builder_name(value->name, name, SW_NAME_BYTES - 1, "", 0);
     value->role = role;
     value->dtype = dtype;
     value->ndim = ndim;
@@ -102,7 +114,7 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     struct sw_value *value = &p->values[p->value_count];
     const struct sw_value original = p->values[like];
     *value = original;
-    snprintf(value->name, sizeof value->name, "%.10s%.28s", prefix, original.name);
+    sw_builder_name(value->name, prefix, 10, original.name, 28);
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
     value->stack = stack;
@@ -124,7 +136,7 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
     p->regions = grown;
     struct sw_region *region = &p->regions[p->region_count];
     memset(region, 0, sizeof *region);
-    snprintf(region->name, sizeof region->name, "%s", name);
+    sw_builder_name(region->name, name, SW_NAME_BYTES - 1, "", 0);
     region->phase = phase;
     region->repeat = repeat;
     region->reverse = reverse;

@@ -22,6 +22,10 @@ struct sw_dim {
     int64_t size, unit;
 };
 
+/* At most first_max bytes of first, then at most second_max of second; together less than the name.
+ * first may be the name itself. */
+void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_max,
+                     const char *second, size_t second_max);
 int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role role,
                          enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                          int32_t stack);
@@ -53,6 +57,10 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
 int sw_layout(struct sw_program *program, struct sw_error *err);
+/* Its halves: shapes and the least arena that could hold them; offsets. */
+int sw_layout_measure(struct sw_program *program, struct sw_error *err);
+void sw_layout_place(struct sw_program *program);
+void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */
 
 /* Adds a cotangent contribution for operand `i` of `op`; used by VJP rules in op.c. */
 struct sw_ref sw_autodiff_cotangent(struct sw_autodiff *a, struct sw_ref out, bool *present);

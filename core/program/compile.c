@@ -339,7 +339,7 @@ uint64_t sw_program_structure(const struct sw_program_options *o)
     mix_real(&hash, o->rope_theta);
     mix_real(&hash, o->rms_norm_eps);
     mix(&hash, micro_batch == o->global_batch);
-    mix(&hash, (uint64_t)sw_kv_copies(o));
+    mix(&hash, sw_kv_copies(o) > 1);
     mix(&hash, o->kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0);
     for (int32_t row = 0; row < SW_L_COUNT; row++) {
         const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
@@ -350,22 +350,45 @@ uint64_t sw_program_structure(const struct sw_program_options *o)
     return hash;
 }
 
-int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o,
-                        struct sw_error *err)
+int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
+                      struct sw_error *err)
 {
     set_sizes(o, p);
     const int64_t shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]);
+    const int32_t copies = sw_kv_copies(o);
     for (int32_t v = 0; v < p->value_count; v++) {
         struct sw_value *value = &p->values[v];
         for (uint8_t d = 0; d < value->ndim; d++) {
-            if (value->axis[d] == SW_L_BATCH)
+            if (value->copied && d == value->ndim - 1)
+                value->size[d] = (int64_t)o->kv_heads * o->head_dim * copies;
+            else if (value->axis[d] == SW_L_BATCH)
                 value->size[d] = p->micro_batch;
             else if (value->axis[d] == SW_L_VOCAB && value->unit[d] == SW_STATS_PER_SHARD)
                 value->size[d] = SW_STATS_PER_SHARD * shards;
         }
     }
-    for (int32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == SW_OP_RING_ATTENTION || p->ops[i].kind == SW_OP_RING_ATTENTION_GRAD)
-            p->ops[i].sequence_shards = p->sequence_shards;
-    return sw_layout(p, err);
+    for (int32_t i = 0; i < p->op_count; i++) {
+        struct sw_op *op = &p->ops[i];
+        if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
+            op->sequence_shards = p->sequence_shards;
+            op->group = o->heads / (o->kv_heads * copies);
+        } else if (op->kind == SW_OP_REPLICATE_HEADS || op->kind == SW_OP_REPLICATE_HEADS_GRAD) {
+            op->group = copies;
+        }
+    }
+    return sw_layout_measure(p, err);
+}
+
+void sw_program_place(struct sw_program *p)
+{
+    sw_layout_place(p);
+}
+
+int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o,
+                        struct sw_error *err)
+{
+    if (sw_program_resize(p, o, err) != 0)
+        return -1;
+    sw_layout_place(p);
+    return 0;
 }

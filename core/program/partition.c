@@ -99,7 +99,8 @@ static int32_t add_version(struct partition *part, struct sw_ref like, const cha
         stack = p->regions[part->b.region].repeat;
     int32_t version = sw_builder_value_like(&part->b, like.value, "", source.dtype, stack);
     struct sw_value *value = value_of(part, version);
-    snprintf(value->name, sizeof value->name, "%.28s.%s", source.name, suffix);
+    sw_builder_name(value->name, source.name, 28, ".", 1);
+    sw_builder_name(value->name, value->name, 29, suffix, 10);
     value->base = source.base;
     value->sharding = sharding;
     return version;

@@ -66,6 +66,7 @@ struct sw_value {
     enum sw_role role;
     enum sw_dtype dtype;
     uint8_t ndim;
+    bool copied;               /* kv heads with their copies: the last dimension follows how many */
     uint8_t axis[SW_MAX_DIMS]; /* enum sw_logical */
     int64_t size[SW_MAX_DIMS]; /* global, of one instance */
     int64_t unit[SW_MAX_DIMS]; /* elements that may not be separated (head_dim), else 1 */
@@ -200,6 +201,7 @@ struct sw_program {
     /* set by layout, bytes */
     int64_t arena_bytes;
     int64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, workspace_bytes;
+    struct sw_lifetimes *lifetimes; /* layout's own; NULL before layout */
 };
 
 /* What to compile. Plain values; strings and pointers are not kept. */
@@ -255,10 +257,32 @@ uint64_t sw_program_structure(const struct sw_program_options *options);
 int sw_program_retarget(struct sw_program *program, const struct sw_program_options *options,
                         struct sw_error *err);
 
+/* The first half of that, for a search that rejects most: sizes and shapes, on which time depends,
+ * and in arena_bytes a bound that no arrangement of the buffers can go below. Offsets are wrong
+ * until sw_program_place. Errors: as sw_program_retarget. */
+int sw_program_resize(struct sw_program *program, const struct sw_program_options *options,
+                      struct sw_error *err);
+/* The second half. */
+void sw_program_place(struct sw_program *program);
+
 /* The readable text of a program, golden-tested. Same program, same bytes. */
 void sw_program_print(FILE *out, const struct sw_program *program);
 /* FNV-1a 64 over everything that execution depends on. */
 uint64_t sw_program_digest(const struct sw_program *program);
+
+/* What layout placed beside the persistent values: buffers and workspaces with their lifetimes, for
+ * readers of a laid-out program (0 blocks before). first and last are positions of ops, inclusive.
+ */
+struct sw_arena_block {
+    int64_t offset, bytes; /* in the arena */
+    int32_t first, last;
+    int32_t value; /* -1: workspace of `op` */
+    int32_t op;    /* -1: buffer of `value` */
+};
+int32_t sw_program_block_count(const struct sw_program *program);
+struct sw_arena_block sw_program_block(const struct sw_program *program, int32_t i);
+/* Whether a value that shares no other's storage has a place of its own in the arena. */
+bool sw_program_is_stored(const struct sw_program *program, int32_t value);
 
 /* Local element count of one instance. */
 int64_t sw_value_local_elems(const struct sw_value *value);

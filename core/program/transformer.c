@@ -121,8 +121,11 @@ static void layer_region(struct sw_builder *b, int32_t x, const struct layer_wei
     k = replicate(b, k, copies, "k2", kv_copied, n);
     v = replicate(b, v, copies, "v2", kv_copied, n);
     q = constrain(b, q, "q", q_in, n);
+    const int32_t k2 = k, v2 = v;
     k = constrain(b, k, "k", k_in, n);
     v = constrain(b, v, "v", k_in, n);
+    p->values[k].copied = p->values[v].copied = copies > 1;
+    p->values[k2].copied = p->values[v2].copied = copies > 1;
     int32_t op = apply(b, SW_OP_RING_ATTENTION, q, k);
     sw_builder_in(b, op, sw_builder_ref(b, v));
     p->ops[op].head_dim = o->head_dim;

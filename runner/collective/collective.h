@@ -37,11 +37,16 @@ struct sw_comm_vtable {
                  size_t bytes, uint64_t *ticket, struct sw_error *err);
     int (*barrier)(struct sw_comm *comm, struct sw_error *err);
     void (*destroy)(struct sw_comm *comm);
+    /* May be NULL. The memory that calls will name, before the first of them; NULL, 0: no longer.
+     */
+    int (*attach)(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err);
 };
 struct sw_comm {
     const struct sw_comm_vtable *vtable;
     int32_t rank, size;
     struct sw_mesh mesh;
+    bool queued; /* calls are queued on the device like its ops: start and wait return at once, and
+                    may be recorded */
 };
 
 #endif

@@ -47,6 +47,7 @@ struct sw_call {
 };
 
 struct sw_device;
+struct sw_recording;
 
 struct sw_device_vtable {
     const char *name; /* "cpu", "cuda" */
@@ -57,6 +58,16 @@ struct sw_device_vtable {
     int (*copy_out)(struct sw_device *device, void *host, const void *from, size_t bytes);
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
+    /* Those down to `run` may be NULL: for a device that queues its work and returns at once. */
+    /* Before each micro-step and before the update: what their ops read. */
+    int (*set_step)(struct sw_device *device, const struct sw_step *step, struct sw_error *err);
+    int64_t (*free_bytes)(struct sw_device *device); /* of device memory; -1: unknown */
+    /* What is queued between begin and end does not run but becomes a recording, which `replay`
+     * queues as often as wanted with the newest step. `out` NULL: gives it up. */
+    int (*record_begin)(struct sw_device *device, struct sw_error *err);
+    int (*record_end)(struct sw_device *device, struct sw_recording **out, struct sw_error *err);
+    int (*replay)(struct sw_device *device, struct sw_recording *recording, struct sw_error *err);
+    void (*recording_free)(struct sw_device *device, struct sw_recording *recording);
     /* NULL for kinds a device does not execute (constrain, collectives, wait). */
     int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call,
                             struct sw_error *err);

@@ -5,7 +5,7 @@
 #   slurm_cluster.sh down [NAME]   stops every process, and removes every interface and file of it
 #   slurm_cluster.sh conf [NAME]   prints the path of its slurm.conf
 #
-# NAME (default: test; or play) picks the addresses, so that a test does not disturb a playground.
+# NAME (default: test; or play, bench) picks the addresses, so that a test does not disturb a playground.
 # Each node is a network namespace on one bridge and a slurmd with its own host name, process ids and
 # PMIx directory; file systems are shared, as on most clusters. Nothing outside /run is written.
 # Exit code 77 and one line "SKIP: ..." when this machine cannot do it.
@@ -28,7 +28,8 @@ fail() {
 case $name in
     test) net=213 port=16817 ;;
     play) net=214 port=16917 ;;
-    *) fail "unknown cluster '$name' (test or play)" ;;
+    bench) net=215 port=17017 ;;
+    *) fail "unknown cluster '$name' (test, play or bench)" ;;
 esac
 # Interface names have at most 15 characters.
 prefix=sw$name
@@ -213,7 +214,7 @@ case $action in
         ;;
     conf) echo "$state/slurm.conf" ;;
     *)
-        echo "usage: slurm_cluster.sh up|down|conf [test|play]" >&2
+        echo "usage: slurm_cluster.sh up|down|conf [test|play|bench]" >&2
         exit 2
         ;;
 esac

@@ -252,13 +252,14 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
     o.intermediate_size = 512;
     o.sequence_length = 512;
     o.global_batch = 64;
-    for (int variant = 0; variant < 3 * 2 * 3 * 2; variant++) {
+    for (int variant = 0; variant < 3 * 2 * 3 * 2 * 2; variant++) {
+        o.kv_heads = variant / 36 ? 4 : 64; /* 4: copied where tp is larger */
         char detail[256], help[256];
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
         o.recompute = (uint8_t)(variant / 6 % 3);
-        o.layout = variant / 18 ? SW_ZIGZAG : SW_CONTIGUOUS;
+        o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
         if (sw_program_admits(&o, detail, help) != SW_FITS)
             continue;
         const uint64_t structure = sw_program_structure(&o);

@@ -106,6 +106,10 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
     a->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    a->compute_units = (int32_t)between(s, 0, 200);
+    a->calibration = draw(s) & 1 ? "a: 'b', 2024" : NULL;
+    a->band_low = real(s, 0.1, 1);
+    a->band_high = real(s, 1, 100);
     fill_curve(s, &a->matmul);
     fill_curve(s, &a->attention);
     fill_curve(s, &a->memory);
@@ -118,7 +122,12 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
         c->link[i] = (struct sw_link_config){.name = i == 0 ? "null" : "net-1",
                                              .spans = 1024 + i,
                                              .bandwidth = real(s, 1, 1e13),
-                                             .latency_s = real(s, 1e-9, 1)};
+                                             .latency_s = real(s, 1e-9, 1),
+                                             .oversubscription = real(s, 1, 100),
+                                             .rails = draw(s) & 1,
+                                             .direct = draw(s) & 1};
+    for (int32_t i = 0; i < c->link_count; i++)
+        fill_curve(s, &c->link[i].efficiency);
     struct sw_slurm_config *w = &c->slurm;
     if (draw(s) & 1) {
         *w = (struct sw_slurm_config){.partition = "gpu,cpu",
@@ -224,6 +233,12 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     SAME(accelerator.peak_fp32_flops);
     SAME(accelerator.memory_bandwidth);
     SAME(accelerator.launch_latency_s);
+    SAME(accelerator.compute_units);
+    SAME(accelerator.band_low);
+    SAME(accelerator.band_high);
+    assert_int_equal(a->accelerator.calibration == NULL, b->accelerator.calibration == NULL);
+    if (a->accelerator.calibration != NULL)
+        same_text(a->accelerator.calibration, b->accelerator.calibration);
     same_curve(&a->accelerator.matmul, &b->accelerator.matmul);
     same_curve(&a->accelerator.attention, &b->accelerator.attention);
     same_curve(&a->accelerator.memory, &b->accelerator.memory);
@@ -235,6 +250,10 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
         SAME(link[i].spans);
         SAME(link[i].bandwidth);
         SAME(link[i].latency_s);
+        SAME(link[i].oversubscription);
+        SAME(link[i].rails);
+        SAME(link[i].direct);
+        same_curve(&a->link[i].efficiency, &b->link[i].efficiency);
     }
     SAME(launcher);
     same_text(a->slurm.partition, b->slurm.partition);
@@ -366,6 +385,8 @@ static void every_default_is_spelled_out(void **state)
                               "      matmul: []\n"
                               "      attention: []\n"
                               "      memory: []\n"
+                              "      band_low: 0.8\n"
+                              "      band_high: 1.3\n"
                               "  links: []\n"
                               "  launcher: slurm\n"
                               "  slurm:\n"

@@ -32,12 +32,13 @@ static void curves(void **state)
     close_to(sw_cost_efficiency(&curve, 1e12, 0.7), 0.9);
 }
 
-/* 4 nodes of 8: links of 100 and 10 GB/s. 0.82 of it is usable (links.c). */
+/* 4 nodes of 8: links of 100 and 10 GB/s. 0.82 and 0.90 of them are usable (links.c). */
 static const struct sw_cluster_config cluster = {
     .nodes = 4,
     .accelerators_per_node = 8,
     .link_count = 2,
-    .link = {{"inner", 8, 100e9, 1e-6}, {"outer", 32, 10e9, 5e-6}}};
+    .link = {{.name = "inner", .spans = 8, .bandwidth = 100e9, .latency_s = 1e-6, .rails = true},
+             {.name = "outer", .spans = 32, .bandwidth = 10e9, .latency_s = 5e-6, .rails = true}}};
 
 static void spans(void **state)
 {
@@ -66,25 +67,27 @@ static void spans(void **state)
 static void collectives(void **state)
 {
     (void)state;
-    const double inner = 0.82 * 100e9, outer = 0.82 * 10e9, bytes = 7e9; /* sent by one of 8 */
+    const double inner = 0.82 * 100e9, outer = 0.90 * 10e9, bytes = 7e9; /* sent by one of 8 */
     struct sw_span s;
     struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_TP}}, &s);
     close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, bytes), 7e-6 + bytes / inner);
     close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, bytes), 7e-6 + bytes / inner);
-    /* all_reduce: a tree of 3 levels, up and down */
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, bytes), 6e-6 + bytes / inner);
+    /* all_reduce: a chain of 8, up and down */
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
     close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
     /* one rank in each of four nodes: the outer link alone */
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
     close_to(sw_links_seconds(&cluster, &s, SW_OP_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
     close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 5e-6 + 1e9 / outer);
+    /* a tree of two levels between nodes */
+    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, 3e9), 20e-6 + 3e9 / outer);
     /* all 32: a node fetches 3/4 of the array with its eight links together */
     mesh = sw_mesh_make(1, 32, 1, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
     const double array = 32e9;
     close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, array * 31 / 32),
-             7e-6 + 15e-6 + array * 0.75 / (8 * outer));
+             7e-6 + 15e-6 + fmax(array * 7 / 8 / inner, array * 0.75 / (8 * outer)));
     /* all_to_all has no such help: 24 of 32 blocks leave the node */
     close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, array * 31 / 32),
              7e-6 + 15e-6 + array * 24 / 32 / outer);
@@ -162,7 +165,8 @@ static void adds_up(void **state)
 }
 
 /* Once a loop has settled every iteration and every micro-step takes the same: what extrapolation
- * relies on. */
+ * relies on. Compute slowed by collectives beside it settles geometrically, by the slowdown of 0.19
+ * an iteration: three iterations leave less than 0.19^3 of a first difference of a few percent. */
 static void grows_evenly(void **state)
 {
     (void)state;
@@ -176,12 +180,12 @@ static void grows_evenly(void **state)
             layers[k] = price(&deep, mesh, 1);
             steps[k] = price(&often, mesh, 1);
         }
-        close_to((layers[2].step_seconds - layers[1].step_seconds) /
-                     (layers[1].step_seconds - layers[0].step_seconds),
-                 1);
-        close_to((steps[2].step_seconds - steps[1].step_seconds) /
-                     (steps[1].step_seconds - steps[0].step_seconds),
-                 1);
+        const double by_layers = (layers[2].step_seconds - layers[1].step_seconds) /
+                                 (layers[1].step_seconds - layers[0].step_seconds);
+        const double by_steps = (steps[2].step_seconds - steps[1].step_seconds) /
+                                (steps[1].step_seconds - steps[0].step_seconds);
+        assert_true(fabs(by_layers - 1) < 1e-4);
+        assert_true(fabs(by_steps - 1) < 1e-4);
     }
 }
 
@@ -198,7 +202,9 @@ static void follows_the_network(void **state)
     for (size_t i = 0; i < 3; i++) {
         t.outer = slower[i];
         const struct sw_cost c = price(&t, mesh, 1);
-        close_to(c.compute_seconds, ideal.compute_seconds);
+        /* a collective beside it slows compute, by 0.19 at most (cost.c) */
+        assert_true(c.compute_seconds >= ideal.compute_seconds * (1 - tolerance));
+        assert_true(c.compute_seconds <= ideal.compute_seconds * 1.19);
         assert_true(c.step_seconds >= before);
         before = c.step_seconds;
     }
@@ -225,13 +231,132 @@ static void model_flops(void **state)
     sw_config_free(config);
 }
 
+/* Ports: a lone flow out of a node has its own rail, or all ports of its group together. Uplinks
+ * that are sold twice carry half. A measured curve replaces the usual share. */
+static void kinds_of_links(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = cluster;
+    struct sw_span s;
+    const struct sw_mesh mesh = sw_mesh_make(1, 1, 1, 32);
+    sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_SP}}, &s);
+    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 9e9);
+    c.link[1].rails = false; /* eight ports for one flow: as fast as the flows inside, and slower */
+    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 72e9);
+    c.link[1].oversubscription = 2;
+    close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 36e9);
+    const double before = 32e9 * 0.75 / (8 * 9e9); /* 3/4 of the array enter by eight ports */
+    close_to(sw_links_seconds(&c, &s, SW_OP_ALL_GATHER, 31e9) - 22e-6, 2 * before);
+    c.link[1].oversubscription = 1;
+    c.link[1].efficiency = (struct sw_curve){2, {{1e6, 0.1}, {1e9, 0.45}}};
+    close_to(sw_links_seconds(&c, &s, SW_OP_ALL_GATHER, 31e9) - 22e-6, 2 * before);
+}
+
+/* Liu et al. 2023, table 2: tokens of a block that hide a hop, from a cluster's YAML alone. The
+ * table gives two or three digits. */
+static void overlap_thresholds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *flops, *bandwidth;
+        double thousands, within;
+    } rows[] = {{"312 TFLOP/s", "300 GB/s", 1.0, 0.05},   /* A100, NVLink */
+                {"312 TFLOP/s", "12.5 GB/s", 24.5, 0.02}, /* A100, InfiniBand */
+                {"123 TFLOP/s", "112 GB/s", 1.1, 0.05},   /* TPUv3 */
+                {"275 TFLOP/s", "268 GB/s", 1.0, 0.05},   /* TPUv4 */
+                {"196 TFLOP/s", "186 GB/s", 1.1, 0.05}};  /* TPUv5e */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        struct sw_error err = {0};
+        const int bytes = snprintf(
+            text, sizeof text,
+            "name: c\nnodes: 2\naccelerators_per_node: 1\naccelerator: {name: a, device: cuda, "
+            "memory: 80 GB, peak: {bf16: %s, fp32: 1 TFLOP/s}, memory_bandwidth: 1 TB/s}\n"
+            "links: [{name: l, spans: 2, bandwidth: %s, latency: 1 us}]\n",
+            rows[i].flops, rows[i].bandwidth);
+        struct sw_config *config =
+            sw_config_read_text("c.yaml", text, (size_t)bytes, SW_CONFIG_CLUSTER, NULL, 0, &err);
+        const struct sw_cluster_config *c = sw_config_cluster(config);
+        assert_non_null(c);
+        const double tokens = sw_links_overlap_tokens(c, 0, c->accelerator.peak_bf16_flops) / 1e3;
+        assert_true(fabs(tokens - rows[i].thousands) <= rows[i].within * rows[i].thousands);
+        sw_config_free(config);
+    }
+}
+
+/* A ring that leaves its node is flagged with the number when its blocks are short, and only then.
+ * 275 TFLOP/s over 5 GB/s: 55,000 tokens, twice that for causal attention, a quarter of it when
+ * four query heads share their keys. */
+static void flags_short_blocks(void **state)
+{
+    (void)state;
+    char text[192];
+    struct sw_test_run t = run_of(2, 1, "90 GB/s", "5 GB/s");
+    t.sequence_length = 1 << 18;
+    struct sw_cost c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
+    close_to(c.ring_needs_tokens, 2 * 275e12 / 5e9);
+    close_to(c.ring_block_tokens, (1 << 18) / 16);
+    assert_string_equal(sw_cost_warning(&c, text, sizeof text),
+                        "sp crosses 'outer', where a hop is hidden behind blocks of 110000 tokens "
+                        "and more: its blocks have 16384");
+    t.kv_heads = 8;
+    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
+    close_to(c.ring_needs_tokens, 275e12 / 5e9 / 2);
+    t.sequence_length = 1 << 20;
+    c = price(&t, sw_mesh_make(1, 1, 1, 16), 1);
+    assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
+    t.sequence_length = 1 << 12;
+    t.global_batch_size = 4;
+    c = price(&t, sw_mesh_make(1, 4, 1, 4), 1); /* inside the nodes */
+    assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
+}
+
+/* Every price has a band around it and says what it rests on. */
+static void has_a_band(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(2, 16, "90 GB/s", "5 GB/s");
+    const struct sw_cost c = price(&t, sw_mesh_make(1, 16, 1, 1), 1);
+    close_to(c.band_low_seconds, 0.8 * c.step_seconds);
+    close_to(c.band_high_seconds, 1.3 * c.step_seconds);
+    assert_string_equal(c.calibration, "data sheets, not measured");
+}
+
+/* Shapes: the same flops take longer in small or ragged pieces, and attention in small heads. */
+static void shapes(void **state)
+{
+    (void)state;
+    struct sw_accelerator_config a = {.device = SW_DEVICE_CUDA, .compute_units = 100};
+    const double large = sw_cost_matmul_share(&a, 25600, 12800, 8192);
+    assert_true(large > 0.68 && large < 0.71); /* 10,000 tiles: 100 waves */
+    assert_true(sw_cost_matmul_share(&a, 25600, 12800, 128) < 0.55 * large); /* shallow */
+    assert_true(sw_cost_matmul_share(&a, 2560, 1290, 8192) < 0.8 * large); /* 110 tiles: 2 waves */
+    assert_true(sw_cost_matmul_share(&a, 16, 12800, 8192) < 0.4 * large);  /* rows of a tile idle */
+    a.matmul = (struct sw_curve){1, {{1, 0.35}}};
+    close_to(sw_cost_matmul_share(&a, 25600, 12800, 8192), large * 0.35 / 0.71);
+    a.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured: as it is */
+    close_to(sw_cost_matmul_share(&a, 100, 100, 50), 0.2);
+    const double wide = sw_cost_attention_share(&a, 1e12, 128, 8192);
+    const double narrow = sw_cost_attention_share(&a, 1e12, 64, 8192);
+    assert_true(narrow > 0.8 * wide && narrow < 0.9 * wide);
+    assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(curves),       cmocka_unit_test(spans),
-        cmocka_unit_test(collectives),  cmocka_unit_test(adds_up),
-        cmocka_unit_test(grows_evenly), cmocka_unit_test(follows_the_network),
+        cmocka_unit_test(curves),
+        cmocka_unit_test(spans),
+        cmocka_unit_test(collectives),
+        cmocka_unit_test(adds_up),
+        cmocka_unit_test(grows_evenly),
+        cmocka_unit_test(follows_the_network),
         cmocka_unit_test(model_flops),
+        cmocka_unit_test(kinds_of_links),
+        cmocka_unit_test(overlap_thresholds),
+        cmocka_unit_test(flags_short_blocks),
+        cmocka_unit_test(has_a_band),
+        cmocka_unit_test(shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,6 +268,17 @@ static void test_tokenize(void **state)
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_int_equal(access(to, F_OK), -1);
     assert_int_equal(access(partial, F_OK), -1);
+
+    /* what is there and no file stays what it is: a pipe here, a device of root's elsewhere */
+    snprintf(from, sizeof from, "%s/from.txt", folder);
+    assert_int_equal(mkfifo(to, 0600), 0);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_bytes(from, to, &err), -1);
+    snprintf(path, sizeof path, "%s/never.bin", folder);
+    expect_message(&err, SW_BAD_INPUT, "", " is no regular file; name a file to write");
+    assert_int_equal(stat(to, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_int_equal(access(partial, F_OK), -1);
 }
 
 int main(int argc, char **argv)

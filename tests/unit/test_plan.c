@@ -27,8 +27,12 @@ static char *write_text(const struct sw_run_config *run, size_t *bytes)
     char *text = NULL;
     struct sw_error err = {0};
     const struct sw_decision decision = decision_of();
+    /* a path with all that YAML could stumble over */
+    static char odd[] = "../a b/it's 100%, {\xc3\xa9}: #\n.yaml", plain[] = "cluster.yaml";
+    const struct sw_plan_inputs inputs = {{{odd, 0xfedcba9876543210u}, {plain, 7}}, 2};
     FILE *out = open_memstream(&text, bytes);
-    assert_int_equal(sw_plan_write(out, run, &decision, &prediction, 0x0123456789abcdefu, &err), 0);
+    assert_int_equal(
+        sw_plan_write(out, run, &inputs, &decision, &prediction, 0x0123456789abcdefu, &err), 0);
     fclose(out);
     return text;
 }
@@ -67,6 +71,11 @@ static void reads_back(void **state)
     assert_true(plan.prediction.step_seconds == 1.25);
     assert_int_equal(plan.prediction.memory_total, prediction.memory_total);
     assert_int_equal(plan.prediction.arena_bytes, prediction.arena_bytes);
+    assert_int_equal(plan.inputs.count, 2);
+    assert_string_equal(plan.inputs.input[0].path, "../a b/it's 100%, {\xc3\xa9}: #\n.yaml");
+    assert_true(plan.inputs.input[0].digest == 0xfedcba9876543210u);
+    assert_string_equal(plan.inputs.input[1].path, "cluster.yaml");
+    assert_true(plan.inputs.input[1].digest == 7);
     assert_int_equal(plan.run->sequence_length, 1 << 18);
     assert_int_equal(plan.run->cluster.nodes, 64);
     assert_string_equal(plan.run->directory, run->directory);

@@ -65,7 +65,7 @@ expect 1 "plan: error: mesh_dim 1,3,2,2 does not fit 'quickstart': mesh_dim 1,3,
     search $runs/quickstart.yaml --mesh_dim 1,3,2,2
 expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" \
     search $runs/quickstart.yaml --mesh_dim 1,3,
-expect 1 "    help: use a batch of at least 8 sequences, or more tp or sp" \
+expect 1 "    help: use global_batch_size: 8" \
     search $runs/quickstart.yaml --mesh_dim 1,8,1,1 --set global_batch_size=4
 sed -e 's/^memory: .*/memory: 201 MB/' configs/accelerators/cpu-core.yaml >"$scratch/tiny.yaml"
 sed -e 's,\.\./accelerators/cpu-core.yaml,tiny.yaml,' configs/clusters/laptop.yaml \
@@ -122,7 +122,7 @@ done
 # explain
 expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
 grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
-grep -q '^all_reduce  *tp ' "$scratch/stdout" || complain "explain: no all_reduce over tp"
+grep -Eq '^(all_reduce|reduce_scatter)  *tp ' "$scratch/stdout" || complain "explain: nothing is reduced over tp"
 expect 0 '' explain $runs/quickstart.yaml --program
 grep -q 'ring_attention' "$scratch/stdout" || complain "explain --program"
 
@@ -131,6 +131,9 @@ expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scrat
 cp -r "$scratch/a b" "$scratch/first"
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the second time"
+# The run file named in another way, as from another folder.
+expect 0 '' emit "$PWD/$runs/quickstart.yaml" -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
+diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes from another folder"
 [ "$(find "$scratch/a b" -mindepth 1 | wc -l)" -eq 2 ] || complain "emit leaves other files behind"
 [ -d "$scratch/run it's 1%" ] || complain "emit: no folder for the run"
 bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"

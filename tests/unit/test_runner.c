@@ -98,7 +98,7 @@ static void make_plan(const struct job *job)
     snprintf(path, sizeof path, "%s.plan.yaml", job->name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    assert_int_equal(sw_plan_write(file, run, &decision, &prediction,
+    assert_int_equal(sw_plan_write(file, run, NULL, &decision, &prediction,
                                    sw_program_digest(program) + job->digest_change, &err),
                      0);
     fclose(file);
@@ -232,6 +232,8 @@ static void test_words(void **state)
     assert_null(strstr(output, "generate")); /* nothing that is not there */
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
+    expect_exit(3, "%s --help 2>&1 >/dev/full", runner);
+    assert_string_equal(output, "error: cannot write the output: No space left on device\n");
     expect_exit(2, "%s 2>&1", runner);
     assert_string_equal(output, "error: no command; see 'runner --help'\n");
     expect_exit(2, "%s trian 2>&1", runner);

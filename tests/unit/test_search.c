@@ -110,9 +110,12 @@ static void ranks_by_both_rules(void **state)
                       *b = seed.mesh[i].decision.mesh.size;
         const int inner_a = a[SW_TP] * a[SW_SP], inner_b = b[SW_TP] * b[SW_SP];
         assert_true(a[SW_FSDP] >= b[SW_FSDP]);
+        const bool out_a = a[SW_TP] > t.per_node, out_b = b[SW_TP] > t.per_node;
         if (a[SW_FSDP] == b[SW_FSDP])
+            assert_true(out_a <= out_b);
+        if (a[SW_FSDP] == b[SW_FSDP] && out_a == out_b)
             assert_true(inner_a <= inner_b);
-        if (a[SW_FSDP] == b[SW_FSDP] && inner_a == inner_b)
+        if (a[SW_FSDP] == b[SW_FSDP] && out_a == out_b && inner_a == inner_b)
             assert_true(seed.mesh[i - 1].cost.step_seconds <= seed.mesh[i].cost.step_seconds);
     }
     for (int32_t i = 1; i < fast.feasible; i++)

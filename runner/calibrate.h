@@ -1,0 +1,22 @@
+/* The calibrate command: measures what this machine, or the job's nodes, really do, and writes the
+ * accelerator file and the cluster file that `plan` reads. */
+#ifndef SW_CALIBRATE_H
+#define SW_CALIBRATE_H
+
+#include "runner/launch.h"
+
+struct sw_calibrate_options {
+    const char *accelerator_path; /* -o; never NULL */
+    const char *cluster_path;     /* --cluster; NULL: none; in the same folder */
+    double seconds;               /* to measure for, > 0 */
+};
+
+/* What calibrate takes by default, and with --quick; reading and writing take a little more. */
+#define SW_CALIBRATE_SECONDS 45.0
+#define SW_CALIBRATE_QUICK_SECONDS 6.0
+
+/* Collective over the launched ranks. Prints what it found and its errors; returns the exit code.
+ * Nothing is written unless everything was measured. */
+int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_options *options);
+
+#endif

@@ -1,0 +1,44 @@
+/* What the links between ranks reach, measured with the production collectives between stretches of
+ * work: what a collective adds to the time of the work alone. Ranks that share cores come late to
+ * it, each when it had its turn, and training waits for the last; an idle machine would not show
+ * it.
+ *
+ * The ranks of a job are a mesh: dp over nodes, tp over the ranks of a node. A level's collectives
+ * run in all its groups at once, so a link that ranks share is measured as each rank's share, which
+ * is what `bandwidth` of a cluster file means. Owns nothing that lasts. */
+#ifndef SW_CALIBRATE_LINKS_H
+#define SW_CALIBRATE_LINKS_H
+
+#include "runner/collective/collective.h"
+
+enum { SW_LINK_SIZES = 6, SW_LINK_BETWEEN = 3, SW_LINK_POINTS = SW_LINK_SIZES * SW_LINK_BETWEEN };
+
+/* One size: bytes that a rank sends in a collective, and the share of the bandwidth it reaches
+ * once the latency is taken off. */
+struct sw_link_point {
+    double bytes, fraction;
+};
+
+struct sw_link_rates {
+    double latency_s; /* of one step of a collective, as planner/links.c counts steps */
+    double bandwidth; /* bytes/s, one direction, per rank: the best of the sizes */
+    int32_t count;    /* points, ascending */
+    struct sw_link_point point[SW_LINK_POINTS];
+};
+
+/* Adds up `count` doubles over all ranks, in place. Nothing to do with one rank. */
+int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct sw_error *err);
+
+/* Groups whose collectives use the link, and the share of what a member sends that crosses it. */
+struct sw_link_group {
+    struct sw_axes axes; /* more than one member */
+    double share;
+};
+
+/* Collective: every rank calls it with the same arguments and gets the same figures. groups[count],
+ * at least one; the first also gives the latency. Takes about `seconds`, more on a link so slow
+ * that a few calls take longer. */
+int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
+                      double seconds, struct sw_link_rates *out, struct sw_error *err);
+
+#endif

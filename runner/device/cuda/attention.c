@@ -1,0 +1,564 @@
+/* Ring attention on the GPU: keys and values travel around the ring (Liu et al. 2023), hops are
+ * merged in f32. bf16 goes to cuDNN, piece by piece; f32, and what cuDNN has no kernel for, to the
+ * own kernels, which know any positions. Both keep the same things in the same places, so ranks
+ * need not choose alike. */
+#include "runner/device/cuda/cuda.h"
+
+#include <string.h>
+
+enum { MAX_PIECES = 256 };
+
+/* A rectangle of (query, key) that is seen as a whole, or a square seen up to its diagonal. */
+struct piece {
+    int64_t q_first, q_n, k_first, k_n; /* local rows */
+    bool causal;
+};
+
+struct pieces {
+    struct piece at[MAX_PIECES];
+    int32_t count; /* -1: these positions are not made of rectangles, or of too many */
+};
+
+/* What all hops of a call share. */
+struct ring {
+    struct sw_cuda_device *device;
+    const struct sw_call *call;
+    struct sw_attention_workspace layout;
+    struct sw_cuda_attention a;
+    enum sw_sequence_layout order;
+    int32_t shards, hops;
+    int64_t length;
+    bool backward;
+};
+
+static int32_t ring_size(const struct sw_call *call)
+{
+    return call->op->axes.count > 0 && call->ring != NULL && call->ring->size > 1 ? call->ring->size
+                                                                                  : 1;
+}
+
+/* Storage index of the first key of the block that this rank holds at `hop`. */
+static int64_t key_start(const struct ring *r, int32_t hop)
+{
+    const struct sw_ring *ring = r->call->ring;
+    if (r->hops == 1)
+        return r->call->in[1].start[1];
+    return (int64_t)((ring->index - hop + ring->size) % ring->size) * r->a.sk;
+}
+
+static int describe(struct sw_device *device, const struct sw_call *call, bool backward,
+                    struct ring *r, struct sw_error *err)
+{
+    const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
+    const struct sw_op *op = call->op;
+    const struct sw_tensor *lse = backward ? &call->in[4] : &call->out[1];
+    const char *name = sw_op_info((enum sw_op_kind)op->kind)->name;
+    memset(r, 0, sizeof *r);
+    r->device = (struct sw_cuda_device *)device;
+    r->call = call;
+    r->backward = backward;
+    r->hops = ring_size(call);
+    r->order = (enum sw_sequence_layout)op->sequence_layout;
+    r->shards = op->sequence_shards > 0 ? op->sequence_shards : 1;
+    r->length = q->global[1];
+    r->a = (struct sw_cuda_attention){.batch = q->size[0],
+                                      .sq = q->size[1],
+                                      .sk = k->size[1],
+                                      .heads = q->size[2] / op->head_dim,
+                                      .kv_heads = k->size[2] / op->head_dim,
+                                      .dim = op->head_dim,
+                                      .group = op->group,
+                                      .scale = (float)op->scale,
+                                      .dtype = q->dtype};
+    r->a.sequence =
+        (struct sw_cuda_sequence){.zigzag = r->order == SW_ZIGZAG,
+                                  .shards = r->shards,
+                                  .chunk = sw_sequence_chunk(r->order, r->length, r->shards),
+                                  .q_start = q->start[1]};
+    r->a.q = q->data;
+    sw_attention_workspace_layout(q->size, k->size, op->head_dim, q->dtype, r->hops > 1, backward,
+                                  &r->layout);
+    if (q->dtype != SW_F32 && q->dtype != SW_BF16_T)
+        return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s", name,
+                       sw_dtype_name(q->dtype));
+    if (lse->dtype != SW_F32)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: the log-sum-exp must be f32", name);
+    if (r->a.heads != r->a.kv_heads * r->a.group)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "%s got %lld query heads for %lld kv heads in groups of %d", name,
+                       (long long)r->a.heads, (long long)r->a.kv_heads, (int)r->a.group);
+    if (r->layout.bytes > 0 && (call->workspace == NULL || op->workspace_bytes < r->layout.bytes))
+        return sw_fail(err, SW_ENVIRONMENT, "%s has %lld bytes of workspace and needs %lld", name,
+                       (long long)op->workspace_bytes, (long long)r->layout.bytes);
+    return 0;
+}
+
+static int queued(const struct ring *r, cudaError_t code, struct sw_error *err)
+{
+    return code == cudaSuccess
+               ? 0
+               : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)r->call->op->kind)->name);
+}
+
+static int copy(const struct ring *r, void *to, const void *from, size_t bytes,
+                struct sw_error *err)
+{
+    return queued(r, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, r->device->stream),
+                  err);
+}
+
+static int fill(const struct ring *r, void *to, int byte, size_t bytes, struct sw_error *err)
+{
+    return queued(r, cudaMemsetAsync(to, byte, bytes, r->device->stream), err);
+}
+
+static int64_t q_elems(const struct ring *r)
+{
+    return r->a.batch * r->a.sq * r->a.heads * r->a.dim;
+}
+
+static int64_t k_elems(const struct ring *r)
+{
+    return r->a.batch * r->a.sk * r->a.kv_heads * r->a.dim;
+}
+
+static void *place(const struct ring *r, int64_t offset)
+{
+    return (char *)r->call->workspace + offset;
+}
+
+/* to = an f32 tensor of as many elements, in to's dtype. */
+static int narrow(const struct ring *r, const struct sw_tensor *to, float *from,
+                  struct sw_error *err)
+{
+    struct sw_tensor wide = *to;
+    wide.data = from;
+    wide.dtype = SW_F32;
+    return queued(r, sw_cuda_cast(&wide, to, r->device->stream), err);
+}
+
+/* ---- Pieces ---- */
+
+static bool add_piece(struct pieces *p, struct piece piece)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        struct piece *other = &p->at[i];
+        if (piece.causal || other->causal)
+            continue;
+        const bool same_q = other->q_first == piece.q_first && other->q_n == piece.q_n;
+        const bool same_k = other->k_first == piece.k_first && other->k_n == piece.k_n;
+        if (same_q && other->k_first + other->k_n == piece.k_first) {
+            other->k_n += piece.k_n;
+            return true;
+        }
+        if (same_k && other->q_first + other->q_n == piece.q_first) {
+            other->q_n += piece.q_n;
+            return true;
+        }
+    }
+    if (p->count == MAX_PIECES) {
+        p->count = -1;
+        return false;
+    }
+    p->at[p->count++] = piece;
+    return true;
+}
+
+static int64_t run_of(const struct ring *r, int64_t start, int64_t from, int64_t size,
+                      int64_t *position)
+{
+    const int64_t chunk = r->a.sequence.chunk, storage = start + from;
+    const int64_t run = chunk - storage % chunk;
+    *position = sw_sequence_position(r->order, r->length, r->shards, storage);
+    return run < size - from ? run : size - from;
+}
+
+/* Own queries against own keys, whose positions only grow: one causal square. */
+static bool one_square(const struct ring *r, int64_t k_start)
+{
+    int64_t before = -1, position;
+    if (r->a.sq != r->a.sk || r->a.sequence.q_start != k_start)
+        return false;
+    for (int64_t i = 0; i < r->a.sq; before = position) {
+        i += run_of(r, k_start, i, r->a.sq, &position);
+        if (position < before)
+            return false;
+    }
+    return true;
+}
+
+/* Runs of consecutive positions on both sides: wholly before, the same, or after. */
+static void find_pieces(const struct ring *r, int64_t k_start, struct pieces *p)
+{
+    int64_t q_position, k_position;
+    p->count = 0;
+    if (one_square(r, k_start)) {
+        (void)add_piece(p, (struct piece){0, r->a.sq, 0, r->a.sk, true});
+        return;
+    }
+    for (int64_t i = 0, q_n; i < r->a.sq; i += q_n) {
+        q_n = run_of(r, r->a.sequence.q_start, i, r->a.sq, &q_position);
+        for (int64_t j = 0, k_n; j < r->a.sk; j += k_n) {
+            k_n = run_of(r, k_start, j, r->a.sk, &k_position);
+            if (k_position >= q_position + q_n)
+                continue;
+            const bool whole = k_position + k_n <= q_position;
+            if (!whole && (k_position != q_position || k_n != q_n)) {
+                p->count = -1;
+                return;
+            }
+            if (!add_piece(p, (struct piece){i, q_n, j, k_n, !whole}))
+                return;
+        }
+    }
+}
+
+static struct sw_cuda_sdpa_shape shape_of(const struct ring *r, const struct piece *piece,
+                                          bool dense)
+{
+    return (struct sw_cuda_sdpa_shape){.batch = r->a.batch,
+                                       .heads = r->a.heads,
+                                       .kv_heads = r->a.kv_heads,
+                                       .n_q = piece->q_n,
+                                       .n_k = piece->k_n,
+                                       .q_rows = r->a.sq,
+                                       .k_rows = r->a.sk,
+                                       .dim = r->a.dim,
+                                       .causal = piece->causal,
+                                       .backward = r->backward,
+                                       .dense_out = dense,
+                                       .scale = r->a.scale};
+}
+
+static size_t align(size_t bytes)
+{
+    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+}
+
+/* Where a library's pieces are put together. Addresses in the scratch, valid after `prepare`. */
+struct assembly {
+    bool direct; /* one piece covers everything: straight to the op's results */
+    float *carry, *stats;
+    void *out[3]; /* of a piece: forward o; backward dq, dk, dv */
+    void *workspace;
+};
+
+/* Whether the library can do all hops; then the scratch is made large enough. Returns 1, 0 for no,
+ * -1 for an error. */
+static int prepare(const struct ring *r, struct assembly *as, struct sw_error *err)
+{
+    struct pieces p;
+    int64_t workspace = 0, most_q = 0, most_k = 0;
+    const size_t element = sw_dtype_bytes(r->a.dtype);
+    memset(as, 0, sizeof *as);
+    if (r->device->sdpa == NULL || r->a.dtype != SW_BF16_T)
+        return 0;
+    for (int32_t hop = 0; hop < r->hops; hop++) {
+        find_pieces(r, key_start(r, hop), &p);
+        if (p.count < 0)
+            return 0;
+        as->direct =
+            r->hops == 1 && p.count == 1 && p.at[0].q_n == r->a.sq && p.at[0].k_n == r->a.sk;
+        for (int32_t i = 0; i < p.count; i++) {
+            const struct sw_cuda_sdpa_shape shape = shape_of(r, &p.at[i], !as->direct);
+            const int64_t bytes = sw_cuda_sdpa_prepare(r->device->sdpa, &shape, r->device->stream);
+            if (bytes < 0)
+                return 0;
+            workspace = bytes > workspace ? bytes : workspace;
+            most_q = p.at[i].q_n > most_q ? p.at[i].q_n : most_q;
+            most_k = p.at[i].k_n > most_k ? p.at[i].k_n : most_k;
+        }
+    }
+    const size_t q_piece = align((size_t)(r->a.batch * most_q * r->a.heads * r->a.dim) * element);
+    const size_t k_piece =
+        align((size_t)(r->a.batch * most_k * r->a.kv_heads * r->a.dim) * element);
+    const size_t stats = align((size_t)(r->a.batch * most_q * r->a.heads) * sizeof(float));
+    const size_t carry =
+        r->hops == 1 && !as->direct ? align((size_t)q_elems(r) * sizeof(float)) : 0;
+    const size_t pieces = as->direct ? 0 : q_piece + (r->backward ? 2 * k_piece : 0);
+    char *at = sw_cuda_scratch(r->device, stats + carry + pieces + (size_t)workspace, err);
+    if (at == NULL)
+        return -1;
+    as->stats = (float *)at;
+    as->carry = r->hops == 1 ? (float *)(at + stats) : place(r, r->layout.carry);
+    at += stats + carry;
+    as->out[0] = at;
+    as->out[1] = at + q_piece;
+    as->out[2] = at + q_piece + k_piece;
+    as->workspace = at + pieces;
+    return 1;
+}
+
+static void *row_of(const void *data, int64_t row, int64_t width)
+{
+    return (char *)(uintptr_t)data + (size_t)(row * width) * 2; /* bf16 */
+}
+
+static struct sw_cuda_piece describe_piece(const struct ring *r, const struct piece *piece)
+{
+    return (struct sw_cuda_piece){.batch = r->a.batch,
+                                  .sq = r->a.sq,
+                                  .heads = r->a.heads,
+                                  .dim = r->a.dim,
+                                  .first = piece->q_first,
+                                  .n = piece->q_n,
+                                  .dtype = r->a.dtype};
+}
+
+/* ---- Forward ---- */
+
+static int forward_pieces(const struct ring *r, const struct assembly *as, const void *k,
+                          const void *v, int64_t k_start, struct sw_error *err)
+{
+    struct pieces p;
+    const int64_t q_width = r->a.heads * r->a.dim, k_width = r->a.kv_heads * r->a.dim;
+    float *lse = r->call->out[1].data;
+    find_pieces(r, k_start, &p);
+    for (int32_t i = 0; i < p.count; i++) {
+        const struct piece *piece = &p.at[i];
+        const struct sw_cuda_piece rows = describe_piece(r, piece);
+        const struct sw_cuda_sdpa_shape shape = shape_of(r, piece, !as->direct);
+        const struct sw_cuda_sdpa_pointers pointers = {.q = row_of(r->a.q, piece->q_first, q_width),
+                                                       .k = row_of(k, piece->k_first, k_width),
+                                                       .v = row_of(v, piece->k_first, k_width),
+                                                       .o = as->direct ? r->call->out[0].data
+                                                                       : as->out[0],
+                                                       .stats = as->stats};
+        if (sw_cuda_sdpa_run(r->device->sdpa, &shape, &pointers, as->workspace, r->device->stream,
+                             err) != 0)
+            return -1;
+        const cudaError_t code =
+            as->direct ? sw_cuda_piece_stats(&rows, true, as->stats, lse, r->device->stream)
+                       : sw_cuda_piece_merge(&rows, as->out[0], as->stats, as->carry, lse,
+                                             r->device->stream);
+        if (queued(r, code, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* One hop by whichever kernels. Own kernels carry in place and finish in the last hop. */
+static int forward_hop(const struct ring *r, const struct assembly *as, const void *k,
+                       const void *v, int32_t hop, struct sw_error *err)
+{
+    if (as != NULL)
+        return forward_pieces(r, as, k, v, key_start(r, hop), err);
+    struct sw_cuda_attention a = r->a;
+    a.k = k;
+    a.v = v;
+    a.sequence.k_start = key_start(r, hop);
+    return queued(r,
+                  sw_cuda_attention_forward(&a, hop == 0, hop == r->hops - 1,
+                                            r->hops > 1 ? (float *)place(r, r->layout.carry) : NULL,
+                                            r->call->out[0].data, r->call->out[1].data,
+                                            r->device->stream),
+                  err);
+}
+
+/* This rank's k and v beside each other in the first block that travels. */
+static int pack(const struct ring *r, void *block, struct sw_error *err)
+{
+    const size_t bytes = (size_t)r->layout.travel_bytes / 2;
+    return copy(r, block, r->call->in[1].data, bytes, err) != 0 ||
+                   copy(r, (char *)block + bytes, r->call->in[2].data, bytes, err) != 0
+               ? -1
+               : 0;
+}
+
+static int check_own(const struct ring *r, struct sw_error *err)
+{
+    if (r->a.dim <= SW_CUDA_MAX_ATTENTION_DIM)
+        return 0;
+    return sw_fail(err, SW_UNMET, "head_dim %d is above %d", (int)r->a.dim,
+                   SW_CUDA_MAX_ATTENTION_DIM);
+}
+
+int sw_cuda_run_ring_attention(struct sw_device *device, const struct sw_call *call,
+                               struct sw_error *err)
+{
+    struct ring r;
+    struct assembly assembly;
+    if (describe(device, call, false, &r, err) != 0)
+        return -1;
+    const int library = prepare(&r, &assembly, err);
+    const struct assembly *as = library == 1 ? &assembly : NULL;
+    if (library < 0 || (as == NULL && check_own(&r, err) != 0))
+        return -1;
+    if (as != NULL && !as->direct && /* far below every score: no piece yet */
+        fill(&r, call->out[1].data, 0xfe, (size_t)(r.a.batch * r.a.sq * r.a.heads) * sizeof(float),
+             err) != 0)
+        return -1;
+    if (r.hops == 1) {
+        if (forward_hop(&r, as, call->in[1].data, call->in[2].data, 0, err) != 0)
+            return -1;
+    } else {
+        const struct sw_ring *ring = call->ring;
+        char *block[2] = {place(&r, r.layout.travel[0]), place(&r, r.layout.travel[1])};
+        const size_t bytes = (size_t)r.layout.travel_bytes;
+        if (pack(&r, block[0], err) != 0)
+            return -1;
+        for (int32_t hop = 0; hop < r.hops; hop++) {
+            const bool last = hop == r.hops - 1;
+            char *here = block[hop % 2];
+            if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], bytes, err) != 0)
+                return -1;
+            if (forward_hop(&r, as, here, here + bytes / 2, hop, err) != 0)
+                return -1;
+            if (!last && ring->wait(ring->context, err) != 0)
+                return -1;
+        }
+    }
+    return as != NULL && !as->direct ? narrow(&r, &call->out[0], as->carry, err) : 0;
+}
+
+/* ---- Backward ---- */
+
+/* Adds the pieces of one hop: dq to its carry, dk and dv to `to` (f32, zeroed). */
+static int backward_pieces(const struct ring *r, const struct assembly *as, const void *k,
+                           const void *v, int64_t k_start, float *to, struct sw_error *err)
+{
+    struct pieces p;
+    const struct sw_call *call = r->call;
+    const int64_t q_width = r->a.heads * r->a.dim, k_width = r->a.kv_heads * r->a.dim;
+    cudaStream_t stream = r->device->stream;
+    find_pieces(r, k_start, &p);
+    for (int32_t i = 0; i < p.count; i++) {
+        const struct piece *piece = &p.at[i];
+        const struct sw_cuda_piece rows = describe_piece(r, piece);
+        struct sw_cuda_piece keys = rows;
+        const struct sw_cuda_sdpa_shape shape = shape_of(r, piece, !as->direct);
+        const struct sw_cuda_sdpa_pointers pointers = {
+            .q = row_of(r->a.q, piece->q_first, q_width),
+            .k = row_of(k, piece->k_first, k_width),
+            .v = row_of(v, piece->k_first, k_width),
+            .o = row_of(call->in[3].data, piece->q_first, q_width),
+            .d_o = row_of(call->in[5].data, piece->q_first, q_width),
+            .stats = as->stats,
+            .dq = as->direct ? call->out[0].data : as->out[0],
+            .dk = as->direct ? call->out[1].data : as->out[1],
+            .dv = as->direct ? call->out[2].data : as->out[2]};
+        if (queued(r, sw_cuda_piece_stats(&rows, false, as->stats, call->in[4].data, stream),
+                   err) != 0 ||
+            sw_cuda_sdpa_run(r->device->sdpa, &shape, &pointers, as->workspace, stream, err) != 0)
+            return -1;
+        if (as->direct)
+            continue;
+        keys.sq = r->a.sk;
+        keys.first = piece->k_first;
+        keys.n = piece->k_n;
+        if (queued(r, sw_cuda_piece_add(&rows, q_width, as->out[0], as->carry, stream), err) != 0 ||
+            queued(r, sw_cuda_piece_add(&keys, k_width, as->out[1], to, stream), err) != 0 ||
+            queued(r, sw_cuda_piece_add(&keys, k_width, as->out[2], to + k_elems(r), stream),
+                   err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* dk and dv of one hop into `to` [2, batch, sk, kv_heads, dim] f32; dq into its carry. */
+static int backward_hop(const struct ring *r, const struct assembly *as, const float *delta,
+                        float *dq, const void *k, const void *v, int32_t hop, float *to,
+                        struct sw_error *err)
+{
+    if (as != NULL) {
+        if (fill(r, to, 0, (size_t)(2 * k_elems(r)) * sizeof(float), err) != 0)
+            return -1;
+        return backward_pieces(r, as, k, v, key_start(r, hop), to, err);
+    }
+    struct sw_cuda_attention a = r->a;
+    a.k = k;
+    a.v = v;
+    a.sequence.k_start = key_start(r, hop);
+    return queued(r,
+                  sw_cuda_attention_backward(&a, hop == 0, r->call->in[5].data, r->call->in[4].data,
+                                             delta, dq, to, to + k_elems(r), r->device->stream),
+                  err);
+}
+
+/* dk, dv of a block follow it: a rank computes its own part while the sum of the ranks before
+ * arrives, adds the two and sends the sum on; after `hops` hops it is home. */
+static int backward_ring(const struct ring *r, const struct assembly *as, const float *delta,
+                         float *dq, float **home, struct sw_error *err)
+{
+    const struct sw_ring *ring = r->call->ring;
+    char *block[2] = {place(r, r->layout.travel[0]), place(r, r->layout.travel[1])};
+    float *computed = place(r, r->layout.cotangent[0]),
+          *arriving = place(r, r->layout.cotangent[1]);
+    float *leaving = place(r, r->layout.cotangent[2]);
+    const size_t travel = (size_t)r->layout.travel_bytes;
+    const size_t bytes = (size_t)(2 * k_elems(r)) * sizeof(float);
+    struct sw_tensor sum = {.dtype = SW_F32, .elems = 2 * k_elems(r)}, came = sum;
+    if (pack(r, block[0], err) != 0)
+        return -1;
+    for (int32_t hop = 0; hop < r->hops; hop++) {
+        const bool last = hop == r->hops - 1;
+        char *here = block[hop % 2];
+        if (!last && ring->start(ring->context, here, block[(hop + 1) % 2], travel, err) != 0)
+            return -1;
+        if (backward_hop(r, as, delta, dq, here, here + travel / 2, hop, computed, err) != 0)
+            return -1;
+        /* in the order of their starts: dk, dv of the hop before, then k, v of this one */
+        if (hop > 0) {
+            if (ring->wait(ring->context, err) != 0)
+                return -1;
+            sum.data = computed;
+            came.data = arriving;
+            if (queued(r, sw_cuda_add(&sum, &came, &sum, r->device->stream), err) != 0)
+                return -1;
+        }
+        if (!last && ring->wait(ring->context, err) != 0)
+            return -1;
+        if (ring->start(ring->context, computed, arriving, bytes, err) != 0)
+            return -1;
+        float *sent = leaving;
+        leaving = computed;
+        computed = sent;
+    }
+    *home = arriving;
+    return ring->wait(ring->context, err);
+}
+
+int sw_cuda_run_ring_attention_grad(struct sw_device *device, const struct sw_call *call,
+                                    struct sw_error *err)
+{
+    struct ring r;
+    struct assembly assembly;
+    if (describe(device, call, true, &r, err) != 0)
+        return -1;
+    const int library = prepare(&r, &assembly, err);
+    const struct assembly *as = library == 1 ? &assembly : NULL;
+    if (library < 0 || (as == NULL && check_own(&r, err) != 0))
+        return -1;
+    float *delta = NULL, *dq;
+    if (as != NULL) {
+        dq = as->carry;
+        if (!as->direct && fill(&r, dq, 0, (size_t)q_elems(&r) * sizeof *dq, err) != 0)
+            return -1;
+    } else {
+        const size_t delta_bytes = align((size_t)(r.a.batch * r.a.sq * r.a.heads) * sizeof *delta);
+        const size_t dq_bytes = r.hops == 1 ? (size_t)q_elems(&r) * sizeof *dq : 0;
+        char *scratch = sw_cuda_scratch(r.device, delta_bytes + dq_bytes, err);
+        if (scratch == NULL)
+            return -1;
+        delta = (float *)scratch;
+        dq = r.hops == 1 ? (float *)(scratch + delta_bytes) : place(&r, r.layout.carry);
+        if (queued(&r,
+                   sw_cuda_attention_delta(&r.a, call->in[3].data, call->in[5].data, delta,
+                                           r.device->stream),
+                   err) != 0)
+            return -1;
+    }
+    float *home = place(&r, r.layout.cotangent[0]);
+    if (r.hops == 1) {
+        if (backward_hop(&r, as, delta, dq, call->in[1].data, call->in[2].data, 0, home, err) != 0)
+            return -1;
+    } else if (backward_ring(&r, as, delta, dq, &home, err) != 0) {
+        return -1;
+    }
+    if (as != NULL && as->direct)
+        return 0;
+    return narrow(&r, &call->out[0], dq, err) != 0 || narrow(&r, &call->out[1], home, err) != 0 ||
+                   narrow(&r, &call->out[2], home + k_elems(&r), err) != 0
+               ? -1
+               : 0;
+}

@@ -1,0 +1,511 @@
+/* Own attention kernels: exact blockwise attention (Dao et al. 2022) in f32 for any positions, and
+ * what a ring needs around a library's kernel. Simple and correct; bf16 goes to cuDNN where it can.
+ *
+ * A block has TILE rows of one head; tiles of the other side pass through shared memory. A tile
+ * that no row may see is skipped. No sum crosses blocks: no atomics, the same bits every time. */
+#include "runner/device/cuda/kernel.cuh"
+
+#include <math.h>
+
+enum { TILE = 32, PER_THREAD = TILE * TILE / SW_THREADS };
+
+/* Below every score, yet finite: exp(LEAST - LEAST) is 1, not NaN. */
+#define LEAST (-1e30f)
+
+struct attention {
+    int64_t batch, sq, sk, heads, kv_heads;
+    int dim, group, dtype;
+    float scale;
+    struct sw_cuda_sequence sequence;
+    const void *q, *k, *v;
+};
+
+static struct attention describe(const struct sw_cuda_attention *a)
+{
+    struct attention d;
+    d.batch = a->batch;
+    d.sq = a->sq;
+    d.sk = a->sk;
+    d.heads = a->heads;
+    d.kv_heads = a->kv_heads;
+    d.dim = a->dim;
+    d.group = a->group;
+    d.dtype = (int)a->dtype;
+    d.scale = a->scale;
+    d.sequence = a->sequence;
+    d.q = a->q;
+    d.k = a->k;
+    d.v = a->v;
+    return d;
+}
+
+/* sw_sequence_position. */
+__device__ static int64_t position_of(const struct sw_cuda_sequence *s, int64_t j)
+{
+    if (!s->zigzag || s->shards == 1)
+        return j;
+    const int64_t rank = j / (2 * s->chunk);
+    const int64_t chunk = j / s->chunk % 2 ? 2 * (int64_t)s->shards - 1 - rank : rank;
+    return chunk * s->chunk + j % s->chunk;
+}
+
+/* Rows [first, first + TILE) of one head of x [batch, size, heads * dim] into tile [TILE, dim + 1],
+ * zeros behind the end. */
+__device__ static void load_tile(const void *x, int dtype, int64_t b, int64_t size, int64_t heads,
+                                 int64_t head, int dim, int64_t first, float *tile)
+{
+    const int groups = (dim + SW_VECTOR - 1) / SW_VECTOR;
+    for (int i = threadIdx.x; i < TILE * groups; i += SW_THREADS) {
+        const int row = i / groups, j = i % groups * SW_VECTOR, n = sw_left(j, dim);
+        float p[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (first + row < size)
+            sw_load8(x, dtype, ((b * size + first + row) * heads + head) * dim + j, n, p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            if (k < n)
+                tile[row * (dim + 1) + j + k] = p[k];
+    }
+}
+
+/* Positions of TILE tokens from `first`; -1 behind the end. */
+__device__ static void load_positions(const struct sw_cuda_sequence *s, int64_t start,
+                                      int64_t first, int64_t size, int64_t *positions)
+{
+    if (threadIdx.x < TILE)
+        positions[threadIdx.x] =
+            first + threadIdx.x < size ? position_of(s, start + first + threadIdx.x) : -1;
+}
+
+/* Whether any query of the tile may see any key: the same answer in all threads. */
+__device__ static bool tiles_meet(const int64_t *q_positions, const int64_t *k_positions)
+{
+    int64_t latest = -1, earliest = INT64_MAX;
+    for (int i = 0; i < TILE; i++) {
+        if (q_positions[i] > latest)
+            latest = q_positions[i];
+        if (k_positions[i] >= 0 && k_positions[i] < earliest)
+            earliest = k_positions[i];
+    }
+    return earliest <= latest;
+}
+
+__device__ static float dot_rows(const float *a, const float *b, int dim)
+{
+    float sum = 0;
+    for (int d = 0; d < dim; d++)
+        sum += a[d] * b[d];
+    return sum;
+}
+
+/* Shared memory: out, queries and one tile of keys, then values, each [TILE, dim + 1]; scores
+ * [TILE, TILE + 1]. */
+__global__ static void forward_kernel(struct attention a, bool first, bool last, float *carry,
+                                      void *o, float *lse)
+{
+    SW_DYNAMIC_SHARED(float, shared);
+    __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ float maximum[TILE], sum[TILE], shrink[TILE];
+    const int stride = a.dim + 1;
+    float *out = shared, *queries = out + TILE * stride, *tile = queries + TILE * stride;
+    float *scores = tile + TILE * stride;
+    const int64_t head = blockIdx.y, b = blockIdx.z, q_first = (int64_t)blockIdx.x * TILE;
+
+    load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
+    load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        out[row * stride + d] =
+            first || q_first + row >= a.sq
+                ? 0.0f
+                : carry[((b * a.sq + q_first + row) * a.heads + head) * a.dim + d];
+    }
+    if (threadIdx.x < TILE) {
+        /* the carry is normalized: as if it were one key with this score and weight 1 */
+        const bool fresh = first || q_first + threadIdx.x >= a.sq;
+        const float before =
+            fresh ? LEAST : lse[(b * a.sq + q_first + threadIdx.x) * a.heads + head];
+        const bool seen = before > LEAST;
+        maximum[threadIdx.x] = seen ? before : LEAST;
+        sum[threadIdx.x] = seen ? 1.0f : 0.0f;
+    }
+    __syncthreads();
+
+    for (int64_t k_first = 0; k_first < a.sk; k_first += TILE) {
+        load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+        __syncthreads();
+        const bool meet = tiles_meet(q_positions, k_positions);
+        if (meet) {
+            load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, tile);
+            __syncthreads();
+            for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
+                const int row = i / TILE, column = i % TILE;
+                const bool visible =
+                    k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
+                scores[row * (TILE + 1) + column] =
+                    visible
+                        ? a.scale * dot_rows(queries + row * stride, tile + column * stride, a.dim)
+                        : -INFINITY;
+            }
+            __syncthreads();
+            load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, tile);
+            if (threadIdx.x < TILE) {
+                float *row = scores + threadIdx.x * (TILE + 1), most = maximum[threadIdx.x];
+                float added = 0;
+                for (int j = 0; j < TILE; j++)
+                    most = fmaxf(most, row[j]);
+                for (int j = 0; j < TILE; j++) {
+                    row[j] = expf(row[j] - most);
+                    added += row[j];
+                }
+                shrink[threadIdx.x] = expf(maximum[threadIdx.x] - most);
+                maximum[threadIdx.x] = most;
+                sum[threadIdx.x] = sum[threadIdx.x] * shrink[threadIdx.x] + added;
+            }
+            __syncthreads();
+            for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+                const int row = i / a.dim, d = i % a.dim;
+                float value = out[row * stride + d] * shrink[row];
+                for (int j = 0; j < TILE; j++)
+                    value += scores[row * (TILE + 1) + j] * tile[j * stride + d];
+                out[row * stride + d] = value;
+            }
+        }
+        __syncthreads(); /* positions and tiles are loaded again */
+    }
+
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        if (q_first + row >= a.sq)
+            continue;
+        const float value = sum[row] > 0 ? out[row * stride + d] / sum[row] : 0.0f;
+        const int64_t at = ((b * a.sq + q_first + row) * a.heads + head) * a.dim + d;
+        if (last)
+            sw_store(o, a.dtype, at, value);
+        else
+            carry[at] = value;
+    }
+    if (threadIdx.x < TILE && q_first + threadIdx.x < a.sq)
+        lse[(b * a.sq + q_first + threadIdx.x) * a.heads + head] =
+            sum[threadIdx.x] > 0 ? maximum[threadIdx.x] + logf(sum[threadIdx.x]) : LEAST;
+}
+
+/* One warp per row (token, head). */
+__global__ static void delta_kernel(const void *o, const void *d_o, int dtype, float *delta,
+                                    int64_t rows, int dim)
+{
+    const int lane = threadIdx.x % SW_WARP;
+    const int64_t row = (int64_t)blockIdx.x * (SW_THREADS / SW_WARP) + threadIdx.x / SW_WARP;
+    float sum = 0;
+    for (int d = lane; d < dim && row < rows; d += SW_WARP)
+        sum += sw_load(o, dtype, row * dim + d) * sw_load(d_o, dtype, row * dim + d);
+    for (int other = SW_WARP / 2; other > 0; other /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, other);
+    if (lane == 0 && row < rows)
+        delta[row] = sum;
+}
+
+/* What both backward kernels do for a pair of tiles: probabilities and their cotangents,
+ * [TILE queries, TILE keys]. */
+__device__ static void score_cotangents(const struct attention *a, const float *queries,
+                                        const float *keys, const float *values,
+                                        const float *cotangents, const int64_t *q_positions,
+                                        const int64_t *k_positions, const float *lse,
+                                        const float *delta, float *p, float *ds)
+{
+    const int stride = a->dim + 1;
+    for (int i = threadIdx.x; i < TILE * TILE; i += SW_THREADS) {
+        const int row = i / TILE, column = i % TILE;
+        const bool visible = k_positions[column] >= 0 && k_positions[column] <= q_positions[row];
+        float probability = 0, cotangent = 0;
+        if (visible) {
+            const float score =
+                a->scale * dot_rows(queries + row * stride, keys + column * stride, a->dim);
+            probability = expf(score - lse[row]);
+            cotangent = probability * a->scale *
+                        (dot_rows(cotangents + row * stride, values + column * stride, a->dim) -
+                         delta[row]);
+        }
+        p[row * (TILE + 1) + column] = probability;
+        ds[row * (TILE + 1) + column] = cotangent;
+    }
+}
+
+/* lse and delta of TILE queries; 0 behind the end (their position, -1, hides them). */
+__device__ static void load_statistics(const struct attention *a, int64_t b, int64_t head,
+                                       int64_t q_first, const float *lse, const float *delta,
+                                       float *tile_lse, float *tile_delta)
+{
+    if (threadIdx.x < TILE) {
+        const bool there = q_first + threadIdx.x < a->sq;
+        const int64_t at = (b * a->sq + q_first + threadIdx.x) * a->heads + head;
+        tile_lse[threadIdx.x] = there ? lse[at] : 0.0f;
+        tile_delta[threadIdx.x] = there ? delta[at] : 0.0f;
+    }
+}
+
+/* Shared memory of both: four tiles [TILE, dim + 1], an accumulator or two of that size, p and ds.
+ * dq of TILE queries of one head. */
+__global__ static void backward_queries_kernel(struct attention a, bool first, const void *d_o,
+                                               const float *lse, const float *delta, float *dq)
+{
+    SW_DYNAMIC_SHARED(float, shared);
+    __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ float tile_lse[TILE], tile_delta[TILE];
+    const int stride = a.dim + 1;
+    float *queries = shared, *cotangents = queries + TILE * stride;
+    float *keys = cotangents + TILE * stride, *values = keys + TILE * stride;
+    float *sum = values + TILE * stride, *p = sum + TILE * stride, *ds = p + TILE * (TILE + 1);
+    const int64_t head = blockIdx.y, b = blockIdx.z, q_first = (int64_t)blockIdx.x * TILE;
+
+    load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
+    load_tile(d_o, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, cotangents);
+    load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
+    load_statistics(&a, b, head, q_first, lse, delta, tile_lse, tile_delta);
+    for (int i = threadIdx.x; i < TILE * stride; i += SW_THREADS)
+        sum[i] = 0;
+    for (int64_t k_first = 0; k_first < a.sk; k_first += TILE) {
+        load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+        __syncthreads();
+        const bool meet = tiles_meet(q_positions, k_positions);
+        if (meet) {
+            load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, keys);
+            load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, head / a.group, a.dim, k_first, values);
+            __syncthreads();
+            score_cotangents(&a, queries, keys, values, cotangents, q_positions, k_positions,
+                             tile_lse, tile_delta, p, ds);
+            __syncthreads();
+            for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+                const int row = i / a.dim, d = i % a.dim;
+                float value = sum[row * stride + d];
+                for (int j = 0; j < TILE; j++)
+                    value += ds[row * (TILE + 1) + j] * keys[j * stride + d];
+                sum[row * stride + d] = value;
+            }
+        }
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        if (q_first + row >= a.sq)
+            continue;
+        float *to = dq + ((b * a.sq + q_first + row) * a.heads + head) * a.dim + d;
+        *to = (first ? 0.0f : *to) + sum[row * stride + d];
+    }
+}
+
+/* dk, dv of TILE keys of one kv head: its group of query heads, all queries. */
+__global__ static void backward_keys_kernel(struct attention a, const void *d_o, const float *lse,
+                                            const float *delta, float *dk, float *dv)
+{
+    SW_DYNAMIC_SHARED(float, shared);
+    __shared__ int64_t q_positions[TILE], k_positions[TILE];
+    __shared__ float tile_lse[TILE], tile_delta[TILE];
+    const int stride = a.dim + 1;
+    float *queries = shared, *cotangents = queries + TILE * stride;
+    float *keys = cotangents + TILE * stride, *values = keys + TILE * stride;
+    float *sum_k = values + TILE * stride, *sum_v = sum_k + TILE * stride;
+    float *p = sum_v + TILE * stride, *ds = p + TILE * (TILE + 1);
+    const int64_t kv_head = blockIdx.y, b = blockIdx.z, k_first = (int64_t)blockIdx.x * TILE;
+
+    load_tile(a.k, a.dtype, b, a.sk, a.kv_heads, kv_head, a.dim, k_first, keys);
+    load_tile(a.v, a.dtype, b, a.sk, a.kv_heads, kv_head, a.dim, k_first, values);
+    load_positions(&a.sequence, a.sequence.k_start, k_first, a.sk, k_positions);
+    for (int i = threadIdx.x; i < TILE * stride; i += SW_THREADS)
+        sum_k[i] = sum_v[i] = 0;
+    for (int64_t head = kv_head * a.group; head < (kv_head + 1) * a.group; head++)
+        for (int64_t q_first = 0; q_first < a.sq; q_first += TILE) {
+            load_positions(&a.sequence, a.sequence.q_start, q_first, a.sq, q_positions);
+            __syncthreads();
+            const bool meet = tiles_meet(q_positions, k_positions);
+            if (meet) {
+                load_tile(a.q, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, queries);
+                load_tile(d_o, a.dtype, b, a.sq, a.heads, head, a.dim, q_first, cotangents);
+                load_statistics(&a, b, head, q_first, lse, delta, tile_lse, tile_delta);
+                __syncthreads();
+                score_cotangents(&a, queries, keys, values, cotangents, q_positions, k_positions,
+                                 tile_lse, tile_delta, p, ds);
+                __syncthreads();
+                for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+                    const int row = i / a.dim, d = i % a.dim;
+                    float to_k = sum_k[row * stride + d], to_v = sum_v[row * stride + d];
+                    for (int j = 0; j < TILE; j++) {
+                        to_k += ds[j * (TILE + 1) + row] * queries[j * stride + d];
+                        to_v += p[j * (TILE + 1) + row] * cotangents[j * stride + d];
+                    }
+                    sum_k[row * stride + d] = to_k;
+                    sum_v[row * stride + d] = to_v;
+                }
+            }
+            __syncthreads();
+        }
+    for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
+        const int row = i / a.dim, d = i % a.dim;
+        if (k_first + row >= a.sk)
+            continue;
+        const int64_t at = ((b * a.sk + k_first + row) * a.kv_heads + kv_head) * a.dim + d;
+        dk[at] = sum_k[row * stride + d];
+        dv[at] = sum_v[row * stride + d];
+    }
+}
+
+static size_t shared_bytes(int dim, int tiles, int squares)
+{
+    return sizeof(float) * (size_t)(tiles * TILE * (dim + 1) + squares * TILE * (TILE + 1));
+}
+
+/* More than 48 KiB of shared memory must be asked for. */
+static cudaError_t allow_shared(const void *kernel, size_t bytes)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+}
+
+static dim3 tiles_grid(int64_t rows, int64_t heads, int64_t batch)
+{
+    return dim3((unsigned)((rows + TILE - 1) / TILE), (unsigned)heads, (unsigned)batch);
+}
+
+extern "C" cudaError_t sw_cuda_attention_forward(const struct sw_cuda_attention *a, bool first,
+                                                 bool last, float *carry, void *o, float *lse,
+                                                 cudaStream_t stream)
+{
+    const size_t bytes = shared_bytes(a->dim, 3, 1);
+    const cudaError_t code = allow_shared((const void *)forward_kernel, bytes);
+    if (code != cudaSuccess || a->batch * a->sq == 0)
+        return code;
+    SW_LAUNCH(forward_kernel, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, bytes, stream,
+              describe(a), first, last, carry, o, lse);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_attention_delta(const struct sw_cuda_attention *a, const void *o,
+                                               const void *d_o, float *delta, cudaStream_t stream)
+{
+    const int64_t rows = a->batch * a->sq * a->heads, per_block = SW_THREADS / SW_WARP;
+    if (rows == 0)
+        return cudaSuccess;
+    SW_LAUNCH(delta_kernel, (unsigned)((rows + per_block - 1) / per_block), SW_THREADS, 0, stream,
+              o, d_o, (int)a->dtype, delta, rows, a->dim);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_attention_backward(const struct sw_cuda_attention *a, bool first,
+                                                  const void *d_o, const float *lse,
+                                                  const float *delta, float *dq, float *dk,
+                                                  float *dv, cudaStream_t stream)
+{
+    const size_t q_bytes = shared_bytes(a->dim, 5, 2), k_bytes = shared_bytes(a->dim, 6, 2);
+    cudaError_t code = allow_shared((const void *)backward_queries_kernel, q_bytes);
+    if (code == cudaSuccess)
+        code = allow_shared((const void *)backward_keys_kernel, k_bytes);
+    if (code != cudaSuccess || a->batch * a->sq * a->sk == 0)
+        return code;
+    SW_LAUNCH(backward_queries_kernel, tiles_grid(a->sq, a->heads, a->batch), SW_THREADS, q_bytes,
+              stream, describe(a), first, d_o, lse, delta, dq);
+    SW_LAUNCH(backward_keys_kernel, tiles_grid(a->sk, a->kv_heads, a->batch), SW_THREADS, k_bytes,
+              stream, describe(a), d_o, lse, delta, dk, dv);
+    return cudaGetLastError();
+}
+
+/* ---- Pieces of a library's kernel ---- */
+
+struct piece {
+    int64_t batch, sq, heads, first, n;
+    int dim, dtype;
+};
+
+static struct piece describe_piece(const struct sw_cuda_piece *p)
+{
+    struct piece d;
+    d.batch = p->batch;
+    d.sq = p->sq;
+    d.heads = p->heads;
+    d.first = p->first;
+    d.n = p->n;
+    d.dim = p->dim;
+    d.dtype = (int)p->dtype;
+    return d;
+}
+
+/* One warp per (token, head): lane 0's new log-sum-exp is written after all lanes have read the old
+ * one. o = o w + o_piece w', w = exp(lse - new), w' = exp(stats - new). */
+__global__ static void merge_kernel(struct piece p, const void *o_piece, const float *stats,
+                                    float *carry, float *lse)
+{
+    const int lane = threadIdx.x % SW_WARP;
+    const int64_t rows = p.batch * p.n * p.heads;
+    const int64_t row = (int64_t)blockIdx.x * (SW_THREADS / SW_WARP) + threadIdx.x / SW_WARP;
+    if (row >= rows)
+        return;
+    const int64_t head = row % p.heads, i = row / p.heads % p.n, b = row / p.heads / p.n;
+    const int64_t at = (b * p.sq + p.first + i) * p.heads + head;
+    const float old = lse[at], arrived = stats[(b * p.heads + head) * p.n + i];
+    const float most = fmaxf(old, arrived);
+    const float weight = old <= LEAST ? 0.0f : expf(old - most), fresh = expf(arrived - most);
+    const float total = weight + fresh;
+    for (int d = lane; d < p.dim; d += SW_WARP) {
+        float *to = carry + at * p.dim + d;
+        const float before = old <= LEAST ? 0.0f : *to; /* not yet written: may be anything */
+        *to = (before * weight + sw_load(o_piece, p.dtype, row * p.dim + d) * fresh) / total;
+    }
+    __syncwarp();
+    if (lane == 0)
+        lse[at] = most + logf(total);
+}
+
+__global__ static void stats_kernel(struct piece p, bool back, float *stats, float *lse)
+{
+    SW_GRID_STRIDE(i, p.batch * p.n * p.heads)
+    {
+        const int64_t t = i % p.n, head = i / p.n % p.heads, b = i / p.n / p.heads;
+        const int64_t at = (b * p.sq + p.first + t) * p.heads + head;
+        if (back)
+            lse[at] = stats[i];
+        else
+            stats[i] = lse[at];
+    }
+}
+
+__global__ static void piece_add_kernel(struct piece p, int64_t width, const void *from, float *to)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, p.batch * p.n * groups)
+    {
+        const int64_t j = i % groups * SW_VECTOR, t = i / groups % p.n, b = i / groups / p.n;
+        const int64_t at = (b * p.sq + p.first + t) * width + j;
+        const int n = sw_left(j, width);
+        float sum[SW_VECTOR], add[SW_VECTOR];
+        sw_load8(to, SW_F32, at, n, sum);
+        sw_load8(from, p.dtype, (b * p.n + t) * width + j, n, add);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum[k] += add[k];
+        sw_store8(to, SW_F32, at, n, sum);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_piece_merge(const struct sw_cuda_piece *p, const void *o_piece,
+                                           const float *stats, float *carry, float *lse,
+                                           cudaStream_t stream)
+{
+    const int64_t rows = p->batch * p->n * p->heads, per_block = SW_THREADS / SW_WARP;
+    SW_LAUNCH(merge_kernel, (unsigned)((rows + per_block - 1) / per_block), SW_THREADS, 0, stream,
+              describe_piece(p), o_piece, stats, carry, lse);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_piece_stats(const struct sw_cuda_piece *p, bool back, float *stats,
+                                           float *lse, cudaStream_t stream)
+{
+    SW_LAUNCH(stats_kernel, sw_grid(p->batch * p->n * p->heads), SW_THREADS, 0, stream,
+              describe_piece(p), back, stats, lse);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width,
+                                         const void *from, float *to, cudaStream_t stream)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_LAUNCH(piece_add_kernel, sw_grid(p->batch * p->n * groups), SW_THREADS, 0, stream,
+              describe_piece(p), width, from, to);
+    return cudaGetLastError();
+}

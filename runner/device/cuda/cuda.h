@@ -1,0 +1,212 @@
+/* Internal to the CUDA device: its state, matrix products, attention pieces, and the C interface of
+ * the kernels.
+ *
+ * Everything is queued on one compute stream; nothing waits for the host except copy_out,
+ * synchronize and the first use of a shape. What changes from step to step is read from device
+ * memory, so that a recording can be replayed. A device is used by one thread. */
+#ifndef SW_DEVICE_CUDA_H
+#define SW_DEVICE_CUDA_H
+
+#include "runner/device/cuda/device.h"
+#include "core/program/workspace.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the kernels of the update and `accumulate` read; one copy lives on the device. */
+struct sw_cuda_step {
+    int32_t micro_step;
+    float clip;          /* <= 0: none */
+    float beta1, fresh1; /* fresh = 1 - beta */
+    float beta2, fresh2;
+    float rate, root; /* learning rate and 1/sqrt, both with the bias correction */
+    float eps, keep;  /* keep: what decay leaves of a weight */
+};
+
+enum {
+    SW_CUDA_STAGES = 2, /* pinned buffers of copy_in, in turns */
+    SW_CUDA_STAGE_BYTES = 4 << 20,
+    SW_CUDA_STEPS = 8,               /* pinned sw_cuda_step's, in turns */
+    SW_CUDA_MATMUL_BYTES = 32 << 20, /* cuBLASLt's workspace */
+    SW_CUDA_MAX_HEAD_DIM = 1024,     /* rope */
+    SW_CUDA_MAX_ATTENTION_DIM = 256, /* own attention kernels: their tiles in shared memory */
+    SW_CUDA_SQUARE_PARTS = 512
+};
+
+struct sw_cuda_matmuls;
+struct sw_cuda_sdpa;
+
+/* Memory that is not the arena's: library workspaces and what is kept between kernels of one op. It
+ * grows when a shape is first met, never in a later step. Part of an accelerator's reserved_memory.
+ */
+struct sw_cuda_scratch {
+    char *data;
+    size_t bytes;
+    void **retired; /* outgrown blocks: a recording may still use them */
+    int32_t retired_count, retired_capacity;
+};
+
+struct sw_cuda_device {
+    struct sw_device base;
+    int32_t index;
+    cudaStream_t stream;
+    void *stage[SW_CUDA_STAGES]; /* pinned */
+    cudaEvent_t stage_free[SW_CUDA_STAGES];
+    int32_t stage_next;
+    struct sw_cuda_step *steps; /* [SW_CUDA_STEPS] pinned */
+    cudaEvent_t step_free[SW_CUDA_STEPS];
+    int32_t step_next;
+    struct sw_cuda_step *step; /* on the device */
+    struct sw_cuda_scratch scratch;
+    struct sw_cuda_matmuls *matmuls;
+    struct sw_cuda_sdpa *sdpa; /* NULL: own attention kernels for everything */
+    bool recording;
+};
+
+/* "CALL: out of memory"; returns -1. */
+int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call);
+
+/* At least `bytes` that stay valid until the next call; NULL when there is no memory. Not while a
+ * recording is made unless the scratch is large enough already. */
+void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_error *err);
+
+/* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
+ * being 1; likewise b; c is row-major with leading dimension c_row. */
+struct sw_cuda_matmul {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_column, b_row, b_column, c_row;
+    enum sw_dtype a_dtype, b_dtype, c_dtype;
+    bool accumulate; /* c is added to */
+};
+struct sw_cuda_matmuls *sw_cuda_matmuls_create(struct sw_error *err);
+void sw_cuda_matmuls_free(struct sw_cuda_matmuls *matmuls); /* may be NULL */
+int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
+                   struct sw_error *err);
+
+/* ---- Attention ---- */
+
+/* Which position a token has: sw_sequence_position for the kernels. */
+struct sw_cuda_sequence {
+    int32_t zigzag, shards;
+    int64_t chunk;   /* run of consecutive positions */
+    int64_t q_start; /* storage index of the first query */
+    int64_t k_start; /* storage index of the first key */
+};
+
+/* One call of the own attention kernels. q, o, d_o, dq: [batch, sq, heads * dim]; k, v: [batch, sk,
+ * kv_heads * dim], all of `dtype`; lse, delta: f32 [batch, sq, heads]. */
+struct sw_cuda_attention {
+    int64_t batch, sq, sk, heads, kv_heads;
+    int32_t dim, group;
+    float scale;
+    enum sw_dtype dtype;
+    struct sw_cuda_sequence sequence;
+    const void *q, *k, *v;
+};
+
+/* Attends with all keys a query may see. carry f32 [batch, sq, heads, dim] and lse are read unless
+ * `first`. `last`: the result goes to o, else to the carry; lse is written always. carry may be
+ * NULL when first and last. */
+cudaError_t sw_cuda_attention_forward(const struct sw_cuda_attention *a, bool first, bool last,
+                                      float *carry, void *o, float *lse, cudaStream_t stream);
+/* delta[batch, sq, heads] = sum over dim of o * d_o. */
+cudaError_t sw_cuda_attention_delta(const struct sw_cuda_attention *a, const void *o,
+                                    const void *d_o, float *delta, cudaStream_t stream);
+/* dq f32 [batch, sq, heads, dim] and dk, dv f32 [batch, sk, kv_heads, dim]; dq is added to unless
+ * `first`; dk and dv are overwritten. */
+cudaError_t sw_cuda_attention_backward(const struct sw_cuda_attention *a, bool first,
+                                       const void *d_o, const float *lse, const float *delta,
+                                       float *dq, float *dk, float *dv, cudaStream_t stream);
+
+/* Pieces of a hop for a library kernel: queries [first, first + n) of every sequence. */
+struct sw_cuda_piece {
+    int64_t batch, sq, heads; /* of the whole tensor */
+    int32_t dim;
+    int64_t first, n;
+    enum sw_dtype dtype;
+};
+/* Takes a piece's normalized result into the carry: o_piece [batch, n, heads * dim] of dtype and
+ * stats f32 [batch, heads, n] into carry f32 [batch, sq, heads, dim] and lse [batch, sq, heads]. */
+cudaError_t sw_cuda_piece_merge(const struct sw_cuda_piece *p, const void *o_piece,
+                                const float *stats, float *carry, float *lse, cudaStream_t stream);
+/* stats [batch, heads, n] = lse's rows of the piece; or, `back`, the inverse. */
+cudaError_t sw_cuda_piece_stats(const struct sw_cuda_piece *p, bool back, float *stats, float *lse,
+                                cudaStream_t stream);
+/* to f32 [batch, sq, width] rows [first, first + n) += from [batch, n, width] of dtype. */
+cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width, const void *from,
+                              float *to, cudaStream_t stream);
+
+/* cuDNN's scaled dot-product attention; sdpa.c, or absent. Operands as in the attention kernels,
+ * with a row stride of `heads * dim` elements and a sequence of `sq`, `sk` rows each. */
+struct sw_cuda_sdpa_shape {
+    int64_t batch, heads, kv_heads, n_q, n_k; /* the piece */
+    int64_t q_rows, k_rows;                   /* rows of a sequence in q, o ... and in k, v */
+    int32_t dim, causal, backward, dense_out; /* dense_out: o, dq, dk, dv have n rows a sequence */
+    float scale;
+};
+struct sw_cuda_sdpa_pointers {
+    void *q, *k, *v, *o, *stats, *d_o, *dq, *dk, *dv;
+};
+struct sw_cuda_sdpa *sw_cuda_sdpa_create(struct sw_error *err);
+void sw_cuda_sdpa_free(struct sw_cuda_sdpa *sdpa); /* may be NULL */
+/* Bytes of workspace, or -1 when cuDNN has no kernel for this shape (remembered). */
+int64_t sw_cuda_sdpa_prepare(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
+                             cudaStream_t stream);
+int sw_cuda_sdpa_run(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
+                     const struct sw_cuda_sdpa_pointers *pointers, void *workspace,
+                     cudaStream_t stream, struct sw_error *err);
+
+int sw_cuda_run_ring_attention(struct sw_device *device, const struct sw_call *call,
+                               struct sw_error *err);
+int sw_cuda_run_ring_attention_grad(struct sw_device *device, const struct sw_call *call,
+                                    struct sw_error *err);
+int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *call,
+                              struct sw_error *err);
+int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err);
+
+/* ---- Kernels: each queues and returns the launch's error ---- */
+
+cudaError_t sw_cuda_add(const struct sw_tensor *a, const struct sw_tensor *b,
+                        const struct sw_tensor *y, cudaStream_t stream);
+/* The first micro-step of an op that is `first` overwrites. */
+cudaError_t sw_cuda_accumulate(const struct sw_tensor *a, const struct sw_tensor *b,
+                               const struct sw_tensor *y, bool first,
+                               const struct sw_cuda_step *step, cudaStream_t stream);
+cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_tensor *y, cudaStream_t stream);
+cudaError_t sw_cuda_swiglu(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
+                          cudaStream_t stream);
+cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream);
+/* inverse: f32 [rows] of scratch. */
+cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse, cudaStream_t stream);
+cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, cudaStream_t stream);
+/* Of n tokens from `first`, whose logits f32 [n, vocab] are given. */
+cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits, int64_t first,
+                                 int64_t n, cudaStream_t stream);
+/* Logits become the gradient where they stand; `narrow`: in bf16, rows keep their distance. */
+cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *logits, int64_t first, int64_t n,
+                                bool narrow, cudaStream_t stream);
+cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, cudaStream_t stream);
+/* parts: f64 [SW_CUDA_SQUARE_PARTS] of scratch. */
+cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts, cudaStream_t stream);
+cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw_cuda_step *step,
+                          cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,560 @@
+/* The CUDA device: memory, the stream, what changes from step to step, recordings, and which
+ * function runs each kind of op. */
+#include "runner/device/cuda/cuda.h"
+
+#include <cublasLt.h>
+#ifdef SW_HAVE_CUDNN
+#include <cudnn_version.h>
+#endif
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sw_recording {
+    cudaGraphExec_t graph;
+};
+
+int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "%s: %s", call, cudaGetErrorString(code));
+}
+
+static struct sw_cuda_device *cuda_of(struct sw_device *device)
+{
+    return (struct sw_cuda_device *)device;
+}
+
+/* ---- Memory ---- */
+
+static void *cuda_allocate(struct sw_device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (cudaMalloc(&memory, bytes > 0 ? bytes : SW_ARENA_ALIGNMENT) != cudaSuccess) {
+        (void)cudaGetLastError(); /* not sticky: the caller says what is missing */
+        return NULL;
+    }
+    if (cudaMemsetAsync(memory, 0, bytes, cuda_of(device)->stream) != cudaSuccess) {
+        (void)cudaFree(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+static void cuda_release(struct sw_device *device, void *memory)
+{
+    (void)cudaStreamSynchronize(cuda_of(device)->stream);
+    (void)cudaFree(memory);
+}
+
+static int64_t cuda_free_bytes(struct sw_device *device)
+{
+    (void)device;
+    size_t available = 0, total = 0;
+    if (cudaMemGetInfo(&available, &total) != cudaSuccess)
+        return -1;
+    return (int64_t)available;
+}
+
+/* Through pinned buffers in turns, in the order of the stream: the host goes on as soon as the
+ * bytes left its memory. */
+static int cuda_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    for (size_t at = 0; at < bytes;) {
+        const size_t n = bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
+        const int32_t s = d->stage_next;
+        d->stage_next = (s + 1) % SW_CUDA_STAGES;
+        if (cudaEventSynchronize(d->stage_free[s]) != cudaSuccess)
+            return -1;
+        memcpy(d->stage[s], (const char *)host + at, n);
+        if (cudaMemcpyAsync((char *)to + at, d->stage[s], n, cudaMemcpyHostToDevice, d->stream) !=
+                cudaSuccess ||
+            cudaEventRecord(d->stage_free[s], d->stream) != cudaSuccess)
+            return -1;
+        at += n;
+    }
+    return 0;
+}
+
+static int cuda_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    for (size_t at = 0; at < bytes;) {
+        const size_t n = bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
+        const int32_t s = d->stage_next;
+        d->stage_next = (s + 1) % SW_CUDA_STAGES;
+        if (cudaEventSynchronize(d->stage_free[s]) != cudaSuccess ||
+            cudaMemcpyAsync(d->stage[s], (const char *)from + at, n, cudaMemcpyDeviceToHost,
+                            d->stream) != cudaSuccess ||
+            cudaStreamSynchronize(d->stream) != cudaSuccess)
+            return -1;
+        memcpy((char *)host + at, d->stage[s], n);
+        at += n;
+    }
+    return 0;
+}
+
+static int cuda_synchronize(struct sw_device *device, struct sw_error *err)
+{
+    const cudaError_t code = cudaStreamSynchronize(cuda_of(device)->stream);
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "the GPU failed");
+}
+
+void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_error *err)
+{
+    struct sw_cuda_scratch *s = &device->scratch;
+    if (bytes <= s->bytes)
+        return s->data;
+    if (device->recording) {
+        sw_fail(err, SW_ENVIRONMENT, "the scratch of the GPU cannot grow to %zu bytes now", bytes);
+        return NULL;
+    }
+    if (s->retired_count == s->retired_capacity) {
+        const int32_t wanted = s->retired_capacity ? 2 * s->retired_capacity : 8;
+        void **grown = realloc(s->retired, (size_t)wanted * sizeof *grown);
+        if (grown == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "out of memory for the GPU's scratch");
+            return NULL;
+        }
+        s->retired = grown;
+        s->retired_capacity = wanted;
+    }
+    void *fresh = NULL;
+    const size_t rounded =
+        (bytes + SW_CUDA_STAGE_BYTES - 1) / SW_CUDA_STAGE_BYTES * SW_CUDA_STAGE_BYTES;
+    const cudaError_t code = cudaMalloc(&fresh, rounded);
+    if (code != cudaSuccess) {
+        (void)cudaGetLastError();
+        sw_fail(err, SW_ENVIRONMENT,
+                "library workspace of %zu bytes does not fit beside the arena, %lld are free; give "
+                "the accelerator a larger reserved_memory",
+                rounded, (long long)cuda_free_bytes(&device->base));
+        return NULL;
+    }
+    if (s->data != NULL)
+        s->retired[s->retired_count++] = s->data;
+    s->data = fresh;
+    s->bytes = rounded;
+    return s->data;
+}
+
+/* ---- Steps and recordings ---- */
+
+static int cuda_set_step(struct sw_device *device, const struct sw_step *step, struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    const int32_t slot = d->step_next;
+    d->step_next = (slot + 1) % SW_CUDA_STEPS;
+    cudaError_t code = cudaEventSynchronize(d->step_free[slot]);
+    if (code != cudaSuccess)
+        return sw_cuda_fail(err, code, "the GPU failed");
+    const double correction1 = 1 - pow(step->beta1, (double)step->step);
+    const double correction2 = 1 - pow(step->beta2, (double)step->step);
+    d->steps[slot] = (struct sw_cuda_step){
+        .micro_step = step->micro_step,
+        .clip = (float)step->grad_clip,
+        .beta1 = (float)step->beta1,
+        .fresh1 = (float)(1 - step->beta1),
+        .beta2 = (float)step->beta2,
+        .fresh2 = (float)(1 - step->beta2),
+        .rate = (float)(step->learning_rate / correction1),
+        .root = (float)(1 / sqrt(correction2)),
+        .eps = (float)step->eps,
+        .keep = (float)(1 - step->learning_rate * step->weight_decay),
+    };
+    code = cudaMemcpyAsync(d->step, &d->steps[slot], sizeof *d->step, cudaMemcpyHostToDevice,
+                           d->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(d->step_free[slot], d->stream);
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot send a step to the GPU");
+}
+
+static int cuda_record_begin(struct sw_device *device, struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    const cudaError_t code = cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal);
+    if (code != cudaSuccess)
+        return sw_cuda_fail(err, code, "cannot begin a CUDA graph");
+    d->recording = true;
+    return 0;
+}
+
+static int cuda_record_end(struct sw_device *device, struct sw_recording **out,
+                           struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    cudaGraph_t graph = NULL;
+    d->recording = false;
+    cudaError_t code = cudaStreamEndCapture(d->stream, &graph);
+    if (out == NULL || code != cudaSuccess) { /* given up, or broken */
+        if (graph != NULL)
+            (void)cudaGraphDestroy(graph);
+        return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot end a CUDA graph");
+    }
+    struct sw_recording *recording = calloc(1, sizeof *recording);
+    if (recording == NULL) {
+        (void)cudaGraphDestroy(graph);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a CUDA graph");
+    }
+    code = cudaGraphInstantiate(&recording->graph, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    if (code != cudaSuccess) {
+        free(recording);
+        return sw_cuda_fail(err, code, "cannot make a CUDA graph");
+    }
+    *out = recording;
+    return 0;
+}
+
+static int cuda_replay(struct sw_device *device, struct sw_recording *recording,
+                       struct sw_error *err)
+{
+    const cudaError_t code = cudaGraphLaunch(recording->graph, cuda_of(device)->stream);
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot start a CUDA graph");
+}
+
+static void cuda_recording_free(struct sw_device *device, struct sw_recording *recording)
+{
+    if (recording == NULL)
+        return;
+    (void)cudaStreamSynchronize(cuda_of(device)->stream);
+    (void)cudaGraphExecDestroy(recording->graph);
+    free(recording);
+}
+
+/* ---- Ops ---- */
+
+/* The dtypes of an op: f32 and bf16, integers where an index stands. */
+static int check_dtypes(const struct sw_call *call, struct sw_error *err)
+{
+    const struct sw_op *op = call->op;
+    for (int i = 0; i < op->n_in + op->n_out; i++) {
+        const struct sw_tensor *t = i < op->n_in ? &call->in[i] : &call->out[i - op->n_in];
+        if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32)
+            return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s",
+                           sw_op_info((enum sw_op_kind)op->kind)->name, sw_dtype_name(t->dtype));
+    }
+    return 0;
+}
+
+static int check_wide(const struct sw_tensor *t, const struct sw_call *call, struct sw_error *err)
+{
+    if (t->dtype == SW_F32)
+        return 0;
+    return sw_fail(err, SW_ENVIRONMENT, "%s: an operand must be f32, it is %s",
+                   sw_op_info((enum sw_op_kind)call->op->kind)->name, sw_dtype_name(t->dtype));
+}
+
+static int launched(const struct sw_call *call, cudaError_t code, struct sw_error *err)
+{
+    return code == cudaSuccess
+               ? 0
+               : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)call->op->kind)->name);
+}
+
+/* Kernels that need the call and the stream, nothing else. */
+#define SIMPLE_KERNELS(X)                                                                          \
+    X(EMBEDDING, embedding)                                                                        \
+    X(EMBEDDING_GRAD, embedding_grad)                                                              \
+    X(RMSNORM, rmsnorm)                                                                            \
+    X(ROPE, rope)                                                                                  \
+    X(REPLICATE_HEADS, replicate_heads)                                                            \
+    X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \
+    X(SWIGLU, swiglu)                                                                              \
+    X(SWIGLU_GRAD, swiglu_grad)                                                                    \
+    X(GRAD_NORM, grad_norm)
+
+#define DEFINE_SIMPLE(kind, name)                                                                  \
+    static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
+                          struct sw_error *err)                                                    \
+    {                                                                                              \
+        if (check_dtypes(call, err) != 0)                                                          \
+            return -1;                                                                             \
+        return launched(call, sw_cuda_##name(call, cuda_of(device)->stream), err);                 \
+    }
+SIMPLE_KERNELS(DEFINE_SIMPLE)
+#define SIMPLE_ENTRY(kind, name) [SW_OP_##kind] = run_##name,
+
+static int run_add(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    return launched(
+        call, sw_cuda_add(&call->in[0], &call->in[1], &call->out[0], cuda_of(device)->stream), err);
+}
+
+static int run_accumulate(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    return launched(call,
+                    sw_cuda_accumulate(&call->in[0], &call->in[1], &call->out[0], call->op->first,
+                                       d->step, d->stream),
+                    err);
+}
+
+static int run_cast(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    return launched(call, sw_cuda_cast(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
+}
+
+static int run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    if (call->in[0].ndim != call->out[0].ndim || call->in[0].dtype != call->out[0].dtype)
+        return sw_fail(err, SW_ENVIRONMENT, "slice between tensors of different kinds");
+    return launched(call, sw_cuda_slice(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
+}
+
+static int run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call,
+                            struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = x->size[x->ndim - 1], rows = x->elems / width;
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    float *inverse = sw_cuda_scratch(d, (size_t)rows * sizeof *inverse, err);
+    if (inverse == NULL)
+        return -1;
+    return launched(call, sw_cuda_rmsnorm_grad(call, inverse, d->stream), err);
+}
+
+static int run_lm_head_loss(struct sw_device *device, const struct sw_call *call,
+                            struct sw_error *err)
+{
+    if (check_wide(&call->in[0], call, err) != 0 || check_wide(&call->out[0], call, err) != 0 ||
+        check_wide(&call->out[1], call, err) != 0)
+        return -1;
+    return launched(call, sw_cuda_lm_head_loss(call, cuda_of(device)->stream), err);
+}
+
+static int run_sum_squares(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    double *parts = sw_cuda_scratch(d, SW_CUDA_SQUARE_PARTS * sizeof *parts, err);
+    if (parts == NULL)
+        return -1;
+    return launched(call, sw_cuda_sum_squares(call, parts, d->stream), err);
+}
+
+static int run_adamw(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    return launched(call, sw_cuda_adamw(call, d->step, d->stream), err);
+}
+
+/* ---- The device ---- */
+
+static void cuda_destroy(struct sw_device *device)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (d == NULL)
+        return;
+    if (d->stream != NULL)
+        (void)cudaStreamSynchronize(d->stream);
+    sw_cuda_matmuls_free(d->matmuls);
+    sw_cuda_sdpa_free(d->sdpa);
+    for (int32_t i = 0; i < d->scratch.retired_count; i++)
+        (void)cudaFree(d->scratch.retired[i]);
+    free(d->scratch.retired);
+    (void)cudaFree(d->scratch.data);
+    (void)cudaFree(d->step);
+    if (d->steps != NULL)
+        (void)cudaFreeHost(d->steps);
+    for (int i = 0; i < SW_CUDA_STEPS; i++)
+        if (d->step_free[i] != NULL)
+            (void)cudaEventDestroy(d->step_free[i]);
+    for (int i = 0; i < SW_CUDA_STAGES; i++) {
+        if (d->stage[i] != NULL)
+            (void)cudaFreeHost(d->stage[i]);
+        if (d->stage_free[i] != NULL)
+            (void)cudaEventDestroy(d->stage_free[i]);
+    }
+    if (d->stream != NULL)
+        (void)cudaStreamDestroy(d->stream);
+    free(d);
+}
+
+static const struct sw_device_vtable cuda_vtable = {
+    .name = "cuda",
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .synchronize = cuda_synchronize,
+    .destroy = cuda_destroy,
+    .set_step = cuda_set_step,
+    .free_bytes = cuda_free_bytes,
+    .record_begin = cuda_record_begin,
+    .record_end = cuda_record_end,
+    .replay = cuda_replay,
+    .recording_free = cuda_recording_free,
+    .run =
+        {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
+         [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice,
+         [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad, [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss,
+         [SW_OP_SUM_SQUARES] = run_sum_squares, [SW_OP_ADAMW] = run_adamw,
+         [SW_OP_LINEAR] = sw_cuda_run_linear, [SW_OP_LINEAR_T] = sw_cuda_run_linear,
+         [SW_OP_LINEAR_DW] = sw_cuda_run_linear, [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
+         [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
+         [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
+         [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
+};
+
+int32_t sw_cuda_device_count(struct sw_error *err)
+{
+    int count = 0, driver = 0, runtime = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaSuccess && count > 0)
+        return (int32_t)count;
+    (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (code == cudaSuccess || code == cudaErrorNoDevice)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "no NVIDIA GPU is visible here; check nvidia-smi, CUDA_VISIBLE_DEVICES and "
+                       "the job's --gpus");
+    if (code == cudaErrorInsufficientDriver && driver == 0)
+        return sw_fail(
+            err, SW_ENVIRONMENT,
+            "no NVIDIA driver is loaded here; run on a GPU node, or plan for device: cpu");
+    if (code == cudaErrorInsufficientDriver)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "the NVIDIA driver supports CUDA %d.%d, this build needs %d.%d; update the "
+                       "driver or build with an older CUDA",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return sw_cuda_fail(err, code, "the NVIDIA driver does not answer");
+}
+
+/* Everything that queues; 0 or the first error. */
+static cudaError_t create_queues(struct sw_cuda_device *d)
+{
+    cudaError_t code = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);
+    for (int i = 0; i < SW_CUDA_STAGES && code == cudaSuccess; i++) {
+        code = cudaMallocHost(&d->stage[i], SW_CUDA_STAGE_BYTES);
+        if (code == cudaSuccess)
+            code = cudaEventCreateWithFlags(&d->stage_free[i], cudaEventDisableTiming);
+    }
+    for (int i = 0; i < SW_CUDA_STEPS && code == cudaSuccess; i++)
+        code = cudaEventCreateWithFlags(&d->step_free[i], cudaEventDisableTiming);
+    if (code == cudaSuccess)
+        code = cudaMallocHost((void **)&d->steps, SW_CUDA_STEPS * sizeof *d->steps);
+    if (code == cudaSuccess)
+        code = cudaMalloc((void **)&d->step, sizeof *d->step);
+    if (code == cudaSuccess)
+        code = cudaMemsetAsync(d->step, 0, sizeof *d->step, d->stream);
+    return code;
+}
+
+struct sw_device *sw_cuda_device_create(int32_t index, struct sw_error *err)
+{
+    const int32_t count = sw_cuda_device_count(err);
+    if (count < 0)
+        return NULL;
+    if (index < 0 || index >= count) {
+        sw_fail(err, SW_ENVIRONMENT, "GPU %d was asked for, this node has %d", (int)index,
+                (int)count);
+        return NULL;
+    }
+    struct sw_cuda_device *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while creating the cuda device");
+        return NULL;
+    }
+    d->base.vtable = &cuda_vtable;
+    d->index = index;
+    cudaError_t code = cudaSetDevice(index);
+    if (code == cudaSuccess)
+        code = create_queues(d);
+    if (code != cudaSuccess) {
+        (void)sw_cuda_fail(err, code, "cannot set up the GPU");
+        cuda_destroy(&d->base);
+        return NULL;
+    }
+    d->matmuls = sw_cuda_matmuls_create(err);
+    if (d->matmuls == NULL) {
+        cuda_destroy(&d->base);
+        return NULL;
+    }
+#ifdef SW_HAVE_CUDNN
+    d->sdpa = sw_cuda_sdpa_create(err);
+    if (d->sdpa == NULL) {
+        cuda_destroy(&d->base);
+        return NULL;
+    }
+#endif
+    return &d->base;
+}
+
+const char *sw_cuda_device_describe(struct sw_device *device, char *buffer, size_t buffer_bytes)
+{
+    struct cudaDeviceProp properties;
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    if (cudaGetDeviceProperties(&properties, cuda_of(device)->index) != cudaSuccess)
+        snprintf(buffer, buffer_bytes, "a GPU that does not answer");
+    else
+        snprintf(buffer, buffer_bytes, "%s, compute %d.%d, driver %d.%d, runtime %d.%d",
+                 properties.name, properties.major, properties.minor, driver / 1000,
+                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return buffer;
+}
+
+const char *sw_cuda_versions(char *buffer, size_t buffer_bytes)
+{
+    const size_t cublas = cublasLtGetVersion();
+    int length =
+        snprintf(buffer, buffer_bytes, "%d.%d, cuBLASLt %zu.%zu.%zu", CUDART_VERSION / 1000,
+                 CUDART_VERSION % 1000 / 10, cublas / 10000, cublas / 100 % 100, cublas % 100);
+#ifdef SW_HAVE_CUDNN
+    if (length > 0 && (size_t)length < buffer_bytes)
+        length += snprintf(buffer + length, buffer_bytes - (size_t)length, ", cuDNN %d.%d.%d",
+                           CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
+#endif
+    (void)length;
+    return buffer;
+}
+
+void *sw_cuda_device_stream(struct sw_device *device)
+{
+    return cuda_of(device)->stream;
+}
+
+#ifndef SW_HAVE_CUDNN
+void sw_cuda_sdpa_free(struct sw_cuda_sdpa *sdpa)
+{
+    (void)sdpa;
+}
+
+int64_t sw_cuda_sdpa_prepare(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
+                             cudaStream_t stream)
+{
+    (void)sdpa;
+    (void)shape;
+    (void)stream;
+    return -1;
+}
+
+int sw_cuda_sdpa_run(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
+                     const struct sw_cuda_sdpa_pointers *pointers, void *workspace,
+                     cudaStream_t stream, struct sw_error *err)
+{
+    (void)sdpa;
+    (void)shape;
+    (void)pointers;
+    (void)workspace;
+    (void)stream;
+    return sw_fail(err, SW_ENVIRONMENT, "this build has no cuDNN");
+}
+#endif

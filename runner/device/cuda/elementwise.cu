@@ -1,0 +1,429 @@
+/* Kernels that treat every element alike: sums, casts, SwiGLU, slices, heads, rope, embedding. */
+#include "runner/device/cuda/kernel.cuh"
+
+#include <math.h>
+
+struct view {
+    void *data;
+    int dtype;
+};
+
+static view view_of(const struct sw_tensor *t)
+{
+    view v;
+    v.data = t->data;
+    v.dtype = (int)t->dtype;
+    return v;
+}
+
+static int64_t vectors(int64_t elems)
+{
+    return (elems + SW_VECTOR - 1) / SW_VECTOR;
+}
+
+/* ---- Sums and casts ---- */
+
+/* y = a + b. In place y is a: the two may not be `restrict`. */
+__global__ static void add_kernel(view a, view b, view y, int64_t elems)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR], q[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(a.data, a.dtype, at, n, p);
+        sw_load8(b.data, b.dtype, at, n, q);
+#pragma unroll
+        for (int j = 0; j < SW_VECTOR; j++)
+            p[j] += q[j];
+        sw_store8(y.data, y.dtype, at, n, p);
+    }
+}
+
+__global__ static void accumulate_kernel(view a, view b, view y, int64_t elems, bool first,
+                                         const struct sw_cuda_step *step)
+{
+    const bool overwrite = first && step->micro_step == 0;
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR], q[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(b.data, b.dtype, at, n, q);
+        if (!overwrite) {
+            sw_load8(a.data, a.dtype, at, n, p);
+#pragma unroll
+            for (int j = 0; j < SW_VECTOR; j++)
+                q[j] = p[j] + q[j];
+        }
+        sw_store8(y.data, y.dtype, at, n, q);
+    }
+}
+
+__global__ static void cast_kernel(view x, view y, int64_t elems)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(x.data, x.dtype, at, n, p);
+        sw_store8(y.data, y.dtype, at, n, p);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_add(const struct sw_tensor *a, const struct sw_tensor *b,
+                                   const struct sw_tensor *y, cudaStream_t stream)
+{
+    SW_LAUNCH(add_kernel, sw_grid(vectors(y->elems)), SW_THREADS, 0, stream, view_of(a), view_of(b),
+              view_of(y), y->elems);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_accumulate(const struct sw_tensor *a, const struct sw_tensor *b,
+                                          const struct sw_tensor *y, bool first,
+                                          const struct sw_cuda_step *step, cudaStream_t stream)
+{
+    SW_LAUNCH(accumulate_kernel, sw_grid(vectors(y->elems)), SW_THREADS, 0, stream, view_of(a),
+              view_of(b), view_of(y), y->elems, first, step);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_tensor *y,
+                                    cudaStream_t stream)
+{
+    if (x->dtype == y->dtype)
+        return cudaMemcpyAsync(y->data, x->data, (size_t)y->elems * sw_dtype_bytes(y->dtype),
+                               cudaMemcpyDeviceToDevice, stream);
+    SW_LAUNCH(cast_kernel, sw_grid(vectors(y->elems)), SW_THREADS, 0, stream, view_of(x),
+              view_of(y), y->elems);
+    return cudaGetLastError();
+}
+
+/* ---- SwiGLU ---- */
+
+__global__ static void swiglu_kernel(view gate, view up, view h, int64_t elems)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float g[SW_VECTOR], u[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(gate.data, gate.dtype, at, n, g);
+        sw_load8(up.data, up.dtype, at, n, u);
+#pragma unroll
+        for (int j = 0; j < SW_VECTOR; j++)
+            u[j] *= g[j] / (1.0f + expf(-g[j]));
+        sw_store8(h.data, h.dtype, at, n, u);
+    }
+}
+
+/* h = g s(g) u, s the sigmoid: dg = dh u (s + g s (1 - s)), du = dh g s. */
+__global__ static void swiglu_grad_kernel(view gate, view up, view dh, view dgate, view dup,
+                                          int64_t elems)
+{
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float g[SW_VECTOR], u[SW_VECTOR], d[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(gate.data, gate.dtype, at, n, g);
+        sw_load8(up.data, up.dtype, at, n, u);
+        sw_load8(dh.data, dh.dtype, at, n, d);
+#pragma unroll
+        for (int j = 0; j < SW_VECTOR; j++) {
+            const float s = 1.0f / (1.0f + expf(-g[j])), silu = g[j] * s;
+            g[j] = d[j] * u[j] * (s + silu * (1.0f - s));
+            u[j] = d[j] * silu;
+        }
+        sw_store8(dgate.data, dgate.dtype, at, n, g);
+        sw_store8(dup.data, dup.dtype, at, n, u);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_swiglu(const struct sw_call *call, cudaStream_t stream)
+{
+    const int64_t elems = call->out[0].elems;
+    SW_LAUNCH(swiglu_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, view_of(&call->in[0]),
+              view_of(&call->in[1]), view_of(&call->out[0]), elems);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStream_t stream)
+{
+    const int64_t elems = call->in[2].elems;
+    SW_LAUNCH(swiglu_grad_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream,
+              view_of(&call->in[0]), view_of(&call->in[1]), view_of(&call->in[2]),
+              view_of(&call->out[0]), view_of(&call->out[1]), elems);
+    return cudaGetLastError();
+}
+
+/* ---- Slice ---- */
+
+/* Units of `unit` bytes: the largest of 16, 8, 4, 2 that divides every offset, size and address. */
+struct slice {
+    int64_t to[4], from[4], offset[4]; /* the last dimension in units */
+};
+
+template <typename UNIT>
+__global__ static void slice_kernel(const UNIT *in, UNIT *out, struct slice s, int64_t units)
+{
+    SW_GRID_STRIDE(i, units)
+    {
+        int64_t rest = i;
+        const int64_t l = rest % s.to[3];
+        rest /= s.to[3];
+        const int64_t k = rest % s.to[2];
+        rest /= s.to[2];
+        const int64_t j = rest % s.to[1], h = rest / s.to[1];
+        const int64_t row =
+            ((s.offset[0] + h) * s.from[1] + s.offset[1] + j) * s.from[2] + s.offset[2] + k;
+        out[i] = in[row * s.from[3] + s.offset[3] + l];
+    }
+}
+
+extern "C" cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
+                                     cudaStream_t stream)
+{
+    struct slice s;
+    const int missing = SW_MAX_DIMS - in->ndim;
+    const int64_t element = (int64_t)sw_dtype_bytes(in->dtype);
+    if (out->elems == 0)
+        return cudaSuccess;
+    for (int d = 0; d < SW_MAX_DIMS; d++) {
+        s.from[d] = d < missing ? 1 : in->size[d - missing];
+        s.to[d] = d < missing ? 1 : out->size[d - missing];
+        s.offset[d] = d < missing ? 0 : out->start[d - missing] - in->start[d - missing];
+        if (s.offset[d] < 0 || s.offset[d] + s.to[d] > s.from[d])
+            return cudaErrorInvalidValue;
+    }
+    int64_t unit = 16;
+    const int64_t all = s.from[3] * element | s.to[3] * element | s.offset[3] * element |
+                        (int64_t)(uintptr_t)in->data | (int64_t)(uintptr_t)out->data;
+    while (unit > element && all % unit != 0)
+        unit /= 2;
+    s.from[3] = s.from[3] * element / unit;
+    s.to[3] = s.to[3] * element / unit;
+    s.offset[3] = s.offset[3] * element / unit;
+    const int64_t units = out->elems * element / unit;
+    const unsigned grid = sw_grid(units);
+    if (unit == 16)
+        SW_LAUNCH(slice_kernel<uint4>, grid, SW_THREADS, 0, stream, (const uint4 *)in->data,
+                  (uint4 *)out->data, s, units);
+    else if (unit == 8)
+        SW_LAUNCH(slice_kernel<uint64_t>, grid, SW_THREADS, 0, stream, (const uint64_t *)in->data,
+                  (uint64_t *)out->data, s, units);
+    else if (unit == 4)
+        SW_LAUNCH(slice_kernel<uint32_t>, grid, SW_THREADS, 0, stream, (const uint32_t *)in->data,
+                  (uint32_t *)out->data, s, units);
+    else
+        SW_LAUNCH(slice_kernel<uint16_t>, grid, SW_THREADS, 0, stream, (const uint16_t *)in->data,
+                  (uint16_t *)out->data, s, units);
+    return cudaGetLastError();
+}
+
+/* ---- Embedding ---- */
+
+/* One block per token. */
+__global__ static void embedding_kernel(const int32_t *tokens, view table, view y, int64_t start,
+                                        int64_t rows, int64_t width)
+{
+    const int64_t t = blockIdx.x, row = tokens[t] - start;
+    const bool here = row >= 0 && row < rows;
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+        const int n = sw_left(j, width);
+        if (here)
+            sw_load8(table.data, table.dtype, row * width + j, n, p);
+        sw_store8(y.data, y.dtype, t * width + j, n, p);
+    }
+}
+
+/* One block per row of the table and slab of columns: looks for its tokens in their order, so that
+ * the sum is the same every time and no element is written twice. */
+__global__ static void embedding_grad_kernel(const int32_t *tokens, view dy, view table,
+                                             int64_t start, int64_t count, int64_t width)
+{
+    __shared__ int32_t mine[SW_THREADS];
+    const int64_t row = blockIdx.x;
+    const int64_t j = ((int64_t)blockIdx.y * SW_THREADS + threadIdx.x) * SW_VECTOR;
+    const int n = j < width ? sw_left(j, width) : 0;
+    float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+    for (int64_t first = 0; first < count; first += SW_THREADS) {
+        const int64_t t = first + threadIdx.x;
+        const int match = t < count && tokens[t] - start == row;
+        mine[threadIdx.x] = match;
+        if (__syncthreads_or(match))
+            for (int k = 0; k < SW_THREADS; k++)
+                if (mine[k] && n > 0) {
+                    float d[SW_VECTOR];
+                    sw_load8(dy.data, dy.dtype, (first + k) * width + j, n, d);
+#pragma unroll
+                    for (int i = 0; i < SW_VECTOR; i++)
+                        sum[i] += d[i];
+                }
+        __syncthreads();
+    }
+    if (n > 0)
+        sw_store8(table.data, table.dtype, row * width + j, n, sum);
+}
+
+extern "C" cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *table = &call->in[1], *y = &call->out[0];
+    const int64_t width = y->size[y->ndim - 1], count = call->in[0].elems;
+    if (count == 0)
+        return cudaSuccess;
+    SW_LAUNCH(embedding_kernel, (unsigned)count, SW_THREADS, 0, stream,
+              (const int32_t *)call->in[0].data, view_of(table), view_of(y), table->start[0],
+              table->size[0], width);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *dy = &call->in[1], *table = &call->out[0];
+    const int64_t width = dy->size[dy->ndim - 1], count = call->in[0].elems;
+    const int64_t slab = SW_THREADS * SW_VECTOR;
+    const dim3 grid((unsigned)table->size[0], (unsigned)((width + slab - 1) / slab));
+    SW_LAUNCH(embedding_grad_kernel, grid, SW_THREADS, 0, stream, (const int32_t *)call->in[0].data,
+              view_of(dy), view_of(table), table->start[0], count, width);
+    return cudaGetLastError();
+}
+
+/* ---- Heads ---- */
+
+/* Inverse frequencies travel with the launch: 2 KiB of its 4 KiB of arguments. */
+struct frequencies {
+    float of[SW_CUDA_MAX_HEAD_DIM / 2];
+};
+
+/* One block per position: its sines and cosines once, for all sequences and heads. */
+__global__ static void rope_kernel(view x, view y, const int32_t *positions,
+                                   const struct frequencies frequency, int64_t batch, int64_t seq,
+                                   int64_t width, int dim, float sign)
+{
+    __shared__ float cosine[SW_CUDA_MAX_HEAD_DIM / 2], sine[SW_CUDA_MAX_HEAD_DIM / 2];
+    const int64_t s = blockIdx.x;
+    const int half = dim / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
+    for (int j = threadIdx.x; j < half; j += SW_THREADS) {
+        const float angle = (float)positions[s] * frequency.of[j];
+        cosine[j] = cosf(angle);
+        sine[j] = sign * sinf(angle);
+    }
+    __syncthreads();
+    const int64_t heads = width / dim, items = batch * heads * groups;
+    for (int64_t i = threadIdx.x; i < items; i += SW_THREADS) {
+        const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, half);
+        const int64_t head = i / groups % heads, b = i / groups / heads;
+        const int64_t at = (b * seq + s) * width + head * dim + j;
+        float a[SW_VECTOR], c[SW_VECTOR], first[SW_VECTOR], second[SW_VECTOR];
+        sw_load8(x.data, x.dtype, at, n, a);
+        sw_load8(x.data, x.dtype, at + half, n, c);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++) {
+            const float cs = k < n ? cosine[j + k] : 0.0f, sn = k < n ? sine[j + k] : 0.0f;
+            first[k] = a[k] * cs - c[k] * sn;
+            second[k] = c[k] * cs + a[k] * sn;
+        }
+        sw_store8(y.data, y.dtype, at, n, first);
+        sw_store8(y.data, y.dtype, at + half, n, second);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
+    const int dim = call->op->head_dim;
+    struct frequencies frequency;
+    if (dim > SW_CUDA_MAX_HEAD_DIM || dim % 2 != 0)
+        return cudaErrorInvalidValue;
+    for (int j = 0; j < dim / 2; j++)
+        frequency.of[j] = (float)pow(call->op->scale, -2.0 * (double)j / (double)dim);
+    for (int j = dim / 2; j < SW_CUDA_MAX_HEAD_DIM / 2; j++)
+        frequency.of[j] = 0;
+    if (y->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(rope_kernel, (unsigned)x->size[1], SW_THREADS, 0, stream, view_of(x), view_of(y),
+              (const int32_t *)call->in[1].data, frequency, x->size[0], x->size[1], x->size[2], dim,
+              call->op->inverse ? -1.0f : 1.0f);
+    return cudaGetLastError();
+}
+
+/* What both directions of replicate_heads know: global numbers of the first heads here. */
+struct replication {
+    int64_t rows, sources, heads, sources_first, heads_first;
+    int dim, copies;
+};
+
+__global__ static void replicate_kernel(view x, view y, struct replication r)
+{
+    const int groups = (r.dim + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, r.rows * r.heads * groups)
+    {
+        const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, r.dim);
+        const int64_t h = i / groups % r.heads, row = i / groups / r.heads;
+        const int64_t source = (r.heads_first + h) / r.copies - r.sources_first;
+        float p[SW_VECTOR];
+        sw_load8(x.data, x.dtype, (row * r.sources + source) * r.dim + j, n, p);
+        sw_store8(y.data, y.dtype, (row * r.heads + h) * r.dim + j, n, p);
+    }
+}
+
+__global__ static void replicate_grad_kernel(view dy, view dx, struct replication r)
+{
+    const int groups = (r.dim + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, r.rows * r.sources * groups)
+    {
+        const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, r.dim);
+        const int64_t g = i / groups % r.sources, row = i / groups / r.sources;
+        float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (int c = 0; c < r.copies; c++) {
+            const int64_t h = (r.sources_first + g) * r.copies + c - r.heads_first;
+            float d[SW_VECTOR];
+            if (h < 0 || h >= r.heads)
+                continue;
+            sw_load8(dy.data, dy.dtype, (row * r.heads + h) * r.dim + j, n, d);
+#pragma unroll
+            for (int k = 0; k < SW_VECTOR; k++)
+                sum[k] += d[k];
+        }
+        sw_store8(dx.data, dx.dtype, (row * r.sources + g) * r.dim + j, n, sum);
+    }
+}
+
+static struct replication describe_replication(const struct sw_call *call,
+                                               const struct sw_tensor *narrow,
+                                               const struct sw_tensor *wide)
+{
+    struct replication r;
+    r.dim = call->op->head_dim;
+    r.copies = call->op->group;
+    r.rows = narrow->size[0] * narrow->size[1];
+    r.sources = narrow->size[2] / r.dim;
+    r.heads = wide->size[2] / r.dim;
+    r.sources_first = narrow->start[2] / r.dim;
+    r.heads_first = wide->start[2] / r.dim;
+    return r;
+}
+
+extern "C" cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
+    const struct replication r = describe_replication(call, x, y);
+    if (r.heads > 0 && (r.heads_first / r.copies < r.sources_first ||
+                        (r.heads_first + r.heads - 1) / r.copies >= r.sources_first + r.sources))
+        return cudaErrorInvalidValue; /* this rank lacks the source heads */
+    SW_LAUNCH(replicate_kernel, sw_grid(vectors(y->elems)), SW_THREADS, 0, stream, view_of(x),
+              view_of(y), r);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *dy = &call->in[0], *dx = &call->out[0];
+    const struct replication r = describe_replication(call, dx, dy);
+    SW_LAUNCH(replicate_grad_kernel, sw_grid(vectors(dx->elems)), SW_THREADS, 0, stream,
+              view_of(dy), view_of(dx), r);
+    return cudaGetLastError();
+}

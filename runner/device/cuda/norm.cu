@@ -1,0 +1,366 @@
+/* RMSNorm (Zhang & Sennrich 2019), the vocabulary-parallel loss, and the update. One block per row,
+ * sums in a fixed order: the same inputs give the same bits. */
+#include "runner/device/cuda/kernel.cuh"
+
+#include <math.h>
+
+struct view {
+    void *data;
+    int dtype;
+};
+
+static view view_of(const struct sw_tensor *t)
+{
+    view v;
+    v.data = t->data;
+    v.dtype = (int)t->dtype;
+    return v;
+}
+
+static int64_t last_size(const struct sw_tensor *t)
+{
+    return t->size[t->ndim - 1];
+}
+
+/* ---- RMSNorm ---- */
+
+/* 1 / sqrt(mean of squares + eps) of a row; all threads of the block. */
+__device__ static float inverse_rms(view x, int64_t row, int64_t width, float eps)
+{
+    float sum = 0;
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR];
+        sw_load8(x.data, x.dtype, row * width + j, sw_left(j, width), p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum += p[k] * p[k];
+    }
+    return 1.0f / sqrtf(sw_block_sum(sum) / (float)width + eps);
+}
+
+__global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, float eps)
+{
+    const int64_t row = blockIdx.x;
+    const float inverse = inverse_rms(x, row, width, eps);
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR], q[SW_VECTOR];
+        const int n = sw_left(j, width);
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            p[k] = p[k] * inverse * q[k];
+        sw_store8(y.data, y.dtype, row * width + j, n, p);
+    }
+}
+
+/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy). r is kept for dw. */
+__global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view dx, float *inverses,
+                                         int64_t width, float eps)
+{
+    const int64_t row = blockIdx.x;
+    const float r = inverse_rms(x, row, width, eps);
+    float dot = 0;
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
+        const int n = sw_left(j, width);
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+        sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            dot += p[k] * d[k] * q[k];
+    }
+    const float pull = sw_block_sum(dot) * r * r * r / (float)width;
+    for (int64_t j = (int64_t)threadIdx.x * SW_VECTOR; j < width; j += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR], q[SW_VECTOR], d[SW_VECTOR];
+        const int n = sw_left(j, width);
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+        sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            d[k] = d[k] * q[k] * r - p[k] * pull;
+        sw_store8(dx.data, dx.dtype, row * width + j, n, d);
+    }
+    if (threadIdx.x == 0)
+        inverses[row] = r;
+}
+
+enum { DW_COLUMNS = 64, DW_ROWS = SW_THREADS / DW_COLUMNS };
+
+/* parts[slice, column] = sum over the slice's rows of r x dy; DW_COLUMNS columns and DW_ROWS rows
+ * at a time. */
+__global__ static void rmsnorm_dw_kernel(view x, view dy, const float *inverses, float *parts,
+                                         int64_t rows, int64_t width)
+{
+    __shared__ float sums[SW_THREADS];
+    const int64_t share = (rows + SW_NORM_SLICES - 1) / SW_NORM_SLICES;
+    const int64_t first = (int64_t)blockIdx.y * share;
+    const int64_t end = first + share < rows ? first + share : rows;
+    const int64_t column = (int64_t)blockIdx.x * DW_COLUMNS + threadIdx.x % DW_COLUMNS;
+    float sum = 0;
+    for (int64_t row = first + threadIdx.x / DW_COLUMNS; row < end && column < width;
+         row += DW_ROWS)
+        sum += sw_load(x.data, x.dtype, row * width + column) *
+               sw_load(dy.data, dy.dtype, row * width + column) * inverses[row];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x < DW_COLUMNS && column < width) {
+        for (int i = 1; i < DW_ROWS; i++)
+            sum += sums[threadIdx.x + i * DW_COLUMNS];
+        parts[blockIdx.y * width + column] = sum;
+    }
+}
+
+__global__ static void rmsnorm_dw_sum_kernel(const float *parts, view dw, int64_t width)
+{
+    SW_GRID_STRIDE(j, width)
+    {
+        float sum = parts[j];
+        for (int slice = 1; slice < SW_NORM_SLICES; slice++)
+            sum += parts[slice * width + j];
+        sw_store(dw.data, dw.dtype, j, sum);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    if (rows == 0)
+        return cudaSuccess;
+    SW_LAUNCH(rmsnorm_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
+              view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->scale);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse,
+                                            cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0], *dy = &call->in[2];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    const dim3 grid((unsigned)((width + DW_COLUMNS - 1) / DW_COLUMNS), SW_NORM_SLICES);
+    float *parts = (float *)call->workspace;
+    if (rows > 0)
+        SW_LAUNCH(rmsnorm_dx_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
+                  view_of(&call->in[1]), view_of(dy), view_of(&call->out[0]), inverse, width,
+                  (float)call->op->scale);
+    SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
+              parts, rows, width);
+    SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
+              view_of(&call->out[1]), width);
+    return cudaGetLastError();
+}
+
+/* ---- The loss ---- */
+
+/* One block per token: the largest logit, the sum of exponentials beside it, the label's. */
+__global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
+                                           int64_t vocab, int64_t start)
+{
+    const int64_t t = blockIdx.x;
+    const float *row = logits + t * vocab;
+    float most = -3.4028234e38f, sum = 0;
+    for (int64_t i = threadIdx.x; i < vocab; i += SW_THREADS)
+        most = fmaxf(most, row[i]);
+    most = sw_block_max(most);
+    for (int64_t i = threadIdx.x; i < vocab; i += SW_THREADS)
+        sum += expf(row[i] - most);
+    sum = sw_block_sum(sum);
+    if (threadIdx.x == 0) {
+        const int64_t label = labels[t] - start;
+        stats[3 * t] = most;
+        stats[3 * t + 1] = sum;
+        stats[3 * t + 2] = labels[t] >= 0 && label >= 0 && label < vocab ? row[label] : 0.0f;
+    }
+}
+
+enum { GRAD_TILE = 8 }; /* elements of a thread between two barriers */
+
+/* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
+ * of `vocab` floats: the tile that is written never reaches beyond the tiles already read. */
+__global__ static void logits_grad_kernel(float *logits, const int32_t *labels, const float *lse,
+                                          int64_t vocab, int64_t start, float scale, bool narrow)
+{
+    const int64_t t = blockIdx.x;
+    float *row = logits + t * vocab;
+    const int64_t label = labels[t] < 0 ? -1 : labels[t] - start;
+    const bool ignored = labels[t] < 0;
+    const float token_lse = lse[t];
+    for (int64_t first = 0; first < vocab; first += SW_THREADS * GRAD_TILE) {
+        float g[GRAD_TILE];
+#pragma unroll
+        for (int k = 0; k < GRAD_TILE; k++) {
+            const int64_t i = first + k * SW_THREADS + threadIdx.x;
+            g[k] = 0;
+            if (i < vocab && !ignored)
+                g[k] = expf(row[i] - token_lse) * scale - (i == label ? scale : 0.0f);
+        }
+        if (narrow)
+            __syncthreads(); /* everyone has read this tile */
+#pragma unroll
+        for (int k = 0; k < GRAD_TILE; k++) {
+            const int64_t i = first + k * SW_THREADS + threadIdx.x;
+            if (i < vocab)
+                sw_store(row, narrow ? SW_BF16_T : SW_F32, i, g[k]);
+        }
+    }
+}
+
+/* One block: each token's log-sum-exp over the shards of the vocabulary, and their sum. */
+__global__ static void lm_head_loss_kernel(const float *stats, const int32_t *labels, float *loss,
+                                           float *lse, int64_t tokens, int64_t shards, double scale)
+{
+    double total = 0;
+    for (int64_t t = threadIdx.x; t < tokens; t += SW_THREADS) {
+        const float *token = stats + t * shards * 3;
+        float most = token[0];
+        double sum = 0, label_logit = 0;
+        for (int64_t s = 1; s < shards; s++)
+            most = fmaxf(most, token[3 * s]);
+        for (int64_t s = 0; s < shards; s++) {
+            sum += (double)token[3 * s + 1] * exp((double)token[3 * s] - (double)most);
+            label_logit += (double)token[3 * s + 2];
+        }
+        const double token_lse = (double)most + log(sum);
+        lse[t] = (float)token_lse;
+        if (labels[t] >= 0)
+            total += token_lse - label_logit;
+    }
+    total = sw_block_sum_double(total);
+    if (threadIdx.x == 0)
+        loss[0] = (float)(total * scale);
+}
+
+extern "C" cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits,
+                                            int64_t first, int64_t n, cudaStream_t stream)
+{
+    const struct sw_tensor *w = &call->in[1];
+    SW_LAUNCH(logits_stats_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
+              (const int32_t *)call->in[2].data + first, (float *)call->out[0].data + 3 * first,
+              w->size[0], w->start[0]);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *logits, int64_t first,
+                                           int64_t n, bool narrow, cudaStream_t stream)
+{
+    const struct sw_tensor *w = &call->in[1];
+    SW_LAUNCH(logits_grad_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
+              (const int32_t *)call->in[2].data + first, (const float *)call->in[3].data + first,
+              w->size[0], w->start[0], (float)call->op->scale, narrow);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, cudaStream_t stream)
+{
+    SW_LAUNCH(lm_head_loss_kernel, 1, SW_THREADS, 0, stream, (const float *)call->in[0].data,
+              (const int32_t *)call->in[1].data, (float *)call->out[0].data,
+              (float *)call->out[1].data, call->in[1].elems, last_size(&call->in[0]) / 3,
+              call->op->scale);
+    return cudaGetLastError();
+}
+
+/* ---- Update ---- */
+
+__global__ static void squares_kernel(view g, double *parts, int64_t elems)
+{
+    double total = 0;
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float p[SW_VECTOR], sum = 0;
+        sw_load8(g.data, g.dtype, i * SW_VECTOR, sw_left(i * SW_VECTOR, elems), p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum += p[k] * p[k];
+        total += (double)sum;
+    }
+    total = sw_block_sum_double(total);
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = total;
+}
+
+__global__ static void squares_sum_kernel(const double *parts, view out)
+{
+    double total = 0;
+    for (int i = threadIdx.x; i < SW_CUDA_SQUARE_PARTS; i += SW_THREADS)
+        total += parts[i];
+    total = sw_block_sum_double(total);
+    if (threadIdx.x == 0)
+        sw_store(out.data, out.dtype, 0, (float)total);
+}
+
+struct norm_parts {
+    view part[SW_OP_MAX_IN];
+};
+
+__global__ static void grad_norm_kernel(struct norm_parts parts, int count, view out)
+{
+    double sum = 0;
+    if (threadIdx.x != 0)
+        return;
+    for (int i = 0; i < count; i++)
+        sum += (double)sw_load(parts.part[i].data, parts.part[i].dtype, 0);
+    sw_store(out.data, out.dtype, 0, (float)sqrt(sum));
+}
+
+/* Loshchilov & Hutter 2019: m, v with bias correction; decay is not part of the gradient. */
+__global__ static void adamw_kernel(view w, view g, view m, view v, view norm, bool decay,
+                                    int64_t elems, const struct sw_cuda_step *step)
+{
+    const struct sw_cuda_step s = *step;
+    const float length = sw_load(norm.data, norm.dtype, 0);
+    const float shrink = s.clip > 0 && length > s.clip ? s.clip / length : 1.0f;
+    const float keep = decay ? s.keep : 1.0f;
+    SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
+    {
+        float weight[SW_VECTOR], gradient[SW_VECTOR], mean[SW_VECTOR], square[SW_VECTOR];
+        const int64_t at = i * SW_VECTOR;
+        const int n = sw_left(at, elems);
+        sw_load8(w.data, w.dtype, at, n, weight);
+        sw_load8(g.data, g.dtype, at, n, gradient);
+        sw_load8(m.data, m.dtype, at, n, mean);
+        sw_load8(v.data, v.dtype, at, n, square);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++) {
+            const float d = gradient[k] * shrink;
+            mean[k] = s.beta1 * mean[k] + s.fresh1 * d;
+            square[k] = s.beta2 * square[k] + s.fresh2 * d * d;
+            weight[k] = weight[k] * keep - s.rate * mean[k] / (sqrtf(square[k]) * s.root + s.eps);
+        }
+        sw_store8(w.data, w.dtype, at, n, weight);
+        sw_store8(m.data, m.dtype, at, n, mean);
+        sw_store8(v.data, v.dtype, at, n, square);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts,
+                                           cudaStream_t stream)
+{
+    SW_LAUNCH(squares_kernel, SW_CUDA_SQUARE_PARTS, SW_THREADS, 0, stream, view_of(&call->in[0]),
+              parts, call->in[0].elems);
+    SW_LAUNCH(squares_sum_kernel, 1, SW_THREADS, 0, stream, (const double *)parts,
+              view_of(&call->out[0]));
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream)
+{
+    struct norm_parts parts = {};
+    for (int i = 0; i < call->op->n_in; i++)
+        parts.part[i] = view_of(&call->in[i]);
+    SW_LAUNCH(grad_norm_kernel, 1, SW_WARP, 0, stream, parts, (int)call->op->n_in,
+              view_of(&call->out[0]));
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw_cuda_step *step,
+                                     cudaStream_t stream)
+{
+    const int64_t elems = call->out[0].elems;
+    SW_LAUNCH(adamw_kernel, sw_grid((elems + SW_VECTOR - 1) / SW_VECTOR), SW_THREADS, 0, stream,
+              view_of(&call->out[0]), view_of(&call->in[1]), view_of(&call->out[1]),
+              view_of(&call->out[2]), view_of(&call->in[4]), call->op->decay, elems, step);
+    return cudaGetLastError();
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# How long `plan search` takes on one core: Llama 3 70B on clusters of H100 of several sizes, and a 12,288-wide model on
+# 98,304, where more meshes divide, all with every option open (attention.strategy: auto).
+#   tests/bench/bench_search.sh [PLAN] [REPEATS]
+# Prints the meshes, how many fit, the time, and the peak memory. The time is the least of REPEATS runs, and of each run
+# the lesser of the search's wall time and the whole command's CPU time: both bound what the search takes on an idle
+# core, and the machine may be shared. Exits 1 when a time or the memory is over its limit.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+plan=${1:-build/plan}
+repeats=${2:-5}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+root=$PWD
+failed=0
+core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+
+cluster() { # NODES PER_NODE: three levels as in configs/clusters/h100-64x8.yaml
+    local all=$(($1 * $2)) leaf=$(($2 * 32))
+    [ "$leaf" -lt "$all" ] || leaf=$((all / 2))
+    cat <<END
+name: cluster
+nodes: $1
+accelerators_per_node: $2
+accelerator: $root/configs/accelerators/h100-sxm-80gb.yaml
+links:
+  - {name: nvlink, spans: $2, bandwidth: 450 GB/s, latency: 3 us}
+  - {name: leaf, spans: $leaf, bandwidth: 50 GB/s, latency: 6 us}
+  - {name: spine, spans: $all, bandwidth: 50 GB/s, latency: 8 us}
+END
+}
+
+wide() { # a model with sizes that 3 divides: 98,304 = 3 x 2^15
+    cat <<END
+vocab_size: 98304
+hidden_size: 12288
+intermediate_size: 49152
+num_hidden_layers: 96
+num_attention_heads: 96
+num_key_value_heads: 96
+END
+}
+
+run() { # MODEL SEQUENCES
+    cat <<END
+name: bench
+model: $1
+cluster: cluster.yaml
+sequence_length: 8192
+global_batch_size: $2
+mesh_dim: auto
+attention: {strategy: auto}
+END
+}
+
+measure() { # NAME MODEL NODES PER_NODE SEQUENCES MESHES LIMIT_MS
+    local best=999999 rss=0 meshes feasible ms
+    cluster "$3" "$4" >"$scratch/cluster.yaml"
+    run "$2" "$5" >"$scratch/run.yaml"
+    for _ in $(seq "$repeats"); do
+        python3 - "$core" "$plan" "$scratch" <<'END'
+import json, os, resource, subprocess, sys
+core, plan, scratch = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+os.sched_setaffinity(0, {core})
+with open(scratch + "/out.json", "w") as out:
+    subprocess.run([plan, "search", scratch + "/run.yaml", "--json", "--top", "1"], stdout=out, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+found = json.load(open(scratch + "/out.json"))
+with open(scratch + "/result", "w") as out:
+    seconds = min(used.ru_utime + used.ru_stime, found["search_seconds"])
+    print(found["evaluated"], found["feasible"], round(seconds * 1000, 1), used.ru_maxrss, file=out)
+END
+        read -r meshes feasible ms kib <"$scratch/result"
+        best=$(awk -v a="$best" -v b="$ms" 'BEGIN { print b < a ? b : a }')
+        rss=$((kib > rss ? kib : rss))
+    done
+    local verdict=ok
+    if [ "$meshes" != "$6" ] || [ "$rss" -gt 32768 ] || awk -v a="$best" -v b="$7" 'BEGIN { exit !(a > b) }'; then
+        verdict=over
+        failed=1
+    fi
+    printf '%-16s %9d %7d %7d %9.1f %9d %8.1f  %s\n' "$1" $(($3 * $4)) "$meshes" "$feasible" "$best" "$7" \
+        "$(awk -v k="$rss" 'BEGIN { print k / 1024 }')" "$verdict"
+}
+
+printf '%-16s %9s %7s %7s %9s %9s %8s\n' model accelerators meshes fit ms 'limit ms' MiB
+wide >"$scratch/wide.yaml"
+seventy=$root/configs/models/llama-70b.yaml
+measure llama-70b "$seventy" 8 8 128 84 50
+measure llama-70b "$seventy" 64 8 1024 220 50
+measure llama-70b "$seventy" 512 8 4096 455 50
+measure llama-70b "$seventy" 12288 8 98304 3264 500
+measure 12288-wide "$scratch/wide.yaml" 12288 8 98304 3264 500
+measure llama-70b "$seventy" 65536 16 1048576 1771 1000
+exit $failed

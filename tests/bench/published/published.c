@@ -1,0 +1,124 @@
+/* Every published run beside its predicted throughput: the table of
+ * tests/bench/published/README.md.
+ *
+ *   bench_published [--fit] FILE...
+ *
+ * FILE: cluster and model YAML, then CSV measurements. Predictions rest on the constants that the
+ * clusters' accelerators have; with --fit, on constants fitted to all other models of the same
+ * accelerator. */
+#include "planner/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool ends(const char *text, const char *suffix)
+{
+    const size_t a = strlen(text), b = strlen(suffix);
+    return a >= b && strcmp(text + a - b, suffix) == 0;
+}
+
+static int read_file(struct sw_fit_set *set, const char *path, struct sw_error *err)
+{
+    if (ends(path, ".csv"))
+        return sw_fit_read_csv(set, path, err);
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, err);
+    if (config == NULL)
+        return -1;
+    for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++)
+        sw_diagnostic_print(stderr, sw_config_diagnostic(config, i), false);
+    if (sw_fit_add_config(set, config, err) != 0) {
+        sw_config_free(config);
+        return -1;
+    }
+    return 0;
+}
+
+/* The accelerator that run i is the first of, NULL: it is not. */
+static const char *first_accelerator(const struct sw_fit_set *set, int32_t i)
+{
+    if (set->run[i].program == NULL || set->run[i].skipped[0] != '\0')
+        return NULL;
+    const char *name = set->run[i].run.cluster.accelerator.name;
+    for (int32_t k = 0; k < i; k++)
+        if (set->run[k].program != NULL &&
+            strcmp(set->run[k].run.cluster.accelerator.name, name) == 0)
+            return NULL;
+    return name;
+}
+
+static int predict(struct sw_fit_set *set, bool fit, struct sw_error *err)
+{
+    if (!fit)
+        return sw_fit_predict(set, NULL, NULL, err);
+    for (int32_t i = 0; i < set->count; i++) {
+        struct sw_efficiency c;
+        const char *name = first_accelerator(set, i);
+        if (name == NULL)
+            continue;
+        if (sw_fit_constants(set, name, NULL, &c, err) != 0)
+            return -1;
+        printf("%s: fitted to all: matmul %.3f, attention %.3f, memory %.3f\n\n", name, c.matmul,
+               c.attention, c.memory);
+        if (sw_fit_leave_one_out(set, name, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int print_summary(const struct sw_fit_set *set, const char *name, struct sw_error *err)
+{
+    struct sw_fit_summary s;
+    if (sw_fit_summarize(set, name, &s, err) != 0)
+        return -1;
+    printf("| %s | %d | %.1f %% | %.1f %% | %.1f %% |\n", name != NULL ? name : "all", s.count,
+           100 * s.mean, 100 * s.p90, 100 * s.worst);
+    return 0;
+}
+
+static int print_table(const struct sw_fit_set *set, struct sw_error *err)
+{
+    int32_t over = 0;
+    printf("| run | recompute | measured tok/s | predicted tok/s | error | memory GiB | |\n"
+           "| --- | --- | ---: | ---: | ---: | ---: | --- |\n");
+    for (int32_t i = 0; i < set->count; i++) {
+        static const char *const levels[] = {"none", "attention", "full"};
+        const struct sw_fit_run *r = &set->run[i];
+        if (r->skipped[0] != '\0' || r->program == NULL) {
+            printf("| %s | | %.0f | | | | not priced: %s |\n", r->label, r->measured, r->skipped);
+            continue;
+        }
+        const bool out = r->memory_bytes > r->run.cluster.accelerator.memory_bytes;
+        over += out;
+        printf("| %s | %s | %.0f | %.0f | %+.1f %% | %.1f | %s%s |\n", r->label,
+               levels[r->decision.recompute], r->measured, r->predicted, 100 * sw_fit_error(r),
+               (double)r->memory_bytes / (1 << 30), out ? "OUT OF MEMORY; " : "", r->note);
+    }
+    printf("\n| accelerator | runs | mean error | 90th percentile | worst |\n"
+           "| --- | ---: | ---: | ---: | ---: |\n");
+    for (int32_t i = 0; i < set->count; i++)
+        if (first_accelerator(set, i) != NULL &&
+            print_summary(set, first_accelerator(set, i), err) != 0)
+            return -1;
+    if (print_summary(set, NULL, err) != 0)
+        return -1;
+    printf("\nruns called out of memory: %d\n", over);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct sw_fit_set set = {0};
+    struct sw_error err = {0};
+    const bool fit = argc > 1 && strcmp(argv[1], "--fit") == 0;
+    int status = 0;
+    for (int i = fit ? 2 : 1; i < argc && status == 0; i++)
+        status = read_file(&set, argv[i], &err);
+    if (status == 0)
+        status = predict(&set, fit, &err);
+    if (status == 0)
+        status = print_table(&set, &err);
+    if (status != 0)
+        fprintf(stderr, "%s\n", err.message);
+    sw_fit_free(&set);
+    return status == 0 ? 0 : 2;
+}

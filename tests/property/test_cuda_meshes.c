@@ -1,0 +1,204 @@
+/* Training on the CUDA device, all ranks on one GPU with staged collectives: the losses of every
+ * mesh of 1, 2, 4 and 8 ranks are those of the CPU device on one rank. On a GPU where there is one;
+ * test_cuda_meshes_emulated runs the same kernels on the CPU (cuda_emulator.h).
+ *
+ *   test_cuda_meshes [STEPS [EVERY]]    EVERY: each n-th mesh only */
+#include "core/program/program.h"
+#include "runner/collective/comm.h"
+#include "runner/collective/staged.h"
+#include "runner/device/cuda/device.h"
+#include "runner/execute.h"
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_STEPS = 64, VOCAB = 24, LENGTH = 16, BATCH = 16 };
+
+struct training {
+    const struct sw_program *program;
+    int64_t steps;
+    bool cuda;
+};
+
+struct rank {
+    const struct training *training;
+    struct sw_comm *comm;
+    pthread_t thread;
+    struct sw_error err;
+    double loss[MAX_STEPS], norm[MAX_STEPS];
+    int64_t arena_bytes;
+};
+
+static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+{
+    (void)err;
+    const struct training *t = context;
+    for (int64_t r = 0; r < rows; r++) {
+        uint64_t x =
+            (uint64_t)((step - 1) * BATCH + micro_step * t->program->micro_batch + first_row + r) *
+                977 +
+            5;
+        for (int64_t i = 0; i < LENGTH; i++) {
+            tokens[r * LENGTH + i] = (int32_t)((x >> 33) % VOCAB);
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            labels[r * LENGTH + i] = i % 7 == 3 ? -1 : (int32_t)((x >> 33) % VOCAB);
+        }
+    }
+    return 0;
+}
+
+static int train(struct rank *rank, struct sw_device *device, struct sw_executor **executor)
+{
+    const struct training *t = rank->training;
+    if (sw_executor_create(t->program, device, rank->comm, executor, &rank->err) != 0 ||
+        sw_executor_init_parameters(*executor, 9, 0.2, &rank->err) != 0)
+        return -1;
+    rank->arena_bytes = sw_executor_arena_bytes(*executor);
+    for (int64_t s = 0; s < t->steps; s++) {
+        struct sw_step step = {.step = s + 1,
+                               .learning_rate = 1e-3 * (double)(s + 1),
+                               .beta1 = 0.9,
+                               .beta2 = 0.95,
+                               .eps = 1e-8,
+                               .weight_decay = 0.1,
+                               .grad_clip = 1.0};
+        if (sw_executor_step(*executor, &step, batch, (void *)(uintptr_t)t, &rank->loss[s],
+                             &rank->norm[s], &rank->err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void *rank_main(void *argument)
+{
+    struct rank *rank = argument;
+    struct sw_executor *executor = NULL;
+    struct sw_device *device = rank->training->cuda ? sw_cuda_device_create(0, &rank->err)
+                                                    : sw_cpu_device_create(1, &rank->err);
+    if (device == NULL ||
+        (rank->training->cuda &&
+         sw_comm_staged_create(rank->comm, device, &rank->comm, &rank->err) != 0) ||
+        train(rank, device, &executor) != 0) {
+        fprintf(stderr, "rank %d: %s\n", (int)rank->comm->rank, rank->err.message);
+        _Exit(1); /* the others would wait for this rank */
+    }
+    sw_executor_free(executor);
+    rank->comm->vtable->destroy(rank->comm);
+    device->vtable->destroy(device);
+    return NULL;
+}
+
+/* variant 0: plain; 1: tied, few kv heads, residual split over tp, two micro-steps, recomputation;
+ * 2: gather, contiguous; 3: ulysses, zigzag. */
+static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t steps, bool cuda,
+               struct rank *result)
+{
+    struct sw_program_options o = {
+        .vocab_size = VOCAB,
+        .hidden_size = 16,
+        .intermediate_size = 24,
+        .layers = 2,
+        .heads = 8,
+        .kv_heads = variant == 1 ? 2 : 8,
+        .head_dim = 2,
+        .rope_theta = 100.0,
+        .rms_norm_eps = 1e-5,
+        .tied = variant == 1,
+        .sequence_length = LENGTH,
+        .global_batch = BATCH,
+        .micro_batch_per_rank =
+            BATCH / (mesh.size[SW_DP] * mesh.size[SW_FSDP]) / (variant == 1 ? 2 : 1),
+        .compute = compute,
+        .params = SW_F32,
+        .reduce = SW_F32,
+        .mesh = mesh,
+        .layout = variant == 2 ? SW_CONTIGUOUS : SW_ZIGZAG,
+        .recompute = variant == 1 ? 2 : 0,
+    };
+    const struct sw_axes residual = {2, {SW_SP, SW_TP}};
+    struct sw_error err = {0};
+    struct sw_program *program = NULL;
+    struct sw_comm *comms[8];
+    struct rank *ranks = calloc(8, sizeof *ranks);
+    const int32_t count = sw_mesh_rank_count(&mesh);
+    sw_rules_default(&o.rules, variant == 2   ? SW_ATTENTION_GATHER
+                               : variant == 3 ? SW_ATTENTION_ULYSSES
+                                              : SW_ATTENTION_RING);
+    if (ranks == NULL ||
+        (variant == 1 && sw_rules_set(&o.rules, "residual_seq", residual, &err) != 0) ||
+        sw_program_compile(&o, SW_LAID_OUT, &program, &err) != 0 ||
+        sw_comm_threads_create(&mesh, comms, &err) != 0) {
+        fprintf(stderr, "%s\n", err.message);
+        exit(1);
+    }
+    const struct training training = {program, steps, cuda};
+    int wrong = 0;
+    for (int32_t r = 0; r < count; r++) {
+        ranks[r].training = &training;
+        ranks[r].comm = comms[r];
+        if (pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]) != 0)
+            exit(1);
+    }
+    for (int32_t r = 0; r < count; r++)
+        pthread_join(ranks[r].thread, NULL);
+    for (int32_t r = 0; r < count; r++) {
+        wrong += memcmp(ranks[r].loss, ranks[0].loss, sizeof ranks[r].loss) != 0;
+        wrong += ranks[r].arena_bytes != program->arena_bytes;
+    }
+    *result = ranks[0];
+    sw_program_free(program);
+    free(ranks);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"ring", "tied", "gather", "ulysses"};
+    const int64_t steps = argc > 1 ? strtoll(argv[1], NULL, 10) : 20;
+    const int32_t every = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 1;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    struct sw_error err = {0};
+    int wrong = 0, tested = 0;
+    if (steps < 1 || steps > MAX_STEPS || every < 1) {
+        fprintf(stderr, "usage: test_cuda_meshes [STEPS [EVERY]]\n");
+        return 2;
+    }
+    if (sw_cuda_device_count(&err) < 1) {
+        printf("SKIP: no GPU: %s\n", err.message);
+        return 77;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    sw_harness_meshes(meshes);
+    for (int variant = 0; variant < 4; variant++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            /* f32: DESIGN section 8. bf16: activations have 8 bits; means of hundreds of tokens
+             * near log 24 */
+            const enum sw_dtype compute = narrow ? SW_BF16_T : SW_F32;
+            const double tolerance = narrow ? 5e-3 : 1e-4;
+            struct rank cpu, gpu;
+            wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, &cpu);
+            /* with gaps: other meshes for each variant; one rank, which replays recordings, once */
+            const int32_t first = (7 * variant + 5 * narrow + 3) % every;
+            for (int32_t m = variant == 0 ? 0 : first; m < SW_HARNESS_MESHES;
+                 m = m < first ? first : m + every, tested++) {
+                char text[64];
+                const int differ = run(meshes[m], variant, compute, steps, true, &gpu);
+                sw_mesh_format(&meshes[m], text, sizeof text);
+                if (differ != 0 && ++wrong)
+                    printf("%s %s %s: ranks differ, or the arena is not as planned\n",
+                           names[variant], sw_dtype_name(compute), text);
+                for (int64_t s = 0; s < steps; s++)
+                    if (!(fabs(gpu.loss[s] / cpu.loss[s] - 1) <= tolerance) && ++wrong)
+                        printf("%s %s %s: loss of step %d is %.7g, on the cpu %.7g\n",
+                               names[variant], sw_dtype_name(compute), text, (int)s + 1,
+                               gpu.loss[s], cpu.loss[s]);
+            }
+        }
+    printf("test_cuda_meshes: %d runs of %d steps, %d differences\n", tested, (int)steps, wrong);
+    return wrong == 0 ? 0 : 1;
+}

@@ -1,0 +1,613 @@
+/* See cuda_emulator.h. */
+#include "tests/support/cuda_emulator.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cublasLt.h>
+#include <ucontext.h>
+#include <vector>
+
+thread_local uint3 threadIdx, blockIdx;
+thread_local dim3 blockDim, gridDim;
+
+/* ---- Threads of a block as coroutines ---- */
+
+enum { MAX_THREADS = 1024, STACK_BYTES = 256 << 10, WARP = 32, SHARED_BYTES = 227 << 10 };
+enum state { READY, AT_BARRIER, AT_WARP_BARRIER, DONE };
+
+struct block_runner {
+    jmp_buf scheduler, thread[MAX_THREADS];
+    ucontext_t context[MAX_THREADS];
+    bool started[MAX_THREADS];
+    char *stack[MAX_THREADS];
+    state at[MAX_THREADS];
+    uint64_t exchanged[MAX_THREADS];
+    int votes[MAX_THREADS];
+    int current, count;
+    bool backwards;
+    char *shared;
+    const std::function<void()> *body;
+
+    ~block_runner()
+    {
+        for (char *s : stack)
+            free(s);
+        free(shared);
+    }
+};
+
+static thread_local block_runner *runner;
+
+static block_runner *get_runner()
+{
+    struct holder {
+        block_runner *r = nullptr;
+        ~holder()
+        {
+            delete r;
+        }
+    };
+    static thread_local holder owned;
+    if (owned.r == nullptr) {
+        owned.r = new block_runner();
+        if (posix_memalign(reinterpret_cast<void **>(&owned.r->shared), 256, SHARED_BYTES) != 0)
+            abort();
+        runner = owned.r;
+    }
+    return owned.r;
+}
+
+static void yield(state why)
+{
+    block_runner *r = runner;
+    const int t = r->current;
+    r->at[t] = why;
+    if (_setjmp(r->thread[t]) == 0)
+        _longjmp(r->scheduler, 1);
+}
+
+static void thread_main()
+{
+    for (;;) {
+        (*runner->body)();
+        yield(DONE);
+    }
+}
+
+static void resume(block_runner *r, int t)
+{
+    r->current = t;
+    threadIdx.x = (unsigned)t;
+    threadIdx.y = threadIdx.z = 0;
+    if (_setjmp(r->scheduler) != 0)
+        return;
+    if (r->started[t])
+        _longjmp(r->thread[t], 1);
+    r->started[t] = true;
+    r->stack[t] = static_cast<char *>(malloc(STACK_BYTES));
+    getcontext(&r->context[t]);
+    r->context[t].uc_stack.ss_sp = r->stack[t];
+    r->context[t].uc_stack.ss_size = STACK_BYTES;
+    r->context[t].uc_link = nullptr;
+    makecontext(&r->context[t], thread_main, 0);
+    setcontext(&r->context[t]);
+}
+
+/* Frees the threads [first, end) if every one that is not done waits for `why`. */
+static bool release(block_runner *r, int first, int end, state why)
+{
+    bool any = false;
+    for (int t = first; t < end; t++) {
+        if (r->at[t] != DONE && r->at[t] != why)
+            return false;
+        any = any || r->at[t] == why;
+    }
+    for (int t = first; t < end; t++)
+        if (r->at[t] == why)
+            r->at[t] = READY;
+    return any;
+}
+
+static void run_block(block_runner *r)
+{
+    for (int t = 0; t < r->count; t++)
+        r->at[t] = READY;
+    for (bool running = true; running;) {
+        for (int i = 0; i < r->count; i++) {
+            const int t = r->backwards ? r->count - 1 - i : i;
+            if (r->at[t] == READY)
+                resume(r, t);
+        }
+        r->backwards = !r->backwards;
+        bool freed = release(r, 0, r->count, AT_BARRIER);
+        for (int first = 0; first < r->count; first += WARP)
+            freed = release(r, first, first + WARP < r->count ? first + WARP : r->count,
+                            AT_WARP_BARRIER) ||
+                    freed;
+        running = false;
+        for (int t = 0; t < r->count; t++)
+            running = running || r->at[t] != DONE;
+        if (running && !freed) {
+            fprintf(stderr, "cuda_emulator: threads of a block wait at different barriers\n");
+            abort();
+        }
+    }
+}
+
+void *sw_emulated_shared(void)
+{
+    return runner->shared;
+}
+
+void sw_emulated_barrier(void)
+{
+    yield(AT_BARRIER);
+}
+
+void sw_emulated_warp_barrier(void)
+{
+    yield(AT_WARP_BARRIER);
+}
+
+int sw_emulated_any(int predicate)
+{
+    block_runner *r = runner;
+    r->votes[r->current] = predicate;
+    yield(AT_BARRIER);
+    int any = 0;
+    for (int t = 0; t < r->count; t++)
+        any |= r->votes[t] != 0;
+    yield(AT_BARRIER);
+    return any;
+}
+
+uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask)
+{
+    block_runner *r = runner;
+    const int t = r->current;
+    r->exchanged[t] = bits;
+    yield(AT_WARP_BARRIER);
+    const uint64_t got = r->exchanged[t ^ lane_mask];
+    yield(AT_WARP_BARRIER);
+    return got;
+}
+
+/* ---- Streams, events, graphs ---- */
+
+typedef std::vector<std::function<void()>> work_list;
+
+struct emulated_stream {
+    bool capturing;
+    work_list captured;
+};
+
+static void enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
+    if (s != nullptr && s->capturing)
+        s->captured.push_back(std::move(work));
+    else
+        work();
+}
+
+void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                std::function<void()> thread)
+{
+    if (shared_bytes > SHARED_BYTES || block.x > MAX_THREADS || grid.x == 0 || grid.y == 0 ||
+        grid.z == 0) {
+        fprintf(stderr, "cuda_emulator: a launch no device would take\n");
+        abort();
+    }
+    enqueue(stream, [grid, block, thread]() {
+        block_runner *r = get_runner();
+        r->count = (int)block.x;
+        r->body = &thread;
+        gridDim = grid;
+        blockDim = block;
+        for (unsigned z = 0; z < grid.z; z++)
+            for (unsigned y = 0; y < grid.y; y++)
+                for (unsigned x = 0; x < grid.x; x++) {
+                    blockIdx.x = x;
+                    blockIdx.y = y;
+                    blockIdx.z = z;
+                    memset(r->shared, 0xff, 4096); /* NaN: nothing may count on zeros */
+                    run_block(r);
+                }
+    });
+}
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = reinterpret_cast<cudaStream_t>(new emulated_stream());
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    delete reinterpret_cast<emulated_stream *>(stream);
+    return cudaSuccess;
+}
+
+/* Waiting for a stream that is captured is an error, as on a device. */
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    const emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
+    return s != nullptr && s->capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)stream;
+    (void)event;
+    (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    *event = static_cast<cudaEvent_t>(malloc(1));
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    (void)event;
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    (void)event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    (void)begin;
+    (void)end;
+    *ms = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    (void)mode;
+    reinterpret_cast<emulated_stream *>(stream)->capturing = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
+    s->capturing = false;
+    *graph = reinterpret_cast<cudaGraph_t>(new work_list(std::move(s->captured)));
+    s->captured.clear();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+    (void)flags;
+    *out = reinterpret_cast<cudaGraphExec_t>(new work_list(*reinterpret_cast<work_list *>(graph)));
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    (void)stream;
+    for (const std::function<void()> &work : *reinterpret_cast<work_list *>(graph))
+        work();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete reinterpret_cast<work_list *>(graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    delete reinterpret_cast<work_list *>(graph);
+    return cudaSuccess;
+}
+
+/* ---- Memory and the device ---- */
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    *memory = nullptr;
+    if (bytes > (size_t)1 << 40)
+        return cudaErrorMemoryAllocation;
+    const size_t rounded = (bytes + 255) / 256 * 256;
+    if (posix_memalign(memory, 256, rounded ? rounded : 256) != 0)
+        return cudaErrorMemoryAllocation;
+    memset(*memory, 0xff, bytes < 4096 ? bytes : 4096); /* not zeros */
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **memory, size_t bytes)
+{
+    return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    if (bytes > 0)
+        enqueue(stream, [=]() { memcpy(to, from, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    if (bytes > 0)
+        enqueue(stream, [=]() { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    *available = *total = (size_t)1 << 30;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    (void)kernel;
+    (void)attribute;
+    return value <= SHARED_BYTES ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int index)
+{
+    return index == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
+{
+    (void)index;
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "emulated");
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+    return code == cudaSuccess ? "no error" : "emulated error";
+}
+
+/* ---- cuBLASLt ---- */
+
+struct emulated_desc {
+    cublasOperation_t a, b;
+};
+
+struct emulated_matrix {
+    cudaDataType type;
+    uint64_t rows, columns;
+    int64_t ld;
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = static_cast<cublasLtHandle_t>(malloc(1));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    free(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion(void)
+{
+    return 0;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "success" : "emulated failure";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+    if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new emulated_desc{CUBLAS_OP_N, CUBLAS_OP_N});
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
+{
+    emulated_desc *d = reinterpret_cast<emulated_desc *>(desc);
+    if (bytes != sizeof(cublasOperation_t))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(attribute == CUBLASLT_MATMUL_DESC_TRANSA ? &d->a : &d->b, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
+{
+    delete reinterpret_cast<emulated_desc *>(desc);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t ld)
+{
+    if (ld < (int64_t)rows)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *layout =
+        reinterpret_cast<cublasLtMatrixLayout_t>(new emulated_matrix{type, rows, columns, ld});
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    delete reinterpret_cast<emulated_matrix *>(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+    *preference = static_cast<cublasLtMatmulPreference_t>(malloc(1));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
+{
+    (void)preference;
+    (void)value;
+    const size_t wanted =
+        attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? sizeof(uint64_t) : sizeof(uint32_t);
+    return bytes == wanted ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    free(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[], int *found)
+{
+    (void)handle;
+    (void)preference;
+    const emulated_desc *e = reinterpret_cast<emulated_desc *>(desc);
+    const emulated_matrix *x = reinterpret_cast<emulated_matrix *>(a);
+    const emulated_matrix *y = reinterpret_cast<emulated_matrix *>(b);
+    const emulated_matrix *z = reinterpret_cast<emulated_matrix *>(d);
+    const uint64_t m = e->a == CUBLAS_OP_N ? x->rows : x->columns;
+    const uint64_t k = e->a == CUBLAS_OP_N ? x->columns : x->rows;
+    const uint64_t k2 = e->b == CUBLAS_OP_N ? y->rows : y->columns;
+    const uint64_t n = e->b == CUBLAS_OP_N ? y->columns : y->rows;
+    *found = 0;
+    if (c != d || m != z->rows || n != z->columns || k != k2 || wanted < 2)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memset(results, 0, 2 * sizeof *results);
+    results[0].state = CUBLAS_STATUS_NOT_SUPPORTED; /* is passed over */
+    results[1].state = CUBLAS_STATUS_SUCCESS;
+    *found = 2;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static double element(const emulated_matrix &m, const void *data, uint64_t row, uint64_t column)
+{
+    const int64_t i = (int64_t)column * m.ld + (int64_t)row;
+    if (m.type == CUDA_R_32F)
+        return (double)static_cast<const float *>(data)[i];
+    const uint32_t bits = (uint32_t) static_cast<const uint16_t *>(data)[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    (void)handle;
+    (void)c_layout;
+    (void)algo;
+    (void)workspace;
+    (void)workspace_bytes;
+    const emulated_desc e = *reinterpret_cast<emulated_desc *>(desc);
+    const emulated_matrix x = *reinterpret_cast<emulated_matrix *>(a_layout);
+    const emulated_matrix y = *reinterpret_cast<emulated_matrix *>(b_layout);
+    const emulated_matrix z = *reinterpret_cast<emulated_matrix *>(d_layout);
+    const double by = (double)*static_cast<const float *>(alpha);
+    const double keep = (double)*static_cast<const float *>(beta);
+    const uint64_t k = e.a == CUBLAS_OP_N ? x.columns : x.rows;
+    if (c != d)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    enqueue(stream, [=]() {
+        for (uint64_t j = 0; j < z.columns; j++)
+            for (uint64_t i = 0; i < z.rows; i++) {
+                double sum = 0;
+                for (uint64_t l = 0; l < k; l++)
+                    sum += (e.a == CUBLAS_OP_N ? element(x, a, i, l) : element(x, a, l, i)) *
+                           (e.b == CUBLAS_OP_N ? element(y, b, l, j) : element(y, b, j, l));
+                sum = by * sum + (keep != 0 ? keep * element(z, d, i, j) : 0);
+                const int64_t at = (int64_t)j * z.ld + (int64_t)i;
+                if (z.type == CUDA_R_32F) {
+                    static_cast<float *>(d)[at] = (float)sum;
+                } else {
+                    const float narrow = (float)sum;
+                    uint32_t bits;
+                    memcpy(&bits, &narrow, sizeof bits);
+                    static_cast<uint16_t *>(d)[at] =
+                        (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+                }
+            }
+    });
+    return CUBLAS_STATUS_SUCCESS;
+}
+}

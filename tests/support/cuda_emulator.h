@@ -1,0 +1,73 @@
+/* Runs CUDA kernels on the CPU, for tests on machines without a GPU: the same .cu text, compiled by
+ * the host's C++ compiler with this header in front of it.
+ *
+ * The threads of a block are coroutines of one host thread that stop at barriers and shuffles; they
+ * are resumed first to last or last to first in turns, so that a missing barrier shows. Memory is
+ * the host's: an address sanitizer sees every access. It says nothing about speed, about limits of
+ * a real device or about memory ordering between warps.
+ *
+ * cuda_emulator.cpp also stands in for the runtime and for cuBLASLt (plain loops, in f64): linked
+ * instead of the libraries. Streams run at once; what is captured is kept and run by a replay. */
+#ifndef SW_TEST_CUDA_EMULATOR_H
+#define SW_TEST_CUDA_EMULATOR_H
+
+#define SW_CUDA_EMULATED 1
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#undef __shared__
+#define __shared__ static thread_local
+#undef __global__
+#define __global__
+#undef __device__
+#define __device__
+
+extern thread_local uint3 threadIdx, blockIdx;
+extern thread_local dim3 blockDim, gridDim;
+
+/* Runs a block's threads; queued on the stream in front of which they stand. */
+void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                std::function<void()> thread);
+void *sw_emulated_shared(void);
+void sw_emulated_barrier(void);
+void sw_emulated_warp_barrier(void);
+int sw_emulated_any(int predicate);
+uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask);
+
+#define __syncthreads() sw_emulated_barrier()
+#define __syncthreads_or(predicate) sw_emulated_any(predicate)
+#define __syncwarp() sw_emulated_warp_barrier()
+
+static inline float __shfl_xor_sync(unsigned mask, float value, int lane_mask)
+{
+    (void)mask;
+    union {
+        float value;
+        uint64_t bits;
+    } b;
+    b.bits = 0;
+    b.value = value;
+    b.bits = sw_emulated_exchange(b.bits, lane_mask);
+    return b.value;
+}
+
+/* Arguments are copied when the kernel is launched, as a launch does. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+static inline void sw_emulated_launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,
+                                      size_t shared_bytes, cudaStream_t stream,
+                                      ARGUMENTS... arguments)
+{
+    sw_emulate(stream, grid, block, shared_bytes, [=]() { kernel(arguments...); });
+}
+
+#define SW_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
+    sw_emulated_launch(kernel, dim3(grid), dim3(block), shared, stream, __VA_ARGS__)
+#define SW_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(sw_emulated_shared())
+
+#endif

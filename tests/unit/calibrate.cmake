@@ -1,0 +1,15 @@
+# What `runner calibrate` measures and writes.
+if(TARGET runner)
+  find_program(SW_MPIRUN mpirun)
+  if(SW_MPIRUN AND TARGET sw_collective_mpi)
+    set(sw_calibrate_mpirun ${SW_MPIRUN})
+  else()
+    set(sw_calibrate_mpirun none)
+  endif()
+  sw_test(test_calibrate SOURCES test_calibrate.c LIBRARIES sw_runner sw_config
+          ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_calibrate_mpirun})
+  if(TEST test_calibrate)
+    add_dependencies(test_calibrate runner)
+    set_tests_properties(test_calibrate PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE)
+  endif()
+endif()

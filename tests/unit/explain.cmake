@@ -1,0 +1,5 @@
+sw_test(unit_explain SOURCES test_explain.c LIBRARIES sw_planner)
+add_test(NAME unit_html
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_html.sh $<TARGET_FILE:plan>
+                 ${CMAKE_BINARY_DIR}/tests/html
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -1,0 +1,411 @@
+/* `runner calibrate`: what it makes of measurements, what it writes, and the tool itself.
+ *
+ *   test_calibrate RUNNER FOLDER MPIRUN|none */
+#include "core/config/config.h"
+#include "runner/calibrate_write.h"
+#include "runner/collective/comm.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static const char *runner, *mpirun;
+static char folder[2048]; /* made for this run; the working directory */
+
+static void close_to(double a, double b)
+{
+    if (!(a > b * (1 - 1e-9) && a < b * (1 + 1e-9)))
+        fail_msg("%.12g is not %.12g", a, b);
+}
+
+/* ---- From sums to figures ---- */
+
+static void a_bucket_is_a_power_of_two(void **state)
+{
+    (void)state;
+    assert_int_equal(sw_rate_bucket_index(0), 0);
+    assert_int_equal(sw_rate_bucket_index(1024), 0);
+    assert_int_equal(sw_rate_bucket_index(2047), 0);
+    assert_int_equal(sw_rate_bucket_index(2048), 1);
+    assert_int_equal(sw_rate_bucket_index(1e300), SW_RATE_BUCKETS - 1);
+}
+
+static void add(struct sw_kernel_rates *rates, enum sw_rate_kind kind, double calls, double size,
+                double seconds)
+{
+    struct sw_rate_bucket *bucket = &rates->bucket[kind][sw_rate_bucket_index(size)];
+    bucket->calls += calls;
+    bucket->size += calls * size;
+    bucket->seconds += calls * seconds;
+}
+
+/* Two ranks that had a core half of the time; every op takes 1 us besides its work. */
+static struct sw_kernel_rates example(void)
+{
+    struct sw_kernel_rates rates = {.wall_seconds = 8,
+                                    .busy_seconds = 4,
+                                    .fp32_seconds = 3,
+                                    .bf16_seconds = 1.5,
+                                    .least_seconds = 2 * 0.5e-6};
+    add(&rates, SW_RATE_MATMUL, 10, 1e6, (1e6 / 10e9 + 1e-6) / 2);
+    add(&rates, SW_RATE_MATMUL, 3, 1e9, (1e9 / 40e9 + 1e-6) / 2);
+    add(&rates, SW_RATE_ATTENTION, 5, 1e7, (1e7 / 8e9 + 1e-6) / 2);
+    add(&rates, SW_RATE_MEMORY, 5, 1e5, (1e5 / 2e9 + 1e-6) / 2);
+    add(&rates, SW_RATE_MEMORY, 5, 1e7, (1e7 / 4e9 + 1e-6) / 2);
+    return rates;
+}
+
+static void figures_give_the_times_back(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    const struct sw_kernel_rates rates = example();
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    close_to(c.share, 0.5);
+    close_to(c.launch_latency_s, 1e-6);
+    close_to(c.fp32_flops, 40e9);
+    close_to(c.bf16_flops, 80e9);
+    close_to(c.memory_bandwidth, 4e9);
+    assert_int_equal(c.curve[SW_RATE_MATMUL].count, 2);
+    close_to(c.curve[SW_RATE_MATMUL].point[0].size, 1e6);
+    close_to(c.curve[SW_RATE_MATMUL].point[0].fraction, 0.25);
+    close_to(c.curve[SW_RATE_MATMUL].point[1].fraction, 1);
+    assert_int_equal(c.curve[SW_RATE_ATTENTION].count, 1);
+    close_to(c.curve[SW_RATE_ATTENTION].point[0].fraction, 0.2); /* of the matmul peak */
+    close_to(c.curve[SW_RATE_MEMORY].point[0].fraction, 0.5);
+}
+
+static void what_was_not_measured_is_an_error(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = {0};
+    assert_int_equal(sw_calibration_make(&rates, 1, &c, &err), -1);
+    assert_string_equal(err.message, "nothing was measured");
+    rates = example();
+    memset(rates.bucket[SW_RATE_ATTENTION], 0, sizeof rates.bucket[0]);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_calibration_make(&rates, 1, &c, &err), -1);
+    assert_string_equal(err.message, "no attention was measured");
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+}
+
+/* ---- What is written ---- */
+
+struct texts {
+    struct sw_calibration calibration;
+    struct sw_calibration_facts facts;
+};
+
+static void write_accelerator(FILE *out, const void *context)
+{
+    const struct texts *t = context;
+    sw_calibration_write_accelerator(out, &t->calibration, &t->facts);
+}
+
+static void write_cluster(FILE *out, const void *context)
+{
+    sw_calibration_write_cluster(out, &((const struct texts *)context)->facts);
+}
+
+static void expect_good(const struct sw_config *config)
+{
+    assert_non_null(config);
+    if (sw_config_diagnostic_count(config) > 0)
+        fail_msg("%s", sw_config_diagnostic(config, 0)->message);
+}
+
+static void plan_reads_what_is_written(void **state)
+{
+    (void)state;
+    const struct sw_link_rates inside = {
+        .latency_s = 2e-6, .bandwidth = 4e9, .count = 2, .point = {{4096, 0.25}, {1e6, 1}}};
+    const struct sw_link_rates across = {
+        .latency_s = 50e-6, .bandwidth = 25e6, .count = 1, .point = {{4096, 1}}};
+    struct texts t = {.facts = {.accelerator_name = "rank",
+                                .cluster_name = "four-nodes",
+                                .versions = "tests",
+                                .device = "cpu",
+                                .nodes = 4,
+                                .ranks_per_node = 2,
+                                .threads = 3,
+                                .memory_bytes = 2000000000,
+                                .reserved_bytes = 99999999,
+                                .accelerator_path = "o'rank: 1.yaml",
+                                .partition = "play",
+                                .inside = &inside,
+                                .across = &across}};
+    struct sw_error err = {0};
+    const struct sw_kernel_rates rates = example();
+    assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
+    assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_accelerator, &t, &err), 0);
+    assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
+    struct sw_config *config = sw_config_read("four.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
+    expect_good(config);
+    const struct sw_cluster_config *cluster = sw_config_cluster(config);
+    assert_int_equal(cluster->nodes, 4);
+    assert_int_equal(cluster->accelerators_per_node, 2);
+    assert_int_equal(cluster->launcher, SW_LAUNCHER_SLURM);
+    assert_string_equal(cluster->slurm.partition, "play");
+    assert_int_equal(cluster->slurm.cpus_per_task, 3);
+    assert_int_equal(cluster->link_count, 2);
+    assert_int_equal(cluster->link[0].spans, 2);
+    close_to(cluster->link[0].bandwidth, 4e9);
+    close_to(cluster->link[0].latency_s, 2e-6);
+    assert_int_equal(cluster->link[0].efficiency.count, 2);
+    close_to(cluster->link[0].efficiency.point[0].fraction, 0.25);
+    assert_int_equal(cluster->link[1].spans, 8);
+    assert_true(cluster->link[1].direct);
+    close_to(cluster->link[1].bandwidth, 25e6);
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    assert_string_equal(a->name, "rank");
+    assert_int_equal(a->memory_bytes, 2000000000);
+    assert_int_equal(a->reserved_memory_bytes, 100000000);
+    close_to(a->peak_fp32_flops, 40e9);
+    close_to(a->peak_bf16_flops, 80e9);
+    close_to(a->launch_latency_s, 1e-6);
+    assert_int_equal(a->matmul.count, 2);
+    close_to(a->matmul.point[0].fraction, 0.25);
+    sw_config_free(config);
+}
+
+static void write_badly(FILE *out, const void *context)
+{
+    (void)context;
+    fputs("half", out);
+    fflush(out);
+    (void)close(fileno(out)); /* as when the disk is gone */
+}
+
+static int files_beside(const char *prefix)
+{
+    DIR *directory = opendir(".");
+    assert_non_null(directory);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    closedir(directory);
+    return count;
+}
+
+static void a_failed_write_leaves_the_old_file(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    FILE *old = fopen("kept.yaml", "w");
+    assert_non_null(old);
+    fputs("old\n", old);
+    fclose(old);
+    assert_int_equal(sw_calibration_save("kept.yaml", write_badly, NULL, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message, "cannot write 'kept.yaml': Bad file descriptor");
+    assert_int_equal(files_beside("kept.yaml"), 1);
+    char text[8] = "";
+    old = fopen("kept.yaml", "r");
+    assert_non_null(fgets(text, sizeof text, old));
+    fclose(old);
+    assert_string_equal(text, "old\n");
+}
+
+/* ---- Links, over ranks that are threads ---- */
+
+struct rank {
+    struct sw_comm *comm;
+    struct sw_link_rates rates;
+    double sum[2];
+    int result;
+    struct sw_error err;
+    pthread_t thread;
+};
+
+static void *rank_main(void *argument)
+{
+    struct rank *r = argument;
+    const struct sw_link_group group = {.axes = {1, {SW_DP}}, .share = 1};
+    r->sum[0] = r->comm->rank;
+    r->sum[1] = 0.5;
+    r->result = sw_calibrate_sum(r->comm, r->sum, 2, &r->err);
+    if (r->result == 0)
+        r->result = sw_calibrate_link(r->comm, &group, 1, 0.4, &r->rates, &r->err);
+    r->comm->vtable->destroy(r->comm);
+    return NULL;
+}
+
+static void every_rank_finds_the_same_link(void **state)
+{
+    (void)state;
+    enum { RANKS = 2 };
+    const struct sw_mesh mesh = sw_mesh_make(RANKS, 1, 1, 1);
+    struct sw_comm *comms[RANKS];
+    struct rank ranks[RANKS] = {0};
+    struct sw_error err = {0};
+    assert_int_equal(sw_comm_threads_create(&mesh, comms, &err), 0);
+    for (int32_t i = 0; i < RANKS; i++) {
+        ranks[i].comm = comms[i];
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
+    }
+    for (int32_t i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+    for (int32_t i = 0; i < RANKS; i++) {
+        if (ranks[i].result != 0)
+            fail_msg("%s", ranks[i].err.message);
+        close_to(ranks[i].sum[0], 1);
+        close_to(ranks[i].sum[1], 1);
+        assert_memory_equal(&ranks[i].rates, &ranks[0].rates, sizeof ranks[0].rates);
+    }
+    const struct sw_link_rates *r = &ranks[0].rates;
+    assert_true(r->count >= 4 && r->latency_s > 0 && r->bandwidth > 1e6);
+    double best = 0;
+    for (int32_t i = 0; i < r->count; i++) {
+        assert_true(r->point[i].fraction > 0 && r->point[i].fraction <= 1);
+        assert_true(i == 0 || r->point[i].bytes > r->point[i - 1].bytes);
+        best = r->point[i].fraction > best ? r->point[i].fraction : best;
+    }
+    close_to(best, 1);
+}
+
+/* ---- The tool ---- */
+
+static int run(char *text, size_t text_bytes, const char *format, ...)
+{
+    char command[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    const size_t bytes = fread(text, 1, text_bytes - 1, pipe);
+    text[bytes] = '\0';
+    const int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void one_rank_calibrates(void **state)
+{
+    (void)state;
+    char text[4000];
+    struct sw_error err = {0};
+    const time_t begin = time(NULL);
+    const int status =
+        run(text, sizeof text, "OMP_NUM_THREADS=1 %s calibrate -o 'one core.yaml' --quick 2>&1",
+            runner);
+    if (status != 0)
+        fail_msg("status %d: %s", status, text);
+    assert_true(time(NULL) - begin <= 30); /* 10 s on an idle machine */
+    struct sw_config *config =
+        sw_config_read("one core.yaml", SW_CONFIG_ACCELERATOR, NULL, 0, &err);
+    expect_good(config);
+    const struct sw_accelerator_config *a = sw_config_accelerator(config);
+    assert_string_equal(a->name, "one-core");
+    /* no core of the last decades is slower, none of the next faster */
+    assert_true(a->peak_fp32_flops > 1e8 && a->peak_fp32_flops < 1e13);
+    assert_true(a->memory_bandwidth > 1e7 && a->memory_bandwidth < 1e13);
+    assert_true(a->matmul.count >= 3 && a->attention.count >= 3 && a->memory.count >= 3);
+    /* a large product is nearer to the peak than the smallest */
+    assert_true(a->matmul.point[0].fraction < 0.95);
+    sw_config_free(config);
+}
+
+static void ranks_calibrate_their_links(void **state)
+{
+    (void)state;
+    char text[4000];
+    struct sw_error err = {0};
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    const int status = run(
+        text, sizeof text,
+        "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+        "OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none %s --oversubscribe "
+        "-np 2 %s calibrate -o rank.yaml --cluster cluster.yaml --quick 2>&1",
+        mpirun, runner);
+    if (status != 0)
+        fail_msg("status %d: %s", status, text);
+    struct sw_config *config = sw_config_read("cluster.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
+    expect_good(config);
+    const struct sw_cluster_config *cluster = sw_config_cluster(config);
+    assert_int_equal(cluster->nodes, 1);
+    assert_int_equal(cluster->accelerators_per_node, 2);
+    assert_int_equal(cluster->link_count, 1);
+    assert_int_equal(cluster->launcher, SW_LAUNCHER_MPIRUN);
+    assert_true(cluster->link[0].bandwidth > 1e6 && cluster->link[0].bandwidth < 1e12);
+    assert_true(cluster->link[0].latency_s > 1e-8 && cluster->link[0].latency_s < 1);
+    sw_config_free(config);
+}
+
+static void mistakes_are_explained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *message;
+    } cases[] = {
+        {"", 2, "error: calibrate needs -o ACCELERATOR.yaml; see 'runner --help'\n"},
+        {"-o", 2, "error: -o needs a file name; see 'runner --help'\n"},
+        {"--fast -o a.yaml", 2, "error: unknown option --fast; see 'runner --help'\n"},
+        {"-o nowhere/a.yaml", 3, "error: cannot write in 'nowhere/': No such file or directory\n"},
+        {"-o a.yaml --cluster a.yaml", 2,
+         "error: 'a.yaml' must be another file in the folder of 'a.yaml', which it names\n"},
+        {"-o a.yaml --cluster ../c.yaml", 2,
+         "error: '../c.yaml' must be another file in the folder of 'a.yaml', which it names\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[4000];
+        assert_int_equal(run(text, sizeof text, "%s calibrate %s 2>&1", runner, cases[i].arguments),
+                         cases[i].status);
+        assert_string_equal(text, cases[i].message);
+    }
+    assert_int_equal(files_beside("a.yaml"), 0);
+}
+
+static void stopped_it_leaves_nothing(void **state)
+{
+    (void)state;
+    char text[4000];
+    assert_int_equal(
+        run(text, sizeof text, "timeout -s INT 1 %s calibrate -o cut.yaml 2>&1", runner), 124);
+    assert_int_equal(files_beside("cut.yaml"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "usage: test_calibrate RUNNER FOLDER MPIRUN|none\n");
+        return 2;
+    }
+    runner = argv[1];
+    mpirun = argv[3];
+    snprintf(folder, sizeof folder, "%s/calibrate.%d", argv[2], (int)getpid());
+    if (mkdir(folder, 0755) != 0 || chdir(folder) != 0) {
+        perror(folder);
+        return 3;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bucket_is_a_power_of_two),
+        cmocka_unit_test(figures_give_the_times_back),
+        cmocka_unit_test(what_was_not_measured_is_an_error),
+        cmocka_unit_test(plan_reads_what_is_written),
+        cmocka_unit_test(a_failed_write_leaves_the_old_file),
+        cmocka_unit_test(every_rank_finds_the_same_link),
+        cmocka_unit_test(mistakes_are_explained),
+        cmocka_unit_test(stopped_it_leaves_nothing),
+        cmocka_unit_test(one_rank_calibrates),
+        cmocka_unit_test(ranks_calibrate_their_links),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[2200];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) == 0 && failed == 0 ? 0 : 1;
+}

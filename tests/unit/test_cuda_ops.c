@@ -1,0 +1,717 @@
+/* Every op of the CUDA device against the CPU device, f32 and bf16, on shapes with odd sizes. On a
+ * GPU where there is one; test_cuda_ops_emulated runs the same kernels on the CPU
+ * (cuda_emulator.h). SEED and ROUNDS draw other shapes. */
+#include "core/program/workspace.h"
+#include "runner/device/cuda/device.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct sw_device *cpu, *cuda;
+static uint64_t state = 1;
+static int64_t rounds = 2;
+
+static double uniform(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(uniform() * (double)(high - low + 1));
+}
+
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static float from_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double get(enum sw_dtype dtype, const void *data, int64_t i)
+{
+    if (dtype == SW_I32)
+        return ((const int32_t *)data)[i];
+    return dtype == SW_F32 ? (double)((const float *)data)[i]
+                           : (double)from_bf16(((const uint16_t *)data)[i]);
+}
+
+/* ---- A call on both devices ---- */
+
+/* Operands are described once; each device has its own copy, `skew` elements behind an aligned
+ * address so that vectors are not always aligned. */
+struct both {
+    struct sw_op op;
+    struct sw_call call; /* data: host memory of the CPU device */
+    void *device[SW_OP_MAX_IN + SW_OP_MAX_OUT];
+    void *block[SW_OP_MAX_IN + SW_OP_MAX_OUT], *host_block[SW_OP_MAX_IN + SW_OP_MAX_OUT];
+    void *workspace;
+    int64_t skew;
+};
+
+static struct sw_tensor *operand(struct both *b, int i)
+{
+    return i < b->op.n_in ? &b->call.in[i] : &b->call.out[i - b->op.n_in];
+}
+
+static size_t bytes_of(const struct sw_tensor *t)
+{
+    return (size_t)t->elems * sw_dtype_bytes(t->dtype);
+}
+
+static struct both begin(enum sw_op_kind kind, int64_t skew)
+{
+    struct both b;
+    memset(&b, 0, sizeof b);
+    b.op.kind = (uint8_t)kind;
+    b.skew = skew;
+    return b;
+}
+
+static struct sw_tensor shaped(enum sw_dtype dtype, int ndim, const int64_t *size)
+{
+    struct sw_tensor t;
+    memset(&t, 0, sizeof t);
+    t.dtype = dtype;
+    t.ndim = (uint8_t)ndim;
+    t.elems = 1;
+    for (int d = 0; d < ndim; d++) {
+        t.size[d] = t.global[d] = size[d];
+        t.elems *= size[d];
+    }
+    return t;
+}
+
+static void *host_memory(struct both *b, int i, const struct sw_tensor *t)
+{
+    const size_t skew = (size_t)b->skew * sw_dtype_bytes(t->dtype);
+    b->host_block[i] = calloc(1, bytes_of(t) + skew + 64);
+    assert_non_null(b->host_block[i]);
+    return (char *)b->host_block[i] + skew;
+}
+
+/* Normal-ish numbers; operands are added in order: all inputs, then all outputs. */
+static struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int ndim, const int64_t *size,
+                                double scale)
+{
+    struct sw_tensor *t = &b->call.in[b->op.n_in];
+    *t = shaped(dtype, ndim, size);
+    t->data = host_memory(b, b->op.n_in++, t);
+    for (int64_t i = 0; i < t->elems; i++) {
+        const float value = from_bf16(to_bf16((float)((2 * uniform() - 1) * scale)));
+        if (dtype == SW_F32)
+            ((float *)t->data)[i] = value;
+        else
+            ((uint16_t *)t->data)[i] = to_bf16(value);
+    }
+    return t;
+}
+
+static struct sw_tensor *add_integers(struct both *b, int ndim, const int64_t *size, int64_t low,
+                                      int64_t high)
+{
+    struct sw_tensor *t = &b->call.in[b->op.n_in];
+    *t = shaped(SW_I32, ndim, size);
+    t->data = host_memory(b, b->op.n_in++, t);
+    for (int64_t i = 0; i < t->elems; i++)
+        ((int32_t *)t->data)[i] = (int32_t)between(low, high);
+    return t;
+}
+
+static struct sw_tensor *add_out(struct both *b, enum sw_dtype dtype, int ndim, const int64_t *size)
+{
+    struct sw_tensor *t = &b->call.out[b->op.n_out];
+    *t = shaped(dtype, ndim, size);
+    t->data = host_memory(b, b->op.n_in + b->op.n_out, t);
+    b->op.n_out++;
+    for (int64_t i = 0; i < t->elems; i++) /* poison: what is not written shows */
+        if (dtype == SW_F32)
+            ((float *)t->data)[i] = NAN;
+        else
+            ((uint16_t *)t->data)[i] = 0x7fc0;
+    return t;
+}
+
+/* out[k] is in[i], as the executor passes it for ops in place. */
+static void add_in_place(struct both *b, int k, int i)
+{
+    b->call.out[k] = b->call.in[i];
+    b->op.n_out++;
+}
+
+static void to_device(struct both *b)
+{
+    const int count = b->op.n_in + b->op.n_out;
+    for (int i = 0; i < count; i++) {
+        const struct sw_tensor *t = operand(b, i);
+        const size_t skew = (size_t)b->skew * sw_dtype_bytes(t->dtype);
+        for (int k = 0; k < i; k++)
+            if (operand(b, k)->data == t->data)
+                b->device[i] = b->device[k];
+        if (b->device[i] != NULL)
+            continue;
+        b->block[i] = cuda->vtable->allocate(cuda, bytes_of(t) + skew + 64);
+        assert_non_null(b->block[i]);
+        b->device[i] = (char *)b->block[i] + skew;
+        assert_int_equal(cuda->vtable->copy_in(cuda, b->device[i], t->data, bytes_of(t)), 0);
+    }
+}
+
+/* Runs on the device first (the CPU's memory is still untouched), then on the CPU. */
+static void run_both(struct both *b, size_t workspace_bytes, const struct sw_step *step)
+{
+    struct sw_error err = {0};
+    const enum sw_op_kind kind = (enum sw_op_kind)b->op.kind;
+    to_device(b);
+    b->op.workspace_bytes = (int64_t)workspace_bytes;
+    b->workspace = cuda->vtable->allocate(cuda, workspace_bytes + 256);
+    struct sw_call call = b->call;
+    for (int i = 0; i < b->op.n_in; i++)
+        call.in[i].data = b->device[i];
+    for (int i = 0; i < b->op.n_out; i++)
+        call.out[i].data = b->device[b->op.n_in + i];
+    call.op = &b->op;
+    call.step = step;
+    call.workspace = b->workspace;
+    if (step != NULL)
+        assert_int_equal(cuda->vtable->set_step(cuda, step, &err), 0);
+    if (cuda->vtable->run[kind](cuda, &call, &err) != 0 ||
+        cuda->vtable->synchronize(cuda, &err) != 0)
+        fail_msg("%s: %s", sw_op_info(kind)->name, err.message);
+    void *workspace = aligned_alloc(256, (workspace_bytes / 256 + 1) * 256);
+    assert_non_null(workspace);
+    call = b->call;
+    call.op = &b->op;
+    call.step = step;
+    call.workspace = workspace;
+    if (cpu->vtable->run[kind](cpu, &call, &err) != 0)
+        fail_msg("%s: %s", sw_op_info(kind)->name, err.message);
+    free(workspace);
+}
+
+/* Elements differ by at most `tolerance` of the largest; NaN never passes. */
+static void compare(struct both *b, double tolerance)
+{
+    for (int i = 0; i < b->op.n_out; i++) {
+        const struct sw_tensor *t = &b->call.out[i];
+        void *got = malloc(bytes_of(t) + 1);
+        double most = 0, largest = 1e-30;
+        int64_t where = -1;
+        assert_non_null(got);
+        assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)),
+                         0);
+        for (int64_t e = 0; e < t->elems; e++)
+            largest = fmax(largest, fabs(get(t->dtype, t->data, e)));
+        for (int64_t e = 0; e < t->elems; e++) {
+            const double d = fabs(get(t->dtype, got, e) - get(t->dtype, t->data, e)) / largest;
+            if (!(d <= most)) {
+                most = d;
+                where = e;
+            }
+            if (isnan(d))
+                break;
+        }
+        if (!(most <= tolerance))
+            fail_msg("%s: result %d of %lld elements differs by %g at %lld: %g, cpu %g",
+                     sw_op_info((enum sw_op_kind)b->op.kind)->name, i, (long long)t->elems, most,
+                     (long long)where, get(t->dtype, got, where), get(t->dtype, t->data, where));
+        free(got);
+    }
+}
+
+static void end(struct both *b)
+{
+    for (int i = 0; i < SW_OP_MAX_IN + SW_OP_MAX_OUT; i++) {
+        if (b->block[i] != NULL)
+            cuda->vtable->release(cuda, b->block[i]);
+        free(b->host_block[i]);
+    }
+    if (b->workspace != NULL)
+        cuda->vtable->release(cuda, b->workspace);
+}
+
+/* f32: both sum in f32 in another order. bf16: one rounding of the result (2^-8), which may fall to
+ * the other side, and for products of sums that were rounded on the way twice that. */
+static double tolerance_of(enum sw_dtype dtype)
+{
+    return dtype == SW_F32 ? 2e-5 : 1.6e-2;
+}
+
+#define FOR_EACH_CASE(dtype)                                                                       \
+    for (int64_t round_ = 0; round_ < rounds; round_++)                                            \
+        for (int narrow_ = 0; narrow_ < 2; narrow_++)                                              \
+            for (enum sw_dtype dtype = narrow_ ? SW_BF16_T : SW_F32, once_ = SW_F32;               \
+                 once_ == SW_F32; once_ = SW_DTYPE_COUNT)
+
+static int64_t any_skew(void)
+{
+    return between(0, 2) == 0 ? between(1, 3) : 0;
+}
+
+/* ---- Elementwise ---- */
+
+static void test_add_cast_accumulate(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[3] = {between(1, 3), between(1, 37), between(1, 41)};
+        const enum sw_dtype other = dtype == SW_F32 ? SW_BF16_T : SW_F32;
+        struct both b = begin(SW_OP_ADD, any_skew());
+        add_in(&b, dtype, 3, size, 1);
+        add_in(&b, dtype, 3, size, 1);
+        add_out(&b, dtype, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        b = begin(SW_OP_CAST, any_skew());
+        add_in(&b, dtype, 3, size, 1);
+        add_out(&b, other, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
+        for (int k = 0; k < 3; k++) { /* overwrites; adds in the second micro-step; always adds */
+            const struct sw_step step = {.step = 1, .micro_step = k == 1};
+            b = begin(SW_OP_ACCUMULATE, any_skew());
+            b.op.first = k < 2;
+            add_in(&b, SW_F32, 3, size, 1);
+            add_in(&b, dtype, 3, size, 1);
+            add_in_place(&b, 0, 0);
+            run_both(&b, 0, &step);
+            compare(&b, 1e-6);
+            end(&b);
+        }
+    }
+}
+
+static void test_swiglu(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[3] = {1, between(1, 19), between(1, 45)};
+        struct both b = begin(SW_OP_SWIGLU, any_skew());
+        add_in(&b, dtype, 3, size, 6);
+        add_in(&b, dtype, 3, size, 2);
+        add_out(&b, dtype, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        b = begin(SW_OP_SWIGLU_GRAD, any_skew());
+        for (int i = 0; i < 3; i++)
+            add_in(&b, dtype, 3, size, i == 0 ? 6 : 2);
+        add_out(&b, dtype, 3, size);
+        add_out(&b, dtype, 3, size);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+static void test_slice(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[3] = {between(2, 4), between(2, 9), between(2, 40)};
+        int64_t part[3], from[3];
+        struct both b = begin(SW_OP_SLICE, any_skew());
+        for (int d = 0; d < 3; d++) {
+            part[d] = between(1, size[d]);
+            from[d] = between(0, size[d] - part[d]);
+        }
+        add_in(&b, dtype, 3, size, 1);
+        struct sw_tensor *out = add_out(&b, dtype, 3, part);
+        memcpy(out->start, from, sizeof from);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
+    }
+}
+
+static void test_embedding(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t tokens[2] = {between(1, 3), between(1, 300)}, width = between(1, 70);
+        const int64_t table[2] = {between(1, 30), width}, y[3] = {tokens[0], tokens[1], width};
+        const int64_t start = between(0, 10);
+        struct both b = begin(SW_OP_EMBEDDING, any_skew());
+        add_integers(&b, 2, tokens, 0, start + table[0] + 4);
+        add_in(&b, dtype, 2, table, 1)->start[0] = start;
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
+        b = begin(SW_OP_EMBEDDING_GRAD, any_skew());
+        add_integers(&b, 2, tokens, 0, start + table[0] + 4);
+        add_in(&b, dtype, 3, y, 1);
+        add_out(&b, dtype, 2, table)->start[0] = start;
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+static void test_rmsnorm(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t width = round_ == 0 ? 2061 : between(1, 150);
+        const int64_t x[3] = {between(1, 2), between(1, 21), width};
+        struct both b = begin(SW_OP_RMSNORM, any_skew());
+        b.op.scale = 1e-5;
+        add_in(&b, dtype, 3, x, 2);
+        add_in(&b, dtype, 1, &width, 1);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        b = begin(SW_OP_RMSNORM_GRAD, any_skew());
+        b.op.scale = 1e-5;
+        add_in(&b, dtype, 3, x, 2);
+        add_in(&b, dtype, 1, &width, 1);
+        add_in(&b, dtype, 3, x, 1);
+        add_out(&b, dtype, 3, x);
+        add_out(&b, dtype, 1, &width);
+        run_both(&b, (size_t)(SW_NORM_SLICES * width) * sizeof(float), NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+static void test_heads(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t dim = 2 * between(1, 20), copies = between(1, 3), sources = between(1, 3);
+        const int64_t batch = between(1, 2), seq = between(1, 9);
+        const int64_t x[3] = {batch, seq, sources * dim}, y[3] = {batch, seq, x[2] * copies};
+        for (int inverse = 0; inverse < 2; inverse++) {
+            struct both b = begin(SW_OP_ROPE, any_skew());
+            b.op.head_dim = (int32_t)dim;
+            b.op.scale = 10000;
+            b.op.inverse = inverse;
+            add_in(&b, dtype, 3, x, 1);
+            add_integers(&b, 1, &seq, 0, 3000);
+            add_out(&b, dtype, 3, x);
+            run_both(&b, 0, NULL);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
+        struct both b = begin(SW_OP_REPLICATE_HEADS, any_skew());
+        b.op.head_dim = (int32_t)dim;
+        b.op.group = (int32_t)copies;
+        add_in(&b, dtype, 3, x, 1);
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
+        b = begin(SW_OP_REPLICATE_HEADS_GRAD, any_skew());
+        b.op.head_dim = (int32_t)dim;
+        b.op.group = (int32_t)copies;
+        add_in(&b, dtype, 3, y, 1);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+/* ---- Products ---- */
+
+static void test_linear(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t b0 = between(1, 2), s = between(1, 33), e = between(1, 40);
+        const int64_t f = between(1, 40);
+        const int64_t x[3] = {b0, s, e}, y[3] = {b0, s, f}, w[2] = {e, f};
+        struct both b = begin(SW_OP_LINEAR, any_skew());
+        add_in(&b, dtype, 3, x, 1);
+        add_in(&b, dtype, 2, w, 1);
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        b = begin(SW_OP_LINEAR_T, any_skew());
+        add_in(&b, dtype, 3, y, 1);
+        add_in(&b, dtype, 2, w, 1);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        b = begin(SW_OP_LINEAR_DW, any_skew());
+        add_in(&b, dtype, 3, x, 1);
+        add_in(&b, dtype, 3, y, 1);
+        add_out(&b, round_ % 2 ? SW_F32 : dtype, 2, w);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+static size_t align(int64_t bytes)
+{
+    return (size_t)(bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+}
+
+static void test_head(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        /* the first is larger than one chunk, and a row longer than a tile of the kernel */
+        const int64_t vocab = round_ == 0 ? 70001 : between(1, 90), e = between(1, 9);
+        const int64_t tokens[2] = {1, round_ == 0 ? 67 : between(1, 50)};
+        const int64_t x[3] = {1, tokens[1], e}, w[2] = {vocab, e}, stats[3] = {1, tokens[1], 3};
+        const int64_t start = between(0, 9), one = 1,
+                      chunk = sw_lm_head_chunk_tokens(tokens[1], vocab);
+        struct both b = begin(SW_OP_LM_HEAD_STATS, 0);
+        add_in(&b, dtype, 3, x, 1);
+        add_in(&b, dtype, 2, w, 1)->start[0] = start;
+        add_integers(&b, 2, tokens, -2, start + vocab + 3);
+        add_out(&b, SW_F32, 3, stats);
+        run_both(&b, align(chunk * vocab * 4), NULL);
+        compare(&b, 2e-5);
+        end(&b);
+        b = begin(SW_OP_LM_HEAD_GRAD, 0);
+        b.op.scale = 0.125;
+        add_in(&b, dtype, 3, x, 1);
+        add_in(&b, dtype, 2, w, 1)->start[0] = start;
+        add_integers(&b, 2, tokens, -2, start + vocab + 3);
+        struct sw_tensor *lse = add_in(&b, SW_F32, 2, tokens, 1);
+        for (int64_t i = 0; i < lse->elems; i++)
+            ((float *)lse->data)[i] += (float)log((double)vocab);
+        add_out(&b, dtype, 3, x);
+        add_out(&b, dtype, 2, w);
+        run_both(&b, align(chunk * vocab * 4) + align(vocab * e * 4), NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+        const int64_t shards[3] = {1, tokens[1], 3 * between(1, 4)};
+        b = begin(SW_OP_LM_HEAD_LOSS, 0);
+        b.op.scale = 0.25;
+        struct sw_tensor *s = add_in(&b, SW_F32, 3, shards, 2);
+        for (int64_t i = 1; i < s->elems; i += 3)
+            ((float *)s->data)[i] = 1.0f + fabsf(((float *)s->data)[i]);
+        add_integers(&b, 2, tokens, -2, 5);
+        add_out(&b, SW_F32, 1, &one);
+        add_out(&b, SW_F32, 2, tokens);
+        run_both(&b, 0, NULL);
+        compare(&b, 2e-5);
+        end(&b);
+    }
+}
+
+/* ---- Update ---- */
+
+static void test_update(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t size[2] = {between(1, 40), between(1, 40)}, one = 1;
+        struct both b = begin(SW_OP_SUM_SQUARES, any_skew());
+        add_in(&b, dtype, 2, size, 1);
+        add_out(&b, SW_F32, 1, &one);
+        run_both(&b, 0, NULL);
+        compare(&b, 2e-6);
+        end(&b);
+        b = begin(SW_OP_GRAD_NORM, 0);
+        for (int i = 0; i < 5; i++)
+            *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = (float)(i + 1);
+        add_out(&b, SW_F32, 1, &one);
+        run_both(&b, 0, NULL);
+        compare(&b, 1e-6);
+        end(&b);
+        const struct sw_step step = {.step = between(1, 50),
+                                     .learning_rate = 1e-2,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .eps = 1e-8,
+                                     .weight_decay = 0.1,
+                                     .grad_clip = round_ % 2 ? 0.5 : 0};
+        b = begin(SW_OP_ADAMW, any_skew());
+        b.op.decay = round_ % 2 == 0;
+        add_in(&b, SW_F32, 2, size, 1);
+        add_in(&b, dtype, 2, size, 1);
+        add_in(&b, SW_F32, 2, size, 0.1);
+        struct sw_tensor *v = add_in(&b, SW_F32, 2, size, 0.1);
+        for (int64_t i = 0; i < v->elems; i++)
+            ((float *)v->data)[i] = fabsf(((float *)v->data)[i]);
+        *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = 2.5f;
+        add_in_place(&b, 0, 0);
+        add_in_place(&b, 1, 2);
+        add_in_place(&b, 2, 3);
+        run_both(&b, 0, &step);
+        compare(&b, 2e-6);
+        end(&b);
+    }
+}
+
+/* ---- Attention without hops ---- */
+
+static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
+                           enum sw_sequence_layout layout, int64_t q_rank)
+{
+    /* shards > 1: this rank's queries, everyone's keys in storage order (strategy gather); q_rank
+     * < 0: all queries too (ulysses) */
+    const int64_t sq = q_rank < 0 ? length : length / shards, batch = between(1, 2);
+    const int64_t dim = 2 * between(1, 20), group = between(1, 3), kv = between(1, 2);
+    const int64_t q[3] = {batch, sq, kv * group * dim}, k[3] = {batch, length, kv * dim};
+    const int64_t lse[3] = {batch, sq, kv * group};
+    struct sw_attention_workspace layouts[2];
+    for (int backward = 0; backward < 2; backward++)
+        sw_attention_workspace_layout(q, k, (int32_t)dim, dtype, false, backward,
+                                      &layouts[backward]);
+    struct both b = begin(SW_OP_RING_ATTENTION, 0);
+    b.op.head_dim = (int32_t)dim;
+    b.op.group = (int32_t)group;
+    b.op.scale = 1 / sqrt((double)dim);
+    b.op.sequence_layout = (uint8_t)layout;
+    b.op.sequence_shards = shards;
+    const struct sw_op op = b.op;
+    for (int i = 0; i < 3; i++)
+        add_in(&b, dtype, 3, i == 0 ? q : k, 2);
+    b.call.in[0].global[1] = length;
+    b.call.in[0].start[1] = q_rank < 0 ? 0 : q_rank * sq;
+    add_out(&b, dtype, 3, q);
+    add_out(&b, SW_F32, 3, lse);
+    run_both(&b, (size_t)layouts[0].bytes, NULL);
+    compare(&b, tolerance_of(dtype));
+
+    struct both g = begin(SW_OP_RING_ATTENTION_GRAD, 0);
+    g.op = op;
+    g.op.kind = SW_OP_RING_ATTENTION_GRAD;
+    g.op.n_in = g.op.n_out = 0;
+    for (int i = 0; i < 5; i++) { /* q, k, v, and what forward gave */
+        const struct sw_tensor *from = i < 3 ? &b.call.in[i] : &b.call.out[i - 3];
+        struct sw_tensor *t = add_in(&g, from->dtype, from->ndim, from->size, 1);
+        memcpy(t->data, from->data, bytes_of(from));
+        memcpy(t->start, from->start, sizeof t->start);
+        memcpy(t->global, from->global, sizeof t->global);
+    }
+    add_in(&g, dtype, 3, q, 1);
+    add_out(&g, dtype, 3, q);
+    add_out(&g, dtype, 3, k);
+    add_out(&g, dtype, 3, k);
+    run_both(&g, (size_t)layouts[1].bytes, NULL);
+    /* the cotangent of a score is p (dp - delta), both near each other and each rounded */
+    compare(&g, 4 * tolerance_of(dtype));
+    end(&b);
+    end(&g);
+}
+
+static void test_attention(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        attention_case(dtype, between(1, 75), 1, SW_CONTIGUOUS, -1);
+        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, between(0, 1));
+        attention_case(dtype, 3 * between(1, 15), 3, SW_CONTIGUOUS, between(0, 2));
+        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, -1);
+    }
+}
+
+/* What is recorded reads the newest step when it is replayed. */
+static void test_recording(void **unused)
+{
+    (void)unused;
+    struct sw_error err = {0};
+    struct sw_recording *recording = NULL;
+    struct sw_step step = {.step = 1, .beta1 = 0.9, .beta2 = 0.95};
+    const struct sw_op op = {.kind = SW_OP_ACCUMULATE, .n_in = 2, .n_out = 1, .first = true};
+    float values[2][3] = {{1, 2, 3}, {10, 20, 30}}, got[3];
+    const int64_t size = 3;
+    struct sw_call call;
+    memset(&call, 0, sizeof call);
+    call.op = &op;
+    for (int i = 0; i < 2; i++) {
+        call.in[i] = shaped(SW_F32, 1, &size);
+        call.in[i].data = cuda->vtable->allocate(cuda, sizeof got);
+        assert_int_equal(cuda->vtable->copy_in(cuda, call.in[i].data, values[i], sizeof got), 0);
+    }
+    call.out[0] = call.in[0];
+    call.step = &step;
+    assert_int_equal(cuda->vtable->record_begin(cuda, &err), 0);
+    assert_int_equal(cuda->vtable->run[SW_OP_ACCUMULATE](cuda, &call, &err), 0);
+    assert_int_equal(cuda->vtable->record_end(cuda, &recording, &err), 0);
+    for (int micro = 0; micro < 3; micro++) {
+        step.micro_step = micro;
+        assert_int_equal(cuda->vtable->set_step(cuda, &step, &err), 0);
+        assert_int_equal(cuda->vtable->replay(cuda, recording, &err), 0);
+        assert_int_equal(cuda->vtable->copy_out(cuda, got, call.out[0].data, sizeof got), 0);
+        for (int i = 0; i < 3; i++)
+            assert_true(got[i] == 10.0f * (float)(i + 1) * (float)(micro + 1));
+    }
+    cuda->vtable->recording_free(cuda, recording);
+    for (int i = 0; i < 2; i++)
+        cuda->vtable->release(cuda, call.in[i].data);
+}
+
+static void test_errors(void **unused)
+{
+    (void)unused;
+    struct sw_error err = {0};
+    assert_null(sw_cuda_device_create(1000, &err));
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_non_null(strstr(err.message, "GPU 1000 was asked for, this node has"));
+    assert_null(cuda->vtable->allocate(cuda, (size_t)1 << 60));
+    assert_true(cuda->vtable->free_bytes(cuda) > 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct sw_error err = {0};
+    if (argc > 1)
+        rounds = strtoll(argv[1], NULL, 10);
+    if (argc > 2)
+        state = strtoull(argv[2], NULL, 10) * 2 + 1;
+    if (sw_cuda_device_count(&err) < 1) {
+        printf("SKIP: no GPU: %s\n", err.message);
+        return 77;
+    }
+    cpu = sw_cpu_device_create(1, &err);
+    cuda = sw_cuda_device_create(0, &err);
+    if (cpu == NULL || cuda == NULL) {
+        fprintf(stderr, "test_cuda_ops: %s\n", err.message);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_add_cast_accumulate),
+        cmocka_unit_test(test_swiglu),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_rmsnorm),
+        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_errors),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    cuda->vtable->destroy(cuda);
+    cpu->vtable->destroy(cpu);
+    return failed;
+}

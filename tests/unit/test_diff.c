@@ -1,0 +1,294 @@
+/* Conditions, flat lists of settings, paths seen from a folder, and a comment's limit. */
+#include "planner/diff.h"
+#include "core/plan/inputs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct sw_measures before = {{[SW_MEASURE_STEP] = 1.82,
+                                           [SW_MEASURE_MEMORY] = 71.2e9,
+                                           [SW_MEASURE_LIMIT] = 80e9,
+                                           [SW_MEASURE_TOKENS_PER_SECOND] = 1000,
+                                           [SW_MEASURE_MFU] = 0.40,
+                                           [SW_MEASURE_COMMUNICATION] = 0.2,
+                                           [SW_MEASURE_COMMUNICATION_BYTES] = 10e9}};
+static const struct sw_measures after = {{[SW_MEASURE_STEP] = 1.95,
+                                          [SW_MEASURE_MEMORY] = 77.1e9,
+                                          [SW_MEASURE_LIMIT] = 80e9,
+                                          [SW_MEASURE_TOKENS_PER_SECOND] = 900,
+                                          [SW_MEASURE_MFU] = 0.36,
+                                          [SW_MEASURE_COMMUNICATION] = 0.4,
+                                          [SW_MEASURE_COMMUNICATION_BYTES] = 20e9}};
+
+static void judges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum sw_fail_if_verdict verdict;
+        const char *detail;
+    } cases[] = {
+        {"memory > 0.92*limit", SW_FAIL_IF_FAIL, "77.1 GB > 73.6 GB"},
+        {"memory > 0.97 * limit", SW_FAIL_IF_PASS, "77.1 GB <= 77.6 GB"},
+        {"step > +5%", SW_FAIL_IF_FAIL, "1.95 s > 1.91 s, which is 1.82 s +5 %"},
+        {"step > +10%", SW_FAIL_IF_PASS, "1.95 s <= 2.00 s, which is 1.82 s +10 %"},
+        {"tokens_per_second < -5 %", SW_FAIL_IF_FAIL, "900 < 950, which is 1000 -5 %"},
+        {"mfu < 40%", SW_FAIL_IF_FAIL, "0.36 < 0.4"},
+        {"mfu<0.3", SW_FAIL_IF_PASS, "0.36 >= 0.3"},
+        {"slow: step >= 1950 ms", SW_FAIL_IF_FAIL, "1.95 s >= 1.95 s"},
+        {"memory > 70 GiB", SW_FAIL_IF_FAIL, "77.1 GB > 75.2 GB"},
+        {"memory > 77.2e9", SW_FAIL_IF_PASS, "77.1 GB <= 77.2 GB"},
+        {"communication/step > 0.2", SW_FAIL_IF_FAIL, "0.2051 > 0.2"},
+        {"communication > 2*(old.communication - 10 ms) + 0", SW_FAIL_IF_FAIL, "400 ms > 380 ms"},
+        {"limit - memory < 3 GB", SW_FAIL_IF_FAIL, "2.9 GB < 3.0 GB"},
+        {"communication_bytes/step > 12 GB/s", SW_FAIL_IF_PASS, "10.3 GB/s <= 12.0 GB/s"},
+        {"tokens_per_second == 900 tokens/s", SW_FAIL_IF_FAIL, "900 == 900"},
+        {"-mfu != -(0.36)", SW_FAIL_IF_PASS, "-0.36 == -0.36"},
+        {"step/(limit-limit) > 1", SW_FAIL_IF_FAIL, "a division by zero"},
+        {"2 - 1 - 1 < 1", SW_FAIL_IF_FAIL, "0 < 1"},
+        {"8 / 4 / 2 > 1", SW_FAIL_IF_PASS, "1 <= 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_fail_if condition;
+        struct sw_error err = {0};
+        char detail[160];
+        if (sw_fail_if_parse(cases[i].text, &condition, &err) != 0)
+            fail_msg("%s: %s", cases[i].text, err.message);
+        assert_int_equal(sw_fail_if_test(&condition, &before, &after, detail, sizeof detail),
+                         cases[i].verdict);
+        assert_string_equal(detail, cases[i].detail);
+    }
+}
+
+static void skips_without_old(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"step > +5%", "step > old.step"};
+    for (size_t i = 0; i < 2; i++) {
+        struct sw_fail_if condition;
+        char detail[160];
+        assert_int_equal(sw_fail_if_parse(texts[i], &condition, NULL), 0);
+        assert_int_equal(sw_fail_if_test(&condition, NULL, &after, detail, sizeof detail),
+                         SW_FAIL_IF_SKIPPED);
+        assert_string_equal(detail, "there is no old plan to compare with");
+    }
+}
+
+static void names(void **state)
+{
+    (void)state;
+    struct sw_fail_if condition;
+    assert_int_equal(sw_fail_if_parse(" head room : memory > limit", &condition, NULL), 0);
+    assert_string_equal(condition.name, "head room");
+    assert_int_equal(sw_fail_if_parse("memory > limit ", &condition, NULL), 0);
+    assert_string_equal(condition.name, "memory > limit");
+}
+
+static void points_at_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"memry > 1", "1: error: unknown name 'memry'; did you mean 'memory'?"},
+        {"x: memory > limit * zzz", "21: error: unknown name 'zzz'; use step, memory, limit, "
+                                    "tokens_per_second, mfu, communication or communication_bytes"},
+        {"", "1: error: the condition ends too early; write it as in 'memory > 0.92*limit' or "
+             "'step > +5%'"},
+        {"memory >", "9: error: the condition ends too early; write it as in 'memory > "
+                     "0.92*limit' or 'step > +5%'"},
+        {"memory limit", "8: error: expected a comparison; use < <= > >= == or !="},
+        {"memory => limit", "8: error: expected a comparison; use < <= > >= == or !="},
+        {"memory > 3 parsecs", "12: error: unknown unit 'parsecs'; use B, kB, MB, GB, TB, GiB, s, "
+                               "ms, us, GB/s, tokens/s, or '*' to multiply"},
+        {"memory > 1.5 s", "10: error: bytes and seconds do not compare; give both sides the same "
+                           "unit; a change against the old plan is +5% or -5%"},
+        {"step > 5%", "8: error: seconds and a pure number do not compare; give both sides the "
+                      "same unit; a change against the old plan is +5% or -5%"},
+        {"memory + step > 1", "8: error: bytes and seconds do not compare; give both sides the "
+                              "same unit; a change against the old plan is +5% or -5%"},
+        {"(memory > 1", "9: error: a ')' is missing; close the parenthesis"},
+        {"memory > limit > 1", "16: error: the condition should end here; write another --fail-if "
+                               "for another comparison"},
+        {"memory > 0x10", "10: error: no number; write it as in 0.92 or 70 GB"},
+        {"memory > $", "10: error: no number and no name; write it as in 'memory > 0.92*limit' or "
+                       "'step > +5%'"},
+        {": memory > 1", "1: error: the name before ':' is empty or too long; write it as in "
+                         "'headroom: memory > 0.92*limit'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sw_fail_if condition;
+        struct sw_error err = {0};
+        char wanted[400];
+        snprintf(wanted, sizeof wanted, "--fail-if:1:%s", cases[i].message);
+        assert_int_equal(sw_fail_if_parse(cases[i].text, &condition, &err), -1);
+        assert_string_equal(err.message, wanted);
+        assert_int_equal(err.status, SW_BAD_INPUT);
+    }
+    char deep[400];
+    struct sw_fail_if condition;
+    memset(deep, '(', sizeof deep);
+    deep[sizeof deep - 1] = '\0';
+    assert_int_equal(sw_fail_if_parse(deep, &condition, NULL), -1);
+    memset(deep, '-', sizeof deep - 1);
+    assert_int_equal(sw_fail_if_parse(deep, &condition, NULL), -1);
+    for (size_t i = 0; i + 2 < sizeof deep; i += 2)
+        memcpy(deep + i, "1+", 2);
+    deep[sizeof deep - 2] = '\0';
+    assert_int_equal(sw_fail_if_parse(deep, &condition, NULL), -1);
+}
+
+static void read_list(const char *text, struct sw_settings *out)
+{
+    struct sw_error err = {0};
+    if (sw_settings_read(strdup(text), out, &err) != 0)
+        fail_msg("%s", err.message);
+}
+
+static void flattens(void **state)
+{
+    (void)state;
+    struct sw_settings s;
+    read_list("# comment\nrun:\n  name: 'it''s'\n  cluster:\n    nodes: 8\n    links:\n"
+              "      - {name: 'a, b', spans: 8, efficiency: [[1.0, 0.5], [2.0, 0.6]]}\n"
+              "      - {name: far, spans: 64}\n    launcher: slurm\n  betas: [0.9, 0.95]\n",
+              &s);
+    assert_int_equal(s.count, 9);
+    assert_string_equal(sw_settings_find(&s, "run.name"), "it's");
+    assert_string_equal(sw_settings_find(&s, "run.cluster.links.a, b.spans"), "8");
+    assert_string_equal(sw_settings_find(&s, "run.cluster.links.a, b.efficiency"),
+                        "[[1.0, 0.5], [2.0, 0.6]]");
+    assert_string_equal(sw_settings_find(&s, "run.cluster.links.far.spans"), "64");
+    assert_string_equal(sw_settings_find(&s, "run.cluster.launcher"), "slurm");
+    assert_string_equal(sw_settings_find(&s, "run.betas"), "[0.9, 0.95]");
+    assert_null(sw_settings_find(&s, "run.cluster"));
+    sw_settings_free(&s);
+    struct sw_error err = {0};
+    assert_int_equal(sw_settings_read(strdup("no colon\n"), &s, &err), -1);
+}
+
+static void compares(void **state)
+{
+    (void)state;
+    struct sw_settings a, b;
+    struct sw_setting_change *change;
+    char text[SW_SETTING_TEXT];
+    read_list("run:\n  a: 1\n  b: 2\n  data:\n    path: /old/tree/data.txt\n  gone: x\n", &a);
+    read_list("run:\n  a: 1\n  b: 3\n  came: y\n  data:\n    path: /new/tree/data.txt\n", &b);
+    assert_int_equal(sw_settings_compare(&a, "/old/tree/runs", &b, "/new/tree/runs", &change, NULL),
+                     3);
+    assert_string_equal(change[0].key, "run.b");
+    assert_string_equal(change[0].old_value, "2");
+    assert_string_equal(change[0].new_value, "3");
+    assert_string_equal(change[1].key, "run.came");
+    assert_null(change[1].old_value);
+    assert_string_equal(change[2].key, "run.gone");
+    assert_null(change[2].new_value);
+    free(change);
+    assert_int_equal(sw_settings_compare(&a, "/old/tree", &b, "/new/tree/runs", &change, NULL), 4);
+    free(change);
+    assert_int_equal(sw_settings_compare(&a, "/x", &a, "/y", &change, NULL), 0);
+    assert_null(change);
+    sw_settings_free(&a);
+    sw_settings_free(&b);
+    assert_string_equal(
+        sw_setting_format("run.cluster.accelerator.memory", "80000000000", ".", text), "80 GB");
+    assert_string_equal(sw_setting_format("x.latency", "3.0e-6", ".", text), "3 us");
+    assert_string_equal(sw_setting_format("x.memory", "85520809984", ".", text), "85520809984");
+    assert_string_equal(sw_setting_format("run.data.path", "/a/b/c", "/a/d", text), "../b/c");
+    assert_string_equal(sw_setting_format("run.nodes", "8", ".", text), "8");
+}
+
+static void sees_paths_from_folders(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"/a/b", "/a/b/c.yaml", "c.yaml"}, {"/a/b", "/a/bc/d", "../bc/d"},
+        {"/a/b/", "/a//b/./c/../d", "d"},  {"/", "/a", "a"},
+        {"/a/b/c", "/", "../../.."},       {"/a/b", "/a/b", "."},
+        {"/a/b/c", "/a", "../.."},         {"/a", "/a/../b/x", "../b/x"},
+        {"x/y", "x/z/f", "../z/f"},        {"/../a", "/a/f", "f"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *got = sw_path_relative(cases[i][0], cases[i][1]);
+        assert_string_equal(got, cases[i][2]);
+        free(got);
+    }
+}
+
+/* A comment of any size fits, says when it was cut, and keeps what failed. */
+static void fits_a_comment(void **state)
+{
+    (void)state;
+    enum { FILES = 300, ROWS = 100 };
+    static const size_t limits[] = {1 << 30, 65536, 20000, 8000};
+    struct sw_fail_if condition;
+    assert_int_equal(sw_fail_if_parse("room: memory > limit", &condition, NULL), 0);
+    struct sw_setting_change *change = calloc(ROWS, sizeof *change);
+    char value[600];
+    memset(value, '|', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    for (int32_t i = 0; i < ROWS; i++)
+        change[i] = (struct sw_setting_change){"run.@team", value, "</code><b>"};
+    struct sw_diff_outcome outcome = {&condition, SW_FAIL_IF_FAIL, "77.1 GB > 73.6 GB"};
+    struct sw_diff_file *file = calloc(FILES, sizeof *file);
+    struct sw_diff diff = {.file = calloc(FILES, sizeof *diff.file),
+                           .count = FILES,
+                           .changed = FILES,
+                           .is_directory = true,
+                           .headline = "300 changed"};
+    assert_non_null(file);
+    for (int32_t i = 0; i < FILES; i++) {
+        diff.file[i] = &file[i];
+        file[i].path = value;
+        file[i].status = SW_DIFF_CHANGED;
+        file[i].before.base = file[i].after.base = ".";
+        file[i].setting = change;
+        file[i].setting_count = ROWS;
+        strcpy(file[i].headline, "step 1.82 -> 1.61 s");
+    }
+    file[FILES - 1].outcome = &outcome;
+    file[FILES - 1].outcome_count = file[FILES - 1].failed_count = 1;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        struct sw_error err = {0};
+        if (i == 0)
+            diff.count = 2; /* all of it is not written in a test */
+        FILE *out = open_memstream(&text, &bytes);
+        if (sw_diff_print_markdown(out, &diff, limits[i], &err) != 0)
+            fail_msg("%s", err.message);
+        fclose(out);
+        diff.count = FILES;
+        assert_true(bytes <= limits[i]);
+        assert_int_equal(strstr(text, "Shortened to fit a comment") != NULL, i > 0);
+        assert_null(strstr(text, "||"));
+        assert_null(strstr(text, "@team"));
+        assert_null(strstr(text, "<b>"));
+        if (i > 0)
+            assert_non_null(strstr(text, "**failed** <code>room</code>"));
+        free(text);
+    }
+    free(diff.file);
+    free(file);
+    free(change);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(judges),
+        cmocka_unit_test(skips_without_old),
+        cmocka_unit_test(names),
+        cmocka_unit_test(points_at_mistakes),
+        cmocka_unit_test(flattens),
+        cmocka_unit_test(compares),
+        cmocka_unit_test(sees_paths_from_folders),
+        cmocka_unit_test(fits_a_comment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

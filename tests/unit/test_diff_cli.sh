@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# `plan diff`, `plan check --format github`, and plans whose inputs changed.
+#
+#   tests/unit/test_diff_cli.sh PLAN SCRATCH      from the root of the tree
+set -uo pipefail
+plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
+rm -rf "$2"
+mkdir -p "$2"
+scratch=$(realpath "$2")
+root=$PWD
+bad=0
+
+complain() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+# expect CODE ARGUMENTS...
+expect() {
+    local code=$1 status
+    shift
+    "$plan" "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+    status=$?
+    [ $status -eq "$code" ] || complain "plan $*: exit $status, not $code: $(cat "$scratch/stderr")"
+}
+silent() {
+    if [ -s "$scratch/stdout" ] || [ -s "$scratch/stderr" ]; then complain "not silent: $*"; fi
+}
+says() { grep -qE -- "$1" "$scratch/stdout" || complain "no '$1' in: $(cat "$scratch/stdout")"; }
+complains() { grep -qxF -- "$1" "$scratch/stderr" || complain "no '$1' in: $(cat "$scratch/stderr")"; }
+
+run=runs/quickstart.yaml
+cp -r configs "$scratch/old"
+cp -r configs "$scratch/new"
+sed -i 's,\(path: *\)[^,}]*,\1/nonexistent/text,' "$scratch/old/$run" "$scratch/new/$run"
+
+# Nothing changed: the same files at another place say the same.
+expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent two files
+expect 0 diff "$scratch/old" "$scratch/new" --markdown && silent two folders
+expect 0 diff "$scratch/old" "$scratch/new" --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of no difference"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["schema"] == "shardwright.diff/1" and r["differs"] is False and r["files"] == []
+PYTHON
+echo '# a comment is no difference' >>"$scratch/new/$run"
+expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent comment
+
+# A changed model counts for the run that names it; run files are untouched.
+sed -i 's/^num_hidden_layers:.*/num_hidden_layers: 8/' "$scratch/new/models/quickstart.yaml"
+expect 4 diff "$scratch/old/$run" "$scratch/new/$run"
+says '^step [0-9.]+ (ms )?-> [0-9.]+ m?s \(\+[0-9.]+ %\), memory [0-9.]+ -> [0-9.]+ of [0-9.]+ GB, mesh 1,2,2,2; 1 setting changed$'
+says '^    model.num_hidden_layers +[0-9]+ -> 8$'
+says '^    ~ all_gather +fsdp'
+expect 4 diff "$scratch/old" "$scratch/new" --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "diff --json"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["differs"] and r["added"] == r["removed"] == 0 and r["changed"] == len(r["files"])
+f = {x["path"]: x for x in r["files"]}["runs/quickstart.yaml"]
+assert f["status"] == "changed" and f["new"]["step"] > f["old"]["step"]
+assert f["new"]["memory"] > f["old"]["memory"] and f["new"]["limit"] == f["old"]["limit"]
+assert [s["key"] for s in f["settings"]] == ["model.num_hidden_layers"]
+assert all(c["change"] == "changed" and c["new"]["bytes"] > c["old"]["bytes"] for c in f["collectives"])
+PYTHON
+
+# Conditions.
+expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'slow: step > +5%' --fail-if 'memory > limit'
+says '^    FAILED  slow: .* m?s > .* \+5 %$'
+says '^    ok      memory > limit: .* <= '
+expect 4 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'step < -5%'
+expect 1 diff "$scratch/old/$run" "$scratch/old/$run" --fail-if 'memory > 0'
+expect 2 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'memory > 0.92*limti'
+complains "--fail-if:1:15: error: unknown name 'limti'; did you mean 'limit'?"
+
+# Folders: added, removed, changed; a folder of others' YAML and a broken one do not stand in the way.
+cp "$scratch/new/$run" "$scratch/new/runs/another.yaml"
+rm "$scratch/new/runs/quickstart-slurm.yaml"
+mkdir "$scratch/new/other" "$scratch/new/.hidden"
+printf 'a: 1\n' >"$scratch/new/other/other.yaml"
+cp "$scratch/new/$run" "$scratch/new/.hidden/run.yaml"
+expect 4 diff "$scratch/old" "$scratch/new"
+says '^1 changed, 1 added, 1 removed; the step changes most in runs/quickstart.yaml: \+'
+says '^runs/another.yaml: added: step '
+says '^runs/quickstart-slurm.yaml: removed: step '
+expect 4 diff "$scratch/old" "$scratch/new" --markdown
+[ "$(wc -c <"$scratch/stdout")" -le 65536 ] || complain "the comment is too long"
+[ "$(grep -c '<details>' "$scratch/stdout")" -eq "$(grep -c '</details>' "$scratch/stdout")" ] ||
+    complain "details that do not close"
+[ "$(head -n 1 "$scratch/stdout")" = '<!-- shardwright plan diff -->' ] || complain "no mark to find the comment by"
+
+# A run that fits no longer: exit 1, and which meshes it was.
+sed -i 's/^memory: .*/memory: 201 MB/; s/^reserved_memory:.*/reserved_memory: 200 MB/' "$scratch/new/accelerators/cpu-core.yaml"
+expect 1 diff "$scratch/old/$run" "$scratch/new/$run"
+says '^fits no longer: step .* -> does not fit: needs '
+says '1,2,2,2 is rejected now \(memory'
+expect 4 diff "$scratch/new/$run" "$scratch/old/$run"
+says '^fits now: step '
+
+# Wrong arguments.
+expect 2 diff "$scratch/old"
+complains "plan: error: two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'"
+expect 2 diff "$scratch/old" "$scratch/old/$run"
+complains "plan: error: one is a folder and one is a file; compare two of a kind"
+expect 2 diff "$scratch/old" "$scratch/nothing"
+complains "$scratch/nothing: error: cannot open: No such file or directory"
+expect 2 diff "$scratch/old" "$scratch/new" --json --markdown
+complains "plan: error: --json or --markdown, not both"
+expect 2 diff configs/models/quickstart.yaml configs/models/quickstart.yaml
+complains "configs/models/quickstart.yaml:1:1: error: neither a run nor a plan; compare those"
+
+# Plans: the same against themselves and their run; what they were written from, changed since.
+expect 0 emit "$scratch/old/$run" -o "$scratch/old/out"
+job="$scratch/old/out/quickstart.plan.yaml"
+expect 0 diff "$job" "$job" && silent a plan and itself
+expect 0 diff "$job" "$scratch/old/$run" && silent a plan and its run
+grep -qF "path: '../models/quickstart.yaml'}" "$job" || complain "the plan does not name its model"
+grep -A5 '^inputs:' "$job" | grep -qF "$root" && complain "inputs with absolute paths"
+expect 0 check "$job"
+[ ! -s "$scratch/stderr" ] || complain "check of a fresh plan: $(cat "$scratch/stderr")"
+echo '# later' >>"$scratch/old/models/quickstart.yaml"
+(cd / && "$plan" check "$job" 2>"$scratch/stderr" >/dev/null) || complain "check of a plan with a changed model"
+complains "$job: warning: '../models/quickstart.yaml' changed since this plan was written; write it again with 'plan emit'"
+cp "$job" "$scratch/alone.plan.yaml"
+(cd / && "$plan" check "$scratch/alone.plan.yaml" 2>"$scratch/stderr" >/dev/null)
+[ ! -s "$scratch/stderr" ] || complain "a plan that travels alone: $(cat "$scratch/stderr")"
+sed -i 's/every_steps: /every_steps: 1/' "$scratch/alone.plan.yaml"
+expect 2 check --format github "$scratch/alone.plan.yaml"
+says "^::error file=$scratch/alone.plan.yaml,line=3,col=10::the plan was changed after it was written"
+
+# Annotations.
+printf 'hidden_size: 4096\nhiden_size: 50%%\n' >"$scratch/bad, odd.yaml"
+expect 2 check --format github "$scratch/bad, odd.yaml"
+says "^::error file=$scratch/bad%2C odd.yaml,line=2,col=1::unknown key 'hiden_size'"
+[ ! -s "$scratch/stderr" ] || complain "annotations on stderr too"
+expect 1 check --format github configs/$run --set mesh_dim=1,3,2,2
+says '^::error file=configs/runs/quickstart.yaml::none of 1 meshes fits'
+expect 2 check --format gitlab configs/$run
+complains "plan: error: --format is text or github, not 'gitlab'"
+
+# Two runs of eight ranks in 0.1 s: processor time and the best of three, since the machine may be
+# busy; five times that where sanitizers watch.
+TIMEFORMAT='%U %S'
+bound=0.1
+if ldd "$plan" | grep -qE 'lib(a|t|ub)san'; then bound=0.5; fi
+for _ in 1 2 3; do
+    { time "$plan" diff configs/$run "$scratch/new/runs/another.yaml" >/dev/null 2>&1; } 2>&1
+    : # it says that they differ
+done | awk -v bound="$bound" '{ spent = $1 + $2; if (NR == 1 || spent < best) best = spent }
+    END { exit !(NR == 3 && best < bound) }' || complain "a diff takes more than $bound processor seconds"
+
+[ "$bad" -eq 0 ] || exit 1
+echo "plan diff: all as expected"
