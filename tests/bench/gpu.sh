@@ -10,10 +10,10 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=${1:-build-gpu}
 root=$PWD
-command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L | grep -q GPU || {
+if ! command -v nvidia-smi >/dev/null 2>&1 || ! nvidia-smi -L | grep -q GPU; then
     echo "SKIP: no GPU"
     exit 77
-}
+fi
 architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')
 cmake -S . -B "$build" -DSW_CUDA=ON -DSW_CUDA_ARCHITECTURES="$architecture" &&
     cmake --build "$build" -j "$(nproc)" || exit 1

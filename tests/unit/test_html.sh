@@ -16,7 +16,7 @@ cmp -s "$work/a.html" "$work/b.html" || fail "two runs, two pages"
 "$plan" explain $run --json > "$work/a.json"
 "$plan" explain $run --json > "$work/b.json"
 cmp -s "$work/a.json" "$work/b.json" || fail "two runs, two JSON"
-[ "$(ls -A "$work" | grep -c '^\.')" = 0 ] || fail "a temporary file is left"
+[ -z "$(find "$work" -mindepth 1 -maxdepth 1 -name '.*')" ] || fail "a temporary file is left"
 
 # nothing is loaded, nothing runs, every picture has a title and a text alternative
 grep -Eiq '<script|<link|<img|@import|https?://|url\(|<iframe' "$work/a.html" && fail "not self-contained"
