@@ -125,7 +125,7 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     if (link < 1)
         return;
     const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
-    c->out->ring_link = cluster->link[link].name;
+    snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
     c->out->ring_needs_tokens =
         2 * sw_links_overlap_tokens(cluster, link, peak) / (op->group > 1 ? op->group : 1);
@@ -142,7 +142,7 @@ const char *const sw_cost_not_modelled[] = {
 const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
 {
     buffer[0] = '\0';
-    if (cost->ring_link != NULL && cost->ring_block_tokens < cost->ring_needs_tokens)
+    if (cost->ring_link[0] != '\0' && cost->ring_block_tokens < cost->ring_needs_tokens)
         snprintf(
             buffer, buffer_bytes,
             "sp crosses '%s', where a hop is hidden behind blocks of %.0f tokens and more: its "

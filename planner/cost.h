@@ -33,8 +33,8 @@ struct sw_cost {
     double weight_seconds;    /* collectives whose size does not depend on the micro-batch */
     double batch_seconds;     /* collectives whose size is proportional to it */
     /* A ring over sp hides its hops on its outermost link only behind blocks of ring_needs_tokens;
-     * ring_link NULL: no ring, or all of it on the innermost link. */
-    const char *ring_link; /* of the run */
+     * ring_link empty: no ring, or all of it on the innermost link. */
+    char ring_link[SW_NAME_BYTES]; /* cut short if need be */
     double ring_block_tokens, ring_needs_tokens;
     int32_t region_count;
     struct sw_region_cost region[SW_COST_MAX_REGIONS];

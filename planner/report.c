@@ -144,8 +144,9 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                 sw_format_count(s->accelerators, a), run->cluster.name,
                 sw_format_count((double)run->global_batch_size, b),
                 sw_format_count((double)run->sequence_length, c));
-        fprintf(out, "searched  %d meshes in %s: %d fit, %d do not\n", s->count,
-                sw_format_seconds(s->seconds, a), s->feasible, s->count - s->feasible);
+        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not\n", s->count,
+                s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
+                s->count - s->feasible);
         sw_report_choice(out, &s->mesh[0]);
         print_why(out, run, s);
         print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
