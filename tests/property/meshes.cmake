@@ -12,3 +12,9 @@ endif()
 if(TARGET sw_program)
   sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_program sw_sharding sw_error)
 endif()
+
+# Two hundred and fifty steps, twice.
+add_test(NAME quickstart_one_rank
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR}
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
