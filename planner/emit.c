@@ -86,22 +86,29 @@ static char *plan_text(const struct sw_run_config *run, const struct sw_candidat
 {
     char *text = NULL;
     struct sw_plan_inputs inputs;
+    struct sw_plan_run placed;
     const struct sw_plan_prediction prediction = {.step_seconds = c->cost.step_seconds,
                                                   .memory_total = c->memory.total,
                                                   .arena_bytes = c->memory.arena};
     if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
         return NULL;
-    FILE *memory = open_memstream(&text, bytes);
-    if (memory == NULL) {
+    if (sw_plan_run_place(run, directory, &placed, err) != 0) {
         sw_plan_inputs_free(&inputs);
-        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
         return NULL;
     }
-    int status =
-        sw_plan_write(memory, run, &inputs, &c->decision, &prediction, program_digest, err);
-    sw_plan_inputs_free(&inputs);
+    int status = -1;
+    FILE *memory = open_memstream(&text, bytes);
+    if (memory == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+        goto out;
+    }
+    status =
+        sw_plan_write(memory, &placed.run, &inputs, &c->decision, &prediction, program_digest, err);
     if (fclose(memory) != 0 && status == 0)
         status = sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+out:
+    sw_plan_run_free(&placed);
+    sw_plan_inputs_free(&inputs);
     if (status == 0)
         return text;
     free(text);

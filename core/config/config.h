@@ -136,7 +136,10 @@ struct sw_run_config {
     double data_holdout;   /* fraction of the file's tail kept for evaluation; default 0 */
     const char *directory; /* resolved; default runs/NAME beside the run file */
     const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
-    int64_t checkpoint_every_steps;   /* 0: off; default 0 */
+    /* Written from the root on ('/data/x'), where a resolved path may have become so: a plan keeps
+     * the one as it is and writes the other as seen from its folder. */
+    bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute;
+    int64_t checkpoint_every_steps; /* 0: off; default 0 */
     int64_t checkpoint_keep;
 };
 
@@ -168,10 +171,9 @@ struct sw_override {
 };
 
 /* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
- * other files. A path is relative to the file that names it; after --set, and in a plan (whose
- * paths are already resolved), to the working directory. In a plan only `schema` and `run` are
- * looked at. Returns NULL only when memory runs out (err filled); otherwise an object to ask
- * sw_config_error_count of. */
+ * other files. A path is relative to the file that names it; after --set to the working directory.
+ * In a plan only `schema` and `run` are looked at. Returns NULL only when memory runs out (err
+ * filled); otherwise an object to ask sw_config_error_count of. */
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_override *overrides, int32_t override_count,
                                  struct sw_error *err);
@@ -183,8 +185,8 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
 void sw_config_free(struct sw_config *config);
 
 /* Makes the run's data_path, directory and checkpoint_directory absolute: what is written for
- * another working directory (a plan file) needs that. Nothing happens when there is no run or there
- * are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
+ * another working directory (a job script) needs that. Nothing happens when there is no run or
+ * there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);
@@ -209,9 +211,9 @@ int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_e
 void sw_config_schema(FILE *out, enum sw_config_kind kind);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
- * model, cluster and accelerator inline, paths as resolved), each line indented by `indent` spaces.
- * Reading it back gives the same description. The plan file embeds this. Doubles print with the
- * shortest digits that read back equal. */
+ * model, cluster and accelerator inline, paths as the run has them), each line indented by `indent`
+ * spaces. Reading it back gives the same description. The plan file embeds this. Doubles print with
+ * the shortest digits that read back equal. */
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
 
 #endif

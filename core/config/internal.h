@@ -72,7 +72,6 @@ struct sw_config {
     int32_t diagnostic_count, error_count;
 
     int32_t source_count, node_count;
-    bool paths_as_written; /* a plan's paths are already resolved */
 };
 
 /* arena.c */

@@ -1,4 +1,5 @@
-/* What a path in a file means: relative to the file that names it. */
+/* What a path in a file means: relative to the file that names it; after --set, to the working
+ * directory. */
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -45,23 +46,43 @@ static const char *shorten(struct sw_config *c, const char *path)
     return used > 0 ? out : ".";
 }
 
+/* The bytes of a path up to its last '..', 0 without one. */
+static size_t last_up(const char *path)
+{
+    size_t found = 0;
+    for (const char *p = path; *p != 0;) {
+        const size_t length = strcspn(p, "/");
+        if (length == 2 && memcmp(p, "..", 2) == 0)
+            found = (size_t)(p - path) + length;
+        p += length + (p[length] == '/');
+    }
+    return found;
+}
+
 const char *sw_config_join(struct sw_config *c, const char *directory, const char *path)
 {
     const char *joined = path[0] == '/' || strcmp(directory, ".") == 0
                              ? path
                              : sw_config_format(c, "%s/%s", directory, path);
     const char *shorter = shorten(c, joined);
-    /* Where a symbolic link makes the shorter spelling another file, the longer one is right. */
+    /* Where a symbolic link makes the shorter spelling another file, the longer one is right. In a
+     * plan that is asked of the folder that the last '..' leads to: its checkpoints, say, are not
+     * there yet, and must not be made in another place. */
+    const char *long_way = joined, *short_way = shorter;
+    if (c->kind == SW_CONFIG_PLAN && last_up(joined) > 0) {
+        long_way = sw_config_copy(c, joined, last_up(joined));
+        short_way = shorten(c, long_way);
+    }
     struct stat a, b;
-    if (strcmp(joined, shorter) != 0 && stat(joined, &a) == 0 &&
-        (stat(shorter, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino))
+    if (strcmp(long_way, short_way) != 0 && stat(long_way, &a) == 0 &&
+        (stat(short_way, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino))
         return joined;
     return shorter;
 }
 
 const char *sw_config_resolve(struct sw_config *c, const struct source *source, const char *path)
 {
-    if (c->paths_as_written || source->is_override)
+    if (source->is_override)
         return sw_config_join(c, ".", path);
     return sw_config_join(c, sw_config_directory_of(c, source->file), path);
 }

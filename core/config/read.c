@@ -45,6 +45,26 @@ static struct node *find_planned_run(struct sw_config *c, struct node *root)
     return run;
 }
 
+static bool is_written(const struct node *value)
+{
+    return value != NULL && !sw_node_is_null(value);
+}
+
+static bool is_absolute(const struct node *value)
+{
+    return value != NULL && value->kind == NODE_SCALAR && value->text[0] == '/';
+}
+
+/* Resolving a path forgets how it was written. */
+static void note_absolute_paths(const struct node *root, struct sw_run_config *run)
+{
+    const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
+    run->data_path_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "data"), "path"));
+    run->directory_is_absolute = is_absolute(sw_node_find(root, "directory"));
+    run->checkpoint_directory_is_absolute =
+        is_written(checkpoint) ? is_absolute(checkpoint) : run->directory_is_absolute;
+}
+
 static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
                      int32_t override_count)
 {
@@ -56,11 +76,8 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
                            "a run 'global_batch_size'");
         return;
     }
-    if (c->kind == SW_CONFIG_PLAN) {
-        if (root->kind == NODE_MAPPING || root->kind == NODE_BROKEN)
-            root = find_planned_run(c, root);
-        c->paths_as_written = true;
-    }
+    if (c->kind == SW_CONFIG_PLAN && (root->kind == NODE_MAPPING || root->kind == NODE_BROKEN))
+        root = find_planned_run(c, root);
     if (root == NULL)
         return;
     const struct field *fields =
@@ -85,8 +102,8 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         break;
     default:
         c->run = sw_config_alloc(c, sizeof *c->run);
-        if (c->run != NULL)
-            sw_config_describe_run(c, root, c->run);
+        if (c->run != NULL && sw_config_describe_run(c, root, c->run))
+            note_absolute_paths(root, c->run);
         break;
     }
 }

@@ -5,6 +5,7 @@
 #define SW_PLAN_INPUTS_H
 
 #include "core/config/config.h"
+#include "core/plan/paths.h"
 
 enum { SW_PLAN_MAX_INPUTS = 4 }; /* run, model, cluster, accelerator */
 
@@ -30,11 +31,5 @@ enum sw_plan_input_state { SW_INPUT_SAME, SW_INPUT_CHANGED, SW_INPUT_MISSING };
  * when memory ran out. */
 enum sw_plan_input_state sw_plan_input_check(const char *plan_path,
                                              const struct sw_plan_input *input, char **path);
-
-/* path without '.', '..' and doubled slashes, from the root; by letters alone. malloc'ed, NULL: the
- * working directory has no name, or no memory. */
-char *sw_path_absolute(const char *path);
-/* `path` seen from the folder `base`: "../models/a.yaml". malloc'ed, NULL as above. */
-char *sw_path_relative(const char *base, const char *path);
 
 #endif

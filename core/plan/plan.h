@@ -7,6 +7,7 @@
 
 #include "core/config/config.h"
 #include "core/plan/inputs.h"
+#include "core/plan/paths.h"
 #include "core/program/program.h"
 
 /* Every choice that the search makes. */
@@ -32,7 +33,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
  * the prediction, `program:` digest, the inputs (NULL: none) and the whole run
- * (sw_run_config_write). Same input, same bytes. */
+ * (sw_run_config_write) with its paths as it has them: sw_plan_run_place gives those that the file
+ * needs. Same input, same bytes. */
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
                   uint64_t program_digest, struct sw_error *err);
@@ -46,7 +48,8 @@ struct sw_plan {
     struct sw_plan_inputs inputs; /* the files it was written from; count 0: not known */
 };
 /* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found).
- * Free with sw_plan_free. */
+ * The run's paths are resolved against the plan's folder: absolute when `path` is, else seen from
+ * the working directory. Free with sw_plan_free. */
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err);
 void sw_plan_free(struct sw_plan *plan);
 

@@ -545,7 +545,7 @@ static void plans(void **state)
         SW_CONFIG_UNKNOWN, NULL);
     assert_int_equal(sw_config_get_kind(c), SW_CONFIG_PLAN);
     assert_non_null(sw_config_run(c));
-    assert_string_equal(sw_config_run(c)->directory, "d"); /* as resolved when it was planned */
+    assert_string_equal(sw_config_run(c)->directory, "dir/d");
     sw_config_free(c);
 }
 

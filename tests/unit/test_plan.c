@@ -5,10 +5,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-static char path[4096];
+static char folder[2048];      /* where everything is written; absolute, without links */
+static char path[4096];        /* of a plan there */
+static char placed_path[4096]; /* of the last one that plan_in wrote */
 
 static struct sw_decision decision_of(void)
 {
@@ -37,12 +41,17 @@ static char *write_text(const struct sw_run_config *run, size_t *bytes)
     return text;
 }
 
-static void store(const char *text, size_t bytes)
+static void store_at(const char *name, const char *text, size_t bytes)
 {
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen(name, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, bytes, file), bytes);
     fclose(file);
+}
+
+static void store(const char *text, size_t bytes)
+{
+    store_at(path, text, bytes);
 }
 
 static void reads_back(void **state)
@@ -78,16 +87,179 @@ static void reads_back(void **state)
     assert_true(plan.inputs.input[1].digest == 7);
     assert_int_equal(plan.run->sequence_length, 1 << 18);
     assert_int_equal(plan.run->cluster.nodes, 64);
-    assert_string_equal(plan.run->directory, run->directory);
-    /* a plan's run written again is the same plan */
-    char *third = write_text(plan.run, &again_bytes);
+    char directory[4096];
+    snprintf(directory, sizeof directory, "%s/%s", folder, run->directory);
+    assert_string_equal(plan.run->directory, directory);
+    /* a plan's run written again for the same folder is the same plan */
+    struct sw_plan_run placed;
+    assert_int_equal(sw_plan_run_place(plan.run, folder, &placed, &err), 0);
+    char *third = write_text(&placed.run, &again_bytes);
     assert_int_equal(bytes, again_bytes);
     assert_memory_equal(text, third, bytes);
+    sw_plan_run_free(&placed);
     sw_plan_free(&plan);
     free(text);
     free(again);
     free(third);
     sw_config_free(config);
+}
+
+/* ---- Where a plan's paths lead ---- */
+
+static void make_folders(const char *const *below)
+{
+    char whole[4096];
+    for (; *below != NULL; below++) {
+        snprintf(whole, sizeof whole, "%s/%s", folder, *below);
+        assert_true(mkdir(whole, 0777) == 0 || access(whole, X_OK) == 0);
+    }
+}
+
+/* Plans the run that a file of this name and with these last lines would describe, in FOLDER/OUT;
+ * the plan's text, which the caller frees. */
+static char *plan_in(const char *run_name, const char *more, const char *out)
+{
+    char name[4000], text[4096], directory[4000];
+    size_t bytes;
+    struct sw_error err = {0};
+    struct sw_plan_run placed;
+    snprintf(name, sizeof name, "%s/%s", folder, run_name);
+    snprintf(directory, sizeof directory, "%s/%s", folder, out);
+    snprintf(placed_path, sizeof placed_path, "%s/x.plan.yaml", directory);
+    snprintf(text, sizeof text,
+             "name: x\n"
+             "model: {vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
+             "num_hidden_layers: 2, num_attention_heads: 4}\n"
+             "cluster: {name: c, nodes: 1, accelerators_per_node: 1, accelerator: {name: a, "
+             "device: cpu, memory: 2 GB, peak: {fp32: 1 TFLOP/s}, memory_bandwidth: 10 GB/s}}\n"
+             "sequence_length: 128\nglobal_batch_size: 8\n%s",
+             more);
+    struct sw_config *config =
+        sw_config_read_text(name, text, strlen(text), SW_CONFIG_RUN, NULL, 0, &err);
+    assert_non_null(sw_config_run(config));
+    assert_int_equal(sw_plan_run_place(sw_config_run(config), directory, &placed, &err), 0);
+    char *plan = write_text(&placed.run, &bytes);
+    store_at(placed_path, plan, bytes);
+    sw_plan_run_free(&placed);
+    sw_config_free(config);
+    return plan;
+}
+
+static void leads_to(const char *got, const char *below)
+{
+    char wanted[4096];
+    char *whole = sw_path_absolute(got);
+    snprintf(wanted, sizeof wanted, "%s%s%s", below[0] == '/' ? "" : folder,
+             below[0] == '/' ? "" : "/", below);
+    assert_string_equal(whole, wanted);
+    free(whole);
+}
+
+/* Reads a plan from a working directory, and says what its paths mean there. */
+static void expect_paths(const char *from, const char *name, const char *data,
+                         const char *directory, const char *checkpoints)
+{
+    struct sw_plan plan;
+    struct sw_error err = {0};
+    assert_int_equal(chdir(from), 0);
+    if (sw_plan_read(name, &plan, &err) != 0)
+        fail_msg("%s", err.message);
+    leads_to(plan.run->data_path, data);
+    leads_to(plan.run->directory, directory);
+    leads_to(plan.run->checkpoint_directory, checkpoints);
+    sw_plan_free(&plan);
+}
+
+static void means_the_same_from_anywhere(void **state)
+{
+    (void)state;
+    char tree[4096], moved[4096];
+    make_folders((const char *const[]){"tree", "tree/out", "a", "a/longer", "a/longer/place",
+                                       "a/longer/place/out", NULL});
+    const char more[] = "data: {path: ../data/x.txt}\n";
+    char *first = plan_in("tree/runs/x.yaml", more, "tree/out");
+    snprintf(tree, sizeof tree, "%s/tree", folder);
+    expect_paths("/", placed_path, "tree/data/x.txt", "tree/runs/runs/x",
+                 "tree/runs/runs/x/checkpoints");
+    expect_paths(tree, "out/x.plan.yaml", "tree/data/x.txt", "tree/runs/runs/x",
+                 "tree/runs/runs/x/checkpoints");
+    strcat(tree, "/out");
+    expect_paths(tree, "x.plan.yaml", "tree/data/x.txt", "tree/runs/runs/x",
+                 "tree/runs/runs/x/checkpoints");
+    /* the same tree elsewhere: the same bytes, and they mean what lies there */
+    snprintf(moved, sizeof moved, "%s/a/longer/place", folder);
+    char *second = plan_in("a/longer/place/runs/x.yaml", more, "a/longer/place/out");
+    assert_string_equal(first, second);
+    expect_paths(moved, "./out/x.plan.yaml", "a/longer/place/data/x.txt",
+                 "a/longer/place/runs/runs/x", "a/longer/place/runs/runs/x/checkpoints");
+    /* the plan in the run's own folder */
+    char *third = plan_in("tree/runs/x.yaml", "directory: ../out\n", "tree/out");
+    assert_non_null(strstr(third, "  directory: '.'\n"));
+    assert_non_null(strstr(third, "    directory: checkpoints\n"));
+    free(first);
+    free(second);
+    free(third);
+    assert_int_equal(chdir(folder), 0);
+}
+
+static void keeps_absolute_paths(void **state)
+{
+    (void)state;
+    make_folders((const char *const[]){"tree", "tree/out", NULL});
+    char *text = plan_in("tree/runs/x.yaml", "data: {path: /data/x.txt}\ndirectory: /scratch/x\n",
+                         "tree/out");
+    assert_non_null(strstr(text, "    path: '/data/x.txt'\n"));
+    assert_non_null(strstr(text, "  directory: '/scratch/x'\n"));
+    /* checkpoints lie inside it */
+    assert_non_null(strstr(text, "    directory: '/scratch/x/checkpoints'\n"));
+    expect_paths("/", placed_path, "/data/x.txt", "/scratch/x", "/scratch/x/checkpoints");
+    free(text);
+    text = plan_in("tree/runs/x.yaml",
+                   "data: {path: x.txt}\ndirectory: /scratch/x\ncheckpoint: {directory: c}\n",
+                   "tree/out");
+    assert_non_null(strstr(text, "  directory: '/scratch/x'\n"));
+    assert_non_null(strstr(text, "    directory: '../runs/c'\n"));
+    expect_paths("/", placed_path, "tree/runs/x.txt", "/scratch/x", "tree/runs/c");
+    free(text);
+    text = plan_in("tree/runs/x.yaml", "data: {path: x.txt}\ncheckpoint: {directory: /scratch/c}\n",
+                   "tree/out");
+    assert_non_null(strstr(text, "  directory: '../runs/runs/x'\n"));
+    expect_paths("/", placed_path, "tree/runs/x.txt", "tree/runs/runs/x", "/scratch/c");
+    free(text);
+    assert_int_equal(chdir(folder), 0);
+}
+
+/* A link to a place of another depth: '..' from there is not what it looks like. */
+static void follows_links(void **state)
+{
+    (void)state;
+    char link[4096], real[4096], name[4200];
+    make_folders(
+        (const char *const[]){"tree", "tree/out", "a", "a/longer", "a/longer/place", NULL});
+    snprintf(link, sizeof link, "%s/tree/link", folder);
+    snprintf(real, sizeof real, "%s/a/longer/place", folder);
+    unlink(link);
+    assert_int_equal(symlink(real, link), 0);
+    char *text = plan_in("tree/runs/x.yaml", "data: {path: ../data/x.txt}\n", "tree/link");
+    assert_non_null(strstr(text, "    path: '../../../tree/data/x.txt'\n"));
+    snprintf(name, sizeof name, "%s/x.plan.yaml", real);
+    expect_paths("/", name, "tree/data/x.txt", "tree/runs/runs/x", "tree/runs/runs/x/checkpoints");
+    /* seen through the link, though nothing of it is there yet */
+    struct sw_plan plan;
+    struct sw_error err = {0};
+    assert_int_equal(sw_plan_read(placed_path, &plan, &err), 0);
+    snprintf(name, sizeof name, "%s/../../../tree/runs/runs/x/checkpoints", link);
+    assert_string_equal(plan.run->checkpoint_directory, name);
+    sw_plan_free(&plan);
+    free(text);
+    /* a link above both does not show */
+    snprintf(real, sizeof real, "%s/tree", folder);
+    snprintf(link, sizeof link, "%s/other", folder);
+    unlink(link);
+    assert_int_equal(symlink(real, link), 0);
+    text = plan_in("other/runs/x.yaml", "data: {path: ../data/x.txt}\n", "other/out");
+    assert_non_null(strstr(text, "    path: '../data/x.txt'\n"));
+    free(text);
 }
 
 static void finds_every_edit(void **state)
@@ -180,11 +352,18 @@ static void maps_options(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_back),
-        cmocka_unit_test(finds_every_edit),
-        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(reads_back),           cmocka_unit_test(means_the_same_from_anywhere),
+        cmocka_unit_test(keeps_absolute_paths), cmocka_unit_test(follows_links),
+        cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(maps_options),
     };
-    snprintf(path, sizeof path, "%s/unit_plan.plan.yaml", argc > 1 ? argv[1] : ".");
+    char *here = realpath(argc > 1 ? argv[1] : ".", NULL);
+    if (here == NULL)
+        return 2;
+    snprintf(folder, sizeof folder, "%.1500s/unit_plan_files", here);
+    free(here);
+    snprintf(path, sizeof path, "%s/x.plan.yaml", folder);
+    if (mkdir(folder, 0777) != 0 && access(folder, X_OK) != 0)
+        return 2;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

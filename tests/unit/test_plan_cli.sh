@@ -134,6 +134,11 @@ diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the secon
 # The run file named in another way, as from another folder.
 expect 0 '' emit "$PWD/$runs/quickstart.yaml" -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes from another folder"
+# What was written from the root on stays so; all else is seen from the plan's folder.
+grep -qxF "  directory: '$scratch/run it''s 1%'" "$scratch/a b/quickstart.plan.yaml" ||
+    complain "emit: an absolute directory does not stay: $(grep -F directory: "$scratch/a b/quickstart.plan.yaml")"
+grep -qxF "    directory: '$scratch/run it''s 1%/checkpoints'" "$scratch/a b/quickstart.plan.yaml" ||
+    complain "emit: the checkpoints of an absolute directory are not in it"
 [ "$(find "$scratch/a b" -mindepth 1 | wc -l)" -eq 2 ] || complain "emit leaves other files behind"
 [ -d "$scratch/run it's 1%" ] || complain "emit: no folder for the run"
 bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"
@@ -181,6 +186,51 @@ expect 0 '' emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/temp
 printf 'x {{rank}}\n' >"$scratch/template"
 expect 2 "$scratch/template:1:5: error: unknown placeholder '{{rank}}'; did you mean '{{ranks}}'?" \
     emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
+
+# The same tree in two places, of other depths and lengths: the same bytes from the same commands.
+places=("$scratch/one" "$scratch/two/a longer name/further down")
+for place in "${places[@]}"; do
+    mkdir -p "$place/said"
+    cp -r configs "$place"
+    sed -e 's/^global_batch_size: .*/global_batch_size: 16/; s,^directory:.*,directory: ../../others,' \
+        -e 's,^data: {path: [^,]*,data: {path: other.txt,' \
+        $runs/quickstart.yaml >"$place/configs/runs/changed.yaml"
+    (
+        cd "$place" || exit 2
+        for name in quickstart llama-8b-64; do
+            run=configs/runs/$name.yaml
+            "$plan" emit $run -o out >said/$name.emit || complain "emit of $name in $place"
+            "$plan" check out/$name.plan.yaml >said/$name.check 2>&1 || complain "check of $name in $place"
+            # how long it took is the one thing that may differ
+            "$plan" search $run --json --rejected | grep -v '"search_seconds"' >said/$name.search.json
+            "$plan" explain $run --json >said/$name.explain.json
+            "$plan" explain $run --html said/$name.html >/dev/null || complain "explain --html in $place"
+        done
+        "$plan" diff configs/runs/quickstart.yaml configs/runs/changed.yaml --json >said/runs.diff.json
+        "$plan" emit configs/runs/changed.yaml -o out/changed --set name=quickstart >/dev/null
+        "$plan" diff out out/changed --json >said/folders.diff.json
+        "$plan" diff out/quickstart.plan.yaml out/changed/quickstart.plan.yaml --json >said/plans.diff.json
+        # paths given to --set are seen from the working directory
+        cd said && "$plan" emit ../configs/runs/quickstart.yaml -o ../out/set --set directory=here \
+            --set data.path=../x.txt >/dev/null
+        [ "$bad" -eq 0 ]
+    ) || bad=$((bad + 1))
+done
+for file in out/{quickstart,llama-8b-64,changed/quickstart,set/quickstart}.plan.yaml \
+    said/{quickstart,llama-8b-64}.{emit,check,search.json,explain.json,html} said/{runs,folders,plans}.diff.json; do
+    [ -s "${places[0]}/$file" ] || complain "$file is empty"
+    cmp "${places[0]}/$file" "${places[1]}/$file" || complain "$file depends on where the tree lies"
+    ! grep -F "$scratch" "${places[0]}/$file" || complain "$file says where the tree lies"
+done
+for line in "    path: '../examples/data/text.txt'" "  directory: '../runs/quickstart'" \
+    "    directory: '../runs/quickstart/checkpoints'"; do
+    grep -qxF "$line" "${places[0]}/out/quickstart.plan.yaml" || complain "the plan lacks: $line"
+done
+for line in "    path: '../../x.txt'" "  directory: '../../said/here'" \
+    "    directory: '../../said/here/checkpoints'"; do
+    grep -qxF "$line" "${places[0]}/out/set/quickstart.plan.yaml" || complain "--set: the plan lacks: $line"
+done
+grep -q '"key":.*"directory"' "${places[0]}/said/plans.diff.json" || complain "diff: no change of directory"
 
 # The environment fails: one line, exit 3.
 expect 3 "plan: error: cannot make the folder '$scratch/template/x': Not a directory" \

@@ -1,0 +1,169 @@
+#include "core/plan/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *sw_path_join(const char *directory, const char *path)
+{
+    const size_t bytes = strlen(directory) + strlen(path) + 2;
+    char *out = malloc(bytes);
+    if (out != NULL)
+        snprintf(out, bytes, "%s/%s", directory, path);
+    return out;
+}
+
+char *sw_path_absolute(const char *path)
+{
+    char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (path[0] != '/' && here == NULL)
+        return NULL;
+    char *whole = here != NULL ? sw_path_join(here, path) : strdup(path);
+    free(here);
+    if (whole == NULL)
+        return NULL;
+    size_t used = 0; /* what is written never overtakes what is read */
+    for (const char *part = whole; *part != '\0';) {
+        part += strspn(part, "/");
+        const size_t length = strcspn(part, "/");
+        if (length == 2 && part[0] == '.' && part[1] == '.') {
+            while (used > 0 && whole[--used] != '/')
+                continue;
+        } else if (length > 0 && !(length == 1 && part[0] == '.')) {
+            whole[used++] = '/';
+            memmove(whole + used, part, length);
+            used += length;
+        }
+        part += length;
+    }
+    if (used == 0)
+        whole[used++] = '/';
+    whole[used] = '\0';
+    return whole;
+}
+
+/* The first part of a path and the slash after it. */
+static size_t first_part(const char *path)
+{
+    const size_t length = strcspn(path, "/");
+    return length + (path[length] == '/');
+}
+
+/* Whether two paths start with the same part. */
+static bool same_part(const char *a, const char *b)
+{
+    const size_t length = strcspn(a, "/");
+    return length > 0 && strcspn(b, "/") == length && memcmp(a, b, length) == 0;
+}
+
+/* Of two absolute paths without detours. */
+static char *relative(const char *base, const char *path)
+{
+    size_t up = 0, used = 0;
+    const char *from = base + 1, *to = path + 1;
+    while (same_part(from, to)) {
+        from += first_part(from);
+        to += first_part(to);
+    }
+    for (; *from != '\0'; from += first_part(from))
+        up++;
+    char *out = malloc(3 * up + strlen(to) + 2);
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < up; i++, used += 3)
+        memcpy(out + used, "../", 3);
+    strcpy(out + used, to);
+    used += strlen(to);
+    if (used > 0 && out[used - 1] == '/')
+        out[used - 1] = '\0';
+    return used > 0 ? out : strcpy(out, ".");
+}
+
+char *sw_path_relative(const char *base, const char *path)
+{
+    char *from = sw_path_absolute(base), *to = sw_path_absolute(path);
+    char *out = from != NULL && to != NULL ? relative(from, to) : NULL;
+    free(from);
+    free(to);
+    return out;
+}
+
+/* Where a path leads once every link is followed, and every folder that is missing made. */
+static char *real_place(const char *path)
+{
+    size_t kept = strlen(path);
+    char *head = strdup(path), *real = NULL, *whole = NULL, *out = NULL;
+    if (head == NULL)
+        return NULL;
+    while ((real = realpath(head, NULL)) == NULL && kept > 0) {
+        while (kept > 0 && head[kept - 1] == '/')
+            kept--;
+        while (kept > 0 && head[kept - 1] != '/')
+            kept--;
+        head[kept] = '\0';
+    }
+    whole = real == NULL ? strdup(path) : sw_path_join(real, path + kept);
+    if (whole != NULL)
+        out = sw_path_absolute(whole);
+    free(head);
+    free(real);
+    free(whole);
+    return out;
+}
+
+char *sw_path_seen_from(const char *base, const char *path)
+{
+    char *out = sw_path_relative(base, path);
+    char *way = out == NULL ? NULL : sw_path_join(base, out);
+    char *there = way == NULL ? NULL : real_place(way), *wanted = real_place(path);
+    char *from = real_place(base);
+    if (there == NULL || wanted == NULL || from == NULL) {
+        free(out);
+        out = NULL;
+    } else if (strcmp(there, wanted) != 0) {
+        free(out);
+        out = relative(from, wanted);
+    }
+    free(way);
+    free(there);
+    free(wanted);
+    free(from);
+    return out;
+}
+
+int sw_plan_run_place(const struct sw_run_config *run, const char *plan_directory,
+                      struct sw_plan_run *out, struct sw_error *err)
+{
+    out->run = *run;
+    memset(out->path, 0, sizeof out->path);
+    const struct {
+        const char **path;
+        bool stays;
+    } table[] = {{&out->run.data_path, run->data_path_is_absolute},
+                 {&out->run.directory, run->directory_is_absolute},
+                 {&out->run.checkpoint_directory, run->checkpoint_directory_is_absolute}};
+    _Static_assert(sizeof table / sizeof table[0] == sizeof out->path / sizeof out->path[0],
+                   "every path has its place");
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (*table[i].path == NULL || table[i].stays)
+            continue;
+        out->path[i] = sw_path_seen_from(plan_directory, *table[i].path);
+        if (out->path[i] == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "cannot name '%s' in the plan: %s", *table[i].path,
+                    strerror(errno));
+            sw_plan_run_free(out);
+            return -1;
+        }
+        *table[i].path = out->path[i];
+    }
+    return 0;
+}
+
+void sw_plan_run_free(struct sw_plan_run *placed)
+{
+    for (size_t i = 0; i < sizeof placed->path / sizeof placed->path[0]; i++) {
+        free(placed->path[i]);
+        placed->path[i] = NULL;
+    }
+}
