@@ -25,7 +25,7 @@ struct timing {
                       compute */
     int16_t value; /* that a collective writes first, or that is waited for */
     uint8_t part;
-    bool ahead;
+    bool ahead, last_micro_step;
     sw_axis_set axes; /* effective ones */
 };
 
@@ -52,6 +52,8 @@ struct pricing {
     uint32_t flights;
     struct clocks now;
     double contention;
+    bool once;   /* some ops run in the last micro-step only */
+    bool others; /* a micro-step that is not the last is being walked */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
 };
@@ -156,8 +158,6 @@ static void time_ops(struct pricing *c)
     const struct sw_program *p = c->p;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const double times = (double)region->repeat *
-                             (region->phase == SW_PHASE_UPDATE ? 1 : (double)p->accumulation_steps);
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             const struct sw_axes axes =
@@ -182,6 +182,9 @@ static void time_ops(struct pricing *c)
                 check_ring(c, op);
             }
             t->ahead = op->ahead;
+            t->last_micro_step = op->last_micro_step;
+            c->once = c->once || op->last_micro_step;
+            const double times = sw_program_runs(p, region, op);
             count_bytes(c, t->axes, bytes * times);
             count_seconds(c, op, t, times);
         }
@@ -281,7 +284,7 @@ static inline void run_op_observed(struct pricing *c, const struct timing *t)
 static void run_iteration(struct pricing *c, const struct sw_region *region, bool last)
 {
     for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if (!last || !c->timing[i].ahead)
+        if ((!last || !c->timing[i].ahead) && !(c->others && c->timing[i].last_micro_step))
             run_op_observed(c, &c->timing[i]);
 }
 
@@ -335,18 +338,20 @@ static void run_phase(struct pricing *c, bool update)
     }
 }
 
+/* The last micro-step is walked by itself where it has ops that the others do not have. */
 static void run_step(struct pricing *c)
 {
-    const int32_t steps = c->p->accumulation_steps;
+    const int32_t alike = c->p->accumulation_steps - (c->once ? 1 : 0);
     struct clocks before = c->now;
     struct sw_region_cost region_before[SW_COST_MAX_REGIONS];
-    for (int32_t step = 0; step < steps && step < WARM; step++) {
+    c->others = c->once;
+    for (int32_t step = 0; step < alike && step < WARM; step++) {
         before = c->now;
         memcpy(region_before, c->out->region, sizeof region_before);
         run_phase(c, false);
     }
-    if (steps > WARM) {
-        const double times = steps - WARM;
+    if (alike > WARM) {
+        const double times = alike - WARM;
         for (int32_t r = 0; r < c->p->region_count; r++) {
             struct sw_region_cost *now = &c->out->region[r], *old = &region_before[r];
             now->seconds += (now->seconds - old->seconds) * times;
@@ -355,6 +360,9 @@ static void run_step(struct pricing *c)
         }
         extrapolate(c, &before, times);
     }
+    c->others = false;
+    if (c->once)
+        run_phase(c, false);
     run_phase(c, true);
     /* a step ends when both streams have */
     if (c->now.communication > c->now.compute)

@@ -114,9 +114,6 @@ static void sum_traffic(const struct sw_program *p, struct sw_diff_side *side)
 {
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const double times =
-            region->repeat *
-            (region->phase == SW_PHASE_UPDATE ? 1.0 : (double)p->accumulation_steps);
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             const enum sw_op_kind kind = (enum sw_op_kind)op->kind;
@@ -134,6 +131,7 @@ static void sum_traffic(const struct sw_program *p, struct sw_diff_side *side)
             if (at == side->traffic_count)
                 side->traffic[side->traffic_count++] =
                     (struct sw_diff_traffic){.kind = kind, .axes = axes};
+            const double times = sw_program_runs(p, region, op);
             side->traffic[at].calls += times;
             side->traffic[at].bytes += times * (double)sw_op_communication_bytes(p, op);
         }

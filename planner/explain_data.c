@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double times_of(const struct sw_program *p, const struct sw_region *region)
-{
-    return region->repeat *
-           (region->phase == SW_PHASE_UPDATE ? 1.0 : (double)p->accumulation_steps);
-}
-
 static bool is_ring(const struct sw_op *op)
 {
     return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
@@ -77,8 +71,8 @@ static void sum_ops(struct sw_explain *x)
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            add_traffic(x, &p->ops[i], times_of(p, region));
-            add_kind(x, &p->ops[i], times_of(p, region));
+            add_traffic(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
+            add_kind(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
         }
     }
     qsort(x->kind, (size_t)x->kind_count, sizeof x->kind[0], compare_kinds);

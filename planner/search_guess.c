@@ -74,8 +74,6 @@ static void collect_traffic(const struct sw_program *p, const struct sw_run_conf
     out->count = 0;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const bool update = region->phase == SW_PHASE_UPDATE;
-        const double times = (double)region->repeat * (update ? 1 : p->accumulation_steps);
         const int32_t last_again = find_last_again(p, region);
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
@@ -87,7 +85,7 @@ static void collect_traffic(const struct sw_program *p, const struct sw_run_conf
             if (is_ring(op)) {
                 like.what = RING;
                 like.block = sw_cost_op_seconds(p, op, run) / sw_axes_size(&p->mesh, like.axes);
-            } else if (update) {
+            } else if (region->phase == SW_PHASE_UPDATE || op->last_micro_step) {
                 like.what = ONCE;
             } else if (!has_batch(&p->values[op->in[0].value])) {
                 like.what = region->phase == SW_PHASE_FORWARD ? WEIGHT_FORWARD : WEIGHT_BACKWARD;
@@ -95,6 +93,7 @@ static void collect_traffic(const struct sw_program *p, const struct sw_run_conf
                 like.what = repeats(p, i, last_again) ? AGAIN : BATCH;
             }
             struct traffic *t = find_traffic(out, &like);
+            const double times = sw_program_runs(p, region, op);
             t->calls += times;
             t->bytes += times * (double)sw_op_communication_bytes(p, op);
         }

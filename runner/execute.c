@@ -8,6 +8,9 @@
 
 enum { RING_TRANSFERS = 8 };
 
+/* What a step consists of. The last micro-step is also the only one, often. */
+enum phase { MICRO_STEP, LAST_MICRO_STEP, UPDATE, PHASES };
+
 /* An operand with everything but the address, which depends on the layer. */
 struct operand {
     struct sw_tensor tensor;
@@ -45,9 +48,9 @@ struct sw_executor {
     int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
     int32_t *stored;     /* [rows, columns] in storage order */
     /* A device that can record runs the first step op by op (libraries choose their kernels then),
-     * later ones as two recordings: a micro-step, and the update. */
+     * later ones as recordings. */
     bool records, warm;
-    struct sw_recording *recording[2];
+    struct sw_recording *recording[PHASES];
 };
 
 /* ---- Addresses ---- */
@@ -240,14 +243,15 @@ static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const str
 
 /* Iteration -1 runs only what is prefetched for the first; ops marked ahead always run one
  * iteration early. */
-static int run_region(struct sw_executor *x, const struct sw_region *region,
+static int run_region(struct sw_executor *x, const struct sw_region *region, enum phase phase,
                       const struct sw_step *step, struct sw_error *err)
 {
     for (int32_t i = -1; i < region->repeat; i++)
         for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
             const bool ahead = x->program->ops[o].ahead;
             const int32_t iteration = i + (ahead ? 1 : 0);
-            if ((i < 0 && !ahead) || iteration >= region->repeat)
+            if ((i < 0 && !ahead) || iteration >= region->repeat ||
+                (x->program->ops[o].last_micro_step && phase == MICRO_STEP))
                 continue;
             const int32_t layer = region->reverse ? region->repeat - 1 - iteration : iteration;
             if (run_op(x, o, layer, step, err) != 0)
@@ -391,7 +395,7 @@ void sw_executor_free(struct sw_executor *x)
 {
     if (x == NULL)
         return;
-    for (int32_t i = 0; i < 2; i++)
+    for (int32_t i = 0; i < PHASES; i++)
         if (x->recording[i] != NULL)
             x->device->vtable->recording_free(x->device, x->recording[i]);
     if (x->arena != NULL && x->comm->vtable->attach != NULL)
@@ -487,30 +491,39 @@ static int read_scalar(struct sw_executor *x, int32_t value, double *out)
 }
 
 /* All regions of a micro-step, or of the update. */
-static int run_regions(struct sw_executor *x, bool update, const struct sw_step *step,
+static int run_regions(struct sw_executor *x, enum phase phase, const struct sw_step *step,
                        struct sw_error *err)
 {
     const struct sw_program *p = x->program;
     for (int32_t r = 0; r < p->region_count; r++)
-        if ((p->regions[r].phase == SW_PHASE_UPDATE) == update &&
-            run_region(x, &p->regions[r], step, err) != 0)
+        if ((p->regions[r].phase == SW_PHASE_UPDATE) == (phase == UPDATE) &&
+            run_region(x, &p->regions[r], phase, step, err) != 0)
             return -1;
     return 0;
 }
 
-static int run_phase(struct sw_executor *x, bool update, const struct sw_step *step,
+/* A recording ends with all that it started: no other can wait for it. */
+static int wait_for_all(struct sw_executor *x, struct sw_error *err)
+{
+    for (int32_t v = 0; v < x->program->value_count; v++)
+        if (wait_for(x, v, err) != 0)
+            return -1;
+    return 0;
+}
+
+static int run_phase(struct sw_executor *x, enum phase phase, const struct sw_step *step,
                      struct sw_error *err)
 {
     const struct sw_device_vtable *device = x->device->vtable;
-    struct sw_recording **recording = &x->recording[update];
+    struct sw_recording **recording = &x->recording[phase];
     if (device->set_step != NULL && device->set_step(x->device, step, err) != 0)
         return -1;
     if (!x->records || !x->warm)
-        return run_regions(x, update, step, err);
+        return run_regions(x, phase, step, err);
     if (*recording == NULL) {
         if (device->record_begin(x->device, err) != 0)
             return -1;
-        if (run_regions(x, update, step, err) != 0) {
+        if (run_regions(x, phase, step, err) != 0 || wait_for_all(x, err) != 0) {
             (void)device->record_end(x->device, NULL, NULL);
             return -1;
         }
@@ -524,10 +537,13 @@ int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_funct
                      void *context, double *loss, double *grad_norm, struct sw_error *err)
 {
     const struct sw_program *p = x->program;
-    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++)
-        if (write_batch(x, step, batch, context, err) != 0 || run_phase(x, false, step, err) != 0)
+    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
+        const bool last = step->micro_step == p->accumulation_steps - 1;
+        if (write_batch(x, step, batch, context, err) != 0 ||
+            run_phase(x, last ? LAST_MICRO_STEP : MICRO_STEP, step, err) != 0)
             return -1;
-    if (run_phase(x, true, step, err) != 0 || x->device->vtable->synchronize(x->device, err) != 0)
+    }
+    if (run_phase(x, UPDATE, step, err) != 0 || x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
     x->warm = true;
     int failed = 0;

@@ -124,7 +124,8 @@ static void touch(struct layout *l, struct sw_ref ref, int32_t position, int32_t
         life->local = false;
 }
 
-/* Where the result of each collective is waited for. */
+/* Where the result of each collective is waited for: in its region, or, what a step reduces once,
+ * in the update. */
 static void find_waits(struct layout *l)
 {
     const struct sw_program *p = l->p;
@@ -135,7 +136,8 @@ static void find_waits(struct layout *l)
             l->wait[i] = i;
             if (!sw_op_is_collective(p->ops[i].kind))
                 continue;
-            for (int32_t j = i + 1; j < end; j++)
+            const int32_t until = p->ops[i].last_micro_step ? p->op_count : end;
+            for (int32_t j = i + 1; j < until; j++)
                 if (p->ops[j].kind == SW_OP_WAIT &&
                     p->ops[j].in[0].value == p->ops[i].out[0].value) {
                     l->wait[i] = j;
@@ -334,6 +336,8 @@ static void collect_blocks(const struct sw_program *p, struct sw_lifetimes *l)
             if (p->ops[i].ahead) { /* in flight from one iteration to the next */
                 block.first = region->first_op;
                 block.last = region->first_op + region->op_count - 1;
+            } else if (region->repeat > 1 && l->wait[i] >= region->first_op + region->op_count) {
+                block.first = region->first_op; /* the next iteration's ops are beside it */
             }
             found[l->block_count++] = block;
         }

@@ -90,6 +90,8 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
     }
     if (op->ahead)
         fprintf(out, " ahead");
+    if (op->last_micro_step)
+        fprintf(out, " in the last micro-step");
 }
 
 static const char *role_name(enum sw_role role)
@@ -245,6 +247,7 @@ static void mix_op(uint64_t *hash, const struct sw_op *op)
     mix_refs(hash, op->in, op->n_in);
     mix_refs(hash, op->out, op->n_out);
     mix_int(hash, op->ahead);
+    mix_int(hash, op->last_micro_step);
     mix_int(hash, op->head_dim);
     mix_int(hash, op->group);
     mix_int(hash, op->inverse);

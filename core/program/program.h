@@ -135,6 +135,9 @@ struct sw_op {
     uint8_t n_in, n_out;
     bool ahead; /* runs one iteration ahead (prefetch): its operands' layer is the next iteration's
                  */
+    /* runs in the last micro-step of a step only: what crosses dp does so once. Waits for it find
+     * nothing under way in the others */
+    bool last_micro_step;
     struct sw_ref in[SW_OP_MAX_IN];
     struct sw_ref out[SW_OP_MAX_OUT];
     /* attributes; each is used by the kinds named */
@@ -283,6 +286,10 @@ int32_t sw_program_block_count(const struct sw_program *program);
 struct sw_arena_block sw_program_block(const struct sw_program *program, int32_t i);
 /* Whether a value that shares no other's storage has a place of its own in the arena. */
 bool sw_program_is_stored(const struct sw_program *program, int32_t value);
+
+/* How many times a step runs an op of that region. */
+double sw_program_runs(const struct sw_program *program, const struct sw_region *region,
+                       const struct sw_op *op);
 
 /* Local element count of one instance. */
 int64_t sw_value_local_elems(const struct sw_value *value);

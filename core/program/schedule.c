@@ -1,7 +1,7 @@
-/* When things happen: collectives run beside compute on their own stream, in order. Five rewrites,
+/* When things happen: collectives run beside compute on their own stream, in order. Six rewrites,
  * region by region: drop copies into gradients, prefetch parameters one layer ahead, start
- * reductions early and together, keep at most one whole gradient alive, and wait as late as
- * possible. */
+ * reductions early and together, keep at most one whole gradient alive, reduce gradients while the
+ * rest of backward computes, and wait as late as possible. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -13,12 +13,22 @@ struct list {
     int32_t count;
 };
 
+/* A reduction of a gradient that leaves the update for the region that completes the gradient. */
+struct early {
+    struct sw_op op;
+    const struct sw_op *from; /* in the update */
+    int32_t region;
+    bool waited; /* in its own region */
+};
+
 struct schedule {
     struct sw_program *p;
     struct list list;
     struct sw_op *waits;
     int32_t wait_count;
     const struct sw_region *region;
+    struct early *early; /* [early_count] */
+    int32_t early_count;
 };
 
 /* Room was made for every op and one wait for each. */
@@ -254,7 +264,100 @@ static void sink_accumulates(struct schedule *s)
     }
 }
 
-/* ---- 5. Waits ---- */
+/* ---- 5. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
+
+/* The last region before the update that writes the value, and how it names the instance; -1: none
+ */
+static int32_t completed_in(const struct sw_program *p, int32_t value, struct sw_ref *ref)
+{
+    for (int32_t r = p->region_count - 1; r >= 0; r--) {
+        const struct sw_region *region = &p->regions[r];
+        if (region->phase != SW_PHASE_BACKWARD)
+            continue;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            for (uint8_t k = 0; k < p->ops[i].n_out; k++)
+                if (storage(p, p->ops[i].out[k].value) == storage(p, value)) {
+                    *ref = p->ops[i].out[k];
+                    return r;
+                }
+    }
+    return -1;
+}
+
+/* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
+ */
+static void find_early(struct schedule *s)
+{
+    const struct sw_program *p = s->p;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        if (region->phase != SW_PHASE_UPDATE)
+            continue;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            struct sw_ref ref;
+            if (op->kind != SW_OP_ALL_REDUCE || op->n_in != 1 || small(p, op) ||
+                p->values[storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
+                storage(p, op->out[0].value) != storage(p, op->in[0].value))
+                continue;
+            bool ready = true;
+            for (int32_t j = region->first_op; j < i && ready; j++)
+                ready = !touches(p, &p->ops[j], op->in[0].value);
+            const int32_t from = ready ? completed_in(p, op->in[0].value, &ref) : -1;
+            if (from < 0)
+                continue;
+            struct early *early = &s->early[s->early_count++];
+            *early = (struct early){.op = *op, .from = op, .region = from};
+            early->op.last_micro_step = true;
+            early->op.in[0].mode = early->op.out[0].mode = ref.mode;
+            early->op.in[0].shift = early->op.out[0].shift = ref.shift;
+        }
+    }
+}
+
+static void drop_moved(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++)
+        for (int32_t e = 0; e < s->early_count; e++)
+            if (list->ops[i] == s->early[e].from) {
+                erase(list, i--);
+                break;
+            }
+}
+
+/* Behind the op that completes the gradient; where that is a reduce_scatter, behind its wait, which
+ * is before the next gradient. */
+static void reduce_early(struct schedule *s)
+{
+    struct list *list = &s->list;
+    const int32_t region = (int32_t)(s->region - s->p->regions);
+    for (int32_t e = 0; e < s->early_count; e++) {
+        struct early *early = &s->early[e];
+        if (early->region != region)
+            continue;
+        int32_t at = -1;
+        for (int32_t i = 0; i < list->count; i++)
+            if (writes(s->p, list->ops[i], early->op.in[0].value))
+                at = i;
+        at = list->ops[at]->kind == SW_OP_REDUCE_SCATTER ? next_gradient(list, at + 1) : at + 1;
+        insert(list, at, &early->op);
+    }
+}
+
+/* ---- 6. Waits ---- */
+
+static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
+{
+    struct sw_op *wait = &s->waits[s->wait_count++];
+    memset(wait, 0, sizeof *wait);
+    wait->kind = SW_OP_WAIT;
+    wait->stage = op->stage;
+    wait->axes = op->axes;
+    wait->n_in = 1;
+    wait->in[0] = op->out[0];
+    insert(&s->list, at, wait);
+}
 
 static void waits(struct schedule *s)
 {
@@ -271,6 +374,10 @@ static void waits(struct schedule *s)
                 uses = touches(s->p, list->ops[j], op.out[k].value) && j != i;
             if (op.kind == SW_OP_REDUCE_SCATTER)
                 uses = uses || makes_gradient(list->ops[j]);
+            /* so that their workspaces are not all alive; the stream is in order, and behind a
+             * reduce_scatter that was waited for meanwhile this one is done */
+            if (op.last_micro_step)
+                uses = uses || list->ops[j]->last_micro_step;
             if (uses) {
                 at = j;
                 break;
@@ -279,15 +386,27 @@ static void waits(struct schedule *s)
         if (at < list->count && list->ops[at]->kind == SW_OP_WAIT &&
             list->ops[at]->in[0].value == op.out[0].value)
             continue; /* the wait for this op is what was found */
-        struct sw_op *wait = &s->waits[s->wait_count++];
-        memset(wait, 0, sizeof *wait);
-        wait->kind = SW_OP_WAIT;
-        wait->stage = op.stage;
-        wait->axes = op.axes;
-        wait->n_in = 1;
-        wait->in[0] = op.out[0];
-        insert(list, at, wait);
+        if (op.last_micro_step && at == list->count)
+            continue; /* its sum is for the update */
+        for (int32_t e = 0; e < s->early_count; e++)
+            s->early[e].waited = s->early[e].waited || list->ops[i] == &s->early[e].op;
+        add_wait(s, at, &op);
         i += at <= i;
+    }
+}
+
+/* The update waits for what backward left under way. */
+static void wait_for_early(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t e = 0; e < s->early_count; e++) {
+        if (s->early[e].waited)
+            continue;
+        for (int32_t i = 0; i < list->count; i++)
+            if (touches(s->p, list->ops[i], s->early[e].op.out[0].value)) {
+                add_wait(s, i, s->early[e].from);
+                break;
+            }
     }
 }
 
@@ -299,12 +418,15 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     struct sw_op *done = malloc(2 * count * sizeof *done);
     s.list.ops = malloc(2 * count * sizeof *s.list.ops);
     s.waits = malloc(count * sizeof *s.waits);
-    if (done == NULL || s.list.ops == NULL || s.waits == NULL) {
+    s.early = malloc(count * sizeof *s.early);
+    if (done == NULL || s.list.ops == NULL || s.waits == NULL || s.early == NULL) {
         free(done);
         free(s.list.ops);
         free(s.waits);
+        free(s.early);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
     }
+    find_early(&s);
     int32_t total = 0;
     for (int32_t r = 0; r < program->region_count; r++) {
         struct sw_region *region = &program->regions[r];
@@ -312,12 +434,16 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         s.list.count = 0;
         for (int32_t i = 0; i < region->op_count; i++)
             s.list.ops[s.list.count++] = &program->ops[region->first_op + i];
+        drop_moved(&s);
         write_in_place(&s);
         prefetch(&s);
         hoist_reductions(&s);
         coalesce(&s);
         sink_accumulates(&s);
+        reduce_early(&s);
         waits(&s);
+        if (region->phase == SW_PHASE_UPDATE)
+            wait_for_early(&s);
         region->first_op = total;
         region->op_count = s.list.count;
         for (int32_t i = 0; i < s.list.count; i++)
@@ -325,10 +451,18 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     }
     free(s.list.ops);
     free(s.waits);
+    free(s.early);
     free(program->ops);
     program->ops = done;
     program->op_count = total;
     program->op_capacity = (int32_t)(2 * count);
     program->stage = SW_SCHEDULED;
     return 0;
+}
+
+double sw_program_runs(const struct sw_program *p, const struct sw_region *region,
+                       const struct sw_op *op)
+{
+    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
+    return (double)region->repeat * (once ? 1 : p->accumulation_steps);
 }

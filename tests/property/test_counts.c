@@ -198,11 +198,15 @@ static void test_dp(void **state)
 {
     (void)state;
     const struct sw_program_options o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
-    /* one for each matrix, one for all norms and the loss */
-    const struct expected e = {.update = {.all_reduce = 9 + 1}};
+    /* one for each matrix, where its gradient is complete; one for all norms and the loss */
+    const struct expected e = {.head_backward = {.all_reduce = 1},
+                               .layer_backward = {.all_reduce = 7},
+                               .embed_backward = {.all_reduce = 1},
+                               .update = {.all_reduce = 1}};
     check(&o, &e);
     struct sw_program *p = compile(&o);
-    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 12);
+    assert_int_equal(operands(p, "layer backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 7);
+    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 3);
     sw_program_free(p);
 }
 
@@ -222,7 +226,7 @@ static void test_sp(void **state)
     check(&o, &e);
 }
 
-/* update: shards over dp; norms and loss over all three; squares over (fsdp, sp) */
+/* shards over dp; update: norms and loss over all three, squares over (fsdp, sp) */
 static void test_dp_fsdp_sp(void **state)
 {
     (void)state;
@@ -231,18 +235,18 @@ static void test_dp_fsdp_sp(void **state)
         .embed = {.all_gather = 1},
         .layer = {.all_gather = 7, .ring_hops = 1},
         .head = {.all_gather = 1},
-        .head_backward = {.all_gather = 1, .reduce_scatter = 1},
-        .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .ring_hops = 1},
-        .embed_backward = {.reduce_scatter = 1},
-        /* matrices over dp; norms and the loss over all; the squares of the norm */
-        .update = {.all_reduce = 9 + 1 + 1},
+        .head_backward = {.all_gather = 1, .reduce_scatter = 1, .all_reduce = 1},
+        .layer_backward = {.all_gather = 7, .reduce_scatter = 7, .all_reduce = 7, .ring_hops = 1},
+        .embed_backward = {.reduce_scatter = 1, .all_reduce = 1},
+        /* norms and the loss over all; the squares of the norm */
+        .update = {.all_reduce = 1 + 1},
     };
     check(&o, &e);
     struct sw_program *p = compile(&o);
     assert_int_equal(operands(p, "layer", SW_OP_ALL_GATHER, FSDP | SP, SW_ROLE_PARAMETER), 7);
     assert_int_equal(
         operands(p, "layer backward", SW_OP_REDUCE_SCATTER, FSDP | SP, SW_ROLE_ACTIVATION), 7);
-    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 9);
+    assert_int_equal(operands(p, "layer backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 7);
     assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP | FSDP | SP, SW_ROLE_GRADIENT), 3);
     sw_program_free(p);
 }
@@ -285,7 +289,8 @@ static void test_strategy_ulysses(void **state)
 
 /* ---- Micro-steps and recomputation ---- */
 
-/* Micro-steps reduce-scatter; what crosses dp does so once per step, in the update. */
+/* Micro-steps reduce-scatter; what crosses dp does so once per step: in the last micro-step, beside
+ * the rest of backward, or in the update. */
 static void test_accumulation(void **state)
 {
     (void)state;
@@ -293,14 +298,23 @@ static void test_accumulation(void **state)
     o.micro_batch_per_rank = 1; /* 2 micro-steps */
     struct sw_program *p = compile(&o);
     assert_int_equal(p->accumulation_steps, 2);
+    double crossing = 0;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            if (sw_op_is_collective((enum sw_op_kind)p->ops[i].kind) &&
-                (sw_axes_set(p->ops[i].axes) & DP))
-                assert_int_equal(region->phase, SW_PHASE_UPDATE);
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            const bool crosses =
+                sw_op_is_collective((enum sw_op_kind)op->kind) && (sw_axes_set(op->axes) & DP) != 0;
+            if (crosses)
+                assert_true(region->phase == SW_PHASE_UPDATE || op->last_micro_step);
+            else
+                assert_false(op->last_micro_step);
+            crossing += crosses ? sw_program_runs(p, region, op) : 0;
+        }
     }
-    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 9);
+    /* 7 matrices of each layer, head, embedding; norms and the loss together */
+    assert_true(crossing == 7 * o.layers + 2 + 1);
+    assert_int_equal(operands(p, "layer backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 7);
     assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP | FSDP | SP, SW_ROLE_GRADIENT), 3);
     assert_int_equal(count(p, "layer backward").reduce_scatter, 7);
     assert_int_equal(count(p, "layer backward").all_gather, 7);
@@ -339,7 +353,9 @@ static void test_tied(void **state)
     assert_int_equal(count(p, "head").all_gather, 1);
     assert_int_equal(count(p, "head backward").reduce_scatter, 1);
     assert_int_equal(count(p, "embed backward").reduce_scatter, 1);
-    assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 8);
+    assert_int_equal(operands(p, "head backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 0);
+    assert_int_equal(operands(p, "layer backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 7);
+    assert_int_equal(operands(p, "embed backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 1);
     sw_program_free(p);
 }
 

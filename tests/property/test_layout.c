@@ -22,6 +22,7 @@ struct walk {
         bool active;
         int32_t op, layer;
     } flight[FLIGHTS];
+    bool last_micro_step;
     bool
         *written; /* [value]: some instance was written (what was never written is initial state) */
 };
@@ -95,20 +96,33 @@ static void land(struct walk *w, int32_t flight)
     w->flight[flight].active = false;
 }
 
+/* Collectives run in order: once the newest writer of the value has landed, older ones have. What a
+ * step reduces once is there in the last micro-step only. */
+static void land_writers(struct walk *w, int32_t value, int32_t layer)
+{
+    bool found = false, once = false;
+    for (int32_t i = 0; i < w->p->op_count; i++)
+        once = once || (w->p->ops[i].last_micro_step && w->p->ops[i].out[0].value == value);
+    for (int32_t f = 0; f < FLIGHTS; f++) {
+        if (!w->flight[f].active || (!once && w->flight[f].layer != layer))
+            continue;
+        const struct sw_op *op = &w->p->ops[w->flight[f].op];
+        bool writes = false;
+        for (uint8_t i = 0; i < op->n_out; i++)
+            writes = writes || op->out[i].value == value;
+        if (writes)
+            land(w, f);
+        found = found || writes;
+    }
+    if (!found && !(once && !w->last_micro_step))
+        fail_msg("a wait for '%s' without a collective", w->p->values[value].name);
+}
+
 static void run_op(struct walk *w, int32_t index, int32_t layer)
 {
     const struct sw_op *op = &w->p->ops[index];
     if (op->kind == SW_OP_WAIT) {
-        /* collectives run in order: everything up to the newest writer of the value has landed */
-        int32_t newest = -1;
-        for (int32_t f = 0; f < FLIGHTS; f++)
-            for (uint8_t i = 0; w->flight[f].active && i < w->p->ops[w->flight[f].op].n_out; i++)
-                if (w->p->ops[w->flight[f].op].out[i].value == op->in[0].value &&
-                    w->flight[f].layer == layer)
-                    newest = f;
-        if (newest < 0)
-            fail_msg("a wait for '%s' without a collective", w->p->values[op->in[0].value].name);
-        land(w, newest);
+        land_writers(w, op->in[0].value, layer);
         return;
     }
     for (uint8_t i = 0; i < op->n_in; i++)
@@ -134,12 +148,14 @@ static void run_region(struct walk *w, const struct sw_region *region)
         for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
             const bool ahead = w->p->ops[o].ahead;
             const int32_t iteration = i + (ahead ? 1 : 0);
-            if ((i < 0 && !ahead) || iteration >= region->repeat)
+            if ((i < 0 && !ahead) || iteration >= region->repeat ||
+                (w->p->ops[o].last_micro_step && !w->last_micro_step))
                 continue;
             run_op(w, o, region->reverse ? region->repeat - 1 - iteration : iteration);
         }
     for (int32_t f = 0; f < FLIGHTS; f++)
-        if (w->flight[f].active)
+        if (w->flight[f].active &&
+            (region->phase == SW_PHASE_UPDATE || !w->p->ops[w->flight[f].op].last_micro_step))
             fail_msg("%s: a collective is never waited for", region->name);
 }
 
@@ -159,10 +175,12 @@ static void check(const struct sw_program_options *o)
             p->values[v].role == SW_ROLE_OPTIMIZER)
             each(w, (struct sw_ref){v, SW_INDEX_WHOLE, 0}, 0, true, "initial state");
     for (int32_t step = 0; step < 2; step++) {
-        for (int32_t micro = 0; micro < p->accumulation_steps; micro++)
+        for (int32_t micro = 0; micro < p->accumulation_steps; micro++) {
+            w->last_micro_step = micro == p->accumulation_steps - 1;
             for (int32_t r = 0; r < p->region_count; r++)
                 if (p->regions[r].phase != SW_PHASE_UPDATE)
                     run_region(w, &p->regions[r]);
+        }
         for (int32_t r = 0; r < p->region_count; r++)
             if (p->regions[r].phase == SW_PHASE_UPDATE)
                 run_region(w, &p->regions[r]);
