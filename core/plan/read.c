@@ -74,13 +74,17 @@ static int verify(const struct reader *r, const char *text, size_t bytes, uint64
     char expected[SW_PLAN_DIGEST_DIGITS + 1];
     *digest = sw_plan_text_digest(text, bytes);
     snprintf(expected, sizeof expected, "%016" PRIx64, *digest);
-    if (memcmp(text + head, expected, SW_PLAN_DIGEST_DIGITS) != 0)
-        return sw_fail(r->err, SW_BAD_INPUT,
-                       "%s:3:10: error: the plan was changed after it was written: its digest is "
-                       "'%.16s', its content's is '%s'; edit the run file and write the plan again "
-                       "with 'plan emit'",
-                       r->path, text + head, expected);
-    return 0;
+    if (memcmp(text + head, expected, SW_PLAN_DIGEST_DIGITS) == 0)
+        return 0;
+    char found[SW_PLAN_DIGEST_DIGITS + 1] = ""; /* only digits are shown: it may be any bytes */
+    memcpy(found, text + head, SW_PLAN_DIGEST_DIGITS);
+    const bool digits = strspn(found, "0123456789abcdef") == SW_PLAN_DIGEST_DIGITS;
+    return sw_fail(r->err, SW_BAD_INPUT,
+                   "%s:3:10: error: the plan was changed after it was written: its digest is "
+                   "%s%s%s, its content's is '%s'; edit the run file and write the plan again "
+                   "with 'plan emit'",
+                   r->path, digits ? "'" : "", digits ? found : "not 16 hexadecimal digits",
+                   digits ? "'" : "", expected);
 }
 
 /* The rest of the next line if it starts with `key`; quotes around the value are taken off. */

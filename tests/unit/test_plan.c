@@ -279,6 +279,20 @@ static void finds_every_edit(void **state)
         assert_null(plan.config);
         text[i] ^= 1;
     }
+    /* whatever stands in the digest's place, the message is one line of printable text */
+    char *digest = strstr(text, "digest: '") + 9;
+    for (int byte = 0; byte < 256; byte++) {
+        struct sw_error err = {0};
+        const char kept = digest[3];
+        if (kept == (char)byte)
+            continue;
+        digest[3] = (char)byte;
+        store(text, bytes);
+        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        for (const char *c = err.message; *c != '\0'; c++)
+            assert_true(*c >= ' ' && *c <= '~');
+        digest[3] = kept;
+    }
     for (size_t cut = 0; cut < bytes; cut += 97) {
         struct sw_error err = {0};
         store(text, cut);
