@@ -64,6 +64,27 @@ static double overlap(const struct sw_cost_event *e, const struct sw_window *w)
     return to > from ? to - from : 0;
 }
 
+static bool belongs(const struct sw_region *region, const struct sw_cost_event *e)
+{
+    return e->op >= region->first_op && e->op < region->first_op + region->op_count;
+}
+
+/* The event that starts the region's second iteration, or its only one, in the last micro-step,
+ * which also reduces what is reduced once. -1: none. */
+static int32_t find_iteration(const struct sw_timeline *t, const struct sw_region *region,
+                              int32_t first_op)
+{
+    const int32_t wanted = region->repeat > 1 ? 1 : 0;
+    int32_t found = -1, seen = 0;
+    for (int32_t i = 0; i < t->count; i++) {
+        if (!belongs(region, &t->event[i]))
+            seen = 0; /* another micro-step's may follow */
+        else if (t->event[i].op == first_op && seen++ == wanted)
+            found = i;
+    }
+    return found;
+}
+
 void sw_timeline_window(const struct sw_timeline *t, const struct sw_program *p,
                         enum sw_phase phase, struct sw_window *out)
 {
@@ -75,20 +96,14 @@ void sw_timeline_window(const struct sw_timeline *t, const struct sw_program *p,
     int32_t first = region->first_op; /* the first op of an iteration that belongs to it */
     while (first + 1 < region->first_op + region->op_count && p->ops[first].ahead)
         first++;
-    const int32_t wanted = region->repeat > 1 ? 1 : 0;
-    int32_t seen = -1;
-    bool open = false;
-    for (int32_t i = 0; i < t->count; i++) {
+    const int32_t from = find_iteration(t, region, first);
+    for (int32_t i = from; from >= 0 && i < t->count; i++) {
         const struct sw_cost_event *e = &t->event[i];
-        const bool inside =
-            e->op >= region->first_op && e->op < region->first_op + region->op_count;
-        if (e->op == first && ++seen == wanted) {
-            out->start = out->end = e->issued;
-            open = true;
-        } else if (open && (!inside || e->op == first)) {
+        if (i > from && (!belongs(region, e) || e->op == first))
             break;
-        }
-        if (open && e->stream != SW_STREAM_COMMUNICATION && e->end > out->end)
+        if (i == from)
+            out->start = out->end = e->issued;
+        if (e->stream != SW_STREAM_COMMUNICATION && e->end > out->end)
             out->end = e->end;
     }
     for (int32_t i = 0; i < t->count; i++) {

@@ -23,7 +23,7 @@ int sw_timeline_make(const struct sw_program *program, const struct sw_run_confi
 void sw_timeline_free(struct sw_timeline *timeline);
 
 /* The second iteration (where there is one: the first has no communication left over from the one
- * before) of the first loop of that phase, in the first micro-step. */
+ * before) of the first loop of that phase, in the last micro-step. */
 void sw_timeline_window(const struct sw_timeline *timeline, const struct sw_program *program,
                         enum sw_phase phase, struct sw_window *out);
 
