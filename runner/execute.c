@@ -543,7 +543,9 @@ int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_funct
             run_phase(x, last ? LAST_MICRO_STEP : MICRO_STEP, step, err) != 0)
             return -1;
     }
-    if (run_phase(x, UPDATE, step, err) != 0 || x->device->vtable->synchronize(x->device, err) != 0)
+    if (run_phase(x, UPDATE, step, err) != 0 ||
+        (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
+        x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
     x->warm = true;
     int failed = 0;

@@ -40,6 +40,9 @@ struct sw_comm_vtable {
     /* May be NULL. The memory that calls will name, before the first of them; NULL, 0: no longer.
      */
     int (*attach)(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err);
+    /* NULL unless `queued`. The host waits until all that was queued on the device is done, as far
+     * as it looks after the other ranks: an error or a stall of theirs ends the wait. */
+    int (*settle)(struct sw_comm *comm, struct sw_error *err);
 };
 struct sw_comm {
     const struct sw_comm_vtable *vtable;

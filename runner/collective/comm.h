@@ -11,6 +11,10 @@
 
 #include "runner/collective/collective.h"
 
+/* Seconds that a rank waits for the others without a sign of life before it takes them for hanging
+ * and gives up: SHARDWRIGHT_STALL_SECONDS where that is a positive number, else 600. */
+double sw_comm_stall_seconds(void);
+
 /* One rank: copies. Errors (SW_ENVIRONMENT): out of memory. */
 int sw_comm_single_create(struct sw_comm **out, struct sw_error *err);
 

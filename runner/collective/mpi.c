@@ -27,7 +27,15 @@ struct mpi_transport {
     MPI_Request *requests; /* [capacity] receives, then sends */
     MPI_Status *statuses;  /* [capacity] */
     int *indices;          /* [capacity] */
+    double stall_seconds;
 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static int fail_mpi(int code, struct sw_error *err)
 {
@@ -70,6 +78,23 @@ static int check_completed(const struct mpi_transport *t, int completed, int cod
     return 0;
 }
 
+/* Names the lowest rank that something is still expected from, or that takes nothing. */
+static int fail_stalled(const struct mpi_transport *t, const struct sw_transfer *sends,
+                        const struct sw_transfer *receives, int32_t receive_count, int32_t count,
+                        struct sw_error *err)
+{
+    int32_t peer = INT32_MAX;
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_transfer *x = i < receive_count ? &receives[i] : &sends[i - receive_count];
+        if (t->requests[i] != MPI_REQUEST_NULL && x->peer < peer)
+            peer = x->peer;
+    }
+    return sw_fail(err, SW_ENVIRONMENT,
+                   "nothing from rank %d for %.0f s: it hangs, or its node or network is gone "
+                   "(SHARDWRIGHT_STALL_SECONDS is how long to wait)",
+                   (int)peer, t->stall_seconds);
+}
+
 /* After an error: what is under way may not write to the caller's memory later. */
 static int give_up(struct mpi_transport *t, int32_t receive_count, int32_t count)
 {
@@ -106,6 +131,7 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
     }
 
     int32_t pending = count, looks = 0;
+    double last = 0; /* when something arrived, or waiting began */
     while (pending > 0) {
         int completed = 0;
         code = MPI_Testsome(count, t->requests, &completed, t->indices, t->statuses);
@@ -121,6 +147,14 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
         looks = completed > 0 ? 0 : looks + (looks < 1000);
         if (completed == 0)
             give_way(looks);
+        if (looks < YIELDS) {
+            last = 0;
+        } else if (last <= 0) {
+            last = now();
+        } else if (now() - last > t->stall_seconds) {
+            (void)fail_stalled(t, sends, receives, receive_count, count, err);
+            return give_up(t, receive_count, count);
+        }
     }
     return 0;
 }
@@ -179,6 +213,7 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a communicator");
     t->transport.vtable = &mpi_vtable;
     t->comm = MPI_COMM_NULL;
+    t->stall_seconds = sw_comm_stall_seconds();
     t->capacity = 2 * group_max;
     t->requests = calloc((size_t)t->capacity, sizeof *t->requests);
     t->statuses = calloc((size_t)t->capacity, sizeof *t->statuses);

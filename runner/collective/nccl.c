@@ -7,16 +7,18 @@
 #include "runner/collective/nccl.h"
 
 #include "runner/collective/call.h"
+#include "runner/collective/comm.h"
 
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 #include <nccl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { TICKETS = 64, MAX_GROUPS = 1 << SW_AXIS_COUNT, SMALL_BYTES = 4096, STALL_S = 600 };
+enum { TICKETS = 64, MAX_GROUPS = 1 << SW_AXIS_COUNT, SMALL_BYTES = 4096, NAP_NS = 20000 };
 
 struct group {
     struct sw_axes axes;
@@ -34,6 +36,7 @@ struct nccl {
     int32_t group_count;
     char *arena;
     size_t bytes;
+    double stall_seconds;
     void *small; /* device memory for calls on host memory, SMALL_BYTES */
 };
 
@@ -222,15 +225,27 @@ static int end(struct nccl *n, uint64_t *ticket, struct sw_error *err)
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-/* Waits for the communication stream on the host; an asynchronous error of NCCL, or a stall, ends
- * the wait. */
-static int drain(struct nccl *n, struct sw_error *err)
+static double now(void)
 {
-    struct timespec begun, now;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int fail_stalled(const struct nccl *n, struct sw_error *err)
+{
     const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    clock_gettime(CLOCK_MONOTONIC, &begun);
+    char what[64];
+    snprintf(what, sizeof what, "no end of a step's work for %.0f s", n->stall_seconds);
+    return fail_nccl(n, every, ncclRemoteError, what, err);
+}
+
+/* Waits for a stream on the host; an asynchronous error of NCCL, or a stall, ends the wait. */
+static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
+{
+    const double begun = now();
     for (;;) {
-        const cudaError_t code = cudaStreamQuery(n->stream);
+        const cudaError_t code = cudaStreamQuery(stream);
         if (code == cudaSuccess)
             return 0;
         if (code != cudaErrorNotReady)
@@ -243,11 +258,19 @@ static int drain(struct nccl *n, struct sw_error *err)
                 return fail_nccl(n, n->groups[i].axes, state, "a collective", err);
             state = ncclSuccess;
         }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - begun.tv_sec > STALL_S)
-            return fail_nccl(n, every, ncclRemoteError, "no progress for ten minutes", err);
-        (void)sched_yield();
+        const double waited = now() - begun;
+        if (waited > n->stall_seconds)
+            return fail_stalled(n, err);
+        if (waited < 1e-3)
+            (void)sched_yield();
+        else
+            (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
     }
+}
+
+static int drain(struct nccl *n, struct sw_error *err)
+{
+    return wait_for_stream(n, n->stream, err);
 }
 
 /* A small all_reduce of host memory (the runner asks whether anyone stops): at once, not queued. */
@@ -334,6 +357,13 @@ static int nccl_barrier(struct sw_comm *comm, struct sw_error *err)
                : sw_fail(err, SW_ENVIRONMENT, "rank %d: MPI barrier failed", (int)comm->rank);
 }
 
+/* The compute stream waits for the other one, and so for the other ranks. */
+static int nccl_settle(struct sw_comm *comm, struct sw_error *err)
+{
+    struct nccl *n = (struct nccl *)comm;
+    return wait_for_stream(n, n->compute, err);
+}
+
 static int nccl_attach(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
@@ -371,7 +401,8 @@ static const struct sw_comm_vtable nccl_vtable = {.start = nccl_start,
                                                   .shift = nccl_shift,
                                                   .barrier = nccl_barrier,
                                                   .destroy = nccl_destroy,
-                                                  .attach = nccl_attach};
+                                                  .attach = nccl_attach,
+                                                  .settle = nccl_settle};
 
 static int create_queues(struct nccl *n, struct sw_error *err)
 {
@@ -405,6 +436,7 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
                                .mesh = *mesh,
                                .queued = true};
     n->compute = compute_stream;
+    n->stall_seconds = sw_comm_stall_seconds();
     if (create_queues(n, err) != 0)
         goto fail;
     memset(&id, 0, sizeof id);

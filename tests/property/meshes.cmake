@@ -18,3 +18,10 @@ add_test(NAME quickstart_one_rank
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
+
+if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
+  add_test(NAME stalled_rank
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stall.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(stalled_rank PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE)
+endif()

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# A rank that stops answering ends the job with a line that names it, instead of a hang.
+#
+#   tests/property/test_stall.sh [BUILD-FOLDER]
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+out=$build/stall-test
+job=
+
+fail() {
+    echo "FAIL: $*"
+    [ -n "$job" ] && kill -KILL "$job" 2>/dev/null
+    pkill -KILL -f "$out/quickstart.plan.yaml"
+    tail -n 20 "$out"/*.log
+    exit 1
+}
+
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
+if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+rm -rf "$out"
+mkdir -p "$out"
+bash examples/make_text.sh || fail "no text to learn"
+"$build/plan" emit configs/runs/quickstart.yaml -o "$out" --set directory="$out" --mesh_dim 1,2,1,1 \
+    --set cluster.accelerators_per_node=2 >"$out/emit.log" 2>&1 || fail "plan emit"
+
+SHARDWRIGHT_STALL_SECONDS=2 mpirun -np 2 "$build/runner" train "$out/quickstart.plan.yaml" \
+    >"$out/train.log" 2>&1 </dev/null &
+job=$!
+for ((i = 0; i < 300; i++)); do
+    [ -f "$out/metrics.jsonl" ] && [ "$(wc -l <"$out/metrics.jsonl")" -ge 3 ] && break
+    sleep 0.1
+done
+rank=$(pgrep -f "runner train $out/quickstart.plan.yaml" | while read -r pid; do
+    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^OMPI_COMM_WORLD_RANK=1$' && echo "$pid"
+done)
+[ -n "$rank" ] || fail "rank 1 was not found"
+kill -STOP "$rank" || fail "rank 1 could not be stopped"
+for ((i = 0; i < 300; i++)); do
+    kill -0 "$job" 2>/dev/null || break
+    sleep 0.1
+done
+kill -0 "$job" 2>/dev/null && fail "the job still runs 30 s after rank 1 stopped"
+wait "$job"
+status=$?
+[ "$status" -eq 3 ] || fail "exit status $status, not 3"
+[ "$(grep -c 'error: .*nothing from rank 1 for 2 s' "$out/train.log")" -eq 1 ] || fail "no line names rank 1"
+[ "$(grep -c 'error: ' "$out/train.log")" -eq 1 ] || fail "more than one error line"
+pgrep -f "$out/quickstart.plan.yaml" >/dev/null && fail "a process is left"
+echo "the job ended: $(grep -a 'error: ' "$out/train.log")"
