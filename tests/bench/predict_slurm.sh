@@ -2,24 +2,26 @@
 # How well `plan` predicts a step on a real, slow network: four Slurm nodes of two ranks on this
 # machine, links throttled, `runner calibrate`, then all 20 meshes of eight ranks predicted and run.
 #
-#   tests/bench/predict_slurm.sh [--rate 400mbit] [--steps 7] [--quick] [--build build] [-o FILE]
+#   tests/bench/predict_slurm.sh [--rate 400mbit] [--steps 7] [--quick] [--mesh dp,fsdp,tp,sp]...
+#       [--build build] [-o FILE]
 #
 # Writes a table to FILE (default tests/bench/results/predict_slurm_RATE.md) and prints it. --quick
-# calibrates in 10 s instead of 60. A step's time is the median of the steps after the first two.
+# calibrates in 10 s instead of 60; --mesh takes these meshes only. A step's time is the median of the steps after the first two.
 # Needs root and Slurm (tests/install.sh test). Exit code 77 and "SKIP: ..." when it cannot run.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
-rate=400mbit steps=7 build=build output='' quick=()
+rate=400mbit steps=7 build=build output='' quick=() meshes=()
 while [ $# -gt 0 ]; do
     case $1 in
         --rate) rate=${2:-} && shift ;;
         --steps) steps=${2:-} && shift ;;
         --build) build=${2:-} && shift ;;
         -o) output=${2:-} && shift ;;
+        --mesh) meshes+=("${2:-}") && shift ;;
         --quick) quick=(--quick) ;;
         *)
-            echo "usage: predict_slurm.sh [--rate R] [--steps N] [--quick] [--build DIR] [-o FILE]" >&2
+            echo "usage: predict_slurm.sh [--rate R] [--steps N] [--quick] [--mesh M]... [--build DIR] [-o FILE]" >&2
             exit 2
             ;;
     esac
@@ -85,8 +87,7 @@ data: {path: $PWD/examples/data/text.txt, seed: 1}
 END
 
 # Every mesh dp,fsdp,tp,sp of eight ranks.
-meshes=()
-for dp in 1 2 4 8; do
+[ ${#meshes[@]} -gt 0 ] || for dp in 1 2 4 8; do
     for fsdp in 1 2 4 8; do
         for tp in 1 2 4 8; do
             for sp in 1 2 4 8; do
