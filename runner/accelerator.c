@@ -27,14 +27,41 @@ static int32_t local_rank(const struct sw_launch *launch)
     return launch->rank % launch->local_size;
 }
 
+static void print_note(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "rank 0: %s\n", text);
+}
+
+/* SW_CUDA_ATTENTION: cudnn (the default, where it is there) or own. */
+static int choose_attention(bool *own, struct sw_error *err)
+{
+    const char *wanted = getenv("SW_CUDA_ATTENTION");
+    *own = wanted != NULL && strcmp(wanted, "own") == 0;
+    if (wanted == NULL || *wanted == '\0' || *own || strcmp(wanted, "cudnn") == 0)
+        return 0;
+    return sw_fail(err, SW_BAD_INPUT, "SW_CUDA_ATTENTION is '%s'; it may be cudnn or own", wanted);
+}
+
 static struct sw_device *create_cuda(const struct sw_launch *launch, struct sw_error *err)
 {
-    char text[256];
+    bool own;
+    if (choose_attention(&own, err) != 0)
+        return NULL;
     const int32_t count = sw_cuda_device_count(err);
     struct sw_device *device =
         count < 1 ? NULL : sw_cuda_device_create(local_rank(launch) % count, err);
-    if (device != NULL && launch->rank == 0)
-        fprintf(stderr, "rank 0 uses %s\n", sw_cuda_device_describe(device, text, sizeof text));
+    if (device == NULL)
+        return NULL;
+    if (own)
+        sw_cuda_device_own_attention(device);
+    if (launch->rank == 0) {
+        char text[256], attention[256];
+        fprintf(stderr, "rank 0 uses %s; attention: %s\n",
+                sw_cuda_device_describe(device, text, sizeof text),
+                sw_cuda_device_attention(device, attention, sizeof attention));
+        sw_cuda_device_on_note(device, print_note, NULL);
+    }
     return device;
 }
 #endif

@@ -7,10 +7,10 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Shares of the time: kernels, and each level of links; the rest is for starting and compiling. */
@@ -29,22 +29,6 @@ struct calibrating {
 };
 
 /* ---- Set-up ---- */
-
-/* As many as `runner train` takes. */
-static int32_t threads_per_rank(const struct sw_launch *launch)
-{
-    const char *set = getenv("OMP_NUM_THREADS");
-    if (set != NULL && atoi(set) > 0)
-        return atoi(set);
-    cpu_set_t usable;
-    int cores = 1;
-    if (sched_getaffinity(0, sizeof usable, &usable) == 0)
-        cores = CPU_COUNT(&usable);
-    /* a rank that its launcher bound has its cores for itself */
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const int32_t threads = cores < online ? cores : cores / launch->local_size;
-    return threads > 0 ? threads : 1;
-}
 
 static int create_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
                        struct sw_comm **out, struct sw_error *err)
@@ -129,6 +113,9 @@ static void name_of(const char *path, char name[64])
 static int check_writable(const char *path, struct sw_error *err)
 {
     char folder[4096];
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
     const size_t bytes = (size_t)(base_name(path) - path);
     if (bytes >= sizeof folder)
         return sw_fail(err, SW_BAD_INPUT, "the path '%s' is too long", path);
@@ -152,7 +139,7 @@ static int check_paths(const struct sw_calibrate_options *o, struct sw_error *er
         return sw_fail(err, SW_BAD_INPUT,
                        "'%s' must be another file in the folder of '%s', which it names",
                        o->cluster_path, o->accelerator_path);
-    return 0;
+    return check_writable(o->cluster_path, err);
 }
 
 static void set_facts(struct calibrating *c)
@@ -183,7 +170,7 @@ static void set_facts(struct calibrating *c)
 
 static int set_up(struct calibrating *c, struct sw_error *err)
 {
-    c->threads = threads_per_rank(c->launch);
+    c->threads = sw_launch_threads(c->launch);
     c->device = sw_cpu_device_create(c->threads, err);
     if (c->device == NULL)
         return -1;

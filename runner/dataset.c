@@ -15,6 +15,7 @@ enum { LLMC_HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, LLMC_UINT16 = 1, LLMC_UI
 
 struct sw_dataset {
     char *path;
+    int file;
     void *mapping;
     size_t mapping_bytes;
     const unsigned char *data; /* the first token */
@@ -60,48 +61,89 @@ static int read_form(struct sw_dataset *d, struct sw_error *err)
             if (version != LLMC_UINT16 && version != LLMC_UINT32)
                 return sw_fail(
                     err, SW_BAD_INPUT,
-                    "%s: token file version %u; versions 1 (uint16) and 7 (uint32) are read",
+                    "%s: error: a token file of version %u; write version 1 (uint16) or 7 (uint32)",
                     d->path, version);
             d->width = version == LLMC_UINT16 ? 2 : 4;
             d->data = all + LLMC_HEADER_BYTES;
             bytes -= LLMC_HEADER_BYTES;
             if (bytes / (size_t)d->width != word_at(all, 2))
-                return sw_fail(
-                    err, SW_BAD_INPUT,
-                    "%s: the header says %u tokens but the file holds %zu; it was cut short",
-                    d->path, word_at(all, 2), bytes / (size_t)d->width);
+                return sw_fail(err, SW_BAD_INPUT,
+                               "%s: error: the header says %u token%s, the file holds %zu; write "
+                               "or copy it again",
+                               d->path, word_at(all, 2), word_at(all, 2) == 1 ? "" : "s",
+                               bytes / (size_t)d->width);
         }
         if (bytes % (size_t)d->width != 0)
-            return sw_fail(err, SW_BAD_INPUT, "%s: %zu bytes are no whole number of %d-byte tokens",
-                           d->path, bytes, d->width);
+            return sw_fail(err, SW_BAD_INPUT,
+                           "%s: error: no whole number of %d-byte tokens in %zu byte%s; write or "
+                           "copy it again",
+                           d->path, d->width, bytes, bytes == 1 ? "" : "s");
     } else if (d->vocab_size < 256) {
         return sw_fail(err, SW_BAD_INPUT,
-                       "%s: bytes need a vocab_size of at least 256, the model has %" PRId64,
+                       "%s: error: bytes need a vocab_size of at least 256, the model has %" PRId64
+                       "; use another model, or a .bin file of its tokens",
                        d->path, d->vocab_size);
     }
     d->tokens = (int64_t)(bytes / (size_t)d->width);
     return 0;
 }
 
+/* A wrong name is the user's mistake; a file that is there and cannot be read is not. */
+static enum sw_status status_of(int reason)
+{
+    static const int names[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (reason == names[i])
+            return SW_BAD_INPUT;
+    return SW_ENVIRONMENT;
+}
+
+static int fail_to_open(const char *path, const char *what, const char *help, struct sw_error *err)
+{
+    const enum sw_status status = status_of(errno);
+    return sw_fail(err, status, "%s: error: cannot open %s: %s; %s", path, what, strerror(errno),
+                   status == SW_BAD_INPUT ? help : "it must be readable on every node");
+}
+
 static int map_file(struct sw_dataset *d, struct sw_error *err)
 {
     struct stat info;
-    int file = open(d->path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot open the data file %s: %s", d->path,
+    d->file = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    if (d->file < 0)
+        return fail_to_open(
+            d->path, "the data file",
+            "name one that every node has as data.path in the run file and emit the plan again",
+            err);
+    if (fstat(d->file, &info) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
                        strerror(errno));
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) {
-        close(file);
-        return sw_fail(err, SW_BAD_INPUT, "the data file %s is empty or no regular file", d->path);
-    }
-    void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
+    if (!S_ISREG(info.st_mode))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: the data is %s; name a text file or a .bin file of tokens",
+                       d->path, S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+    if (info.st_size == 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: the data file is empty; name one with something to train on",
+                       d->path);
+    void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, d->file, 0);
     if (mapping == MAP_FAILED)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot read the data file %s: %s", d->path,
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
                        strerror(errno));
     d->mapping = mapping;
     d->mapping_bytes = (size_t)info.st_size;
     return 0;
+}
+
+/* Reading beyond the end of a mapped file ends the process without a word. */
+static int check_length(const struct sw_dataset *d, struct sw_error *err)
+{
+    struct stat info;
+    if (fstat(d->file, &info) == 0 && info.st_size >= (off_t)d->mapping_bytes)
+        return 0;
+    return sw_fail(
+        err, SW_ENVIRONMENT,
+        "%s: error: the data file became shorter while it was in use; restore it and start again",
+        d->path);
 }
 
 int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
@@ -112,6 +154,7 @@ int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t voc
         free(d);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
     }
+    d->file = -1;
     d->vocab_size = vocab_size;
     d->sequence_length = sequence_length;
     d->seed = seed;
@@ -122,8 +165,9 @@ int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t voc
     d->train = d->tokens - (int64_t)((double)d->tokens * holdout);
     if (d->train < sequence_length + 1) {
         sw_fail(err, SW_BAD_INPUT,
-                "%s has %" PRId64 " tokens to train on; a sequence needs %" PRId64, path, d->train,
-                sequence_length + 1);
+                "%s: error: %" PRId64 " token%s to train on, a sequence takes %" PRId64
+                "; use more data, a smaller sequence_length or holdout",
+                path, d->train, d->train == 1 ? "" : "s", sequence_length + 1);
         sw_dataset_close(d);
         return -1;
     }
@@ -137,6 +181,8 @@ void sw_dataset_close(struct sw_dataset *d)
         return;
     if (d->mapping != NULL)
         munmap(d->mapping, d->mapping_bytes);
+    if (d->file >= 0)
+        close(d->file);
     free(d->path);
     free(d);
 }
@@ -182,8 +228,9 @@ static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, st
     const int64_t value = token_at(d, at);
     if (value >= d->vocab_size)
         return sw_fail(err, SW_BAD_INPUT,
-                       "%s: token %" PRId64 " at position %" PRId64
-                       " is not below vocab_size %" PRId64,
+                       "%s: error: token %" PRId64 " at position %" PRId64
+                       " is not below the model's vocab_size %" PRId64
+                       "; use a model made for these tokens, or tokenize again",
                        d->path, value, at, d->vocab_size);
     *token = (int32_t)value;
     return 0;
@@ -198,6 +245,8 @@ int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *toke
     const int64_t slack = d->train - 1 - windows * d->sequence_length;
     const int64_t shift = (int64_t)(mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
     const int64_t start = permute(key, windows, sequence % windows) * d->sequence_length + shift;
+    if (check_length(d, err) != 0)
+        return -1;
     for (int64_t i = 0; i < d->sequence_length; i++)
         if (copy_token(d, start + i, &tokens[i], err) != 0 ||
             copy_token(d, start + i + 1, &labels[i], err) != 0)
@@ -219,6 +268,8 @@ int sw_dataset_holdout(const struct sw_dataset *d, int64_t sequence, int32_t *to
                        int32_t *labels, struct sw_error *err)
 {
     const int64_t count = sw_dataset_holdout_labels(d);
+    if (check_length(d, err) != 0)
+        return -1;
     for (int64_t i = 0; i < d->sequence_length; i++) {
         const int64_t at = sequence * d->sequence_length + i;
         tokens[i] = 0;
@@ -234,8 +285,10 @@ double sw_dataset_bigram_bits(const struct sw_dataset *d)
 {
     uint64_t *pairs = calloc(256 * 256, sizeof *pairs);
     uint64_t total[256] = {0};
-    if (pairs == NULL)
+    if (pairs == NULL || check_length(d, NULL) != 0) {
+        free(pairs);
         return NAN;
+    }
     for (int64_t i = 0; i + 1 < d->train; i++) {
         pairs[d->data[i] * 256 + d->data[i + 1]]++;
         total[d->data[i]]++;
@@ -253,7 +306,8 @@ static int write_tokens(FILE *in, FILE *out, int64_t *count)
 {
     unsigned char bytes[16384], words[2 * sizeof bytes];
     *count = 0;
-    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0; *count += (int64_t)n) {
+    for (size_t n; *count <= INT32_MAX && (n = fread(bytes, 1, sizeof bytes, in)) > 0;) {
+        *count += (int64_t)n;
         for (size_t i = 0; i < n; i++) {
             words[2 * i] = bytes[i];
             words[2 * i + 1] = 0;
@@ -275,34 +329,85 @@ static int write_header(FILE *out, uint32_t count)
     return fwrite(header, 1, sizeof header, out) == sizeof header ? 0 : -1;
 }
 
+static bool same_file(const struct stat *a, const char *path)
+{
+    struct stat b;
+    return stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+static int fail_too_long(const char *from, struct sw_error *err)
+{
+    return sw_fail(err, SW_BAD_INPUT, "%s: error: more than 2^31 - 1 bytes; split the file", from);
+}
+
+/* Whether `in` can be tokenized, and `to` and `partial` written meanwhile. */
+static int check_files(FILE *in, const char *from, const char *to, const char *partial,
+                       struct sw_error *err)
+{
+    struct stat source, there;
+    if (fstat(fileno(in), &source) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from, strerror(errno));
+    if (S_ISDIR(source.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: this is a folder; name a file to tokenize",
+                       from);
+    if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX)
+        return fail_too_long(from, err);
+    if (same_file(&source, to) || same_file(&source, partial))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: this is the file to tokenize; name another one to write", to);
+    /* the rename at the end would put a file where a device or a pipe was */
+    if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: no regular file; name a file to write", to);
+    return 0;
+}
+
+/* Fails with what went wrong first: reading, or else writing for the reason given. */
+static int fail_to_tokenize(FILE *in, const char *from, const char *to, int64_t count, int reason,
+                            struct sw_error *err)
+{
+    if (ferror(in))
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from,
+                       strerror(reason));
+    if (count > INT32_MAX)
+        return fail_too_long(from, err);
+    if (count == 0)
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: the file is empty; name one with a text",
+                       from);
+    return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(reason));
+}
+
 int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
 {
-    char temporary[4096];
+    char partial[4096];
     int64_t count = 0;
-    if (snprintf(temporary, sizeof temporary, "%s.partial", to) >= (int)sizeof temporary)
-        return sw_fail(err, SW_BAD_INPUT, "the name %s is too long", to);
-    /* the rename below would put a file where a device or a pipe was */
-    struct stat there;
-    if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
-        return sw_fail(err, SW_BAD_INPUT, "%s is no regular file; name a file to write", to);
-    FILE *in = fopen(from, "rb");
+    int status = -1;
+    if (snprintf(partial, sizeof partial, "%s.partial", to) >= (int)sizeof partial)
+        return sw_fail(err, SW_BAD_INPUT, "the name of the file to write is too long");
+    FILE *out = NULL, *in = fopen(from, "rb");
     if (in == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot open %s: %s", from, strerror(errno));
-    FILE *out = fopen(temporary, "wb");
+        return fail_to_open(from, "the file to tokenize", "name a file that exists", err);
+    if (check_files(in, from, to, partial, err) != 0)
+        goto out;
+    out = fopen(partial, "wb");
     if (out == NULL) {
-        fclose(in);
-        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", temporary, strerror(errno));
+        sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(errno));
+        goto out;
     }
-    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0;
-    const int reason = errno;
-    const bool fits = count <= INT32_MAX;
-    ok = ok && fits && write_header(out, (uint32_t)count) == 0;
+    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0 && count > 0 &&
+              count <= INT32_MAX && write_header(out, (uint32_t)count) == 0 && fflush(out) == 0;
+    int reason = errno;
+    if (fclose(out) != 0 && ok) {
+        reason = errno;
+        ok = false;
+    }
+    if (ok && rename(partial, to) != 0) {
+        reason = errno;
+        ok = false;
+    }
+    status = ok ? 0 : fail_to_tokenize(in, from, to, count, reason, err);
+    if (!ok)
+        unlink(partial);
+out:
     fclose(in);
-    ok = fclose(out) == 0 && ok && rename(temporary, to) == 0;
-    if (ok)
-        return 0;
-    unlink(temporary);
-    if (!fits)
-        return sw_fail(err, SW_BAD_INPUT, "%s has more than 2^31 - 1 bytes; split it", from);
-    return sw_fail(err, SW_ENVIRONMENT, "cannot tokenize %s to %s: %s", from, to, strerror(reason));
+    return status;
 }

@@ -1,5 +1,6 @@
 #include "runner/launch.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +10,53 @@
 #include <mpi.h>
 #endif
 
-/* "error: ..." unless the message already says where it is: "FILE:LINE:COL: error: ...". */
+/* Nothing when the message already says where it is: "FILE:LINE:COL: error: ...". */
+static const char *prefix(const struct sw_error *err)
+{
+    return strstr(err->message, ": error: ") == NULL ? "error: " : "";
+}
+
+void sw_launch_print_error(const struct sw_error *err)
+{
+    fprintf(stderr, "%s%s\n", prefix(err), err->message);
+}
+
 static void print(const struct sw_launch *launch, const struct sw_error *err, bool with_rank)
 {
     char line[1400];
-    const char *kind = strstr(err->message, ": error: ") == NULL ? "error: " : "";
     if (with_rank)
-        snprintf(line, sizeof line, "rank %d (host %s): %s%s\n", launch->rank, launch->host, kind,
-                 err->message);
+        snprintf(line, sizeof line, "rank %d (host %s): %s%s\n", launch->rank, launch->host,
+                 prefix(err), err->message);
     else
-        snprintf(line, sizeof line, "%s%s\n", kind, err->message);
+        snprintf(line, sizeof line, "%s%s\n", prefix(err), err->message);
     fputs(line, stderr);
     fflush(stderr);
+}
+
+int32_t sw_launch_number(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                        "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        if (text != NULL && *text != '\0')
+            return (int32_t)strtol(text, NULL, 10);
+    }
+    return 0;
+}
+
+int32_t sw_launch_threads(const struct sw_launch *launch)
+{
+    const char *set = getenv("OMP_NUM_THREADS");
+    const long wanted = set == NULL ? 0 : strtol(set, NULL, 10);
+    if (wanted > 0)
+        return wanted < INT32_MAX ? (int32_t)wanted : INT32_MAX;
+    cpu_set_t usable;
+    const int32_t online = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    const bool known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+    const int32_t cores = known ? CPU_COUNT(&usable) : online;
+    const int32_t threads = cores < online ? cores : cores / launch->local_size;
+    return threads > 0 ? threads : 1;
 }
 
 #ifdef SW_HAVE_MPI
@@ -93,6 +129,22 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
     return (enum sw_status)mine.status;
 }
 
+int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count)
+{
+    uint64_t bounds[2 * SW_LAUNCH_VALUES]; /* the least value, and the complement of the largest */
+    if (!launch->mpi)
+        return -1;
+    for (int32_t i = 0; i < count; i++) {
+        bounds[2 * i] = values[i];
+        bounds[2 * i + 1] = ~values[i];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, bounds, 2 * count, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    for (int32_t i = 0; i < count; i++)
+        if (bounds[2 * i] != ~bounds[2 * i + 1])
+            return i;
+    return -1;
+}
+
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
 {
     print(launch, err, launch->size > 1);
@@ -136,6 +188,14 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
     if (err != NULL)
         print(launch, err, false);
     return err == NULL ? SW_OK : err->status;
+}
+
+int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count)
+{
+    (void)launch;
+    (void)values;
+    (void)count;
+    return -1;
 }
 
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)

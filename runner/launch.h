@@ -8,11 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SW_LAUNCH_VALUES = 8 };
+
 struct sw_launch {
     int32_t rank, size, local_size; /* local_size: ranks on this node */
     bool mpi;                       /* MPI is initialised */
     char host[256];
 };
+
+/* This process's number as its launcher says it in the environment; 0: alone. For what must be said
+ * once per job before MPI is initialised. */
+int32_t sw_launch_number(void);
+
+/* Prints "error: MESSAGE" to stderr; a message that says where it is itself ("FILE: error: ...")
+ * stays as it is. For errors before there are ranks. */
+void sw_launch_print_error(const struct sw_error *err);
 
 /* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Errors (SW_ENVIRONMENT;
  * SW_BAD_INPUT: srun without MPI, launch->rank is the task's number). */
@@ -22,11 +32,20 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
  * did prints its error, and every rank gets that status. SW_OK when none failed. */
 enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_error *err);
 
+/* All ranks call it with values [count <= SW_LAUNCH_VALUES]: the first index at which they are not
+ * the same on every rank, or -1. */
+int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count);
+
 /* This rank alone cannot go on: prints the error with the rank and host, and ends the whole job. */
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
     __attribute__((noreturn));
 
 void sw_launch_end(struct sw_launch *launch);
+
+/* Threads that a rank works with, at least 1: OMP_NUM_THREADS where it starts with a positive
+ * number; else the cores that this rank may run on, which are its own when its launcher bound it to
+ * some of the node's and are shared by the node's ranks when not. */
+int32_t sw_launch_threads(const struct sw_launch *launch);
 
 /* "Open MPI v4.1.4", or "none". */
 const char *sw_launch_mpi_version(char *buffer, int32_t buffer_bytes);

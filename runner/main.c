@@ -29,7 +29,8 @@ static const char help[] =
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+    if (sw_launch_number() == 0)
+        fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
     return SW_BAD_INPUT;
 }
 
@@ -69,13 +70,14 @@ static int train(int argc, char **argv)
             path = argv[i];
         }
     }
-    if (path == NULL)
+    options.plan_path = path;
+    if (path == NULL || *path == '\0')
         return usage("train needs a plan file", "");
     struct sw_launch launch;
     struct sw_error err = {0};
     if (sw_launch_begin(&launch, &err) != 0) {
         if (launch.rank == 0)
-            fprintf(stderr, "error: %s\n", err.message);
+            sw_launch_print_error(&err);
         return (int)err.status;
     }
     struct sw_plan plan;
@@ -92,11 +94,11 @@ static int train(int argc, char **argv)
 static int tokenize(int argc, char **argv)
 {
     struct sw_error err = {0};
-    if (argc != 5 || strcmp(argv[2], "--bytes") != 0)
+    if (argc != 5 || strcmp(argv[2], "--bytes") != 0 || *argv[3] == '\0' || *argv[4] == '\0')
         return usage("tokenize takes --bytes IN OUT.bin", "");
     if (sw_tokenize_bytes(argv[3], argv[4], &err) == 0)
         return SW_OK;
-    fprintf(stderr, "error: %s\n", err.message);
+    sw_launch_print_error(&err);
     return (int)err.status;
 }
 
@@ -114,7 +116,7 @@ static int calibrate(int argc, char **argv)
         else if (strcmp(argv[i], "--quick") == 0)
             options.seconds = SW_CALIBRATE_QUICK_SECONDS;
         else
-            return usage("unknown option ", argv[i]);
+            return usage(argv[i][0] == '-' ? "unknown option " : "unexpected argument ", argv[i]);
     }
     if (options.accelerator_path == NULL)
         return usage("calibrate needs -o ACCELERATOR.yaml", "");
@@ -122,7 +124,7 @@ static int calibrate(int argc, char **argv)
     struct sw_error err = {0};
     if (sw_launch_begin(&launch, &err) != 0) {
         if (launch.rank == 0)
-            fprintf(stderr, "error: %s\n", err.message);
+            sw_launch_print_error(&err);
         return (int)err.status;
     }
     const int status = sw_calibrate(&launch, &options);
@@ -135,6 +137,8 @@ int main(int argc, char **argv)
     char text[512];
     if (argc < 2)
         return usage("no command", "");
+    if (argc == 3 && strcmp(argv[2], "--help") == 0)
+        return show(help);
     if (strcmp(argv[1], "train") == 0)
         return train(argc, argv);
     if (strcmp(argv[1], "calibrate") == 0)

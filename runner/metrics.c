@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct sw_metrics {
     FILE *file;
+    off_t whole; /* where the last whole line ends */
     char path[4096];
 };
 
@@ -31,6 +34,12 @@ static int make_directories(const char *path, struct sw_error *err)
     }
 }
 
+/* A run that was killed may have left the beginning of a line; the next one starts below it. */
+static bool ends_inside_line(FILE *file)
+{
+    return fseeko(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
+}
+
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err)
 {
     if (make_directories(directory, err) != 0)
@@ -38,14 +47,20 @@ int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_er
     struct sw_metrics *m = calloc(1, sizeof *m);
     if (m == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
+    errno = ENAMETOOLONG;
     if (snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", directory) < (int)sizeof m->path)
-        m->file = fopen(m->path, "a");
+        m->file = fopen(m->path, "a+");
     if (m->file == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "cannot write %s/metrics.jsonl: %s", directory,
                 strerror(errno));
         free(m);
         return -1;
     }
+    const bool inside = ends_inside_line(m->file);
+    (void)fseeko(m->file, 0, SEEK_END);
+    m->whole = ftello(m->file);
+    if (inside)
+        fputc('\n', m->file);
     *out = m;
     return 0;
 }
@@ -53,9 +68,16 @@ int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_er
 /* Ends a line; whoever follows the file sees whole lines only. */
 static int finish(struct sw_metrics *m, struct sw_error *err)
 {
-    if (fputc('\n', m->file) == EOF || fflush(m->file) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(errno));
-    return 0;
+    fputc('\n', m->file);
+    if (fflush(m->file) == 0 && !ferror(m->file)) {
+        m->whole = ftello(m->file);
+        return 0;
+    }
+    const int reason = errno;
+    __fpurge(m->file);
+    const int kept = m->whole < 0 ? -1 : ftruncate(fileno(m->file), m->whole);
+    (void)kept; /* from a device or a pipe nothing can be taken back */
+    return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(reason));
 }
 
 /* JSON has no NaN and no infinity. */

@@ -13,7 +13,8 @@ struct sw_metrics_step {
     int64_t arena_bytes;
 };
 
-/* Appends to DIRECTORY/metrics.jsonl, creating the directory and its parents. */
+/* Appends to DIRECTORY/metrics.jsonl, creating the directory and its parents. Here and below,
+ * errors are SW_ENVIRONMENT; of a line that cannot be written nothing stays in the file. */
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err);
 /* versions: a JSON object's text. */
 int sw_metrics_header(struct sw_metrics *metrics, const struct sw_plan *plan, const char *versions,

@@ -6,12 +6,13 @@
 #include "runner/launch.h"
 
 struct sw_train_options {
-    int64_t steps; /* stop after this many; 0: the plan's total_steps */
+    const char *plan_path; /* for messages; not NULL */
+    int64_t steps;         /* stop after this many; 0: the plan's total_steps */
 };
 
-enum {
-    SW_INTERRUPTED = 130
-}; /* exit code after SIGINT or SIGTERM: the step at hand was finished */
+/* Exit code after SIGINT or SIGTERM: the step or the held-out batch at hand was finished. Further
+ * signals change nothing: launchers send the same one more than once. */
+enum { SW_INTERRUPTED = 130 };
 
 /* Collective over the ranks of the launch. Prints its own errors, once per job. Returns the exit
  * code. */

@@ -1,106 +1,481 @@
 #!/usr/bin/env bash
-# The one command for a machine with an NVIDIA GPU: builds, compares every op and the losses of every
-# mesh with the CPU device, looks for bad accesses and races, trains the quickstart model on the GPU
-# beside the CPU, and writes what it saw under tests/bench/results/.
+# Everything that needs a GPU, on a machine with one NVIDIA GPU and no network.
 #
-#   tests/bench/gpu.sh [BUILD_DIR]
+#   tests/bench/gpu.sh [OPTIONS] [PART...]        PARTs in the order given; default: all of them
 #
-# Exit code: 0 all agree, 1 something differs, 77 no GPU.
+#   build       the tools, tests and benchmarks, here; or unpacks gpu/pack.sh's archive
+#   check       every op against the CPU device and in f64, cuDNN's attention against the own kernels,
+#               losses of 20 steps against the CPU device in fp32 and bf16
+#   sanitize    compute-sanitizer: bad accesses and races
+#   meshes      1, 2, 4, 8 ranks sharing the GPU: 35 meshes in one process; under mpirun
+#   bench       1B and 8B-shaped models: step, utilisation, memory, launch gaps
+#   attention   causal attention, 8k to 64k tokens, against cuDNN called alone
+#   torch       the same models in PyTorch, where it is installed
+#   calibrate   predicted against measured steps, calibrated
+#
+#   --build DIR      default build-gpu
+#   --pack FILE      an archive of gpu/pack.sh, default DIR/pack.tar.xz
+#   --results DIR    default $OUT, else tests/bench/results; each part writes gpu-PART.md there
+#   --limit SECONDS  of each part, default 520
+#   --steps N        of each benchmark run, default 12
+#
+# Exit code: 0 all agree, 1 something differs, failed or ran out of time, 2 bad usage, 77 no GPU.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-build=${1:-build-gpu}
 root=$PWD
-if ! command -v nvidia-smi >/dev/null 2>&1 || ! nvidia-smi -L | grep -q GPU; then
-    echo "SKIP: no GPU"
-    exit 77
-fi
-architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')
-cmake -S . -B "$build" -DSW_CUDA=ON -DSW_CUDA_ARCHITECTURES="$architecture" &&
-    cmake --build "$build" -j "$(nproc)" || exit 1
-mkdir -p tests/bench/results
-result=$root/tests/bench/results/gpu-$(date +%Y-%m-%d).txt
+script=$root/tests/bench/gpu.sh
+all_parts=(build check attention bench torch calibrate meshes sanitize)
+peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
+
+usage() {
+    sed -n '4,22s/^# \{0,1\}//p' "$script" >&2
+    exit 2
+}
+
+build=build-gpu pack='' results=${OUT:-tests/bench/results} limit=520 steps=12 inside='' parts=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --build | --pack | --results | --limit | --steps | --inside)
+            [ $# -ge 2 ] || usage
+            declare "${1#--}=$2"
+            shift
+            ;;
+        build | check | sanitize | meshes | bench | attention | torch | calibrate) parts+=("$1") ;;
+        *)
+            echo "gpu.sh: unknown part or option '$1'" >&2
+            usage
+            ;;
+    esac
+    shift
+done
+case $limit$steps in *[!0-9]*) usage ;; esac
+[ "$steps" -ge 6 ] || { echo "gpu.sh: --steps must be at least 6" >&2 && exit 2; }
+[ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
+mkdir -p "$build" "$results" || exit 2
+build=$(cd "$build" && pwd) && results=$(cd "$results" && pwd) || exit 2
+[ -n "$pack" ] || pack=$build/pack.tar.xz
+state=$build/gpu-state # what one part leaves for another
+report=(python3 "$root/tests/bench/gpu/report.py")
+
+have_gpu() {
+    command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -q GPU
+}
+
+# ---- Running things ----
+
 failed=0
 
-# run NAME COMMAND...: one line of outcome, the end of the output when it failed
-run() {
-    local name=$1 log begun=$SECONDS
-    shift
+# attempt NAME SECONDS COMMAND...: one line of outcome; the end of the output when it failed
+attempt() {
+    local name=$1 most=$2 log begun=$SECONDS code
+    shift 2
     log=$(mktemp)
-    if "$@" >"$log" 2>&1; then
-        echo "ok    $name ($((SECONDS - begun)) s)"
-    else
-        echo "FAIL  $name (exit $?)"
+    timeout --kill-after=10 "$most" "$@" >"$log" 2>&1
+    code=$?
+    if [ "$code" -eq 77 ] && grep -q 'SKIP: no GPU' "$log"; then code=1; fi # there is one
+    case $code in
+        0) echo "- ok: $name ($((SECONDS - begun)) s)" ;;
+        77) echo "- left out: $name: $(grep -m1 SKIP "$log")" ;;
+        124 | 137) echo "- FAIL: $name: not done after $most s" ;;
+        *) echo "- FAIL: $name (exit code $code)" ;;
+    esac
+    [ "$code" -ne 0 ] || grep -E '^(attention: |note: |rank 0|test_cuda_meshes: )' "$log" | sort -u |
+        sed 's/^/    /'
+    if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
         tail -25 "$log" | sed 's/^/      /'
         failed=1
     fi
     rm -f "$log"
+    return "$code"
 }
 
-everything() {
-    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-    "$build/runner" --version
-    for seed in 1 2 3 4 5; do
-        run "ops against the CPU device, seed $seed" "$build/tests/test_cuda_ops" 6 "$seed"
-    done
-    run "20 steps, 35 meshes, 4 variants, f32 and bf16, ranks sharing one GPU" \
-        "$build/tests/test_cuda_meshes" 20
-    if command -v compute-sanitizer >/dev/null 2>&1; then
-        run "compute-sanitizer memcheck" compute-sanitizer --tool memcheck --error-exitcode 1 \
-            "$build/tests/test_cuda_ops" 1
-        run "compute-sanitizer racecheck" compute-sanitizer --tool racecheck --error-exitcode 1 \
-            "$build/tests/test_cuda_ops" 1
-    else
-        echo "left out: compute-sanitizer is not installed"
+# The folder where `plan` and `runner` are, with what they need to start.
+use_build() {
+    local library folder
+    bin=$build
+    [ -x "$build/runner" ] || bin=$build/pack
+    if [ ! -x "$bin/runner" ]; then
+        echo "- FAIL: nothing is built in $build: run 'tests/bench/gpu.sh build' first"
+        failed=1
+        return 1
     fi
-    train
+    if [ -d "$bin/openmpi" ]; then
+        export OPAL_PREFIX=$bin/openmpi OPAL_PKGDATADIR=$bin/openmpi/share
+        export OPAL_BINDIR=$bin/openmpi/bin PATH=$bin/openmpi/bin:$PATH
+        export OMPI_MCA_mca_base_component_path=$bin/openmpi/plugins
+        export PMIX_MCA_mca_base_component_path=$bin/openmpi/pmix
+        export OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
+    fi
+    LD_LIBRARY_PATH=$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    # CUDA's libraries, from the toolkit or from Python packages
+    for library in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9 libnvrtc.so.13 libnccl.so.2 \
+        libcupti.so.13; do
+        folder=$(cuda_folder "$library") && case :$LD_LIBRARY_PATH: in
+            *":$folder:"*) ;;
+            *) LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder ;;
+        esac
+    done
+    export LD_LIBRARY_PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    if ! "$bin/runner" --version >/dev/null; then
+        echo "- FAIL: $bin/runner does not start:"
+        "$bin/runner" --version 2>&1 | sed 's/^/      /'
+        ldd "$bin/runner" | grep 'not found' | sed 's/^/      /'
+        failed=1
+        return 1
+    fi
 }
 
-# The quickstart model on the CPU and on the GPU: the same first losses, and the GPU's speed.
-train() {
-    local work device gpu
-    work=$(mktemp -d)
-    gpu=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -1)
-    for device in cpu cuda; do
-        cat >"$work/$device.yaml" <<YAML
-name: gpu-bench-$device
-model: $root/configs/models/quickstart.yaml
+# Prints the folder of a library that the loader does not find by itself.
+cuda_folder() {
+    local found
+    if ldconfig -p 2>/dev/null | grep -q "$1 "; then return 1; fi
+    found=$(find /usr/local/cuda*/ -name "$1" -not -path '*/stubs/*' 2>/dev/null | head -1)
+    [ -n "$found" ] || found=$(python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' \
+        2>/dev/null | while read -r folder; do find "$folder" -name "$1"; done | head -1)
+    [ -n "$found" ] && dirname "$found"
+}
+
+# ---- Runs ----
+
+# model NAME: its size as variables; vocabularies are those of Llama 3, and a small one where the
+# layers are the point
+model() {
+    tied=false heads=32 kv_heads=8
+    case $1 in
+        1b-d128) hidden=2048 intermediate=8192 layers=16 heads=16 head_dim=128 vocab=128256 tied=true ;;
+        1b-d64) hidden=2048 intermediate=8192 layers=16 head_dim=64 vocab=128256 tied=true ;;
+        8b-layers) hidden=4096 intermediate=14336 layers=4 head_dim=128 vocab=32768 ;;
+        small) hidden=256 intermediate=768 layers=3 heads=8 kv_heads=4 head_dim=64 vocab=512 ;;
+    esac
+}
+models=(1b-d128 1b-d64 8b-layers)
+
+# emit NAME MODEL DEVICE COMPUTE SEQUENCE BATCH MESH STEPS [KEY: VALUE]: a plan in $work; where the
+# accelerator is no file, the data sheet's figures
+emit() {
+    local name=$1 ranks memory
+    model "$2"
+    ranks=$((${7//,/*}))
+    memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -1)
+    [ -s "$work/tokens-$vocab.bin" ] || "${report[@]}" tokens "$work/tokens-$vocab.bin" "$vocab" \
+        $((2 * 1024 * 1024)) || return 1
+    cat >"$work/$name.yaml" <<YAML
+name: $name
+model: {vocab_size: $vocab, hidden_size: $hidden, intermediate_size: $intermediate,
+        num_hidden_layers: $layers, num_attention_heads: $heads, num_key_value_heads: $kv_heads,
+        head_dim: $head_dim, rope_theta: 500000.0, tie_word_embeddings: $tied}
 cluster:
   name: here
   nodes: 1
-  accelerators_per_node: 1
-  accelerator: {name: here, device: $device, memory: $gpu MiB, reserved_memory: 2 GiB,
-                peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s}, memory_bandwidth: 4.8 TB/s}
-  links: [{name: none, spans: 1, bandwidth: 1 GB/s, latency: 1 us}]
+  accelerators_per_node: $ranks
+  accelerator: ${accelerator:-{name: here, device: $3, memory: ${memory:-8192} MiB, reserved_memory: 5 GB, peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s\}, memory_bandwidth: 4.8 TB/s, compute_units: 132, launch_latency: 3 us\}}
+  links: [{name: shared, spans: $ranks, bandwidth: 10 GB/s, latency: 20 us}]
   launcher: mpirun
-sequence_length: 256
-global_batch_size: 16
-mesh_dim: '1,1,1,1'
-precision: {compute: fp32, params: fp32, reduce: fp32}
-optimizer: {type: adamw, learning_rate: 1.0e-3, warmup_steps: 10, total_steps: 20}
-data: {path: $root/examples/data/text.txt, seed: 1}
-directory: $work/$device
+sequence_length: $5
+global_batch_size: $6
+mesh_dim: '$7'
+precision: {compute: $4, params: fp32, reduce: fp32}
+optimizer: {type: adamw, learning_rate: 1.0e-3, warmup_steps: 5, total_steps: $8}
+data: {path: $work/tokens-$vocab.bin, seed: 1}
+directory: $work/$name
+${9:-}
 YAML
-        run "20 steps of the quickstart model on $device" sh -c \
-            "'$build/plan' emit '$work/$device.yaml' -o '$work' &&
-             '$build/runner' train '$work/gpu-bench-$device.plan.yaml'"
-    done
-    run "their losses agree to 1e-4" python3 - "$work" <<'PYTHON'
-import json, sys
-def steps(device):
-    with open(f"{sys.argv[1]}/{device}/metrics.jsonl") as file:
-        rows = [json.loads(line) for line in file]
-    return [row for row in rows if "loss" in row and "step" in row]
-cpu, cuda = steps("cpu"), steps("cuda")
-assert len(cpu) == len(cuda) == 20, (len(cpu), len(cuda))
-worst = max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(cuda, cpu))
-print("worst difference", worst)
-sys.exit(worst > 1e-4)
-PYTHON
-    [ -f "$work/cuda/metrics.jsonl" ] && tail -2 "$work/cuda/metrics.jsonl"
-    rm -rf "$work"
+    rm -rf "${work:?}/$name"
+    "$bin/plan" emit "$work/$name.yaml" -o "$work" >"$work/$name.emit" 2>&1 ||
+        { echo "- FAIL: plan emit of $name" && sed 's/^/      /' "$work/$name.emit" && failed=1 && return 1; }
 }
 
-everything 2>&1 | tee "$result"
-grep -q '^FAIL' "$result" && failed=1
-echo "written: ${result#"$root"/}"
-exit "$failed"
+# The largest memory that the driver shows in use until stop_watching goes to FILE, in MiB.
+start_watching() { # FILE
+    local most=0 now
+    while sleep 0.2; do
+        now=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -1)
+        if [ "${now:-0}" -gt "$most" ]; then most=$now && echo "$most" >"$1"; fi
+    done &
+    watcher=$!
+}
+
+stop_watching() {
+    kill "$watcher"
+    wait "$watcher" 2>/dev/null
+}
+
+# ---- Parts ----
+
+part_build() {
+    local architecture cudnn
+    if [ -f "$pack" ]; then
+        attempt "unpack $(basename "$pack")" 60 tar -C "$build" -xf "$pack" || return
+    else
+        architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 |
+            tr -d '. ')
+        cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0])' 2>/dev/null)
+        attempt configure 120 env ${cudnn:+CUDNN_PATH="$cudnn"} cmake -S . -B "$build" -DSW_CUDA=ON \
+            -DSW_CUDA_ARCHITECTURES="${architecture:-90}" || return
+        attempt compile "$limit" cmake --build "$build" -j "$(nproc)" || return
+    fi
+    use_build || return
+    "$bin/runner" --version | sed 's/^/    /'
+}
+
+part_check() {
+    local seed device compute
+    for seed in 1 2 3 4 5; do
+        attempt "ops against the CPU device, seed $seed" 120 "$bin/tests/test_cuda_ops" 6 "$seed"
+        attempt "cuDNN's attention against f64 and the own kernels, seed $seed" 180 \
+            "$bin/tests/test_cudnn_attention" 4 "$seed"
+    done
+    for compute in fp32 bf16; do
+        for device in cpu cuda; do
+            emit "check-$compute-$device" small "$device" "$compute" 256 8 1,1,1,1 20 &&
+                attempt "20 steps in $compute on $device" 200 "$bin/runner" train \
+                    "$work/check-$compute-$device.plan.yaml"
+        done
+        # fp32: issue 4. bf16: activations have 8 bits; means of 2048 tokens near log 512
+        attempt "their losses in $compute agree" 20 "${report[@]}" losses \
+            "$work/check-$compute-cuda/metrics.jsonl" "$work/check-$compute-cpu/metrics.jsonl" \
+            "$([ $compute = fp32 ] && echo 1e-4 || echo 5e-3)"
+    done
+    emit check-own small cuda bf16 256 8 1,1,1,1 20 &&
+        attempt "20 steps in bf16, SW_CUDA_ATTENTION=own" 200 env SW_CUDA_ATTENTION=own \
+            "$bin/runner" train "$work/check-own.plan.yaml"
+    attempt "their losses agree with cuDNN's" 20 "${report[@]}" losses \
+        "$work/check-own/metrics.jsonl" "$work/check-bf16-cuda/metrics.jsonl" 5e-3
+}
+
+part_sanitize() {
+    local tool sanitizer
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    if [ -z "$sanitizer" ]; then
+        echo "- left out: compute-sanitizer is not installed"
+        return
+    fi
+    for tool in memcheck racecheck; do
+        attempt "$tool: every op" $((limit * 4 / 10)) "$sanitizer" --tool "$tool" --error-exitcode 1 \
+            --kernel-regex-exclude kns=cudnn "$bin/tests/test_cuda_ops" 1
+    done
+    attempt "memcheck: attention, cuDNN's kernels too" $((limit * 2 / 10)) "$sanitizer" \
+        --tool memcheck --error-exitcode 1 "$bin/tests/test_cudnn_attention" 1
+}
+
+part_meshes() {
+    local mesh ranks compute name
+    attempt "20 steps, 35 meshes, 4 variants, fp32 and bf16, ranks as threads sharing the GPU" \
+        $((limit * 6 / 10)) "$bin/tests/test_cuda_meshes" 20
+    if ! command -v mpirun >/dev/null 2>&1; then
+        echo "- left out: ranks as processes: no mpirun"
+        return
+    fi
+    # heads of 64: bf16's attention is cuDNN's, cut into pieces over the ring
+    for compute in fp32 bf16; do
+        emit "mesh-$compute-one" small cuda $compute 256 8 1,1,1,1 10 || continue
+        attempt "one rank, $compute" 60 "$bin/runner" train "$work/mesh-$compute-one.plan.yaml" ||
+            continue
+        for mesh in 1,2,1,1 1,1,1,2 1,1,2,2 1,1,1,4 1,2,2,2 2,1,1,4; do
+            ranks=$((${mesh//,/*}))
+            name=mesh-$compute-${mesh//,/.}
+            emit "$name" small cuda $compute 256 8 $mesh 10 &&
+                attempt "mpirun -np $ranks, staged, mesh $mesh, $compute" 60 \
+                    env SW_COLLECTIVES=staged mpirun -np "$ranks" "$bin/runner" train \
+                    "$work/$name.plan.yaml" &&
+                attempt "its losses are those of one rank" 20 "${report[@]}" losses \
+                    "$work/$name/metrics.jsonl" "$work/mesh-$compute-one/metrics.jsonl" \
+                    "$([ $compute = fp32 ] && echo 1e-4 || echo 5e-3)"
+        done
+    done
+}
+
+# bench_run MODEL: a run of it in $state, unless an earlier part left one
+bench_run() {
+    local name=$1 code
+    [ -s "$state/$name.metrics.jsonl" ] && return 0
+    emit "$name" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || return 1
+    start_watching "$work/$name.mib"
+    attempt "$name, $steps steps of 4 x 8192 tokens" 150 "$bin/runner" train \
+        "$work/$name.plan.yaml"
+    code=$?
+    stop_watching
+    [ "$code" -eq 0 ] || return 1
+    sed -n '/^decision:/,/^prediction:/s/^  \(micro_batch_size\|accumulation_steps\|recompute\): /    \1 /p' \
+        "$work/$name.plan.yaml"
+    cp "$work/$name/metrics.jsonl" "$state/$name.metrics.jsonl"
+    cp "$work/$name.plan.yaml" "$state/$name.plan.yaml"
+    cp "$work/$name.mib" "$state/$name.mib"
+}
+
+part_bench() {
+    local name seconds
+    rm -f "$state"/*.metrics.jsonl
+    for name in "${models[@]}"; do bench_run "$name"; done
+    echo
+    echo "bf16, f32 weights and optimizer state, batch 4 x 8192; utilisation of 989 TFLOP/s without"
+    echo "recomputation, causal pairs only; predicted with the data sheet's figures; memory in MiB."
+    echo
+    echo "| model | step, ms | tokens/s | utilisation | predicted, ms | error | planned | in use | error |"
+    echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for name in "${models[@]}"; do
+        [ -s "$state/$name.mib" ] && "${report[@]}" row "$state/$name.metrics.jsonl" \
+            "$(cat "$state/$name.mib")"
+    done
+    echo
+    if [ ! -f "$bin/bench/kernel_times.so" ]; then
+        echo "- left out: launch gaps: no CUPTI in this build"
+        return
+    fi
+    for name in 1b-d128 8b-layers; do
+        [ -s "$state/$name.metrics.jsonl" ] || continue
+        seconds=$("${report[@]}" step "$state/$name.metrics.jsonl" | awk '{ print 4 * $1 }')
+        emit "$name-traced" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || continue
+        attempt "$name, traced" 120 env SW_KERNEL_WINDOW="$seconds" \
+            SW_KERNEL_REPORT="$work/$name.kernels" \
+            CUDA_INJECTION64_PATH="$bin/bench/kernel_times.so" \
+            "$bin/runner" train "$work/$name-traced.plan.yaml" || continue
+        if ! grep -q '^window_s' "$work/$name.kernels" 2>/dev/null; then
+            echo "- FAIL: launch gaps of $name: CUPTI saw nothing"
+            failed=1
+            continue
+        fi
+        echo
+        echo "Launch gaps of $name, four steps: $("${report[@]}" gap "$state/$name.metrics.jsonl" \
+            "$work/$name-traced/metrics.jsonl" "$work/$name.kernels" 4)"
+        echo
+        tail -n +3 "$work/$name.kernels"
+        echo
+    done
+}
+
+part_attention() {
+    local shape
+    for shape in '32 8 128' '16 8 128' '32 8 64'; do
+        # shellcheck disable=SC2086
+        if timeout --kill-after=10 $((limit / 3)) "$bin/bench/bench_attention" $shape; then
+            echo
+        else
+            echo "- FAIL: bench_attention $shape"
+            failed=1
+        fi
+    done
+}
+
+part_torch() {
+    local name micro arguments
+    if ! python3 -c 'import torch' 2>/dev/null; then
+        echo "- left out: python3 has no torch"
+        return
+    fi
+    python3 -c 'import torch; print("PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
+    for name in "${models[@]}"; do
+        bench_run "$name" || continue
+        model "$name"
+        micro=$(sed -n 's/^ *micro_batch_size: *\([0-9]*\).*/\1/p' "$state/$name.plan.yaml" | head -1)
+        arguments=(--hidden "$hidden" --intermediate "$intermediate" --layers "$layers" --heads "$heads"
+            --kv-heads "$kv_heads" --head-dim "$head_dim" --vocab "$vocab" --sequence 8192 --batch 4
+            --micro "${micro:-4}" --steps 10)
+        [ $tied = true ] && arguments+=(--tied)
+        attempt "$name in PyTorch" 240 sh -c "python3 tests/bench/gpu/torch_peer.py ${arguments[*]} \
+            >'$work/$name.log' && tail -1 '$work/$name.log' >'$work/$name.peer.json'"
+    done
+    echo
+    echo "| model | ours, ms | utilisation | PyTorch, ms | utilisation | PyTorch / ours | how |"
+    echo "| --- | --- | --- | --- | --- | --- | --- |"
+    for name in "${models[@]}"; do
+        [ -s "$work/$name.peer.json" ] && "${report[@]}" peer "$state/$name.metrics.jsonl" \
+            "$work/$name.peer.json" "$peak"
+    done
+}
+
+# Predictions of a model's run with an accelerator's file; prints seconds.
+predicted_with() { # MODEL FILE
+    local accelerator=$2
+    emit "$1-predicted" "$1" cuda bf16 8192 4 1,1,1,1 "$steps" >&2 || return 1
+    awk '/^ *step_seconds:/ { print $2; exit }' "$work/$1-predicted.plan.yaml"
+}
+
+part_calibrate() {
+    local name other calibrated='' fitted values
+    local -a others
+    for name in "${models[@]}"; do bench_run "$name"; done
+    attempt "runner calibrate" 150 "$bin/runner" calibrate -o "$work/here.yaml" &&
+        grep -q '^device: cuda' "$work/here.yaml" && calibrated=$work/here.yaml
+    [ -n "$calibrated" ] || echo "- left out: predictions after calibrating: 'runner calibrate' wrote" \
+        "an accelerator that is not this GPU"
+    echo
+    echo "Predicted steps: with the data sheet's figures; with 'plan fit' of the other models' runs;"
+    echo "after 'runner calibrate' where it measures GPUs."
+    echo
+    echo "| model | measured, ms | data sheet | fitted to the others |${calibrated:+ calibrated |}"
+    echo "| --- | --- | --- | --- |${calibrated:+ --- |}"
+    for name in "${models[@]}"; do
+        [ -s "$state/$name.metrics.jsonl" ] || continue
+        others=()
+        for other in "${models[@]}"; do
+            [ "$other" != "$name" ] && [ -s "$state/$other.metrics.jsonl" ] &&
+                others+=("$state/$other.plan.yaml" "$state/$other.metrics.jsonl")
+        done
+        values=("$("${report[@]}" step "$state/$name.metrics.jsonl" | cut -d' ' -f3)")
+        fitted=$work/$name.fitted.yaml
+        accelerator_head >"$fitted"
+        if "$bin/plan" fit "${others[@]}" >>"$fitted" 2>"$work/fit.errors"; then
+            values+=("$(predicted_with "$name" "$fitted")")
+        else
+            values+=(nan)
+        fi
+        [ -z "$calibrated" ] || values+=("$(predicted_with "$name" "$calibrated")")
+        "${report[@]}" errors "$name" "$state/$name.metrics.jsonl" "${values[@]}"
+    done
+}
+
+accelerator_head() {
+    sed '/^efficiency:/,$d' configs/accelerators/h200-sxm-141gb.yaml
+}
+
+# ---- One part, in a process of its own ----
+
+if [ -n "$inside" ]; then
+    work=$build/gpu-work/$inside
+    rm -rf "$work"
+    mkdir -p "$work" "$state"
+    [ "$inside" = build ] || use_build || exit 1
+    case $inside in
+        build) part_build ;;
+        check) part_check ;;
+        sanitize) part_sanitize ;;
+        meshes) part_meshes ;;
+        bench) part_bench ;;
+        attention) part_attention ;;
+        torch) part_torch ;;
+        calibrate) part_calibrate ;;
+    esac
+    exit "$failed"
+fi
+
+status=0
+if ! have_gpu; then
+    if [ "${parts[*]}" != build ]; then
+        echo "SKIP: no GPU"
+        exit 77
+    fi
+fi
+for part in "${parts[@]}"; do
+    begun=$SECONDS
+    {
+        echo "# gpu.sh $part, $(date -u +%Y-%m-%d)"
+        echo
+        nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
+        echo
+        timeout --kill-after=10 "$limit" bash "$script" --build "$build" --pack "$pack" \
+            --results "$results" --limit "$limit" --steps "$steps" --inside "$part" 2>&1
+        code=$?
+        echo
+        case $code in
+            0) echo "$part: all ok, $((SECONDS - begun)) s" ;;
+            124 | 137) echo "$part: stopped after $limit s" ;;
+            *) echo "$part: FAILED, $((SECONDS - begun)) s" ;;
+        esac
+        echo "$code" >"$build/gpu-code"
+    } | tee "$results/gpu-$part.md"
+    [ "$(cat "$build/gpu-code")" = 0 ] || status=1
+done
+rm -f "$build/gpu-code"
+exit "$status"

@@ -9,11 +9,38 @@ set(sw_meshes ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_meshes.c
               ${CMAKE_SOURCE_DIR}/tests/support/harness.c)
 sw_test(test_cuda_meshes SOURCES ${sw_meshes}
         LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
-foreach(test test_cuda_ops test_cuda_meshes)
+sw_test(test_cudnn_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c
+        LIBRARIES sw_device_cuda)
+foreach(test test_cuda_ops test_cuda_meshes test_cudnn_attention)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
   endif()
 endforeach()
+
+get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
+get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
+if(TARGET test_cudnn_attention)
+  target_include_directories(test_cudnn_attention SYSTEM PRIVATE ${include})
+endif()
+add_test(NAME test_cuda_cli
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+# Plans for a GPU that is not here: cuDNN wants a driver that takes its compiled kernels.
+if(cudnn AND NOT SW_SANITIZE)
+  set(stub ${CMAKE_CURRENT_BINARY_DIR}/driver_stub)
+  add_library(sw_cuda_driver_stub SHARED ${CMAKE_SOURCE_DIR}/tests/support/cuda_driver_stub.c)
+  set_target_properties(sw_cuda_driver_stub PROPERTIES PREFIX "" OUTPUT_NAME libcuda SUFFIX .so.1
+                                                       LIBRARY_OUTPUT_DIRECTORY ${stub})
+  add_executable(test_cudnn_plans ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_plans.c)
+  target_include_directories(test_cudnn_plans SYSTEM PRIVATE ${include})
+  target_link_libraries(test_cudnn_plans PRIVATE sw_device_cuda)
+  set_target_properties(test_cudnn_plans PROPERTIES
+                        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(test_cudnn_plans sw_cuda_driver_stub)
+  add_test(NAME test_cudnn_plans COMMAND test_cudnn_plans)
+  set_tests_properties(test_cudnn_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+                       ENVIRONMENT "LD_LIBRARY_PATH=${stub}:$ENV{LD_LIBRARY_PATH}")
+endif()
 
 find_program(SW_CXX NAMES g++ clang++ c++)
 mark_as_advanced(SW_CXX)
@@ -24,7 +51,6 @@ endif()
 get_property(kernels GLOBAL PROPERTY SW_CUDA_KERNELS)
 get_property(headers GLOBAL PROPERTY SW_CUDA_HEADERS)
 get_property(sources GLOBAL PROPERTY SW_CUDA_SOURCES)
-get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
 set(emulator ${CMAKE_SOURCE_DIR}/tests/support/cuda_emulator)
 set(flags -std=c++17 -O2 -g -I${CMAKE_SOURCE_DIR} -isystem ${include})
 set(runtime ${CMAKE_CURRENT_BINARY_DIR}/cuda_emulator.o)
@@ -45,16 +71,34 @@ foreach(threads 256 64)
     list(APPEND objects_${threads} ${object})
   endforeach()
 endforeach()
-add_library(sw_device_cuda_emulated STATIC ${sources})
-target_include_directories(sw_device_cuda_emulated SYSTEM PRIVATE ${include})
-target_link_libraries(sw_device_cuda_emulated PUBLIC sw_program sw_sharding sw_error m)
+# As without cuDNN, and with a stand-in for it.
+set(cudnn_absent ${CMAKE_SOURCE_DIR}/runner/device/cuda/cudnn_absent.c)
+set(cudnn_stand_in ${CMAKE_SOURCE_DIR}/tests/support/cudnn_stand_in.c)
+foreach(variant absent stand_in)
+  set(library sw_device_cuda_emulated_${variant})
+  add_library(${library} STATIC ${sources} ${cudnn_${variant}})
+  target_include_directories(${library} SYSTEM PRIVATE ${include})
+  target_link_libraries(${library} PUBLIC sw_program sw_sharding sw_error m)
+endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
-        LIBRARIES sw_device_cuda_emulated sw_device_cpu stdc++)
+        LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)
+sw_test(test_cudnn_attention_emulated
+        SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c ${objects_64}
+        LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)
+target_include_directories(test_cudnn_attention_emulated SYSTEM PRIVATE ${include})
+target_compile_definitions(test_cudnn_attention_emulated PRIVATE SW_EMULATED)
 # one mesh of each variant and dtype
 sw_test(test_cuda_meshes_emulated SOURCES ${sw_meshes} ${objects_64}
-        LIBRARIES sw_runner sw_device_cuda_emulated sw_device_cpu sw_collective pthread stdc++
+        LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
+                  stdc++
         ARGS 2 35)
-foreach(test test_cuda_ops_emulated test_cuda_meshes_emulated)
+# bf16's attention piece by piece, on other meshes
+sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
+        LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
+                  stdc++
+        ARGS 2 31)
+foreach(test test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_meshes_emulated
+             test_cuda_meshes_pieces_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
   set_tests_properties(${test} PROPERTIES TIMEOUT 240)

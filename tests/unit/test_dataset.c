@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -204,7 +206,33 @@ static void test_token_too_large(void **state)
     write_tokens("large.bin", 0, 0, SEQUENCE + 1, 2); /* one window: 0 .. 16 */
     struct sw_dataset *data = open_good(0, 1, SEQUENCE);
     assert_int_equal(sw_dataset_train(data, 0, tokens, labels, &err), -1);
-    expect_message(&err, SW_BAD_INPUT, "", ": token 16 at position 16 is not below vocab_size 16");
+    expect_message(&err, SW_BAD_INPUT, "",
+                   ": error: token 16 at position 16 is not below the model's vocab_size 16; use a "
+                   "model made for these tokens, or tokenize again");
+    sw_dataset_close(data);
+}
+
+/* Bytes that are gone would end the process by a signal. */
+static void test_cut_while_open(void **state)
+{
+    (void)state;
+    int32_t tokens[SEQUENCE], labels[SEQUENCE];
+    struct sw_error err = {0};
+    write_tokens("cut.bin", 7, 10000, 10000, 4);
+    struct sw_dataset *data = open_good(0.5, 1, 10000);
+    assert_int_equal(truncate(path, 1), 0);
+    assert_int_equal(sw_dataset_train(data, 0, tokens, labels, &err), -1);
+    expect_message(&err, SW_ENVIRONMENT, "",
+                   ": error: the data file became shorter while it was in use; restore it and "
+                   "start again");
+    err = (struct sw_error){0};
+    assert_int_equal(sw_dataset_holdout(data, 0, tokens, labels, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    sw_dataset_close(data);
+    write_file("cut.txt", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", 52);
+    data = open_good(0.5, 1, 256);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_true(isnan(sw_dataset_bigram_bits(data)));
     sw_dataset_close(data);
 }
 
@@ -213,24 +241,59 @@ static void test_refused(void **state)
     (void)state;
     write_tokens("version.bin", 3, 100, 100, 2);
     expect_no_open(100, SW_BAD_INPUT, "",
-                   ": token file version 3; versions 1 (uint16) and 7 (uint32) are read");
+                   ": error: a token file of version 3; write version 1 (uint16) or 7 (uint32)");
     write_tokens("short.bin", 1, 100, 90, 2);
+    expect_no_open(
+        100, SW_BAD_INPUT, "",
+        ": error: the header says 100 tokens, the file holds 90; write or copy it again");
+    write_tokens("one.bin", 1, 1, 0, 2);
     expect_no_open(100, SW_BAD_INPUT, "",
-                   ": the header says 100 tokens but the file holds 90; it was cut short");
+                   ": error: the header says 1 token, the file holds 0; write or copy it again");
     write_file("odd.bin", "abc", 3);
-    expect_no_open(100, SW_BAD_INPUT, "", ": 3 bytes are no whole number of 2-byte tokens");
-    expect_no_open(70000, SW_BAD_INPUT, "", ": 3 bytes are no whole number of 4-byte tokens");
+    expect_no_open(100, SW_BAD_INPUT, "",
+                   ": error: no whole number of 2-byte tokens in 3 bytes; write or copy it again");
+    expect_no_open(70000, SW_BAD_INPUT, "",
+                   ": error: no whole number of 4-byte tokens in 3 bytes; write or copy it again");
     write_file("few.txt", "0123456789012345", 16);
-    expect_no_open(256, SW_BAD_INPUT, "", " has 16 tokens to train on; a sequence needs 17");
+    expect_no_open(256, SW_BAD_INPUT, "",
+                   ": error: 16 tokens to train on, a sequence takes 17; use more data, a smaller "
+                   "sequence_length or holdout");
     expect_no_open(255, SW_BAD_INPUT, "",
-                   ": bytes need a vocab_size of at least 256, the model has 255");
+                   ": error: bytes need a vocab_size of at least 256, the model has 255; use "
+                   "another model, or a .bin file of its tokens");
+    write_file("one.txt", "a", 1);
+    expect_no_open(256, SW_BAD_INPUT, "",
+                   ": error: 1 token to train on, a sequence takes 17; use more data, a smaller "
+                   "sequence_length or holdout");
     write_file("empty.txt", "", 0);
-    expect_no_open(256, SW_BAD_INPUT, "the data file ", " is empty or no regular file");
+    expect_no_open(256, SW_BAD_INPUT, "",
+                   ": error: the data file is empty; name one with something to train on");
     snprintf(path, sizeof path, "%s", folder);
-    expect_no_open(256, SW_BAD_INPUT, "the data file ", " is empty or no regular file");
+    expect_no_open(256, SW_BAD_INPUT, "",
+                   ": error: the data is a folder; name a text file or a .bin file of tokens");
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it: not waited for */
+    expect_no_open(256, SW_BAD_INPUT, "",
+                   ": error: the data is no regular file; name a text file or a .bin file of "
+                   "tokens");
+    static const char help[] = "; name one that every node has as data.path in the run file and "
+                               "emit the plan again";
+    char message[256];
     snprintf(path, sizeof path, "%s/absent.txt", folder);
-    expect_no_open(256, SW_ENVIRONMENT, "cannot open the data file ",
-                   ": No such file or directory");
+    snprintf(message, sizeof message,
+             ": error: cannot open the data file: No such file or directory%s", help);
+    expect_no_open(256, SW_BAD_INPUT, "", message);
+    snprintf(path, sizeof path, "%s/few.txt/absent.txt", folder);
+    snprintf(message, sizeof message, ": error: cannot open the data file: Not a directory%s",
+             help);
+    expect_no_open(256, SW_BAD_INPUT, "", message);
+    if (geteuid() == 0)
+        return; /* root reads everything */
+    write_file("secret.txt", "0123456789012345", 16);
+    assert_int_equal(chmod(path, 0), 0);
+    expect_no_open(256, SW_ENVIRONMENT, "",
+                   ": error: cannot open the data file: Permission denied; it must be readable on "
+                   "every node");
 }
 
 static void test_tokenize(void **state)
@@ -259,15 +322,39 @@ static void test_tokenize(void **state)
     snprintf(partial, sizeof partial, "%s.partial", to);
     snprintf(path, sizeof path, "%s/absent.txt", folder);
     assert_int_equal(sw_tokenize_bytes(path, to, &err), -1);
-    expect_message(&err, SW_ENVIRONMENT, "cannot open ", ": No such file or directory");
+    expect_message(&err, SW_BAD_INPUT, "",
+                   ": error: cannot open the file to tokenize: No such file or directory; name a "
+                   "file that exists");
     assert_int_equal(access(to, F_OK), -1);
     assert_int_equal(access(partial, F_OK), -1);
     /* a folder can be opened, not read */
     err = (struct sw_error){0};
     assert_int_equal(sw_tokenize_bytes(folder, to, &err), -1);
-    assert_int_equal(err.status, SW_ENVIRONMENT);
+    snprintf(path, sizeof path, "%s", folder);
+    expect_message(&err, SW_BAD_INPUT, "", ": error: this is a folder; name a file to tokenize");
     assert_int_equal(access(to, F_OK), -1);
     assert_int_equal(access(partial, F_OK), -1);
+    write_file("empty.txt", "", 0);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_bytes(path, to, &err), -1);
+    expect_message(&err, SW_BAD_INPUT, "", ": error: the file is empty; name one with a text");
+    assert_int_equal(access(to, F_OK), -1);
+    assert_int_equal(access(partial, F_OK), -1);
+
+    /* its own input is not overwritten, under whatever name */
+    write_file("from.txt", bytes, sizeof bytes);
+    snprintf(path, sizeof path, "%s/./from.txt", folder);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_bytes(from, path, &err), -1);
+    expect_message(&err, SW_BAD_INPUT, "",
+                   ": error: this is the file to tokenize; name another one to write");
+    assert_int_equal(link(from, partial), 0);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_bytes(from, to, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_int_equal(stat(from, &info), 0);
+    assert_int_equal(info.st_size, sizeof bytes);
+    assert_int_equal(unlink(partial), 0);
 
     /* what is there and no file stays what it is: a pipe here, a device of root's elsewhere */
     snprintf(from, sizeof from, "%s/from.txt", folder);
@@ -275,19 +362,59 @@ static void test_tokenize(void **state)
     err = (struct sw_error){0};
     assert_int_equal(sw_tokenize_bytes(from, to, &err), -1);
     snprintf(path, sizeof path, "%s/never.bin", folder);
-    expect_message(&err, SW_BAD_INPUT, "", " is no regular file; name a file to write");
+    expect_message(&err, SW_BAD_INPUT, "", ": error: no regular file; name a file to write");
     assert_int_equal(stat(to, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
     assert_int_equal(access(partial, F_OK), -1);
 }
 
+/* What does not fit leaves what was there before. */
+static void test_tokenize_to_full_disk(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100, 100000}; /* fails at the end, there, under way */
+    unsigned char *bytes = calloc(1, 100000);
+    char from[4096], partial[5200], kept[8] = "";
+    struct rlimit before, limit;
+    assert_non_null(bytes);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        write_file("text.txt", bytes, sizes[i]);
+        snprintf(from, sizeof from, "%s", path);
+        write_file("kept.bin", "before", 6);
+        snprintf(partial, sizeof partial, "%s.partial", path);
+        struct sw_error err = {0};
+        limit = before;
+        limit.rlim_cur = 1024;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        const int status = sw_tokenize_bytes(from, path, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(status, -1);
+        expect_message(&err, SW_ENVIRONMENT, "", ": error: cannot write it: File too large");
+        assert_int_equal(access(partial, F_OK), -1);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        assert_int_equal(fread(kept, 1, sizeof kept, file), 6);
+        fclose(file);
+        assert_memory_equal(kept, "before", 6);
+    }
+    (void)signal(SIGXFSZ, handler);
+    free(bytes);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),           cmocka_unit_test(test_epochs_cover),
-        cmocka_unit_test(test_holdout),         cmocka_unit_test(test_bigram),
-        cmocka_unit_test(test_token_too_large), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_epochs_cover),
+        cmocka_unit_test(test_holdout),
+        cmocka_unit_test(test_bigram),
+        cmocka_unit_test(test_token_too_large),
+        cmocka_unit_test(test_cut_while_open),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_tokenize),
+        cmocka_unit_test(test_tokenize_to_full_disk),
     };
     snprintf(folder, sizeof folder, "%s/dataset.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {

@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -113,6 +115,58 @@ static void test_no_directory(void **state)
     sw_metrics_close(NULL);
 }
 
+/* What a killed run left of a line does not spoil the next one's. */
+static void test_torn_line(void **state)
+{
+    (void)state;
+    char directory[4096], path[4200];
+    snprintf(directory, sizeof directory, "%s/torn", folder);
+    struct sw_metrics *metrics = NULL;
+    struct sw_error err = {0};
+    open_good(directory, &metrics);
+    sw_metrics_close(metrics);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"step\":1}\n{\"st", file);
+    fclose(file);
+    open_good(directory, &metrics);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    sw_metrics_close(metrics);
+    expect_file(directory, "{\"step\":1}\n{\"st\n{\"step\":2,\"held_out_bits_per_token\":2.5,"
+                           "\"bigram_bits_per_token\":3.75}\n");
+}
+
+/* A line that does not fit is taken back whole. */
+static void test_no_half_line(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"step\":1,\"held_out_bits_per_token\":2.5,"
+                               "\"bigram_bits_per_token\":3.75}\n";
+    char directory[4096], wanted[5000];
+    snprintf(directory, sizeof directory, "%s/half", folder);
+    struct sw_metrics *metrics = NULL;
+    struct sw_error err = {0};
+    struct rlimit before, limit;
+    open_good(directory, &metrics);
+    assert_int_equal(sw_metrics_holdout(metrics, 1, 2.5, 3.75, &err), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = sizeof line - 1 + 10; /* room for the beginning of a second line */
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const int status = sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(status, -1);
+    snprintf(wanted, sizeof wanted, "cannot write %s/metrics.jsonl: File too large", directory);
+    assert_string_equal(err.message, wanted);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    expect_file(directory, line);
+    sw_metrics_close(metrics);
+    expect_file(directory, line);
+}
+
 /* A full disk is an error of the step that does not fit, not a silent loss. */
 static void test_full_disk(void **state)
 {
@@ -139,8 +193,8 @@ static void test_full_disk(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_torn_line), cmocka_unit_test(test_no_half_line),
         cmocka_unit_test(test_full_disk),
     };
     snprintf(folder, sizeof folder, "%s/metrics.XXXXXX", argc > 1 ? argv[1] : ".");

@@ -152,7 +152,7 @@ static const char *launch(int32_t ranks)
 {
     static char text[1024];
     snprintf(text, sizeof text,
-             "OMP_NUM_THREADS=1 ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" timeout -k 5 100 %s "
+             "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" timeout -k 5 100 %s "
              "%s --bind-to none --oversubscribe --mca "
              "mpi_yield_when_idle 1 --mca btl self,vader -np %d",
              mpirun, geteuid() == 0 ? "--allow-run-as-root" : "", (int)ranks);
@@ -248,6 +248,20 @@ static void test_words(void **state)
     assert_string_equal(output, "error: --steps needs a positive number; see 'runner --help'\n");
     expect_exit(2, "%s train p q 2>&1", runner);
     assert_string_equal(output, "error: one plan at a time, not also q; see 'runner --help'\n");
+    expect_exit(2, "%s train '' 2>&1", runner);
+    assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
+    expect_exit(2, "%s tokenize --bytes text.txt '' 2>&1", runner);
+    assert_string_equal(output, "error: tokenize takes --bytes IN OUT.bin; see 'runner --help'\n");
+    expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
+    assert_string_equal(output, "error: unexpected argument a.yaml; see 'runner --help'\n");
+    expect_exit(0, "%s calibrate --help", runner);
+    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    /* said before anything is measured */
+    expect_exit(2, "%s calibrate -o . 2>&1", runner);
+    assert_string_equal(output, "error: '.' is no regular file; name a file to write\n");
+    /* once per job, not once per rank */
+    expect_exit(2, "OMPI_COMM_WORLD_RANK=1 %s trian 2>&1", runner);
+    assert_string_equal(output, "");
     expect_exit(2, "%s train absent.plan.yaml 2>&1", runner);
     assert_string_equal(output, "absent.plan.yaml: error: cannot open the plan: No such file or "
                                 "directory\n");
@@ -331,12 +345,17 @@ static void test_wrong_plans(void **state)
     make_plan(&job);
     expect_exit(2, "%s train two.plan.yaml 2>&1", runner);
     assert_string_equal(output,
-                        "error: the plan needs 2 ranks but 1 was started; use mpirun -np 2, "
-                        "or srun --mpi=pmix -n 2\n");
+                        "two.plan.yaml: error: the plan needs 2 ranks, 1 was started; start it "
+                        "with mpirun -np 2, or srun --mpi=pmix -n 2\n");
     if (strcmp(mpirun, "none") != 0) {
         expect_exit(2, "%s %s train two.plan.yaml 2>&1", launch(3), runner);
-        expect_output("error: the plan needs 2 ranks but 3 were started; use mpirun -np 2, ");
+        expect_output("two.plan.yaml: error: the plan needs 2 ranks, 3 were started; start it ");
         assert_int_equal(occurrences(output, "the plan needs"), 1); /* not once per rank */
+        job = job_of("single", 1, 1, 1, 1);
+        make_plan(&job);
+        expect_exit(2, "%s %s train single.plan.yaml 2>&1", launch(3), runner);
+        expect_output("single.plan.yaml: error: the plan needs 1 rank, 3 were started; start it "
+                      "with mpirun -np 1, or srun --mpi=pmix -n 1\n");
     }
     expect_exit(0, "sed 's/sequence_length: 32/sequence_length: 64/' two.plan.yaml "
                    ">edited.plan.yaml");
@@ -347,9 +366,9 @@ static void test_wrong_plans(void **state)
     make_plan(&job);
     expect_exit(2, "%s train other.plan.yaml 2>&1", runner);
     assert_string_equal(output,
-                        "error: this runner makes another program of the plan than the plan tool "
-                        "that wrote it; emit the plan again with the plan tool of the same "
-                        "version\n");
+                        "other.plan.yaml: error: this runner makes another program of the plan "
+                        "than the plan tool that wrote it; emit the plan again with the plan tool "
+                        "of the same version\n");
     assert_int_equal(access("other/metrics.jsonl", F_OK), -1);
 }
 
@@ -367,29 +386,130 @@ static void test_srun_without_mpi(void **state)
     assert_string_equal(output, "");
 }
 
+/* Tokens 0 to 6, but for 260 at one position. */
+static void write_large_token(const char *path, int32_t count, int32_t position)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int32_t i = 0; i < count; i++) {
+        const unsigned char token[2] = {(unsigned char)(i == position ? 4 : i % 7),
+                                        i == position ? 1 : 0};
+        fwrite(token, 2, 1, file);
+    }
+    fclose(file);
+}
+
 static void test_wrong_data(void **state)
 {
     (void)state;
     struct job job = job_of("nodata", 1, 1, 1, 1);
     job.data = "absent.txt";
     make_plan(&job);
-    expect_exit(3, "%s train nodata.plan.yaml 2>&1", runner);
-    expect_output("error: cannot open the data file ");
-    expect_output("absent.txt: No such file or directory");
-    /* the last token of all is too large: found in the first epoch's window that has it */
-    FILE *file = fopen("large.bin", "wb");
-    assert_non_null(file);
-    for (int32_t i = 0; i < 257; i++) {
-        const unsigned char token[2] = {(unsigned char)(i % 7), i == 200 ? 1 : 0};
-        fwrite(token, 2, 1, file);
-    }
-    fclose(file);
-    job = job_of("large", 1, 1, 1, 1);
-    job.data = "large.bin";
+    expect_exit(2, "%s train nodata.plan.yaml 2>&1", runner);
+    expect_output("absent.txt: error: cannot open the data file: No such file or directory; name "
+                  "one that every node has as data.path in the run file and emit the plan again\n");
+    assert_int_equal(occurrences(output, "\n"), 1);
+    assert_int_equal(access("nodata", F_OK), -1); /* nothing was begun */
+    if (geteuid() == 0)
+        return; /* root reads everything */
+    expect_exit(0, "cp text.txt secret.txt && chmod 0 secret.txt");
+    job.data = "secret.txt";
     make_plan(&job);
-    expect_exit(2, "%s train large.plan.yaml 2>&1", runner);
-    expect_output("error: step 1: ");
-    expect_output("large.bin: token 260 at position 200 is not below vocab_size 256");
+    expect_exit(3, "%s train nodata.plan.yaml 2>&1", runner);
+    expect_output("secret.txt: error: cannot open the data file: Permission denied; it must be "
+                  "readable on every node\n");
+}
+
+/* Step 1 reads all eight windows of the file; of several ranks, some read the bad one. Whichever
+ * do, the job says it once and all its ranks leave. */
+static void test_token_too_large(void **state)
+{
+    (void)state;
+    static const int32_t sizes[][4] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {2, 1, 2, 1}};
+    write_large_token("large.bin", 257, 200);
+    const size_t meshes = strcmp(mpirun, "none") == 0 ? 1 : sizeof sizes / sizeof sizes[0];
+    for (size_t i = 0; i < meshes; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "large%d", (int)i);
+        struct job job = job_of(name, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]);
+        job.data = "large.bin";
+        make_plan(&job);
+        if (i == 0)
+            expect_exit(2, "%s train %s.plan.yaml 2>&1", runner, name);
+        else
+            expect_exit(2, "%s %s train %s.plan.yaml 2>&1", launch(sw_mesh_rank_count(&job.mesh)),
+                        runner, name);
+        expect_output("large.bin: error: token 260 at position 200 is not below the model's "
+                      "vocab_size 256; use a model made for these tokens, or tokenize again\n");
+        assert_int_equal(occurrences(output, "error: "), 1);
+        assert_null(strstr(output, "MPI_ABORT"));
+        const struct metrics m = read_metrics(name);
+        assert_int_equal(m.headers, 1);
+        assert_int_equal(m.steps, 0); /* what was computed from it is not reported */
+    }
+}
+
+/* The same in the held-out tail: the steps are reported, no figure is. */
+static void test_token_too_large_held_out(void **state)
+{
+    (void)state;
+    write_large_token("tail.bin", 1000, 990);
+    struct job job = job_of("tail", 1, 1, strcmp(mpirun, "none") == 0 ? 1 : 2, 1);
+    job.data = "tail.bin";
+    job.holdout = 0.5;
+    job.total_steps = 2;
+    make_plan(&job);
+    if (strcmp(mpirun, "none") == 0)
+        expect_exit(2, "%s train tail.plan.yaml 2>&1", runner);
+    else
+        expect_exit(2, "%s %s train tail.plan.yaml 2>&1", launch(2), runner);
+    expect_output("tail.bin: error: token 260 at position 990 is not below the model's ");
+    assert_int_equal(occurrences(output, "error: "), 1);
+    assert_null(strstr(output, "held-out"));
+    const struct metrics m = read_metrics("tail");
+    assert_int_equal(m.steps, 2);
+    assert_int_equal(m.holdouts, 0);
+}
+
+/* The metrics don't fit: one line, and whole lines in the file. */
+static void test_disk_full(void **state)
+{
+    (void)state;
+    struct job job = job_of("full", 1, 1, 1, 1);
+    job.total_steps = 40;
+    make_plan(&job);
+    expect_exit(3, "trap '' XFSZ; ulimit -f 4; %s train full.plan.yaml 2>&1", runner);
+    expect_output("error: cannot write ");
+    expect_output("full/metrics.jsonl: File too large\n");
+    assert_int_equal(occurrences(output, "error: "), 1);
+    const struct metrics m = read_metrics("full");
+    assert_in_range(m.steps, 1, 39);
+    if (access("/dev/full", W_OK) != 0)
+        return;
+    expect_exit(0, "rm full/metrics.jsonl && ln -s /dev/full full/metrics.jsonl");
+    expect_exit(3, "%s train full.plan.yaml 2>&1", runner);
+    expect_output("full/metrics.jsonl: No space left on device\n");
+    assert_int_equal(occurrences(output, "\n"), 1); /* said before training begins */
+    if (strcmp(mpirun, "none") == 0)
+        return;
+    job = job_of("full2", 1, 1, 2, 1);
+    make_plan(&job);
+    expect_exit(0, "mkdir full2 && ln -s /dev/full full2/metrics.jsonl");
+    expect_exit(3, "%s %s train full2.plan.yaml 2>&1", launch(2), runner);
+    expect_output("full2/metrics.jsonl: No space left on device\n");
+    assert_int_equal(occurrences(output, "error: "), 1);
+}
+
+static void test_no_directory(void **state)
+{
+    (void)state;
+    struct job job = job_of("taken", 1, 1, 1, 1);
+    make_plan(&job);
+    expect_exit(0, "echo >taken");
+    expect_exit(3, "%s train taken.plan.yaml 2>&1", runner);
+    expect_output("error: cannot write ");
+    expect_output("taken/metrics.jsonl: Not a directory\n");
+    assert_int_equal(occurrences(output, "\n"), 1);
 }
 
 /* One rank's node lacks the data: the job ends with its message instead of waiting for it. */
@@ -402,14 +522,51 @@ static void test_data_on_one_node_only(void **state)
     job.data = "/proc/self/cwd/text.txt";
     make_plan(&job);
     assert_int_equal(mkdir("elsewhere", 0777), 0);
-    expect_exit(3,
+    expect_exit(2,
                 "%s %s train \"$PWD\"/apart.plan.yaml : %s -np 1 --wdir \"$PWD\"/elsewhere %s "
                 "train \"$PWD\"/apart.plan.yaml 2>&1",
                 launch(1), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
     expect_output("rank 1 (host ");
-    expect_output("): error: cannot open the data file /proc/self/cwd/text.txt: No such file or "
-                  "directory");
+    expect_output("): /proc/self/cwd/text.txt: error: cannot open the data file: No such file or "
+                  "directory; name one that every node has ");
     assert_int_equal(occurrences(output, "cannot open"), 1);
+}
+
+/* One program of two ranks: after "runner train" the first has `first`, the second
+ * `second`, in that folder. */
+static void expect_different(const char *first, const char *folder_of_second, const char *second,
+                             const char *message)
+{
+    expect_exit(2, "%s %s train %s : %s -np 1 --wdir \"$PWD\"/%s %s train %s 2>&1", launch(1),
+                runner, first, geteuid() == 0 ? "--allow-run-as-root" : "", folder_of_second,
+                runner, second);
+    expect_output(message);
+    assert_int_equal(occurrences(output, "error: "), 1);
+}
+
+static void test_ranks_that_differ(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    struct job job = job_of("same", 1, 2, 1, 1);
+    make_plan(&job);
+    expect_different("same.plan.yaml --steps 2", ".", "same.plan.yaml --steps 3",
+                     "error: not every rank has the same --steps; give all of them the same\n");
+    job = job_of("differs", 1, 1, 2, 1);
+    make_plan(&job);
+    expect_different("same.plan.yaml", ".", "differs.plan.yaml",
+                     "same.plan.yaml: error: not every rank has this plan; give all of them the "
+                     "same file\n");
+    if (access("/proc/self/cwd", F_OK) != 0)
+        return;
+    job = job_of("length", 1, 2, 1, 1);
+    job.data = "/proc/self/cwd/text.txt";
+    make_plan(&job);
+    expect_exit(0, "mkdir shorter && head -c 3000 text.txt >shorter/text.txt");
+    expect_different("length.plan.yaml", "shorter", "../length.plan.yaml",
+                     "/proc/self/cwd/text.txt: error: the data file has another length on some "
+                     "node; copy it to all\n");
 }
 
 /* Each step multiplies the weights by about -1e5: soon a score overflows. */
@@ -434,33 +591,61 @@ static void test_loss_not_finite(void **state)
     expect_output(last);
 }
 
-/* A signal ends the run after the step at hand. */
+/* Starts the runner on NAME.plan.yaml with stderr to NAME.txt. */
+static pid_t start(const char *name)
+{
+    char plan[256], text[256];
+    snprintf(plan, sizeof plan, "%s.plan.yaml", name);
+    snprintf(text, sizeof text, "%s.txt", name);
+    const pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (child == 0) {
+        if (freopen(text, "w", stderr) != NULL)
+            execl(runner, runner, "train", plan, (char *)NULL);
+        _exit(99);
+    }
+    return child;
+}
+
+/* Until NAME/metrics.jsonl has that many lines, or 20 s are over. */
+static void wait_for_lines(const char *name, int32_t lines)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", name);
+    for (int32_t i = 0; i < 2000; i++) {
+        if (access(path, F_OK) == 0 && count_lines(path) >= lines)
+            return;
+        usleep(10000);
+    }
+}
+
+/* Waits for it; its stderr is in `output`. */
+static int finish(pid_t child, const char *name)
+{
+    char text[256];
+    int status;
+    snprintf(text, sizeof text, "%s.txt", name);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    FILE *file = fopen(text, "r");
+    assert_non_null(file);
+    output[fread(output, 1, sizeof output - 1, file)] = '\0';
+    fclose(file);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A signal ends the run after the step at hand; more of them change nothing. */
 static void test_signal(void **state)
 {
     (void)state;
     struct job job = job_of("stop", 1, 1, 1, 1);
     job.total_steps = 1000000;
     make_plan(&job);
-    const pid_t child = fork();
-    assert_int_not_equal(child, -1);
-    if (child == 0) {
-        if (freopen("stop.txt", "w", stderr) != NULL)
-            execl(runner, runner, "train", "stop.plan.yaml", (char *)NULL);
-        _exit(99);
-    }
-    struct stat info = {0};
-    for (int32_t i = 0; i < 2000 && info.st_size < 1000; i++) { /* a header and a step or more */
-        usleep(10000);
-        (void)stat("stop/metrics.jsonl", &info);
-    }
+    const pid_t child = start("stop");
+    wait_for_lines("stop", 3);
     kill(child, SIGTERM);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 130);
-    FILE *file = fopen("stop.txt", "r");
-    output[fread(output, 1, sizeof output - 1, file)] = '\0';
-    fclose(file);
+    kill(child, SIGINT);
+    kill(child, SIGTERM);
+    assert_int_equal(finish(child, "stop"), 130);
     const char *line = strstr(output, "stopped after step ");
     assert_non_null(line);
     assert_non_null(strstr(line, " of 1000000; metrics are in "));
@@ -492,6 +677,77 @@ static void test_signal_to_one_rank(void **state)
     assert_int_equal(strtoll(line + 19, NULL, 10), count_lines("stop2/metrics.jsonl") - 1);
 }
 
+/* Held-out text for minutes: the header and two steps are written before it begins. */
+static struct job long_tail(const char *name, int32_t tp)
+{
+    struct job job = job_of(name, 1, 1, tp, 1);
+    expect_exit(0, "[ -e long.txt ] || yes abcdefgh | head -c 40000000 >long.txt");
+    job.data = "long.txt";
+    job.holdout = 0.5;
+    job.total_steps = 2;
+    make_plan(&job);
+    return job;
+}
+
+static void expect_no_held_out_loss(const char *name)
+{
+    expect_output("stopped after step 2 of 2, before the held-out loss was known; metrics are in ");
+    assert_null(strstr(output, "held-out: "));
+    const struct metrics m = read_metrics(name);
+    assert_int_equal(m.steps, 2);
+    assert_int_equal(m.holdouts, 0);
+}
+
+/* A signal also ends the evaluation, which then has nothing to say. */
+static void test_signal_held_out(void **state)
+{
+    (void)state;
+    long_tail("tail1", 1);
+    const pid_t child = start("tail1");
+    wait_for_lines("tail1", 3);
+    usleep(200000);
+    kill(child, SIGINT);
+    assert_int_equal(finish(child, "tail1"), 130);
+    expect_no_held_out_loss("tail1");
+}
+
+static void test_signal_held_out_to_one_rank(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    long_tail("tail2", 2);
+    expect_exit(130,
+                "(for i in $(seq 2000); do sleep 0.01; "
+                "[ \"$(wc -l 2>/dev/null <tail2/metrics.jsonl)\" -gt 2 ] 2>/dev/null && break; "
+                "done; sleep 0.2; kill -TERM \"$(cat tail.pid)\") & "
+                "%s %s train tail2.plan.yaml : %s -np 1 sh -c 'echo $$ >tail.pid; exec %s train "
+                "tail2.plan.yaml' 2>&1",
+                launch(1), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
+    expect_no_held_out_loss("tail2");
+}
+
+/* One rank is gone: the others do not wait for it. */
+static void test_killed_rank(void **state)
+{
+    (void)state;
+    if (strcmp(mpirun, "none") == 0)
+        skip();
+    struct job job = job_of("killed", 1, 2, 2, 1);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    expect_exit(137,
+                "(for i in $(seq 2000); do sleep 0.01; "
+                "[ \"$(wc -l 2>/dev/null <killed/metrics.jsonl)\" -gt 2 ] 2>/dev/null && break; "
+                "done; kill -KILL \"$(cat killed.pid)\") & "
+                "%s %s train killed.plan.yaml : %s -np 1 sh -c 'echo $$ >killed.pid; exec %s train "
+                "killed.plan.yaml' 2>&1",
+                launch(3), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
+    expect_output("signal 9");
+    expect_exit(0, "tail -c 2 killed/metrics.jsonl");
+    assert_string_equal(output, "}\n");
+}
+
 static void test_tokenize(void **state)
 {
     (void)state;
@@ -502,7 +758,8 @@ static void test_tokenize(void **state)
     make_plan(&job);
     make_plan(&bytes);
     expect_exit(0, "%s train tokens.plan.yaml --steps 2 2>&1", runner);
-    expect_exit(0, "%s train bytes.plan.yaml --steps 2 2>&1", runner);
+    /* with as many threads as it takes by itself */
+    expect_exit(0, "env -u OMP_NUM_THREADS %s train bytes.plan.yaml --steps 2 2>&1", runner);
     const struct metrics a = read_metrics("tokens"), b = read_metrics("bytes");
     assert_int_equal(a.steps, 2);
     assert_true(a.loss[0] == b.loss[0] && a.loss[1] == b.loss[1]);
@@ -517,10 +774,18 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_wrong_plans),
         cmocka_unit_test(test_srun_without_mpi),
         cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_token_too_large),
+        cmocka_unit_test(test_token_too_large_held_out),
+        cmocka_unit_test(test_disk_full),
+        cmocka_unit_test(test_no_directory),
         cmocka_unit_test(test_data_on_one_node_only),
+        cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_loss_not_finite),
         cmocka_unit_test(test_signal),
         cmocka_unit_test(test_signal_to_one_rank),
+        cmocka_unit_test(test_signal_held_out),
+        cmocka_unit_test(test_signal_held_out_to_one_rank),
+        cmocka_unit_test(test_killed_rank),
         cmocka_unit_test(test_tokenize),
     };
     if (argc != 4) {
@@ -529,6 +794,7 @@ int main(int argc, char **argv)
     }
     runner = argv[1];
     mpirun = argv[3];
+    (void)setenv("OMP_NUM_THREADS", "1", 1); /* threads that wait burn what other tests need */
     snprintf(folder, sizeof folder, "%s/runner.XXXXXX", argv[2]);
     if (mkdtemp(folder) == NULL || chdir(folder) != 0) {
         perror(folder);

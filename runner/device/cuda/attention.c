@@ -213,21 +213,49 @@ static void find_pieces(const struct ring *r, int64_t k_start, struct pieces *p)
     }
 }
 
-static struct sw_cuda_sdpa_shape shape_of(const struct ring *r, const struct piece *piece,
-                                          bool dense)
+static struct sw_cudnn_shape shape_of(const struct ring *r, const struct piece *piece, bool dense)
 {
-    return (struct sw_cuda_sdpa_shape){.batch = r->a.batch,
-                                       .heads = r->a.heads,
-                                       .kv_heads = r->a.kv_heads,
-                                       .n_q = piece->q_n,
-                                       .n_k = piece->k_n,
-                                       .q_rows = r->a.sq,
-                                       .k_rows = r->a.sk,
-                                       .dim = r->a.dim,
-                                       .causal = piece->causal,
-                                       .backward = r->backward,
-                                       .dense_out = dense,
-                                       .scale = r->a.scale};
+    return (struct sw_cudnn_shape){.batch = r->a.batch,
+                                   .heads = r->a.heads,
+                                   .kv_heads = r->a.kv_heads,
+                                   .n_q = piece->q_n,
+                                   .n_k = piece->k_n,
+                                   .q_rows = r->a.sq,
+                                   .k_rows = r->a.sk,
+                                   .dim = r->a.dim,
+                                   .causal = piece->causal,
+                                   .backward = r->backward,
+                                   .dense_out = dense,
+                                   .scale = r->a.scale};
+}
+
+/* cuDNN's workspace for a shape, -1 for no kernel: then said once. */
+static int64_t prepare_shape(const struct ring *r, const struct sw_cudnn_shape *shape)
+{
+    char reason[SW_CUDNN_REASON_BYTES];
+    const int64_t bytes = sw_cudnn_attention_prepare(r->device->library.cudnn, shape, reason);
+    if (bytes < 0 && *reason != '\0')
+        sw_cuda_note(
+            r->device,
+            "own attention kernels for %lld x %lld heads of %d, %lld queries, %lld keys%s: "
+            "cuDNN has none, %s",
+            (long long)shape->batch, (long long)shape->heads, (int)shape->dim,
+            (long long)shape->n_q, (long long)shape->n_k, shape->backward ? ", backward" : "",
+            reason);
+    return bytes;
+}
+
+/* Every operand begins where cuDNN's kernels may load whole vectors; with such a head size, all
+ * rows do then. */
+static bool aligned_operands(const struct sw_call *call)
+{
+    for (int i = 0; i < call->op->n_in + call->op->n_out; i++) {
+        const struct sw_tensor *t =
+            i < call->op->n_in ? &call->in[i] : &call->out[i - call->op->n_in];
+        if ((uintptr_t)t->data % SW_CUDNN_ALIGNMENT != 0)
+            return false;
+    }
+    return true;
 }
 
 static size_t align(size_t bytes)
@@ -251,7 +279,7 @@ static int prepare(const struct ring *r, struct assembly *as, struct sw_error *e
     int64_t workspace = 0, most_q = 0, most_k = 0;
     const size_t element = sw_dtype_bytes(r->a.dtype);
     memset(as, 0, sizeof *as);
-    if (r->device->sdpa == NULL || r->a.dtype != SW_BF16_T)
+    if (r->a.dtype != SW_BF16_T || sw_cuda_cudnn(r->device) == NULL || !aligned_operands(r->call))
         return 0;
     for (int32_t hop = 0; hop < r->hops; hop++) {
         find_pieces(r, key_start(r, hop), &p);
@@ -260,8 +288,8 @@ static int prepare(const struct ring *r, struct assembly *as, struct sw_error *e
         as->direct =
             r->hops == 1 && p.count == 1 && p.at[0].q_n == r->a.sq && p.at[0].k_n == r->a.sk;
         for (int32_t i = 0; i < p.count; i++) {
-            const struct sw_cuda_sdpa_shape shape = shape_of(r, &p.at[i], !as->direct);
-            const int64_t bytes = sw_cuda_sdpa_prepare(r->device->sdpa, &shape, r->device->stream);
+            const struct sw_cudnn_shape shape = shape_of(r, &p.at[i], !as->direct);
+            const int64_t bytes = prepare_shape(r, &shape);
             if (bytes < 0)
                 return 0;
             workspace = bytes > workspace ? bytes : workspace;
@@ -317,15 +345,15 @@ static int forward_pieces(const struct ring *r, const struct assembly *as, const
     for (int32_t i = 0; i < p.count; i++) {
         const struct piece *piece = &p.at[i];
         const struct sw_cuda_piece rows = describe_piece(r, piece);
-        const struct sw_cuda_sdpa_shape shape = shape_of(r, piece, !as->direct);
-        const struct sw_cuda_sdpa_pointers pointers = {.q = row_of(r->a.q, piece->q_first, q_width),
-                                                       .k = row_of(k, piece->k_first, k_width),
-                                                       .v = row_of(v, piece->k_first, k_width),
-                                                       .o = as->direct ? r->call->out[0].data
-                                                                       : as->out[0],
-                                                       .stats = as->stats};
-        if (sw_cuda_sdpa_run(r->device->sdpa, &shape, &pointers, as->workspace, r->device->stream,
-                             err) != 0)
+        const struct sw_cudnn_shape shape = shape_of(r, piece, !as->direct);
+        const struct sw_cudnn_pointers pointers = {.q = row_of(r->a.q, piece->q_first, q_width),
+                                                   .k = row_of(k, piece->k_first, k_width),
+                                                   .v = row_of(v, piece->k_first, k_width),
+                                                   .o = as->direct ? r->call->out[0].data
+                                                                   : as->out[0],
+                                                   .stats = as->stats};
+        if (sw_cudnn_attention_run(r->device->library.cudnn, &shape, &pointers, as->workspace,
+                                   err) != 0)
             return -1;
         const cudaError_t code =
             as->direct ? sw_cuda_piece_stats(&rows, true, as->stats, lse, r->device->stream)
@@ -426,8 +454,8 @@ static int backward_pieces(const struct ring *r, const struct assembly *as, cons
         const struct piece *piece = &p.at[i];
         const struct sw_cuda_piece rows = describe_piece(r, piece);
         struct sw_cuda_piece keys = rows;
-        const struct sw_cuda_sdpa_shape shape = shape_of(r, piece, !as->direct);
-        const struct sw_cuda_sdpa_pointers pointers = {
+        const struct sw_cudnn_shape shape = shape_of(r, piece, !as->direct);
+        const struct sw_cudnn_pointers pointers = {
             .q = row_of(r->a.q, piece->q_first, q_width),
             .k = row_of(k, piece->k_first, k_width),
             .v = row_of(v, piece->k_first, k_width),
@@ -439,7 +467,8 @@ static int backward_pieces(const struct ring *r, const struct assembly *as, cons
             .dv = as->direct ? call->out[2].data : as->out[2]};
         if (queued(r, sw_cuda_piece_stats(&rows, false, as->stats, call->in[4].data, stream),
                    err) != 0 ||
-            sw_cuda_sdpa_run(r->device->sdpa, &shape, &pointers, as->workspace, stream, err) != 0)
+            sw_cudnn_attention_run(r->device->library.cudnn, &shape, &pointers, as->workspace,
+                                   err) != 0)
             return -1;
         if (as->direct)
             continue;
@@ -461,7 +490,7 @@ static int backward_hop(const struct ring *r, const struct assembly *as, const f
                         struct sw_error *err)
 {
     if (as != NULL) {
-        if (fill(r, to, 0, (size_t)(2 * k_elems(r)) * sizeof(float), err) != 0)
+        if (!as->direct && fill(r, to, 0, (size_t)(2 * k_elems(r)) * sizeof(float), err) != 0)
             return -1;
         return backward_pieces(r, as, k, v, key_start(r, hop), to, err);
     }

@@ -7,6 +7,7 @@
 #ifndef SW_DEVICE_CUDA_H
 #define SW_DEVICE_CUDA_H
 
+#include "runner/device/cuda/cudnn_attention.h"
 #include "runner/device/cuda/device.h"
 #include "core/program/workspace.h"
 
@@ -37,14 +38,22 @@ enum {
 };
 
 struct sw_cuda_matmuls;
-struct sw_cuda_sdpa;
+
+enum { SW_CUDA_WHY_BYTES = 256 };
+
+/* Attention through cuDNN, started when it is first asked for. */
+struct sw_cuda_library {
+    struct sw_cudnn_attention *cudnn; /* NULL: own attention kernels for everything */
+    bool asked, own;                  /* own: the caller wants own kernels */
+    char why[SW_CUDA_WHY_BYTES];      /* there is no cuDNN */
+};
 
 /* Memory that is not the arena's: library workspaces and what is kept between kernels of one op. It
  * grows when a shape is first met, never in a later step. Part of an accelerator's reserved_memory.
  */
 struct sw_cuda_scratch {
     char *data;
-    size_t bytes;
+    size_t bytes, retired_bytes;
     void **retired; /* outgrown blocks: a recording may still use them */
     int32_t retired_count, retired_capacity;
 };
@@ -62,12 +71,20 @@ struct sw_cuda_device {
     struct sw_cuda_step *step; /* on the device */
     struct sw_cuda_scratch scratch;
     struct sw_cuda_matmuls *matmuls;
-    struct sw_cuda_sdpa *sdpa; /* NULL: own attention kernels for everything */
+    struct sw_cuda_library library;
+    void (*note)(void *context, const char *text); /* may be NULL */
+    void *note_context;
+    int64_t first_step; /* 0: none yet */
+    bool scratch_noted;
     bool recording;
 };
 
 /* "CALL: out of memory"; returns -1. */
 int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call);
+
+/* Tells whoever asked to be told (sw_cuda_device_on_note). */
+void sw_cuda_note(struct sw_cuda_device *device, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* At least `bytes` that stay valid until the next call; NULL when there is no memory. Not while a
  * recording is made unless the scratch is large enough already. */
@@ -141,25 +158,9 @@ cudaError_t sw_cuda_piece_stats(const struct sw_cuda_piece *p, bool back, float 
 cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width, const void *from,
                               float *to, cudaStream_t stream);
 
-/* cuDNN's scaled dot-product attention; sdpa.c, or absent. Operands as in the attention kernels,
- * with a row stride of `heads * dim` elements and a sequence of `sq`, `sk` rows each. */
-struct sw_cuda_sdpa_shape {
-    int64_t batch, heads, kv_heads, n_q, n_k; /* the piece */
-    int64_t q_rows, k_rows;                   /* rows of a sequence in q, o ... and in k, v */
-    int32_t dim, causal, backward, dense_out; /* dense_out: o, dq, dk, dv have n rows a sequence */
-    float scale;
-};
-struct sw_cuda_sdpa_pointers {
-    void *q, *k, *v, *o, *stats, *d_o, *dq, *dk, *dv;
-};
-struct sw_cuda_sdpa *sw_cuda_sdpa_create(struct sw_error *err);
-void sw_cuda_sdpa_free(struct sw_cuda_sdpa *sdpa); /* may be NULL */
-/* Bytes of workspace, or -1 when cuDNN has no kernel for this shape (remembered). */
-int64_t sw_cuda_sdpa_prepare(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
-                             cudaStream_t stream);
-int sw_cuda_sdpa_run(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
-                     const struct sw_cuda_sdpa_pointers *pointers, void *workspace,
-                     cudaStream_t stream, struct sw_error *err);
+/* cuDNN's state, or NULL for own kernels. Not while a recording is made unless it was asked before.
+ */
+struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device);
 
 int sw_cuda_run_ring_attention(struct sw_device *device, const struct sw_call *call,
                                struct sw_error *err);

@@ -3,10 +3,8 @@
 #include "runner/device/cuda/cuda.h"
 
 #include <cublasLt.h>
-#ifdef SW_HAVE_CUDNN
-#include <cudnn_version.h>
-#endif
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +21,31 @@ int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call)
 static struct sw_cuda_device *cuda_of(struct sw_device *device)
 {
     return (struct sw_cuda_device *)device;
+}
+
+void sw_cuda_note(struct sw_cuda_device *device, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    if (device->note == NULL)
+        return;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    device->note(device->note_context, text);
+}
+
+struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device)
+{
+    struct sw_cuda_library *library = &device->library;
+    struct sw_error err = {0};
+    if (library->asked || library->own)
+        return library->cudnn;
+    library->asked = true;
+    library->cudnn = sw_cudnn_attention_create(device->stream, NULL, &err);
+    if (library->cudnn == NULL)
+        snprintf(library->why, sizeof library->why, "%.*s", SW_CUDA_WHY_BYTES - 1, err.message);
+    return library->cudnn;
 }
 
 /* ---- Memory ---- */
@@ -132,8 +155,10 @@ void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_err
                 rounded, (long long)cuda_free_bytes(&device->base));
         return NULL;
     }
-    if (s->data != NULL)
+    if (s->data != NULL) {
         s->retired[s->retired_count++] = s->data;
+        s->retired_bytes += s->bytes;
+    }
     s->data = fresh;
     s->bytes = rounded;
     return s->data;
@@ -145,6 +170,16 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
 {
     struct sw_cuda_device *d = cuda_of(device);
     const int32_t slot = d->step_next;
+    if (d->first_step == 0)
+        d->first_step = step->step;
+    if (d->first_step != step->step && !d->scratch_noted) { /* every shape was met */
+        d->scratch_noted = true;
+        sw_cuda_note(d,
+                     "library workspace beside the arena, from reserved_memory: %zu MiB, and %d "
+                     "MiB of cuBLASLt's",
+                     (d->scratch.bytes + d->scratch.retired_bytes) >> 20,
+                     SW_CUDA_MATMUL_BYTES >> 20);
+    }
     d->step_next = (slot + 1) % SW_CUDA_STEPS;
     cudaError_t code = cudaEventSynchronize(d->step_free[slot]);
     if (code != cudaSuccess)
@@ -363,7 +398,7 @@ static void cuda_destroy(struct sw_device *device)
     if (d->stream != NULL)
         (void)cudaStreamSynchronize(d->stream);
     sw_cuda_matmuls_free(d->matmuls);
-    sw_cuda_sdpa_free(d->sdpa);
+    sw_cudnn_attention_free(d->library.cudnn);
     for (int32_t i = 0; i < d->scratch.retired_count; i++)
         (void)cudaFree(d->scratch.retired[i]);
     free(d->scratch.retired);
@@ -486,14 +521,35 @@ struct sw_device *sw_cuda_device_create(int32_t index, struct sw_error *err)
         cuda_destroy(&d->base);
         return NULL;
     }
-#ifdef SW_HAVE_CUDNN
-    d->sdpa = sw_cuda_sdpa_create(err);
-    if (d->sdpa == NULL) {
-        cuda_destroy(&d->base);
-        return NULL;
-    }
-#endif
     return &d->base;
+}
+
+void sw_cuda_device_own_attention(struct sw_device *device)
+{
+    struct sw_cuda_library *library = &cuda_of(device)->library;
+    sw_cudnn_attention_free(library->cudnn);
+    library->cudnn = NULL;
+    library->own = true;
+}
+
+void sw_cuda_device_on_note(struct sw_device *device, void (*note)(void *context, const char *text),
+                            void *context)
+{
+    cuda_of(device)->note = note;
+    cuda_of(device)->note_context = context;
+}
+
+const char *sw_cuda_device_attention(struct sw_device *device, char *buffer, size_t buffer_bytes)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    const int32_t version = sw_cudnn_version();
+    if (sw_cuda_cudnn(d) != NULL)
+        snprintf(buffer, buffer_bytes, "cuDNN %d.%d.%d in bf16, own kernels in f32",
+                 version / 10000, version / 100 % 100, version % 100);
+    else
+        snprintf(buffer, buffer_bytes, "own kernels (%s)",
+                 d->library.own ? "as asked" : d->library.why);
+    return buffer;
 }
 
 const char *sw_cuda_device_describe(struct sw_device *device, char *buffer, size_t buffer_bytes)
@@ -517,11 +573,10 @@ const char *sw_cuda_versions(char *buffer, size_t buffer_bytes)
     int length =
         snprintf(buffer, buffer_bytes, "%d.%d, cuBLASLt %zu.%zu.%zu", CUDART_VERSION / 1000,
                  CUDART_VERSION % 1000 / 10, cublas / 10000, cublas / 100 % 100, cublas % 100);
-#ifdef SW_HAVE_CUDNN
-    if (length > 0 && (size_t)length < buffer_bytes)
+    const int32_t cudnn = sw_cudnn_version();
+    if (cudnn > 0 && length > 0 && (size_t)length < buffer_bytes)
         length += snprintf(buffer + length, buffer_bytes - (size_t)length, ", cuDNN %d.%d.%d",
-                           CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL);
-#endif
+                           cudnn / 10000, cudnn / 100 % 100, cudnn % 100);
     (void)length;
     return buffer;
 }
@@ -530,31 +585,3 @@ void *sw_cuda_device_stream(struct sw_device *device)
 {
     return cuda_of(device)->stream;
 }
-
-#ifndef SW_HAVE_CUDNN
-void sw_cuda_sdpa_free(struct sw_cuda_sdpa *sdpa)
-{
-    (void)sdpa;
-}
-
-int64_t sw_cuda_sdpa_prepare(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
-                             cudaStream_t stream)
-{
-    (void)sdpa;
-    (void)shape;
-    (void)stream;
-    return -1;
-}
-
-int sw_cuda_sdpa_run(struct sw_cuda_sdpa *sdpa, const struct sw_cuda_sdpa_shape *shape,
-                     const struct sw_cuda_sdpa_pointers *pointers, void *workspace,
-                     cudaStream_t stream, struct sw_error *err)
-{
-    (void)sdpa;
-    (void)shape;
-    (void)pointers;
-    (void)workspace;
-    (void)stream;
-    return sw_fail(err, SW_ENVIRONMENT, "this build has no cuDNN");
-}
-#endif

@@ -20,6 +20,18 @@ int32_t sw_cuda_device_count(struct sw_error *err);
 /* "NVIDIA H200, compute 9.0, driver 13.0, runtime 13.0"; for one line at the start. */
 const char *sw_cuda_device_describe(struct sw_device *device, char *buffer, size_t buffer_bytes);
 
+/* Own attention kernels for bf16 too, where cuDNN's would be used. Before the first op. */
+void sw_cuda_device_own_attention(struct sw_device *device);
+
+/* "cuDNN 9.19.0 in bf16, own kernels in f32", or "own kernels (WHY)"; for one line at the start. */
+const char *sw_cuda_device_attention(struct sw_device *device, char *buffer, size_t buffer_bytes);
+
+/* What the first step finds out is told to `note` (NULL: to nobody), a line without its end each: a
+ * shape that cuDNN has no kernel for, once; when the second step begins, how much memory libraries
+ * work in beside the arena. */
+void sw_cuda_device_on_note(struct sw_device *device, void (*note)(void *context, const char *text),
+                            void *context);
+
 /* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0": the libraries this was built with; needs no GPU. */
 const char *sw_cuda_versions(char *buffer, size_t buffer_bytes);
 

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Puts what gpu.sh runs into one archive, for a machine with a GPU but without our libraries and
+# without a network: the two tools, the GPU tests and benchmarks, oneDNN, libyaml, Open MPI. CUDA's
+# own libraries stay out: they are there. Built for any x86-64 CPU, not for this one.
+#
+#   tests/bench/gpu/pack.sh [BUILD_DIR]      default build-gpu; writes BUILD_DIR/pack.tar.xz
+#
+# gpu.sh unpacks it where it finds no build.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+build=${1:-build-gpu}
+pack=$build/pack
+
+cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON >/dev/null
+cmake --build "$build" -j "$(nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
+    test_cudnn_attention bench_attention kernel_times
+rm -rf "$pack" "$build/pack.tar.xz"
+mkdir -p "$pack/tests" "$pack/bench" "$pack/lib" "$pack/openmpi/bin"
+cp "$build/plan" "$build/runner" "$pack"
+cp "$build/tests/test_cuda_ops" "$build/tests/test_cuda_meshes" \
+    "$build/tests/test_cudnn_attention" "$pack/tests"
+cp "$build/bench/bench_attention" "$build/bench/kernel_times.so" "$pack/bench"
+
+# Open MPI's plugins for one node; others want libraries that are not packed.
+mpirun=$(readlink -f "$(command -v mpirun)")
+cp "$mpirun" "$pack/openmpi/bin/mpirun"
+plugins=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
+mkdir -p "$pack/openmpi/plugins" "$pack/openmpi/pmix"
+cp "$plugins"/*.so "$pack/openmpi/plugins"
+rm -f "$pack"/openmpi/plugins/*{ucx,ofi,usnic,psm,portals,openib,ugni,lustre,cuda,libfabric}*
+cp -r "$(ompi_info --path pkgdatadir --parsable | sed 's/.*://')" "$pack/openmpi/share"
+pmix=$(find /usr/lib -path '*pmix2/lib/pmix' -type d 2>/dev/null | head -1)
+if [ -n "$pmix" ]; then cp "$pmix"/*.so "$pack/openmpi/pmix"; fi
+
+# What these need and a machine with CUDA and glibc does not have.
+find "$pack" -type f \( -name '*.so' -o -perm -u+x \) -print0 |
+    xargs -0 -n1 ldd 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    while read -r library; do
+        case $(basename "$library") in
+            libc.so.* | libm.so.* | libpthread.so.* | libdl.so.* | librt.so.* | libresolv.so.* | \
+                libstdc++.so.* | libgcc_s.so.* | libcud* | libcublas* | libnccl* | libcupti* | \
+                libnvrtc*) ;;
+            *) cp -L "$library" "$pack/lib" ;;
+        esac
+    done
+find "$pack" -type f \( -name '*.so*' -o -perm -u+x \) -exec strip --strip-unneeded {} + 2>/dev/null || true
+tar -C "$build" -cJf "$build/pack.tar.xz" pack
+du -sh "$pack" "$build/pack.tar.xz" | sed 's/^/pack: /'
