@@ -18,14 +18,15 @@ static const double default_low = 0.8, default_high = 1.3;
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
 
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
+/* When an op runs, bit by bit. */
+enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
     double inside; /* communication that the op itself could not hide (ring attention), part of
                       compute */
     int16_t value; /* that a collective writes first, or that is waited for */
-    uint8_t part;
-    bool ahead, last_micro_step;
+    uint8_t part, only;
     sw_axis_set axes; /* effective ones */
 };
 
@@ -106,18 +107,6 @@ static bool has_batch(const struct sw_value *value)
     return false;
 }
 
-/* Totals that tell how the time would change with other options. */
-static void count_seconds(struct pricing *c, const struct sw_op *op, const struct timing *t,
-                          double times)
-{
-    if (op->stage == SW_STAGE_RECOMPUTE)
-        c->out->recompute_seconds += t->compute * times;
-    if (op->n_in > 0 && has_batch(&c->p->values[op->in[0].value]))
-        c->out->batch_seconds += t->communication * times;
-    else
-        c->out->weight_seconds += t->communication * times;
-}
-
 /* What the ring's hops over its outermost link need to be hidden, of the forward op. */
 static void check_ring(struct pricing *c, const struct sw_op *op)
 {
@@ -153,6 +142,41 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
+/* `like`: the timing of an op that is alike, NULL: none is known. */
+static void time_collective(struct pricing *c, const struct sw_op *op, double times,
+                            const struct timing *like, struct timing *t)
+{
+    const struct sw_axes axes = sw_axes_effective(&c->p->mesh, op->axes);
+    const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(c->p, op) : 0;
+    t->axes = sw_axes_set(axes);
+    t->value = op->out[0].value;
+    t->communication = like != NULL
+                           ? like->communication
+                           : sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
+    count_bytes(c, t->axes, bytes * times);
+    if (op->n_in > 0 && has_batch(&c->p->values[op->in[0].value]))
+        c->out->batch_seconds += t->communication * times;
+    else
+        c->out->weight_seconds += t->communication * times;
+}
+
+static void time_compute(struct pricing *c, const struct sw_op *op, double times,
+                         const struct timing *like, struct timing *t)
+{
+    const bool ring = op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
+    if (ring) {
+        const double bytes = (double)sw_op_communication_bytes(c->p, op);
+        if (bytes > 0) {
+            *t = ring_timing(c, op, t->compute, bytes);
+            check_ring(c, op);
+            count_bytes(c, t->axes, bytes * times);
+        }
+    }
+    if (op->stage == SW_STAGE_RECOMPUTE)
+        c->out->recompute_seconds += t->compute * times;
+}
+
 static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
@@ -160,33 +184,22 @@ static void time_ops(struct pricing *c)
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            const struct sw_axes axes =
-                op->axes.count > 0 ? sw_axes_effective(&p->mesh, op->axes) : op->axes;
-            const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(p, op) : 0;
+            const int32_t first = sw_program_alike(p, i);
+            const struct timing *like = first < i ? &c->timing[first] : NULL;
             struct timing *t = &c->timing[i];
-            *t = (struct timing){.axes = sw_axes_set(axes), .part = PART_COMPUTE};
-            if (sw_op_is_collective(op->kind)) {
-                t->part = PART_COLLECTIVE;
-                t->value = op->out[0].value;
-                t->communication =
-                    sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
-            } else if (op->kind == SW_OP_WAIT) {
+            *t = (struct timing){.part = PART_COMPUTE};
+            if (op->kind == SW_OP_WAIT) {
                 t->part = PART_WAIT;
                 t->value = op->in[0].value;
+            } else if (sw_op_is_collective(op->kind)) {
+                t->part = PART_COLLECTIVE;
+                time_collective(c, op, sw_program_runs(p, region, op), like, t);
             } else {
-                t->compute = sw_cost_compute_seconds(p, op, c->run);
+                time_compute(c, op, sw_program_runs(p, region, op), like, t);
             }
-            if (bytes > 0 &&
-                (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD)) {
-                *t = ring_timing(c, op, t->compute, bytes);
-                check_ring(c, op);
-            }
-            t->ahead = op->ahead;
-            t->last_micro_step = op->last_micro_step;
+            t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
+                                (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
             c->once = c->once || op->last_micro_step;
-            const double times = sw_program_runs(p, region, op);
-            count_bytes(c, t->axes, bytes * times);
-            count_seconds(c, op, t, times);
         }
     }
 }
@@ -196,28 +209,29 @@ static void expose(struct clocks *now, sw_axis_set axes, double seconds)
     int32_t count = 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         count += (axes >> a) & 1;
-    for (int32_t a = 0; a < SW_AXIS_COUNT && count > 0; a++)
+    if (count == 0)
+        return;
+    const double each = seconds / count;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         if (axes & (1u << a))
-            now->exposed[a] += seconds / count;
+            now->exposed[a] += each;
 }
 
-/* The compute stream waits until then: for what the communication stream does meanwhile, in its
- * order. */
-static void wait_until(struct pricing *c, double until)
+/* The compute stream waits from `now` until then: for what the communication stream does meanwhile,
+ * in its order. */
+static void wait_until(struct pricing *c, double now, double until)
 {
-    struct clocks *now = &c->now;
     double at = until;
-    for (uint32_t i = 0; i < MAX_FLIGHTS && i < c->flights && at > now->compute; i++) {
+    for (uint32_t i = 0; i < MAX_FLIGHTS && i < c->flights && at > now; i++) {
         const struct flight *f = &c->flight[(c->flights - 1 - i) % MAX_FLIGHTS];
-        const double from = f->start > now->compute ? f->start : now->compute;
+        const double from = f->start > now ? f->start : now;
         if (f->end <= from || from >= at)
             continue;
         const double to = f->end < at ? f->end : at;
         if (to > from)
-            expose(now, f->axes, to - from);
+            expose(&c->now, f->axes, to - from);
         at = from;
     }
-    now->compute = until;
 }
 
 static double total_exposed(const struct clocks *now)
@@ -228,31 +242,40 @@ static double total_exposed(const struct clocks *now)
     return sum;
 }
 
-/* Walked many times: looks at the timings alone, which are small. */
-static void run_op(struct pricing *c, const struct timing *t)
+/* Ops one after the other, but for those that run only as `skip` says. Walked many times: looks at
+ * the timings alone, which are small, and keeps the clocks at hand. */
+static void run_ops(struct pricing *c, const struct timing *t, const struct timing *end,
+                    uint8_t skip)
 {
-    struct clocks *now = &c->now;
-    if (t->part == PART_COMPUTE) {
-        double beside = now->communication - now->compute;
-        beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
-        const double slower = beside * c->contention;
-        now->compute += t->compute + slower;
-        now->busy += t->compute - t->inside + slower;
-        if (t->inside > 0)
-            expose(now, t->axes, t->inside);
-    } else if (t->part == PART_COLLECTIVE) {
-        /* starts when the stream is free and what compute has issued before it is done */
-        if (now->communication < now->compute)
-            now->communication = now->compute;
-        const double start = now->communication;
-        now->communication += t->communication;
-        c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, now->communication, t->axes};
-        c->done[t->value] = now->communication; /* waits name the first result */
-    } else {
-        const double until = c->done[t->value];
-        if (until > now->compute)
-            wait_until(c, until);
+    double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
+    for (; t < end; t++) {
+        if (t->only & skip)
+            continue;
+        if (t->part == PART_COMPUTE) {
+            double beside = communication - compute;
+            beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
+            const double slower = beside * c->contention;
+            compute += t->compute + slower;
+            busy += t->compute - t->inside + slower;
+            if (t->inside > 0)
+                expose(&c->now, t->axes, t->inside);
+        } else if (t->part == PART_COLLECTIVE) {
+            /* starts when the stream is free and what compute has issued before it is done */
+            const double start = communication < compute ? compute : communication;
+            communication = start + t->communication;
+            c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, communication, t->axes};
+            c->done[t->value] = communication; /* waits name the first result */
+        } else {
+            const double until = c->done[t->value];
+            if (until > compute) {
+                wait_until(c, compute, until);
+                compute = until;
+            }
+        }
     }
+    c->now.compute = compute;
+    c->now.communication = communication;
+    c->now.busy = busy;
 }
 
 static void observe_op(struct pricing *c, const struct timing *t)
@@ -261,7 +284,7 @@ static void observe_op(struct pricing *c, const struct timing *t)
                                                   [PART_COLLECTIVE] = SW_STREAM_COMMUNICATION,
                                                   [PART_WAIT] = SW_STREAM_WAIT};
     const double issued = c->now.compute;
-    run_op(c, t);
+    run_ops(c, t, t + 1, 0);
     const bool collective = t->part == PART_COLLECTIVE;
     const double end = collective ? c->now.communication : c->now.compute;
     const struct sw_cost_event event = {.op = (int32_t)(t - c->timing),
@@ -272,20 +295,31 @@ static void observe_op(struct pricing *c, const struct timing *t)
     c->observer->event(c->observer->context, &event);
 }
 
-static inline void run_op_observed(struct pricing *c, const struct timing *t)
-{
-    if (c->observer != NULL)
-        observe_op(c, t);
-    else
-        run_op(c, t);
-}
-
 /* One iteration; `ahead` ops belong to the next, which the last does not have. */
 static void run_iteration(struct pricing *c, const struct sw_region *region, bool last)
 {
-    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if ((!last || !c->timing[i].ahead) && !(c->others && c->timing[i].last_micro_step))
-            run_op_observed(c, &c->timing[i]);
+    const struct timing *first = &c->timing[region->first_op], *end = first + region->op_count;
+    const uint8_t skip =
+        (uint8_t)((last ? ONLY_AHEAD : 0) | (c->others ? ONLY_LAST_MICRO_STEP : 0));
+    if (c->observer == NULL)
+        run_ops(c, first, end, skip);
+    for (const struct timing *t = first; c->observer != NULL && t < end; t++)
+        if (!(t->only & skip))
+            observe_op(c, t);
+}
+
+/* The first iteration's `ahead` ops, before the loop. */
+static void run_ahead(struct pricing *c, const struct sw_region *region)
+{
+    const struct timing *first = &c->timing[region->first_op];
+    for (const struct timing *t = first; t < first + region->op_count; t++) {
+        if (!(t->only & ONLY_AHEAD))
+            continue;
+        if (c->observer != NULL)
+            observe_op(c, t);
+        else
+            run_ops(c, t, t + 1, 0);
+    }
 }
 
 /* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
@@ -296,7 +330,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     const double step = now->compute - before->compute, shift = step * times;
     for (int32_t v = 0; v < c->p->value_count; v++)
         c->done[v] += shift;
-    for (int32_t i = 0; i < MAX_FLIGHTS; i++) {
+    const int32_t flights = c->flights < MAX_FLIGHTS ? (int32_t)c->flights : MAX_FLIGHTS;
+    for (int32_t i = 0; i < flights; i++) {
         c->flight[i].start += shift;
         c->flight[i].end += shift;
     }
@@ -309,9 +344,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 
 static void run_region(struct pricing *c, const struct sw_region *region)
 {
-    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if (c->timing[i].ahead)
-            run_op_observed(c, &c->timing[i]); /* the first iteration's, before the loop */
+    run_ahead(c, region);
     struct clocks before = c->now;
     for (int32_t iteration = 0; iteration < region->repeat; iteration++) {
         if (iteration == WARM && region->repeat > WARM + 1) {
@@ -365,8 +398,10 @@ static void run_step(struct pricing *c)
         run_phase(c, false);
     run_phase(c, true);
     /* a step ends when both streams have */
-    if (c->now.communication > c->now.compute)
-        wait_until(c, c->now.communication);
+    if (c->now.communication > c->now.compute) {
+        wait_until(c, c->now.compute, c->now.communication);
+        c->now.compute = c->now.communication;
+    }
 }
 
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
@@ -392,7 +427,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     c->out = out;
     c->observer = observer;
     c->contention = contention[run->cluster.accelerator.device];
-    c->timing = calloc((size_t)program->op_count + 1, sizeof *c->timing);
+    c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
     if (c->timing == NULL || c->done == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");

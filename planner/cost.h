@@ -11,7 +11,7 @@
 #include "core/config/config.h"
 #include "core/program/op.h"
 
-enum { SW_COST_MAX_REGIONS = 16 };
+enum { SW_COST_MAX_REGIONS = 8 };
 
 struct sw_region_cost {
     char name[SW_NAME_BYTES];

@@ -12,40 +12,54 @@ static const double inside_share = 0.82, outside_share = 0.90;
 static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
 {
     const struct sw_link_config *link = &cluster->link[level];
-    const double share =
-        sw_cost_efficiency(&link->efficiency, bytes, level == 0 ? inside_share : outside_share);
-    return link->bandwidth * share / (link->oversubscription > 1 ? link->oversubscription : 1);
+    double share = level == 0 ? inside_share : outside_share;
+    if (link->efficiency.count > 0)
+        share = sw_cost_efficiency(&link->efficiency, bytes, share);
+    const double bandwidth = link->bandwidth * share;
+    return link->oversubscription > 1 ? bandwidth / link->oversubscription : bandwidth;
 }
+
+/* One axis of a group: a step along it is `stride` ranks, with `inner` members of the group. */
+struct group_axis {
+    int32_t size, stride, inner;
+};
 
 /* Ranks of the group of rank 0 that are smaller than `limit`: axis by axis, outermost first, whole
- * blocks of the inner ones. A search asks this for every placement of every mesh. */
-static int32_t members_below(const struct sw_mesh *mesh, struct sw_axes axes, int32_t limit)
+ * blocks of the inner ones. */
+static int32_t members_below(const struct group_axis *axis, int32_t count, int32_t limit)
 {
-    const sw_axis_set set = sw_axes_set(axes);
-    int32_t stride = sw_mesh_rank_count(mesh), inner = sw_axes_size(mesh, axes), count = 0;
-    for (int32_t i = 0; i < SW_AXIS_COUNT && limit > 0; i++) {
-        const int32_t axis = mesh->order[i], size = mesh->size[axis];
-        stride /= size;
-        if (!(set & (1u << axis)))
-            continue;
-        inner /= size;
-        const int32_t whole = limit / stride < size ? limit / stride : size;
-        count += whole * inner;
-        limit = whole == size ? 0 : limit - whole * stride;
+    int32_t members = 0;
+    for (int32_t i = 0; i < count && limit > 0; i++) {
+        const int32_t blocks = limit / axis[i].stride;
+        const int32_t whole = blocks < axis[i].size ? blocks : axis[i].size;
+        members += whole * axis[i].inner;
+        limit = whole == axis[i].size ? 0 : limit - whole * axis[i].stride;
     }
-    return limit > 0 ? count + 1 : count;
+    return limit > 0 ? members + 1 : members;
 }
 
+/* A search asks this for every placement of every mesh. */
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out)
 {
-    int32_t below = 1;
-    *out = (struct sw_span){.ranks = sw_axes_size(mesh, axes), .levels = cluster->link_count};
+    const sw_axis_set set = sw_axes_set(axes);
+    struct group_axis found[SW_AXIS_COUNT], *outermost = found + SW_AXIS_COUNT;
+    int32_t stride = 1, ranks = 1, below = 1;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
+        const int32_t axis = mesh->order[i], size = mesh->size[axis];
+        if (set & (1u << axis) && size > 1) {
+            *--outermost = (struct group_axis){size, stride, ranks};
+            ranks *= size;
+        }
+        stride *= size;
+    }
+    const int32_t count = (int32_t)(found + SW_AXIS_COUNT - outermost);
+    out->ranks = ranks;
+    out->levels = cluster->link_count;
     for (int32_t l = 0; l < cluster->link_count; l++) {
-        int32_t inside =
-            below < out->ranks ? members_below(mesh, axes, cluster->link[l].spans) : out->ranks;
-        if (l == cluster->link_count - 1)
-            inside = out->ranks;
+        int32_t inside = ranks;
+        if (l < cluster->link_count - 1 && below < ranks)
+            inside = members_below(outermost, count, cluster->link[l].spans);
         out->members[l] = below;
         out->parts[l] = (inside + below - 1) / below;
         below = inside;

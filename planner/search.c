@@ -368,11 +368,12 @@ static int refine(struct pool *pool, const struct sw_run_config *run, struct sw_
     return 0;
 }
 
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+/* With a pool that is to be closed whatever the result. */
+static int search_meshes(const struct sw_run_config *run, struct pool *pool, struct sw_search *out,
+                         struct sw_error *err)
 {
     struct sw_mesh_request request;
     struct sw_searcher like;
-    struct pool pool = {.threads = 0};
     bool wrong_product = false;
     memset(out, 0, sizeof *out);
     out->fastest = -1;
@@ -382,32 +383,41 @@ int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, str
     sw_searcher_init(&like, run, &request);
     if (count_model_flops(run, &like.model_flops, err) != 0 ||
         list_meshes(&request, out, &wrong_product, err) != 0 ||
-        open_pool(&pool, &like, out->count, err) != 0)
+        open_pool(pool, &like, out->count, err) != 0)
         goto fail;
-    if (!wrong_product && search_all(&pool, out, err) != 0)
+    if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
     sw_rank(out, run->prefer);
-    if (refine(&pool, run, out, err) != 0)
+    if (refine(pool, run, out, err) != 0)
         goto fail;
-    close_pool(&pool);
     return 0;
 fail:
-    close_pool(&pool);
     sw_search_free(out);
     return -1;
+}
+
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+{
+    struct pool pool = {.threads = 0};
+    const int status = search_meshes(run, &pool, out, err);
+    close_pool(&pool);
+    return status;
 }
 
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
 {
     const double start = seconds_now();
-    if (sw_search_meshes(run, out, err) != 0)
-        return -1;
-    if (sw_search_explain(run, out, out->feasible, EXPLAINED, err) != 0) {
-        sw_search_free(out);
-        return -1;
+    struct pool pool = {.threads = 0};
+    int status = search_meshes(run, &pool, out, err);
+    if (status == 0) { /* with the programs that there are */
+        status = sw_search_explain_with(&pool.searcher[0], out, out->feasible, EXPLAINED, err);
+        if (status != 0)
+            sw_search_free(out);
     }
-    out->seconds = seconds_now() - start;
-    return 0;
+    close_pool(&pool);
+    if (status == 0)
+        out->seconds = seconds_now() - start;
+    return status;
 }
 
 void sw_search_free(struct sw_search *search)

@@ -6,15 +6,20 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 56 };
+enum { CACHE_ENTRIES = 28 };
 
-struct cached {
+struct sw_cached_program {
     uint64_t structure;
     uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
+    struct sw_counted counted;
+    /* what the program was sized for, the axis order aside; a search comes back to it */
+    bool sized, placed;
+    int32_t mesh[SW_AXIS_COUNT];
+    int64_t micro_batch, least_arena_bytes;
 };
 struct sw_program_cache {
-    struct cached entry[CACHE_ENTRIES];
+    struct sw_cached_program entry[CACHE_ENTRIES];
     uint64_t now;
 };
 
@@ -23,10 +28,17 @@ struct sw_program_cache *sw_program_cache_new(void)
     return calloc(1, sizeof(struct sw_program_cache));
 }
 
+static void clear(struct sw_cached_program *entry)
+{
+    sw_program_free(entry->program);
+    free(entry->counted.value);
+    *entry = (struct sw_cached_program){0};
+}
+
 void sw_program_cache_free(struct sw_program_cache *cache)
 {
     for (int32_t i = 0; cache != NULL && i < CACHE_ENTRIES; i++)
-        sw_program_free(cache->entry[i].program);
+        clear(&cache->entry[i]);
     free(cache);
 }
 
@@ -43,11 +55,11 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
 }
 
 /* The entry of that structure, or the one to replace. */
-static struct cached *find_entry(struct sw_program_cache *cache, uint64_t structure)
+static struct sw_cached_program *find_entry(struct sw_program_cache *cache, uint64_t structure)
 {
-    struct cached *oldest = &cache->entry[0];
+    struct sw_cached_program *oldest = &cache->entry[0];
     for (int32_t i = 0; i < CACHE_ENTRIES; i++) {
-        struct cached *entry = &cache->entry[i];
+        struct sw_cached_program *entry = &cache->entry[i];
         if (entry->program != NULL && entry->structure == structure)
             return entry;
         if (entry->program == NULL ? oldest->program != NULL : entry->used < oldest->used)
@@ -58,21 +70,45 @@ static struct cached *find_entry(struct sw_program_cache *cache, uint64_t struct
     return oldest;
 }
 
-static struct sw_program *find_program(struct sw_program_cache *cache,
-                                       const struct sw_program_options *options,
-                                       struct sw_error *err)
+/* Gives the entry's program the sizes of these options, unless it has them. */
+static int resize(struct sw_cached_program *entry, const struct sw_program_options *options,
+                  struct sw_error *err)
+{
+    if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
+        memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
+        entry->program->mesh = options->mesh;
+        return 0;
+    }
+    entry->sized = entry->placed = false;
+    if (sw_program_resize(entry->program, options, err) != 0)
+        return -1;
+    entry->sized = true;
+    entry->micro_batch = options->micro_batch_per_rank;
+    entry->least_arena_bytes = entry->program->arena_bytes;
+    memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);
+    return 0;
+}
+
+static struct sw_cached_program *find_program(struct sw_program_cache *cache,
+                                              const struct sw_program_options *options,
+                                              struct sw_error *err)
 {
     const uint64_t structure = sw_program_structure(options);
-    struct cached *entry = find_entry(cache, structure);
-    entry->used = ++cache->now;
-    if (entry->program == NULL || entry->structure != structure) {
-        sw_program_free(entry->program);
-        entry->program = NULL;
-        entry->structure = structure;
+    struct sw_cached_program *entry = find_entry(cache, structure);
+    const bool found = entry->program != NULL && entry->structure == structure;
+    if (!found) {
+        clear(entry);
         if (sw_program_compile(options, SW_SCHEDULED, &entry->program, err) != 0)
             return NULL;
+        entry->structure = structure;
     }
-    return sw_program_resize(entry->program, options, err) == 0 ? entry->program : NULL;
+    entry->used = ++cache->now;
+    if (resize(entry, options, err) != 0 ||
+        (!found && sw_guess_count(entry->program, &entry->counted, err) != 0)) {
+        clear(entry);
+        return NULL;
+    }
+    return entry;
 }
 
 int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
@@ -81,19 +117,20 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
     struct sw_program_options options;
     out->decision = *decision;
     out->program = NULL;
-    out->placed = false;
     out->least_bytes = 0;
     if (sw_plan_program_options(s->run, decision, &options, err) != 0)
         return -1;
-    out->reason = sw_program_admits(&options, out->detail, out->help);
+    out->reason = sw_program_admits(&options, NULL, NULL);
     if (out->reason != SW_FITS)
         return 0;
-    out->program = find_program(s->cache, &options, err);
-    if (out->program == NULL)
+    out->cached = find_program(s->cache, &options, err);
+    if (out->cached == NULL)
         return -1;
+    out->program = out->cached->program;
+    out->counted = &out->cached->counted;
     out->decision.accumulation_steps = out->program->accumulation_steps;
     out->least_bytes =
-        out->program->arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
+        out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
     return 0;
 }
 
@@ -122,14 +159,16 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
     out->reason = sized->reason;
     out->tp_leaves_node = sized->decision.mesh.size[SW_TP] > run->cluster.accelerators_per_node;
     if (p == NULL) {
-        memcpy(out->detail, sized->detail, sizeof out->detail);
-        memcpy(out->help, sized->help, sizeof out->help);
+        struct sw_program_options options;
+        if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)
+            return -1;
+        sw_program_admits(&options, out->detail, out->help);
         return 0;
     }
     p->mesh = sized->decision.mesh; /* the axis order may have changed since: no size follows it */
-    if (!sized->placed)
+    if (!sized->cached->placed)
         sw_program_place(p);
-    sized->placed = true;
+    sized->cached->placed = true;
     fill_memory(run, p, &out->memory);
     if (out->memory.total > out->memory.limit)
         out->reason = SW_REJECT_MEMORY;

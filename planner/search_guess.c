@@ -12,21 +12,6 @@
  * attention's inputs are a few of the values a layer saves. */
 static const double attention_memory_share = 0.15, attention_time_share = 0.15;
 
-enum { MAX_TRAFFIC = 64 };
-
-/* Collectives of one kind over one group. */
-struct traffic {
-    uint8_t kind;
-    struct sw_axes axes;
-    enum { BATCH, AGAIN, WEIGHT_FORWARD, WEIGHT_BACKWARD, ONCE, RING } what;
-    double calls, bytes; /* in a step; bytes of all calls */
-    double block;        /* ring: seconds of computing on one block */
-};
-struct traffics {
-    struct traffic entry[MAX_TRAFFIC];
-    int32_t count;
-};
-
 static bool has_batch(const struct sw_value *value)
 {
     for (uint8_t d = 0; d < value->ndim; d++)
@@ -40,14 +25,14 @@ static bool is_ring(const struct sw_op *op)
     return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
 }
 
-static struct traffic *find_traffic(struct traffics *t, const struct traffic *like)
+static struct sw_traffic *find_traffic(struct sw_traffics *t, const struct sw_traffic *like)
 {
     for (int32_t i = 0; i < t->count; i++)
         if (t->entry[i].kind == like->kind && t->entry[i].what == like->what &&
             sw_axes_equal(t->entry[i].axes, like->axes))
             return &t->entry[i];
-    if (t->count == MAX_TRAFFIC)
-        return &t->entry[MAX_TRAFFIC - 1];
+    if (t->count == SW_MAX_TRAFFIC)
+        return &t->entry[SW_MAX_TRAFFIC - 1];
     t->entry[t->count] = *like;
     return &t->entry[t->count++];
 }
@@ -68,31 +53,35 @@ static int32_t find_last_again(const struct sw_program *p, const struct sw_regio
     return last;
 }
 
-static void collect_traffic(const struct sw_program *p, const struct sw_run_config *run,
-                            struct traffics *out)
+void sw_guess_traffic(const struct sw_program *p, const struct sw_run_config *run,
+                      struct sw_traffics *out)
 {
     out->count = 0;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const int32_t last_again = find_last_again(p, region);
+        const int32_t last_again =
+            region->phase == SW_PHASE_BACKWARD ? find_last_again(p, region) : -1;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            if (!sw_op_is_collective(op->kind) && !is_ring(op))
+            if (op->axes.count == 0 || op->kind == SW_OP_WAIT ||
+                (!sw_op_is_collective(op->kind) && !is_ring(op)))
                 continue;
-            struct traffic like = {.kind = op->kind, .axes = sw_axes_effective(&p->mesh, op->axes)};
+            struct sw_traffic like = {.kind = op->kind,
+                                      .axes = sw_axes_effective(&p->mesh, op->axes)};
             if (like.axes.count == 0)
                 continue;
             if (is_ring(op)) {
-                like.what = RING;
+                like.what = SW_TRAFFIC_RING;
                 like.block = sw_cost_op_seconds(p, op, run) / sw_axes_size(&p->mesh, like.axes);
             } else if (region->phase == SW_PHASE_UPDATE || op->last_micro_step) {
-                like.what = ONCE;
+                like.what = SW_TRAFFIC_ONCE;
             } else if (!has_batch(&p->values[op->in[0].value])) {
-                like.what = region->phase == SW_PHASE_FORWARD ? WEIGHT_FORWARD : WEIGHT_BACKWARD;
+                like.what = region->phase == SW_PHASE_FORWARD ? SW_TRAFFIC_WEIGHT_FORWARD
+                                                              : SW_TRAFFIC_WEIGHT_BACKWARD;
             } else {
-                like.what = repeats(p, i, last_again) ? AGAIN : BATCH;
+                like.what = repeats(p, i, last_again) ? SW_TRAFFIC_AGAIN : SW_TRAFFIC_BATCH;
             }
-            struct traffic *t = find_traffic(out, &like);
+            struct sw_traffic *t = find_traffic(out, &like);
             const double times = sw_program_runs(p, region, op);
             t->calls += times;
             t->bytes += times * (double)sw_op_communication_bytes(p, op);
@@ -100,23 +89,13 @@ static void collect_traffic(const struct sw_program *p, const struct sw_run_conf
     }
 }
 
-struct spans {
-    bool known[1 << SW_AXIS_COUNT];
-    struct sw_span span[1 << SW_AXIS_COUNT];
-};
-
 /* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting. */
-static double traffic_seconds(const struct traffic *t, const struct sw_run_config *run,
-                              const struct sw_mesh *mesh, struct spans *spans)
+static double traffic_seconds(const struct sw_traffic *t, const struct sw_run_config *run,
+                              const struct sw_span *span)
 {
-    const sw_axis_set set = sw_axes_set(t->axes);
-    struct sw_span *span = &spans->span[set];
-    if (!spans->known[set])
-        sw_links_span(&run->cluster, mesh, t->axes, span);
-    spans->known[set] = true;
     if (t->calls == 0)
         return 0;
-    if (t->what != RING)
+    if (t->what != SW_TRAFFIC_RING)
         return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
     const double hops = span->ranks - (t->kind == SW_OP_RING_ATTENTION ? 1 : 0);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
@@ -132,46 +111,65 @@ static double combine(double compute, double weight)
     return sqrt(compute * compute + weight * weight);
 }
 
-/* Bytes, from the shapes: what grows with the micro-batch, what recomputation saves. */
-static int guess_bytes(const struct sw_sized *sized, struct sw_guess *g, struct sw_error *err)
+int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw_error *err)
 {
-    const struct sw_program *p = sized->program;
-    double stacked = 0, moving = 0, fixed = 1, saved = 0;
+    size_t most = (size_t)p->value_count + 1;
+    for (int32_t i = 0; i < p->op_count; i++)
+        most += p->ops[i].stage == SW_STAGE_RECOMPUTE ? p->ops[i].n_out : 0;
     bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
-    if (written == NULL)
+    out->count = 0;
+    out->value = malloc(most * sizeof *out->value);
+    if (written == NULL || out->value == NULL) {
+        free(written);
+        free(out->value);
+        out->value = NULL;
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    }
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
         for (uint8_t k = 0; k < op->n_out; k++) {
-            const struct sw_value *value = &p->values[op->out[k].value];
-            written[op->out[k].value] = true;
-            if (op->stage == SW_STAGE_RECOMPUTE && has_batch(value))
-                saved += (double)value->slot_bytes * p->layers;
+            const int32_t v = op->out[k].value;
+            if (op->stage == SW_STAGE_RECOMPUTE && has_batch(&p->values[v]))
+                out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
+            written[v] = true;
         }
     }
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
-        const double bytes = (double)(value->slot_bytes * value->slots);
         /* partition leaves values that nothing writes any more: they have no storage */
-        if (value->role != SW_ROLE_ACTIVATION || value->alias >= 0 || !written[v])
-            continue;
-        if (!has_batch(value))
-            fixed += bytes;
-        else if (value->slots > 2)
-            stacked += bytes;
-        else
-            moving += bytes;
+        if (value->role == SW_ROLE_ACTIVATION && value->alias < 0 && written[v])
+            out->value[out->count++] =
+                (struct sw_counted_value){v, !has_batch(value)  ? SW_COUNTED_FIXED
+                                             : value->slots > 2 ? SW_COUNTED_STACKED
+                                                                : SW_COUNTED_MOVING};
     }
     free(written);
+    return 0;
+}
+
+/* Bytes, from the shapes: what grows with the micro-batch, what recomputation saves. */
+static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, struct sw_guess *g)
+{
+    const struct sw_program *p = sized->program;
+    double sum[] = {[SW_COUNTED_FIXED] = 1,
+                    [SW_COUNTED_STACKED] = 0,
+                    [SW_COUNTED_MOVING] = 0,
+                    [SW_COUNTED_SAVED] = 0};
+    for (int32_t i = 0; i < sized->counted->count; i++) {
+        const struct sw_counted_value *counted = &sized->counted->value[i];
+        const struct sw_value *value = &p->values[counted->value];
+        const int32_t slots = counted->as == SW_COUNTED_SAVED ? p->layers : value->slots;
+        sum[counted->as] += (double)(value->slot_bytes * slots);
+    }
+    const double fixed = sum[SW_COUNTED_FIXED], stacked = sum[SW_COUNTED_STACKED];
+    const double moving = sum[SW_COUNTED_MOVING];
     const double state = (double)(p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes);
-    double rest = (double)p->arena_bytes - state - stacked;
+    double rest = (double)(sized->least_bytes - reserved_bytes) - state - stacked;
     if (rest < 0)
         rest = 0;
-    g->fixed_bytes =
-        (double)(sized->least_bytes - p->arena_bytes) + state + rest * fixed / (fixed + moving);
+    g->fixed_bytes = (double)reserved_bytes + state + rest * fixed / (fixed + moving);
     g->bytes_per_sequence = stacked + rest * moving / (fixed + moving);
-    g->saved_bytes = saved;
-    return 0;
+    g->saved_bytes = sum[SW_COUNTED_SAVED];
 }
 
 static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
@@ -188,6 +186,7 @@ static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
 void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *run,
                       struct sw_compute *out)
 {
+    double *known = malloc((size_t)p->op_count * sizeof *known); /* NULL: each by itself */
     *out = (struct sw_compute){0};
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
@@ -198,7 +197,11 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
             const struct sw_op *op = &p->ops[i];
             if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
                 continue;
-            const double seconds = times * sw_cost_op_seconds(p, op, run);
+            const int32_t like = known != NULL ? sw_program_alike(p, i) : i;
+            const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);
+            const double seconds = times * once;
+            if (known != NULL)
+                known[i] = once;
             if (update)
                 out->update += seconds;
             else if (!touches_batch(p, op))
@@ -207,39 +210,43 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
                 *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
         }
     }
+    free(known);
 }
 
-int sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
-                  const struct sw_compute *compute, struct sw_guess *out, struct sw_error *err)
+void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
+                   const struct sw_traffics *traffics, const struct sw_compute *compute,
+                   struct sw_guess *out)
 {
-    struct traffics traffics;
-    struct spans spans;
-    memset(&spans.known, 0, sizeof spans.known);
+    bool known[1 << SW_AXIS_COUNT] = {false};
+    struct sw_span spans[1 << SW_AXIS_COUNT];
     memset(out, 0, sizeof *out);
-    collect_traffic(sized->program, run, &traffics);
-    for (int32_t i = 0; i < traffics.count; i++) {
-        const struct traffic *t = &traffics.entry[i];
-        const double seconds = traffic_seconds(t, run, &sized->decision.mesh, &spans);
+    for (int32_t i = 0; i < traffics->count; i++) {
+        const struct sw_traffic *t = &traffics->entry[i];
+        const sw_axis_set set = sw_axes_set(t->axes);
+        if (!known[set])
+            sw_links_span(&run->cluster, &sized->decision.mesh, t->axes, &spans[set]);
+        known[set] = true;
+        const double seconds = traffic_seconds(t, run, &spans[set]);
         switch (t->what) {
-        case WEIGHT_FORWARD:
-        case WEIGHT_BACKWARD:
-            out->weight_seconds[t->what - WEIGHT_FORWARD] += seconds;
+        case SW_TRAFFIC_WEIGHT_FORWARD:
+        case SW_TRAFFIC_WEIGHT_BACKWARD:
+            out->weight_seconds[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
             break;
-        case ONCE:
+        case SW_TRAFFIC_ONCE:
             out->once_seconds += seconds;
             break;
-        case AGAIN:
+        case SW_TRAFFIC_AGAIN:
             out->again_seconds += seconds;
             break;
-        case BATCH:
-        case RING:
+        case SW_TRAFFIC_BATCH:
+        case SW_TRAFFIC_RING:
             out->batch_seconds += seconds;
             break;
         }
     }
     out->compute = *compute;
     out->sequences = (double)sized->decision.micro_batch_size;
-    return guess_bytes(sized, out, err);
+    guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
 }
 
 void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
@@ -333,35 +340,120 @@ static bool permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out)
     return true;
 }
 
-int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
-                        const struct sw_compute *c, struct sw_mesh *out)
+/* How a group lies on the links depends on which axes lie inside each of its own, which is alike in
+ * many orders: four bits for each of its axes. */
+static uint16_t placement_of(const struct sw_mesh *mesh, sw_axis_set group)
+{
+    unsigned placement = 0, inside = 0;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
+        const uint8_t axis = mesh->order[i];
+        if (mesh->size[axis] <= 1)
+            continue;
+        if (group >> axis & 1u)
+            placement |= inside << (SW_AXIS_COUNT * axis);
+        inside |= 1u << axis;
+    }
+    return (uint16_t)placement;
+}
+
+/* The placements of one group met so far. */
+struct placements {
+    struct sw_axes axes;
+    int32_t count, now; /* now: that of the order at hand */
+    uint16_t placement[SW_MAX_ORDERS];
+    struct sw_span span[SW_MAX_ORDERS];
+};
+
+/* Seconds of each traffic in each placement, worked out once. */
+struct order_guess {
+    const struct sw_run_config *run;
+    const struct sw_traffics *traffics;
+    struct placements group[1 << SW_AXIS_COUNT]; /* [group_count] */
+    int32_t group_count;
+    int32_t group_of[SW_MAX_TRAFFIC];
+    uint32_t known[SW_MAX_TRAFFIC]; /* a bit for each placement */
+    double seconds[SW_MAX_TRAFFIC][SW_MAX_ORDERS];
+};
+
+static void find_groups(struct order_guess *g)
+{
+    g->group_count = 0;
+    for (int32_t i = 0; i < g->traffics->count; i++) {
+        const struct sw_axes axes = g->traffics->entry[i].axes;
+        int32_t at = 0;
+        while (at < g->group_count && sw_axes_set(g->group[at].axes) != sw_axes_set(axes))
+            at++;
+        if (at == g->group_count) {
+            g->group[g->group_count].axes = axes;
+            g->group[g->group_count++].count = 0;
+        }
+        g->group_of[i] = at;
+        g->known[i] = 0;
+    }
+}
+
+static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
+{
+    for (int32_t i = 0; i < g->group_count; i++) {
+        struct placements *p = &g->group[i];
+        const uint16_t placement = placement_of(mesh, sw_axes_set(p->axes));
+        p->now = 0;
+        while (p->now < p->count && p->placement[p->now] != placement)
+            p->now++;
+        if (p->now == p->count) {
+            p->placement[p->count] = placement;
+            sw_links_span(&g->run->cluster, mesh, p->axes, &p->span[p->count++]);
+        }
+    }
+}
+
+static double placed_seconds(struct order_guess *g, int32_t traffic)
+{
+    const struct placements *p = &g->group[g->group_of[traffic]];
+    if (!(g->known[traffic] >> p->now & 1u)) {
+        g->known[traffic] |= 1u << p->now;
+        g->seconds[traffic][p->now] =
+            traffic_seconds(&g->traffics->entry[traffic], g->run, &p->span[p->now]);
+    }
+    return g->seconds[traffic][p->now];
+}
+
+/* Seconds of a step in the order at hand. */
+static double guess_order(struct order_guess *g, const struct sw_compute *c)
+{
+    double weight[2] = {0, 0}, rest = 0;
+    for (int32_t i = 0; i < g->traffics->count; i++) {
+        const struct sw_traffic *t = &g->traffics->entry[i];
+        const double seconds = placed_seconds(g, i);
+        if (t->what == SW_TRAFFIC_WEIGHT_FORWARD || t->what == SW_TRAFFIC_WEIGHT_BACKWARD)
+            weight[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
+        else
+            rest += seconds;
+    }
+    return combine(c->phase[0] + c->weights[0], weight[0]) +
+           combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
+}
+
+int32_t sw_guess_orders(const struct sw_mesh *like, const struct sw_run_config *run,
+                        const struct sw_traffics *traffics, const struct sw_compute *c,
+                        struct sw_mesh out[SW_MAX_ORDERS])
 {
     double guess[SW_MAX_ORDERS];
     int32_t count = 0;
-    struct traffics traffics;
+    struct order_guess g;
     struct sw_mesh mesh;
-    const struct sw_cluster_config *cluster = &run->cluster;
-    out[0] = sw_mesh_make(p->mesh.size[SW_DP], p->mesh.size[SW_FSDP], p->mesh.size[SW_TP],
-                          p->mesh.size[SW_SP]);
-    const struct sw_mesh base = out[0];
-    if (cluster->link_count <= 1 || !permute(&base, 1, &mesh))
+    const struct sw_mesh base =
+        sw_mesh_make(like->size[SW_DP], like->size[SW_FSDP], like->size[SW_TP], like->size[SW_SP]);
+    out[0] = base;
+    if (run->cluster.link_count <= 1 || !permute(&base, 1, &mesh))
         return 1; /* every order lies on the links alike */
-    collect_traffic(p, run, &traffics);
+    g.run = run;
+    g.traffics = traffics;
+    find_groups(&g);
     for (int32_t k = 0; permute(&base, k, &mesh); k++) {
-        struct spans spans;
-        double weight[2] = {0, 0}, rest = 0;
-        memset(&spans.known, 0, sizeof spans.known);
-        for (int32_t i = 0; i < traffics.count; i++) {
-            const struct traffic *t = &traffics.entry[i];
-            const double seconds = traffic_seconds(t, run, &mesh, &spans);
-            if (t->what == WEIGHT_FORWARD || t->what == WEIGHT_BACKWARD)
-                weight[t->what - WEIGHT_FORWARD] += seconds;
-            else
-                rest += seconds;
-        }
+        place_groups(&g, &mesh);
         /* equals keep their turn, the default order first */
-        const double seconds = combine(c->phase[0] + c->weights[0], weight[0]) +
-                               combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
+        const double seconds = guess_order(&g, c);
         int32_t at = count++;
         for (; at > 0 && guess[at - 1] > seconds * (1 + 1e-9); at--) {
             guess[at] = guess[at - 1];

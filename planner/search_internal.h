@@ -43,15 +43,30 @@ struct sw_searcher {
     struct sw_program_cache *cache;
 };
 
-/* A decision's program with the right sizes; offsets only once placed. It belongs to the cache,
+/* A decision's program with the right sizes; offsets only once priced. It belongs to the cache,
  * until that is used again. */
 struct sw_sized {
     struct sw_decision decision;
     struct sw_program *program; /* NULL when not admitted */
+    struct sw_cached_program *cached;
+    const struct sw_counted *counted; /* of the program's structure */
     enum sw_reject reason;
     int64_t least_bytes; /* no arrangement needs less, reserved memory included */
-    bool placed;
-    char detail[256], help[256];
+};
+
+/* A value that memory is guessed from, and as what; a recomputed one also as what it saves. */
+struct sw_counted_value {
+    int32_t value;
+    enum {
+        SW_COUNTED_FIXED,   /* as large whatever the micro-batch */
+        SW_COUNTED_STACKED, /* of every layer, for backward */
+        SW_COUNTED_MOVING,  /* a part of them at a time */
+        SW_COUNTED_SAVED    /* recomputed: would be stacked with no recomputation */
+    } as;
+};
+struct sw_counted {
+    struct sw_counted_value *value; /* [count] */
+    int32_t count;
 };
 
 /* evaluate.c */
@@ -70,6 +85,10 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
 struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
                                         const struct sw_variant *variant);
 
+/* suggest.c: sw_search_explain with the searcher's programs. */
+int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
+                           int32_t count, struct sw_error *err);
+
 /* search.c: all but sw_search_explain. */
 int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
 /* All but the cache. model_flops stays 0. */
@@ -77,6 +96,27 @@ void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
+enum { SW_MAX_TRAFFIC = 64 };
+/* Collectives of one kind over one group. */
+struct sw_traffic {
+    uint8_t kind; /* enum sw_op_kind */
+    struct sw_axes axes;
+    enum {
+        SW_TRAFFIC_BATCH,          /* of activations */
+        SW_TRAFFIC_AGAIN,          /* of those, in recomputation */
+        SW_TRAFFIC_WEIGHT_FORWARD, /* of weights, in each micro-step */
+        SW_TRAFFIC_WEIGHT_BACKWARD,
+        SW_TRAFFIC_ONCE, /* in the update */
+        SW_TRAFFIC_RING
+    } what;
+    double calls, bytes; /* in a step; bytes of all calls */
+    double block;        /* ring: seconds of computing on one block */
+};
+/* Of one program, whatever the axis order. */
+struct sw_traffics {
+    struct sw_traffic entry[SW_MAX_TRAFFIC];
+    int32_t count;
+};
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
     double saved_bytes; /* per sequence: what no recomputation would keep in addition */
@@ -92,19 +132,25 @@ struct sw_option {
     int32_t variant; /* caller's */
     double bytes, seconds;
 };
+/* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
+int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
 void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
                       struct sw_compute *out);
-/* From a program with full recomputation (or the run's own level); its mesh's axis order counts.
- * Errors: memory. */
-int sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
-                  const struct sw_compute *compute, struct sw_guess *out, struct sw_error *err);
+void sw_guess_traffic(const struct sw_program *program, const struct sw_run_config *run,
+                      struct sw_traffics *out);
+/* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
+ * order counts. */
+void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
+                   const struct sw_traffics *traffics, const struct sw_compute *compute,
+                   struct sw_guess *out);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 /* Recompute levels and micro-batches that the run allows, level by level, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
-/* The axis orders that differ, best guess first; `out` has room for SW_MAX_ORDERS. */
-int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
-                        const struct sw_compute *compute, struct sw_mesh *out);
+/* The axis orders that differ, best guess first. */
+int32_t sw_guess_orders(const struct sw_mesh *mesh, const struct sw_run_config *run,
+                        const struct sw_traffics *traffics, const struct sw_compute *compute,
+                        struct sw_mesh out[SW_MAX_ORDERS]);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 

@@ -52,28 +52,25 @@ static int64_t sequences_per_rank(const struct sw_sized *sized)
     return sized->decision.micro_batch_size * sized->decision.accumulation_steps;
 }
 
-static void choose_order(const struct sw_searcher *s, struct sw_sized *sized,
-                         const struct sw_compute *compute)
-{
-    struct sw_mesh order[SW_MAX_ORDERS];
-    if (s->keep_order || sized->program == NULL)
-        return;
-    sw_guess_orders(sized->program, s->run, compute, order);
-    sized->decision.mesh = sized->program->mesh = order[0];
-}
-
-/* The options of a sized program with their guesses. */
-static int guess_all(const struct sw_searcher *s, const struct sw_sized *sized, int32_t variant,
-                     const struct sw_compute *compute, struct sw_option options[MAX_OPTIONS],
-                     int32_t *count, struct sw_error *err)
+/* The options of a sized program with their guesses, on the axis order that suits it
+ * (choose_order) or the one that it has. Returns how many. */
+static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t variant,
+                         const struct sw_compute *compute, bool choose_order,
+                         struct sw_option options[MAX_OPTIONS])
 {
     struct sw_guess guess;
-    if (sw_guess_from(sized, s->run, compute, &guess, err) != 0)
-        return -1;
-    *count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
-    for (int32_t i = 0; i < *count; i++)
+    struct sw_traffics traffics;
+    sw_guess_traffic(sized->program, s->run, &traffics);
+    if (choose_order && !s->keep_order) {
+        struct sw_mesh order[SW_MAX_ORDERS];
+        sw_guess_orders(&sized->program->mesh, s->run, &traffics, compute, order);
+        sized->decision.mesh = sized->program->mesh = order[0];
+    }
+    sw_guess_from(sized, s->run, &traffics, compute, &guess);
+    const int32_t count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
+    for (int32_t i = 0; i < count; i++)
         sw_guess_option(&guess, &options[i]);
-    return 0;
+    return count;
 }
 
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
@@ -129,15 +126,13 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
 {
     struct sw_sized sized;
     struct sw_option options[MAX_OPTIONS];
-    int32_t count;
     const struct sw_decision smallest = sw_searcher_smallest(s, mesh, variant);
     if (sw_searcher_size(s, &smallest, &sized, err) != 0)
         return -1;
     if (sized.program == NULL)
         return 0;
     sw_guess_compute(sized.program, s->run, compute);
-    if (guess_all(s, &sized, *n, compute, options, &count, err) != 0)
-        return -1;
+    const int32_t count = guess_all(s, &sized, *n, compute, false, options);
     ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
     ranked[(*n)++].variant = *variant;
     return 0;
@@ -212,12 +207,10 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
                        struct sw_sized *smallest, struct sw_candidate *best, struct sw_error *err)
 {
     struct sw_option options[MAX_OPTIONS];
-    int32_t count, attempts = 0;
+    int32_t attempts = 0;
     bool fits = false;
-    choose_order(s, smallest, &preference->compute);
+    const int32_t count = guess_all(s, smallest, 0, &preference->compute, true, options);
     const struct sw_decision base = smallest->decision;
-    if (guess_all(s, smallest, 0, &preference->compute, options, &count, err) != 0)
-        return -1;
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
     const double limit = (double)s->run->cluster.accelerator.memory_bytes;
     for (int32_t i = 0; i < count && attempts < MAX_ATTEMPTS && !fits; i++) {
@@ -316,6 +309,7 @@ static int search_options(struct sw_searcher *s, const struct sw_decision *base,
 static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struct sw_error *err)
 {
     struct sw_compute compute;
+    struct sw_traffics traffics;
     struct sw_mesh order[SW_MAX_ORDERS];
     struct sw_sized sized;
     if (s->keep_order || best->reason != SW_FITS)
@@ -323,7 +317,8 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
     sw_guess_compute(sized.program, s->run, &compute);
-    const int32_t count = sw_guess_orders(sized.program, s->run, &compute, order);
+    sw_guess_traffic(sized.program, s->run, &traffics);
+    const int32_t count = sw_guess_orders(&sized.program->mesh, s->run, &traffics, &compute, order);
     for (int32_t i = 0; i < count && i < THOROUGH_ORDERS; i++) {
         struct sw_candidate c;
         sized.decision.mesh = order[i];
@@ -346,18 +341,14 @@ static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
     for (int32_t i = 0; i < variant_count; i++) {
         struct sw_sized sized;
         struct sw_compute compute;
-        int32_t added;
         const struct sw_decision smallest = sw_searcher_smallest(s, mesh, &variants[i]);
         if (sw_searcher_size(s, &smallest, &sized, err) != 0)
             return -1;
         if (sized.program == NULL || hopeless(s, &sized))
             continue;
         sw_guess_compute(sized.program, s->run, &compute);
-        choose_order(s, &sized, &compute);
+        count += guess_all(s, &sized, i, &compute, true, &options[count]);
         base[i] = sized.decision;
-        if (guess_all(s, &sized, i, &compute, &options[count], &added, err) != 0)
-            return -1;
-        count += added;
     }
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
     if (search_options(s, base, options, count, out, err) != 0 || search_orders(s, out, err) != 0)

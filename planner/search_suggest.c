@@ -301,20 +301,15 @@ static int suggest(const struct sw_searcher *like, const struct sw_search *all, 
     return 0;
 }
 
-int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
-                      int32_t count, struct sw_error *err)
+int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
+                           int32_t count, struct sw_error *err)
 {
     int status = -1;
     struct sw_mesh_request request;
     struct sw_search others = {0};
-    struct sw_searcher s;
-    struct sw_run_config any = *run;
-    if (sw_mesh_request_parse(run->mesh_dim, &request, err) != 0)
+    struct sw_run_config any = *s->run;
+    if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
-    sw_searcher_init(&s, run, &request);
-    s.cache = sw_program_cache_new();
-    if (s.cache == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     any.mesh_dim = "auto";
     if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, err) != 0)
         goto out;
@@ -324,13 +319,28 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
             continue;
         if (c->reason == SW_REJECT_MEMORY)
             explain_memory(c);
-        if (suggest(&s, request.is_auto ? search : &others, !request.is_auto, c, err) != 0)
+        if (suggest(s, request.is_auto ? search : &others, !request.is_auto, c, err) != 0)
             goto out;
         c->explained = true;
     }
     status = 0;
 out:
-    sw_program_cache_free(s.cache);
     sw_search_free(&others);
+    return status;
+}
+
+int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
+                      int32_t count, struct sw_error *err)
+{
+    struct sw_mesh_request request;
+    struct sw_searcher s;
+    if (sw_mesh_request_parse(run->mesh_dim, &request, err) != 0)
+        return -1;
+    sw_searcher_init(&s, run, &request);
+    s.cache = sw_program_cache_new();
+    if (s.cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    const int status = sw_search_explain_with(&s, search, first, count, err);
+    sw_program_cache_free(s.cache);
     return status;
 }

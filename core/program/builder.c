@@ -44,12 +44,16 @@ struct sw_program *sw_program_next_stage(const struct sw_program *from)
     return next;
 }
 
+/* Enough for most programs: growing copies all there is. */
+enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16 };
+
 /* Room for one more element, or NULL. */
-static void *grow(void *array, int32_t count, int32_t *capacity, size_t element_bytes)
+static void *grow(void *array, int32_t count, int32_t first, int32_t *capacity,
+                  size_t element_bytes)
 {
     if (count < *capacity)
         return array;
-    int32_t wanted = *capacity ? *capacity * 2 : 128;
+    int32_t wanted = *capacity ? *capacity * 2 : first;
     void *grown = realloc(array, (size_t)wanted * element_bytes);
     if (grown != NULL)
         *capacity = wanted;
@@ -60,10 +64,13 @@ static void *grow(void *array, int32_t count, int32_t *capacity, size_t element_
 void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_max,
                      const char *second, size_t second_max)
 {
-    const size_t n = strnlen(first, first_max), m = strnlen(second, second_max);
-    memmove(out, first, n);
-    memcpy(out + n, second, m);
-    memset(out + n + m, 0, SW_NAME_BYTES - n - m);
+    char name[SW_NAME_BYTES] = {0}; /* first may be out */
+    size_t n = 0;
+    for (size_t i = 0; i < first_max && first[i] != '\0'; i++)
+        name[n++] = first[i];
+    for (size_t i = 0; i < second_max && second[i] != '\0'; i++)
+        name[n++] = second[i];
+    memcpy(out, name, sizeof name);
 }
 
 int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role role,
@@ -71,7 +78,8 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
                          int32_t stack)
 {
     struct sw_program *p = b->program;
-    struct sw_value *grown = grow(p->values, p->value_count, &p->value_capacity, sizeof *p->values);
+    struct sw_value *grown =
+        grow(p->values, p->value_count, FIRST_VALUES, &p->value_capacity, sizeof *p->values);
     if (grown == NULL) {
         b->failed = true;
         return 0;
@@ -105,16 +113,17 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
                               enum sw_dtype dtype, int32_t stack)
 {
     struct sw_program *p = b->program;
-    struct sw_value *grown = grow(p->values, p->value_count, &p->value_capacity, sizeof *p->values);
+    struct sw_value *grown =
+        grow(p->values, p->value_count, FIRST_VALUES, &p->value_capacity, sizeof *p->values);
     if (grown == NULL) {
         b->failed = true;
         return 0;
     }
     p->values = grown;
+    const struct sw_value *original = &p->values[like];
     struct sw_value *value = &p->values[p->value_count];
-    const struct sw_value original = p->values[like];
-    *value = original;
-    sw_builder_name(value->name, prefix, 10, original.name, 28);
+    *value = *original;
+    sw_builder_name(value->name, prefix, 10, original->name, 28);
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
     value->stack = stack;
@@ -128,7 +137,7 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
 {
     struct sw_program *p = b->program;
     struct sw_region *grown =
-        grow(p->regions, p->region_count, &p->region_capacity, sizeof *p->regions);
+        grow(p->regions, p->region_count, FIRST_REGIONS, &p->region_capacity, sizeof *p->regions);
     if (grown == NULL) {
         b->failed = true;
         return;
@@ -144,27 +153,38 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
     b->region = p->region_count++;
 }
 
-int32_t sw_builder_copy_op(struct sw_builder *b, const struct sw_op *op)
+/* The op that the open region's next one goes into, or NULL. */
+static struct sw_op *add_op(struct sw_builder *b)
 {
     struct sw_program *p = b->program;
-    struct sw_op *grown = grow(p->ops, p->op_count, &p->op_capacity, sizeof *p->ops);
+    struct sw_op *grown = grow(p->ops, p->op_count, FIRST_OPS, &p->op_capacity, sizeof *p->ops);
     if (grown == NULL) {
         b->failed = true;
-        return 0;
+        return NULL;
     }
     p->ops = grown;
-    p->ops[p->op_count] = *op;
     p->regions[b->region].op_count++;
-    return p->op_count++;
+    return &p->ops[p->op_count++];
+}
+
+int32_t sw_builder_copy_op(struct sw_builder *b, const struct sw_op *op)
+{
+    struct sw_op *added = add_op(b);
+    if (added == NULL)
+        return 0;
+    *added = *op;
+    return b->program->op_count - 1;
 }
 
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage)
 {
-    struct sw_op op;
-    memset(&op, 0, sizeof op);
-    op.kind = (uint8_t)kind;
-    op.stage = (uint8_t)stage;
-    return sw_builder_copy_op(b, &op);
+    struct sw_op *added = add_op(b);
+    if (added == NULL)
+        return 0;
+    memset(added, 0, sizeof *added);
+    added->kind = (uint8_t)kind;
+    added->stage = (uint8_t)stage;
+    return b->program->op_count - 1;
 }
 
 void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref)

@@ -57,8 +57,16 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
 int sw_layout(struct sw_program *program, struct sw_error *err);
-/* Its halves: shapes and the least arena that could hold them; offsets. */
-int sw_layout_measure(struct sw_program *program, struct sw_error *err);
+/* Sizes in which programs of one structure differ. */
+struct sw_sizes {
+    int64_t batch;    /* sequences of a micro-step over the whole mesh */
+    int64_t kv_heads; /* with their copies: elements */
+    int64_t stats;    /* of lm_head_stats: elements */
+};
+/* Its halves. Shapes, for these sizes (NULL: as they are), and the least arena that could hold
+ * them. Then offsets. */
+int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
+                      struct sw_error *err);
 void sw_layout_place(struct sw_program *program);
 void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */
 

@@ -145,6 +145,8 @@ static bool divides(const struct sw_program_options *o, const char *what, int64_
     const int64_t ways = sw_axes_size(&o->mesh, axes);
     if (size % ways == 0)
         return true;
+    if (detail == NULL)
+        return false;
     char names[32], options[128];
     sw_axes_format(axes, names, sizeof names);
     divisors(size, options);
@@ -159,6 +161,8 @@ static bool admits_batch(const struct sw_program_options *o, char detail[256], c
     const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[SW_L_BATCH]);
     const int64_t ways = sw_axes_size(&o->mesh, axes);
     if (o->global_batch < ways) {
+        if (detail == NULL)
+            return false;
         char names[32];
         snprintf(detail, 256, "global_batch_size %" PRId64 " is smaller than %s %" PRId64,
                  o->global_batch, sw_axes_format(axes, names, sizeof names), ways);
@@ -170,6 +174,8 @@ static bool admits_batch(const struct sw_program_options *o, char detail[256], c
         return false;
     const int64_t per_rank = o->global_batch / ways;
     if (o->micro_batch_per_rank < 1 || per_rank % o->micro_batch_per_rank != 0) {
+        if (detail == NULL)
+            return false;
         char options[128];
         divisors(per_rank, options);
         snprintf(detail, 256,
@@ -188,6 +194,8 @@ static bool admits_kv_heads(const struct sw_program_options *o, enum sw_logical 
     const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[row]);
     if (o->kv_heads % ways == 0 || ways % o->kv_heads == 0)
         return true;
+    if (detail == NULL)
+        return false;
     char names[32], options[128];
     divisors(o->kv_heads, options);
     sw_axes_format(sw_axes_effective(&o->mesh, o->rules.axes[row]), names, sizeof names);
@@ -207,6 +215,8 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
             return false;
     const int64_t shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
     if (o->layout == SW_ZIGZAG && shards > 1 && o->sequence_length % (2 * shards) != 0) {
+        if (detail == NULL)
+            return false;
         snprintf(detail, 256,
                  "sequence_length %" PRId64 " is not divisible by 2 x sp %" PRId64
                  ", as the zigzag layout needs",
@@ -222,7 +232,8 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
 enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail[256],
                                  char help[256])
 {
-    detail[0] = help[0] = '\0';
+    if (detail != NULL)
+        detail[0] = help[0] = '\0';
     if (!admits_batch(o, detail, help))
         return SW_REJECT_BATCH;
     if (!divides(o, "num_attention_heads", o->heads, SW_L_HEADS, detail, help) ||
@@ -280,6 +291,21 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
     return 0;
 }
 
+/* Gives back what the arrays were grown by in advance: a search keeps many programs. */
+static void trim(struct sw_program *p)
+{
+    struct sw_value *values = realloc(p->values, (size_t)p->value_count * sizeof *values);
+    struct sw_op *ops = realloc(p->ops, (size_t)p->op_count * sizeof *ops);
+    if (values != NULL) {
+        p->values = values;
+        p->value_capacity = p->value_count;
+    }
+    if (ops != NULL) {
+        p->ops = ops;
+        p->op_capacity = p->op_count;
+    }
+}
+
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err)
 {
@@ -297,11 +323,13 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
     }
     if (sw_partition(logical, &p, err) != 0)
         goto fail;
+    sw_program_free(logical);
+    logical = NULL;
     if (until >= SW_SCHEDULED && sw_schedule(p, err) != 0)
         goto fail;
+    trim(p);
     if (until >= SW_LAID_OUT && sw_layout(p, err) != 0)
         goto fail;
-    sw_program_free(logical);
     *out = p;
     return 0;
 fail:
@@ -353,21 +381,18 @@ uint64_t sw_program_structure(const struct sw_program_options *o)
 int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
                       struct sw_error *err)
 {
-    set_sizes(o, p);
-    const int64_t shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]);
     const int32_t copies = sw_kv_copies(o);
-    for (int32_t v = 0; v < p->value_count; v++) {
-        struct sw_value *value = &p->values[v];
-        for (uint8_t d = 0; d < value->ndim; d++) {
-            if (value->copied && d == value->ndim - 1)
-                value->size[d] = (int64_t)o->kv_heads * o->head_dim * copies;
-            else if (value->axis[d] == SW_L_BATCH)
-                value->size[d] = p->micro_batch;
-            else if (value->axis[d] == SW_L_VOCAB && value->unit[d] == SW_STATS_PER_SHARD)
-                value->size[d] = SW_STATS_PER_SHARD * shards;
-        }
-    }
-    for (int32_t i = 0; i < p->op_count; i++) {
+    const struct sw_sizes sizes = {
+        .batch = o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
+        .kv_heads = (int64_t)o->kv_heads * o->head_dim * copies,
+        .stats = (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB])};
+    struct sw_program_options before = *o;
+    before.mesh = p->mesh;
+    const bool same_ops =
+        sw_kv_copies(&before) == copies && sw_axes_size(&before.mesh, o->rules.axes[SW_L_SEQ]) ==
+                                               sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
+    set_sizes(o, p);
+    for (int32_t i = 0; !same_ops && i < p->op_count; i++) {
         struct sw_op *op = &p->ops[i];
         if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
             op->sequence_shards = p->sequence_shards;
@@ -376,7 +401,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
             op->group = copies;
         }
     }
-    return sw_layout_measure(p, err);
+    return sw_layout_measure(p, &sizes, err);
 }
 
 void sw_program_place(struct sw_program *p)

@@ -20,17 +20,20 @@ static int64_t ref_elems(const struct sw_program *p, struct sw_ref ref)
 
 static int64_t ref_bytes(const struct sw_program *p, struct sw_ref ref)
 {
-    return ref_elems(p, ref) * (int64_t)sw_dtype_bytes(p->values[ref.value].dtype);
+    return p->values[ref.value].slot_bytes * instances(p, ref);
+}
+
+static int64_t refs_bytes(const struct sw_program *p, const struct sw_ref *refs, uint8_t count)
+{
+    int64_t bytes = 0;
+    for (uint8_t i = 0; i < count; i++)
+        bytes += ref_bytes(p, refs[i]);
+    return bytes;
 }
 
 static int64_t operand_bytes(const struct sw_program *p, const struct sw_op *op)
 {
-    int64_t bytes = 0;
-    for (uint8_t i = 0; i < op->n_in; i++)
-        bytes += ref_bytes(p, op->in[i]);
-    for (uint8_t i = 0; i < op->n_out; i++)
-        bytes += ref_bytes(p, op->out[i]);
-    return bytes;
+    return refs_bytes(p, op->in, op->n_in) + refs_bytes(p, op->out, op->n_out);
 }
 
 /* ---- Costs ---- */
@@ -435,26 +438,20 @@ bool sw_op_is_collective(enum sw_op_kind kind)
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const int64_t group = sw_axes_size(&program->mesh, op->axes);
-    int64_t in = 0, out = 0;
-    for (uint8_t i = 0; i < op->n_in; i++)
-        in += ref_bytes(program, op->in[i]);
-    for (uint8_t i = 0; i < op->n_out; i++)
-        out += ref_bytes(program, op->out[i]);
     switch (op->kind) {
     case SW_OP_ALL_GATHER:
-        return in * (group - 1);
+        return refs_bytes(program, op->in, op->n_in) * (group - 1);
     case SW_OP_REDUCE_SCATTER:
-        return out * (group - 1);
+        return refs_bytes(program, op->out, op->n_out) * (group - 1);
     case SW_OP_ALL_REDUCE: /* reduce_scatter, then all_gather (Patarasuk & Yuan 2009) */
-        return 2 * (in / group) * (group - 1);
+        return 2 * (refs_bytes(program, op->in, op->n_in) / group) * (group - 1);
     case SW_OP_ALL_TO_ALL:
-        return in / group * (group - 1);
+        return refs_bytes(program, op->in, op->n_in) / group * (group - 1);
     case SW_OP_RING_ATTENTION:
     case SW_OP_RING_ATTENTION_GRAD: {
         if (op->axes.count == 0)
             return 0;
-        int64_t bytes =
-            (ref_bytes(program, op->in[1]) + ref_bytes(program, op->in[2])) * (group - 1);
+        int64_t bytes = refs_bytes(program, &op->in[1], 2) * (group - 1);
         if (op->kind == SW_OP_RING_ATTENTION_GRAD) { /* dk, dv travel wide, and all the way home */
             const struct sw_value *k = &program->values[op->in[1].value];
             bytes += 2 * ref_elems(program, op->in[1]) * group *

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 128, MEMO_MAX = 512 };
+enum { LETTERS = 32, MEMO_MAX = 512 };
 
 /* A reshard made in the region at hand: (value instance, target) -> its version. */
 struct memo {
@@ -23,16 +23,25 @@ struct partition {
                          every region */
     bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
     bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
-    struct memo memo[MEMO_MAX];
+    struct memo *memo;     /* [MEMO_MAX] */
     int32_t memo_count;
     struct sw_error *err;
 };
 
-/* An op's factors with '.' spelled out: one letter per dimension, '1' for a scalar's. */
+/* One operand's factors, one for each dimension. */
+struct dims {
+    uint8_t count;
+    uint8_t factor[SW_MAX_DIMS];
+    uint32_t set; /* one bit for each */
+};
+
+/* An op's factors with '.' spelled out. A factor is its letter's number (factor_of); SCALAR is a
+ * scalar's only dimension. */
+enum { SCALAR = 0 };
 struct factors {
-    char in[SW_OP_MAX_IN][SW_MAX_DIMS + 1], out[SW_OP_MAX_OUT][SW_MAX_DIMS + 1];
-    struct sw_axes claim[LETTERS];
-    bool decided[LETTERS];
+    struct dims in[SW_OP_MAX_IN], out[SW_OP_MAX_OUT];
+    struct sw_axes claim[LETTERS]; /* of those decided */
+    uint32_t decided;              /* one bit for each factor */
     sw_axis_set claimed;
 };
 
@@ -56,15 +65,15 @@ static const char *step_suffix(enum sw_collective kind)
 {
     switch (kind) {
     case SW_SLICE:
-        return "slice";
+        return ".slice";
     case SW_ALL_GATHER:
-        return "full";
+        return ".full";
     case SW_REDUCE_SCATTER:
-        return "scattered";
+        return ".scattered";
     case SW_ALL_REDUCE:
-        return "sum";
+        return ".sum";
     case SW_ALL_TO_ALL:
-        return "exchanged";
+        return ".exchanged";
     }
     return "";
 }
@@ -90,18 +99,18 @@ static enum sw_op_kind step_kind(enum sw_collective kind)
 static int32_t add_version(struct partition *part, struct sw_ref like, const char *suffix,
                            struct sw_sharding sharding)
 {
-    struct sw_program *p = part->b.program;
-    const struct sw_value source = p->values[like.value];
+    const struct sw_program *p = part->b.program;
+    const enum sw_dtype dtype = p->values[like.value].dtype;
+    const int32_t base = p->values[like.value].base;
     int32_t stack = 1;
     if (like.mode == SW_INDEX_WHOLE)
-        stack = source.stack;
+        stack = p->values[like.value].stack;
     else if (like.mode == SW_INDEX_LAYER)
         stack = p->regions[part->b.region].repeat;
-    int32_t version = sw_builder_value_like(&part->b, like.value, "", source.dtype, stack);
+    int32_t version = sw_builder_value_like(&part->b, like.value, "", dtype, stack);
     struct sw_value *value = value_of(part, version);
-    sw_builder_name(value->name, source.name, 28, ".", 1);
-    sw_builder_name(value->name, value->name, 29, suffix, 10);
-    value->base = source.base;
+    sw_builder_name(value->name, value->name, 28, suffix, 11);
+    value->base = base;
     value->sharding = sharding;
     return version;
 }
@@ -109,9 +118,10 @@ static int32_t add_version(struct partition *part, struct sw_ref like, const cha
 /* From now on the version stands for whatever `old` stood for. */
 static void replace_current(struct partition *part, int32_t old, int32_t version)
 {
-    for (int32_t v = 0; v < part->logical->value_count; v++)
-        if (part->current[v] == old)
-            part->current[v] = version;
+    const int32_t count = part->logical->value_count;
+    int32_t *current = part->current;
+    for (int32_t v = 0; v < count; v++)
+        current[v] = current[v] == old ? version : current[v];
 }
 
 /* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
@@ -259,23 +269,30 @@ static int lower_accumulate(struct partition *part, const struct sw_op *op)
 
 /* ---- Claims ---- */
 
-static int parse_side(const char **text, char dims[][SW_MAX_DIMS + 1], uint8_t count,
-                      uint8_t elementwise)
+static uint8_t factor_of(char letter)
 {
-    const char *at = *text;
+    return letter == '1' ? SCALAR : (uint8_t)(letter - 'a' + 1);
+}
+
+static void add_factor(struct dims *dims, uint8_t factor)
+{
+    dims->factor[dims->count++] = factor;
+    dims->set |= 1u << factor;
+}
+
+/* The operands' patterns of one side; returns where they end. */
+static const char *parse_side(const char *at, struct dims *dims, uint8_t count, uint8_t elementwise)
+{
     for (uint8_t i = 0; i < count; i++) {
-        char letters[SW_MAX_DIMS + 1];
-        uint8_t n = 0;
         const char *start = at;
+        dims[i].count = 0;
+        dims[i].set = 0;
         for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
-            if (*at == '.')
-                for (uint8_t d = 0; d < elementwise; d++)
-                    letters[n++] = (char)('w' + d);
-            else if (n < SW_MAX_DIMS)
-                letters[n++] = *at;
+            if (*at != '.')
+                add_factor(&dims[i], factor_of(*at));
+            for (uint8_t d = 0; *at == '.' && d < elementwise; d++)
+                add_factor(&dims[i], (uint8_t)(factor_of('w') + d));
         }
-        letters[n] = '\0';
-        memcpy(dims[i], letters, sizeof letters);
         if (*at == ',')
             at++;
         else if (i + 1 < count) /* the last pattern repeats: grad_norm's scalars */
@@ -283,17 +300,17 @@ static int parse_side(const char **text, char dims[][SW_MAX_DIMS + 1], uint8_t c
     }
     while (*at != '\0' && *at != '-')
         at++;
-    *text = *at == '-' ? at + 2 : at;
-    return 0;
+    return at;
 }
 
 static void parse_factors(struct partition *part, const struct sw_op *op, struct factors *f)
 {
-    memset(f, 0, sizeof *f);
-    const char *text = sw_op_info(op->kind)->factors;
     const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
-    parse_side(&text, f->in, op->n_in, elementwise);
-    parse_side(&text, f->out, op->n_out, elementwise);
+    const char *arrow = parse_side(sw_op_info(op->kind)->factors, f->in, op->n_in, elementwise);
+    parse_side(*arrow == '-' ? arrow + 2 : arrow, f->out, op->n_out, elementwise);
+    memset(f->claim, 0, sizeof f->claim);
+    f->decided = 1u << SCALAR;
+    f->claimed = 0;
 }
 
 static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
@@ -307,13 +324,13 @@ static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
 
 /* The axes on which all operands that have the factor agree. */
 static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
-                                const struct factors *f, char letter, const struct sw_ref *in)
+                                const struct factors *f, uint8_t factor, const struct sw_ref *in)
 {
     struct sw_axes axes = {0};
     bool any = false;
     for (uint8_t i = 0; i < op->n_in; i++)
-        for (uint8_t d = 0; f->in[i][d] != '\0'; d++)
-            if (f->in[i][d] == letter) {
+        for (uint8_t d = 0; f->in[i].set >> factor & 1u && d < f->in[i].count; d++)
+            if (f->in[i].factor[d] == factor) {
                 struct sw_axes split = value_of(part, in[i].value)->sharding.spec.dim[d];
                 axes = any ? common_prefix(axes, split) : split;
                 any = true;
@@ -321,14 +338,19 @@ static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
     return axes;
 }
 
-static void claim(struct factors *f, char letter, struct sw_axes axes)
+static bool is_decided(const struct factors *f, uint8_t factor)
+{
+    return f->decided >> factor & 1u;
+}
+
+static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
 {
     struct sw_axes free_axes = {0};
     for (uint8_t i = 0; i < axes.count; i++)
         if (!(f->claimed & (1u << axes.axis[i])))
             free_axes.axis[free_axes.count++] = axes.axis[i];
-    f->claim[(int)letter] = free_axes;
-    f->decided[(int)letter] = true;
+    f->claim[factor] = free_axes;
+    f->decided |= 1u << factor;
     f->claimed |= sw_axes_set(free_axes);
 }
 
@@ -338,12 +360,13 @@ static void claim_ring(struct partition *part, struct sw_op *op, struct factors 
     const char *ring = sw_op_info(op->kind)->ring;
     if (ring == NULL)
         return;
-    struct sw_axes query = agreement(part, op, f, ring[0], in);
-    struct sw_axes key = agreement(part, op, f, ring[1], in);
-    claim(f, ring[0], query);
-    f->decided[(int)ring[1]] = true;
+    const uint8_t queries = factor_of(ring[0]), keys = factor_of(ring[1]);
+    struct sw_axes query = agreement(part, op, f, queries, in);
+    struct sw_axes key = agreement(part, op, f, keys, in);
+    claim(f, queries, query);
+    f->decided |= 1u << keys;
     if (query.count > 0 && sw_axes_equal(query, key))
-        f->claim[(int)ring[1]] = op->axes = query;
+        f->claim[keys] = op->axes = query;
 }
 
 /* Copies of kv heads: the blocks of the few heads (g) nest in those of the many (h) along a common
@@ -357,45 +380,43 @@ static void claim_heads(struct partition *part, const struct sw_op *op, struct f
     const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[2];
     const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[2];
     const struct sw_axes many = forward ? declared : source, few = forward ? source : declared;
-    f->claim['h'] = many;
-    f->claim['g'] = common_prefix(few, many);
-    f->decided['h'] = f->decided['g'] = true;
+    f->claim[factor_of('h')] = many;
+    f->claim[factor_of('g')] = common_prefix(few, many);
+    f->decided |= 1u << factor_of('h') | 1u << factor_of('g');
     f->claimed |= sw_axes_set(many);
-}
-
-static bool in_every_result(const struct sw_op *op, const struct factors *f, char letter)
-{
-    for (uint8_t i = 0; i < op->n_out; i++)
-        if (strchr(f->out[i], letter) == NULL)
-            return false;
-    return true;
 }
 
 static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
                           const struct sw_ref *in)
 {
     const char *whole = sw_op_info(op->kind)->whole;
-    f->decided['1'] = true;
+    uint32_t in_every_result = UINT32_MAX;
     for (; whole != NULL && *whole != '\0'; whole++)
-        f->decided[(int)*whole] = true;
+        f->decided |= 1u << factor_of(*whole);
     claim_ring(part, op, f, in);
     claim_heads(part, op, f, in);
-    for (uint8_t i = 0; i < op->n_in; i++)
-        for (const char *c = f->in[i]; *c != '\0'; c++)
-            if (!f->decided[(int)*c] && !in_every_result(op, f, *c))
-                claim(f, *c, agreement(part, op, f, *c, in));
     for (uint8_t i = 0; i < op->n_out; i++)
-        for (uint8_t d = 0; f->out[i][d] != '\0'; d++)
-            if (!f->decided[(int)f->out[i][d]])
-                claim(f, f->out[i][d], value_of(part, op->out[i].value)->declared.spec.dim[d]);
+        in_every_result &= f->out[i].set;
+    for (uint8_t i = 0; i < op->n_in; i++)
+        for (uint8_t d = 0; d < f->in[i].count; d++) {
+            const uint8_t factor = f->in[i].factor[d];
+            if (!is_decided(f, factor) && !(in_every_result >> factor & 1u))
+                claim(f, factor, agreement(part, op, f, factor, in));
+        }
+    for (uint8_t i = 0; i < op->n_out; i++)
+        for (uint8_t d = 0; d < f->out[i].count; d++)
+            if (!is_decided(f, f->out[i].factor[d]))
+                claim(f, f->out[i].factor[d],
+                      value_of(part, op->out[i].value)->declared.spec.dim[d]);
 }
 
-static struct sw_sharding claimed_sharding(const struct factors *f, const char *dims)
+static struct sw_sharding claimed_sharding(const struct factors *f, const struct dims *dims)
 {
     struct sw_sharding sharding;
     memset(&sharding, 0, sizeof sharding);
-    for (; dims[sharding.spec.ndim] != '\0'; sharding.spec.ndim++)
-        sharding.spec.dim[sharding.spec.ndim] = f->claim[(int)dims[sharding.spec.ndim]];
+    sharding.spec.ndim = dims->count;
+    for (uint8_t d = 0; d < dims->count; d++)
+        sharding.spec.dim[d] = f->claim[dims->factor[d]];
     return sharding;
 }
 
@@ -403,14 +424,14 @@ static struct sw_sharding claimed_sharding(const struct factors *f, const char *
  * every block. */
 static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint8_t out)
 {
-    sw_axis_set partial = 0;
+    sw_axis_set partial = 0, split = sw_axes_set(op->axes);
     for (uint8_t i = 0; i < op->n_in; i++)
-        for (const char *c = f->in[i]; *c != '\0'; c++)
-            if (strchr(f->out[out], *c) == NULL)
-                partial |= sw_axes_set(f->claim[(int)*c]);
-    for (const char *c = f->out[out]; *c != '\0'; c++)
-        partial &= (sw_axis_set)~sw_axes_set(f->claim[(int)*c]);
-    return partial & (sw_axis_set)~sw_axes_set(op->axes);
+        for (uint8_t d = 0; d < f->in[i].count; d++)
+            if (!(f->out[out].set >> f->in[i].factor[d] & 1u))
+                partial |= sw_axes_set(f->claim[f->in[i].factor[d]]);
+    for (uint8_t d = 0; d < f->out[out].count; d++)
+        split |= sw_axes_set(f->claim[f->out[out].factor[d]]);
+    return partial & (sw_axis_set)~split;
 }
 
 /* ---- Ops ---- */
@@ -434,7 +455,7 @@ static int emit_op(struct partition *part, struct sw_op *op, const struct sw_sha
         if (sw_sharding_equal(&results[i], &pinned.declared))
             continue;
         move[i] = true;
-        int32_t version = add_version(part, op->out[i], "partial", results[i]);
+        int32_t version = add_version(part, op->out[i], ".partial", results[i]);
         op->out[i] = version_ref(op->out[i], version);
         if (sw_spec_equal(&results[i].spec, &pinned.declared.spec)) { /* summed in place */
             value_of(part, version)->alias = v;
@@ -460,14 +481,14 @@ static int lower_op(struct partition *part, const struct sw_op *logical)
         return lower_accumulate(part, logical);
     struct sw_op op = *logical;
     struct sw_sharding results[SW_OP_MAX_OUT];
-    bool same = true;
+    bool same = sw_op_info(op.kind)->linear; /* and all operands are sharded alike */
     for (uint8_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
         same = same && sw_sharding_equal(&value_of(part, op.in[i].value)->sharding,
                                          &value_of(part, op.in[0].value)->sharding);
     }
-    if (same && sw_op_info(op.kind)->linear) {
+    if (same) {
         results[0] = value_of(part, op.in[0].value)->sharding;
         return emit_op(part, &op, results);
     }
@@ -480,13 +501,13 @@ static int lower_op(struct partition *part, const struct sw_op *logical)
     parse_factors(part, logical, &f);
     decide_claims(part, &op, &f, op.in);
     for (uint8_t i = 0; i < op.n_in; i++) {
-        const struct sw_sharding wanted = claimed_sharding(&f, f.in[i]);
-        const bool scalar = f.in[i][0] == '1';
+        const struct sw_sharding wanted = claimed_sharding(&f, &f.in[i]);
+        const bool scalar = f.in[i].count > 0 && f.in[i].factor[0] == SCALAR;
         if (!scalar && reshard(part, op.in[i], &wanted, &op.in[i]) != 0)
             return -1;
     }
     for (uint8_t i = 0; i < op.n_out; i++) {
-        results[i] = claimed_sharding(&f, f.out[i]);
+        results[i] = claimed_sharding(&f, &f.out[i]);
         results[i].partial = partial_of(&op, &f, i);
     }
     return emit_op(part, &op, results);
@@ -509,15 +530,23 @@ static uint32_t hash_name(const char *name)
     return hash;
 }
 
+/* Values whose name has that hash, so far. */
+struct named {
+    uint32_t hash;
+    int32_t count; /* 0: a free place */
+};
+
 /* The name of a version is its value's and what was done to it; a second one of that name is
- * numbered. */
-static void number_names(struct sw_program *p, uint32_t *hashes)
+ * numbered. `table` has 2^bits free places, more than there are values. */
+static void number_names(struct sw_program *p, struct named *table, uint32_t bits)
 {
     for (int32_t v = 0; v < p->value_count; v++) {
-        hashes[v] = hash_name(p->values[v].name);
-        int32_t same = 1;
-        for (int32_t w = 0; w < v; w++)
-            same += hashes[w] == hashes[v];
+        const uint32_t hash = hash_name(p->values[v].name);
+        uint32_t at = (hash * 2654435769u) >> (32 - bits);
+        while (table[at].count > 0 && table[at].hash != hash)
+            at = (at + 1) & ((1u << bits) - 1);
+        table[at].hash = hash;
+        const int32_t same = ++table[at].count;
         if (same > 1) {
             char name[SW_NAME_BYTES];
             memcpy(name, p->values[v].name, sizeof name);
@@ -530,20 +559,20 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
 {
     int status = -1;
     const size_t n = (size_t)logical->value_count;
-    uint32_t *hashes = NULL;
-    struct partition *part = calloc(1, sizeof *part);
+    uint32_t bits = 1;
+    struct named *names = NULL;
     struct sw_program *p = sw_program_next_stage(logical);
-    if (part == NULL || p == NULL)
-        goto memory;
-    part->logical = logical;
-    part->b = (struct sw_builder){.program = p, .region = -1};
-    part->err = err;
-    part->current = calloc(n, sizeof *part->current);
-    part->view_of = calloc(n, sizeof *part->view_of);
-    part->pinned = calloc(n, sizeof *part->pinned);
-    part->gradient_placed = calloc(n, sizeof *part->gradient_placed);
-    if (part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
-        part->gradient_placed == NULL)
+    struct partition state = {.logical = logical,
+                              .b = {.program = p, .region = -1},
+                              .current = malloc(n * sizeof *state.current),
+                              .view_of = malloc(n * sizeof *state.view_of),
+                              .pinned = calloc(n, sizeof *state.pinned),
+                              .gradient_placed = calloc(n, sizeof *state.gradient_placed),
+                              .memo = malloc(MEMO_MAX * sizeof *state.memo),
+                              .err = err};
+    struct partition *part = &state;
+    if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
+        part->gradient_placed == NULL || part->memo == NULL)
         goto memory;
     for (int32_t v = 0; v < logical->value_count; v++) {
         part->current[v] = v;
@@ -567,24 +596,24 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         p->logits = part->current[p->logits];
     if (part->b.failed)
         goto memory;
-    hashes = malloc((size_t)p->value_count * sizeof *hashes);
-    if (hashes == NULL)
+    while ((int32_t)1 << bits <= p->value_count)
+        bits++;
+    names = calloc((size_t)1 << bits, sizeof *names);
+    if (names == NULL)
         goto memory;
-    number_names(p, hashes);
+    number_names(p, names, bits);
     p->stage = SW_PARTITIONED;
     status = 0;
     goto out;
 memory:
     sw_fail(err, SW_ENVIRONMENT, "out of memory while partitioning the program");
 out:
-    if (part != NULL) {
-        free(part->current);
-        free(part->view_of);
-        free(part->pinned);
-        free(part->gradient_placed);
-    }
-    free(part);
-    free(hashes);
+    free(part->current);
+    free(part->view_of);
+    free(part->pinned);
+    free(part->gradient_placed);
+    free(part->memo);
+    free(names);
     if (status == 0)
         *out = p;
     else

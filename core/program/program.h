@@ -241,7 +241,8 @@ enum sw_reject {
 };
 const char *sw_reject_name(enum sw_reject reason);
 /* Checks that every dimension divides; SW_FITS or the first reason, with detail ("heads 6 is not
- * divisible by tp 4") and help ("use tp 1, 2, 3 or 6"). */
+ * divisible by tp 4") and help ("use tp 1, 2, 3 or 6"). Both may be NULL (then both): the
+ * reason alone is wanted, as of most meshes of a search. */
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 
@@ -286,6 +287,11 @@ int32_t sw_program_block_count(const struct sw_program *program);
 struct sw_arena_block sw_program_block(const struct sw_program *program, int32_t i);
 /* Whether a value that shares no other's storage has a place of its own in the arena. */
 bool sw_program_is_stored(const struct sw_program *program, int32_t value);
+
+/* The first op that costs what op `i` does on every mesh (time, bytes, workspace): of the same
+ * kind, on operands of the same shapes; `i` itself where it is the first. The program must have
+ * been laid out or resized. */
+int32_t sw_program_alike(const struct sw_program *program, int32_t i);
 
 /* How many times a step runs an op of that region. */
 double sw_program_runs(const struct sw_program *program, const struct sw_region *region,

@@ -16,11 +16,6 @@ struct sw_mesh sw_mesh_make(int32_t dp, int32_t fsdp, int32_t tp, int32_t sp)
                             .order = {SW_DP, SW_FSDP, SW_SP, SW_TP}};
 }
 
-int32_t sw_mesh_rank_count(const struct sw_mesh *mesh)
-{
-    return mesh->size[SW_DP] * mesh->size[SW_FSDP] * mesh->size[SW_TP] * mesh->size[SW_SP];
-}
-
 void sw_mesh_coordinate(const struct sw_mesh *mesh, int32_t rank, int32_t coordinate[SW_AXIS_COUNT])
 {
     for (int i = SW_AXIS_COUNT - 1; i >= 0; i--) {
@@ -38,22 +33,6 @@ int32_t sw_mesh_rank(const struct sw_mesh *mesh, const int32_t coordinate[SW_AXI
     return rank;
 }
 
-int32_t sw_axes_size(const struct sw_mesh *mesh, struct sw_axes axes)
-{
-    int32_t size = 1;
-    for (int i = 0; i < axes.count; i++)
-        size *= mesh->size[axes.axis[i]];
-    return size;
-}
-
-sw_axis_set sw_axes_set(struct sw_axes axes)
-{
-    unsigned set = 0;
-    for (int i = 0; i < axes.count; i++)
-        set |= 1u << axes.axis[i];
-    return (sw_axis_set)set;
-}
-
 struct sw_axes sw_axes_from_set(sw_axis_set set)
 {
     struct sw_axes axes = {0};
@@ -62,27 +41,6 @@ struct sw_axes sw_axes_from_set(sw_axis_set set)
             axes.axis[axes.count++] = axis;
     }
     return axes;
-}
-
-bool sw_axes_equal(struct sw_axes a, struct sw_axes b)
-{
-    if (a.count != b.count)
-        return false;
-    for (int i = 0; i < a.count; i++) {
-        if (a.axis[i] != b.axis[i])
-            return false;
-    }
-    return true;
-}
-
-struct sw_axes sw_axes_effective(const struct sw_mesh *mesh, struct sw_axes axes)
-{
-    struct sw_axes effective = {0};
-    for (int i = 0; i < axes.count; i++) {
-        if (mesh->size[axes.axis[i]] > 1)
-            effective.axis[effective.count++] = axes.axis[i];
-    }
-    return effective;
 }
 
 int32_t sw_axes_index(const struct sw_mesh *mesh, struct sw_axes axes, int32_t rank)

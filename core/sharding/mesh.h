@@ -42,19 +42,58 @@ const char *sw_axis_name(enum sw_axis axis); /* "dp", "fsdp", "tp", "sp" */
 /* The default mesh of these sizes: order dp, fsdp, sp, tp (tp on neighbouring ranks). */
 struct sw_mesh sw_mesh_make(int32_t dp, int32_t fsdp, int32_t tp, int32_t sp);
 
-int32_t sw_mesh_rank_count(const struct sw_mesh *mesh);
+/* Inline here and below: a search over meshes asks millions of times. */
+static inline int32_t sw_mesh_rank_count(const struct sw_mesh *mesh)
+{
+    return mesh->size[SW_DP] * mesh->size[SW_FSDP] * mesh->size[SW_TP] * mesh->size[SW_SP];
+}
+
 void sw_mesh_coordinate(const struct sw_mesh *mesh, int32_t rank,
                         int32_t coordinate[SW_AXIS_COUNT]);
 int32_t sw_mesh_rank(const struct sw_mesh *mesh, const int32_t coordinate[SW_AXIS_COUNT]);
 
 /* Product of the sizes of the listed axes; 1 for none. */
-int32_t sw_axes_size(const struct sw_mesh *mesh, struct sw_axes axes);
-sw_axis_set sw_axes_set(struct sw_axes axes);
+static inline int32_t sw_axes_size(const struct sw_mesh *mesh, struct sw_axes axes)
+{
+    int32_t size = 1;
+    for (int i = 0; i < axes.count; i++)
+        size *= mesh->size[axes.axis[i]];
+    return size;
+}
+
+static inline sw_axis_set sw_axes_set(struct sw_axes axes)
+{
+    unsigned set = 0;
+    for (int i = 0; i < axes.count; i++)
+        set |= 1u << axes.axis[i];
+    return (sw_axis_set)set;
+}
+
 /* The axes of a set in enum order dp, fsdp, tp, sp. */
 struct sw_axes sw_axes_from_set(sw_axis_set set);
-bool sw_axes_equal(struct sw_axes a, struct sw_axes b);
+
+static inline bool sw_axes_equal(struct sw_axes a, struct sw_axes b)
+{
+    if (a.count != b.count)
+        return false;
+    for (int i = 0; i < a.count; i++) {
+        if (a.axis[i] != b.axis[i])
+            return false;
+    }
+    return true;
+}
+
 /* Axes of size 1 split nothing: the same list without them. */
-struct sw_axes sw_axes_effective(const struct sw_mesh *mesh, struct sw_axes axes);
+static inline struct sw_axes sw_axes_effective(const struct sw_mesh *mesh, struct sw_axes axes)
+{
+    struct sw_axes effective = {0, {0}};
+    for (int i = 0; i < axes.count; i++) {
+        if (mesh->size[axes.axis[i]] > 1)
+            effective.axis[effective.count++] = axes.axis[i];
+    }
+    return effective;
+}
+
 /* This rank's block index along the listed axes, 0 <= index < sw_axes_size. */
 int32_t sw_axes_index(const struct sw_mesh *mesh, struct sw_axes axes, int32_t rank);
 /* The rank of the member with that index in the group of `rank` over the listed axes. */

@@ -5,22 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool sw_spec_equal(const struct sw_partition_spec *a, const struct sw_partition_spec *b)
-{
-    if (a->ndim != b->ndim)
-        return false;
-    for (int d = 0; d < a->ndim; d++) {
-        if (!sw_axes_equal(a->dim[d], b->dim[d]))
-            return false;
-    }
-    return true;
-}
-
-bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b)
-{
-    return a->partial == b->partial && sw_spec_equal(&a->spec, &b->spec);
-}
-
 sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec)
 {
     unsigned set = 0;

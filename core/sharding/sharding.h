@@ -19,8 +19,23 @@ struct sw_sharding {
     sw_axis_set partial;
 };
 
-bool sw_spec_equal(const struct sw_partition_spec *a, const struct sw_partition_spec *b);
-bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b);
+static inline bool sw_spec_equal(const struct sw_partition_spec *a,
+                                 const struct sw_partition_spec *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (int d = 0; d < a->ndim; d++) {
+        if (!sw_axes_equal(a->dim[d], b->dim[d]))
+            return false;
+    }
+    return true;
+}
+
+static inline bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b)
+{
+    return a->partial == b->partial && sw_spec_equal(&a->spec, &b->spec);
+}
+
 /* All axes that split some dimension. */
 sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec);
 /* Drops axes of size 1 from spec and partial. Everything in core/program works on normalized

@@ -1,0 +1,430 @@
+/* What of a layout follows from the ops alone: when each buffer is alive, which values have one
+ * shape and which ops one cost on every mesh. Time is the position of an op in the program; a
+ * buffer that a loop carries from one iteration or region to another is alive for the whole loop.
+ */
+#include "core/program/layout_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lifetime {
+    int32_t first, last; /* op positions, inclusive; first > last: never used */
+    int32_t region;      /* the only region that touches it, -2: several, -1: none */
+    int32_t loops;       /* loop regions that touch it */
+    int32_t last_loop;   /* the last of them, -1: none */
+    bool local; /* so far only touched by refs to the iteration's own layer, written before read */
+    bool started;
+};
+
+/* What is found on the way. */
+struct layout {
+    struct sw_program *p;
+    struct lifetime *life; /* [value_count] */
+    int32_t *wait;         /* [op_count]: position of the wait that ends a collective, or its own */
+    struct block *found;   /* [value_count + op_count] */
+};
+
+static int32_t storage(const struct sw_program *p, int32_t value)
+{
+    return p->values[value].alias >= 0 ? p->values[value].alias : value;
+}
+
+static bool persistent(const struct sw_value *value)
+{
+    return value->role != SW_ROLE_ACTIVATION;
+}
+
+/* ---- Lifetimes ---- */
+
+static void touch(struct layout *l, struct sw_ref ref, int32_t position, int32_t until,
+                  int32_t region, bool write, bool ahead)
+{
+    struct lifetime *life = &l->life[storage(l->p, ref.value)];
+    const bool loop = l->p->regions[region].repeat > 1;
+    if (!life->started)
+        *life = (struct lifetime){position, until, region, 0, -1, write && !ahead, true};
+    if (life->region != region)
+        life->region = -2;
+    if (loop && life->last_loop != region) {
+        life->loops++;
+        life->last_loop = region;
+    }
+    if (position < life->first)
+        life->first = position;
+    if (until > life->last)
+        life->last = until;
+    if (loop && (ref.mode != SW_INDEX_LAYER || ref.shift != 0 || ahead))
+        life->local = false;
+}
+
+/* Where the result of each collective is waited for: in its region, or, what a step reduces once,
+ * in the update. */
+static void find_waits(struct layout *l)
+{
+    const struct sw_program *p = l->p;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        const int32_t end = region->first_op + region->op_count;
+        for (int32_t i = region->first_op; i < end; i++) {
+            l->wait[i] = i;
+            if (!sw_op_is_collective(p->ops[i].kind))
+                continue;
+            const int32_t until = p->ops[i].last_micro_step ? p->op_count : end;
+            for (int32_t j = i + 1; j < until; j++)
+                if (p->ops[j].kind == SW_OP_WAIT &&
+                    p->ops[j].in[0].value == p->ops[i].out[0].value) {
+                    l->wait[i] = j;
+                    break;
+                }
+        }
+    }
+}
+
+static void find_lifetimes(struct layout *l)
+{
+    const struct sw_program *p = l->p;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            for (uint8_t k = 0; k < op->n_out; k++)
+                touch(l, op->out[k], i, l->wait[i], r, true, op->ahead);
+            for (uint8_t k = 0; k < op->n_in; k++)
+                touch(l, op->in[k], i, l->wait[i], r, false, op->ahead);
+        }
+    }
+}
+
+/* How many instances exist at once, and from when to when, now that all uses are known. */
+static int32_t settle(struct layout *l, int32_t v)
+{
+    const struct sw_program *p = l->p;
+    const struct sw_value *value = &p->values[v];
+    struct lifetime *life = &l->life[v];
+    if (!life->started || persistent(value))
+        return value->stack;
+    if (life->region >= 0) {
+        const struct sw_region *region = &p->regions[life->region];
+        if (region->repeat == 1)
+            return value->stack;
+        if (life->local)
+            return 1;
+        life->first = region->first_op;
+        life->last = region->first_op + region->op_count - 1;
+        return 1;
+    }
+    /* carried between regions: alive throughout every loop it enters */
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        const int32_t end = region->first_op + region->op_count - 1;
+        if (region->repeat > 1 && life->first >= region->first_op && life->first <= end)
+            life->first = region->first_op;
+        if (region->repeat > 1 && life->last >= region->first_op && life->last <= end)
+            life->last = end;
+    }
+    /* a chain from iteration to iteration needs the last instance and the next */
+    return value->stack == p->layers + 1 && life->loops == 1 && value->stack > 2 ? 2 : value->stack;
+}
+
+/* ---- Shapes ---- */
+
+/* Whether they have the same shards on every mesh, of as many bytes: what retargeting may change of
+ * a size follows from its axis, and from `copied`. */
+static bool same_shape(const struct sw_value *a, const struct sw_value *b)
+{
+    return a->ndim == b->ndim && a->copied == b->copied && a->dtype == b->dtype &&
+           memcmp(a->axis, b->axis, sizeof a->axis) == 0 &&
+           memcmp(a->size, b->size, sizeof a->size) == 0 &&
+           memcmp(a->unit, b->unit, sizeof a->unit) == 0 &&
+           sw_spec_equal(&a->sharding.spec, &b->sharding.spec);
+}
+
+/* A program has some 50 shapes and groups of blocks. */
+enum { BUCKET_BITS = 7 };
+
+static uint32_t bucket_of(uint64_t key)
+{
+    return (uint32_t)(key * UINT64_C(11400714819323198485) >> (64 - BUCKET_BITS));
+}
+
+static uint64_t hash_shape(const struct sw_value *value)
+{
+    uint64_t hash = value->dtype;
+    for (uint8_t d = 0; d < value->ndim; d++)
+        hash = hash * 31 + ((uint64_t)value->size[d] ^ (uint64_t)value->axis[d] << 40 ^
+                            (uint64_t)sw_axes_set(value->sharding.spec.dim[d]) << 48);
+    return hash;
+}
+
+static void collect_shapes(const struct sw_program *p, struct sw_lifetimes *l)
+{
+    int32_t bucket[1 << BUCKET_BITS]; /* the latest shape of a hash */
+    memset(bucket, -1, sizeof bucket);
+    for (int32_t v = 0; v < p->value_count; v++) {
+        int32_t *latest = &bucket[bucket_of(hash_shape(&p->values[v]))], shape = *latest;
+        while (shape >= 0 && !same_shape(&p->values[l->shapes[shape].like], &p->values[v]))
+            shape = l->shapes[shape].previous;
+        if (shape < 0) {
+            shape = l->shape_count++;
+            l->shapes[shape] = (struct shape){.like = v, .previous = *latest};
+            *latest = shape;
+        }
+        l->shapes[shape].count++;
+        l->shape_of[v] = shape;
+    }
+    for (int32_t i = 1; i < l->shape_count; i++)
+        l->shapes[i].first = l->shapes[i - 1].first + l->shapes[i - 1].count;
+    for (int32_t i = 0; i < l->shape_count; i++)
+        l->shapes[i].count = 0;
+    for (int32_t v = 0; v < p->value_count; v++) {
+        struct shape *shape = &l->shapes[l->shape_of[v]];
+        l->by_shape[shape->first + shape->count++] = v;
+    }
+}
+
+/* ---- What is stored ---- */
+
+/* Parameters first, then what belongs to them. */
+static void collect_kept(const struct sw_program *p, struct sw_lifetimes *l)
+{
+    static const enum sw_role order[] = {SW_ROLE_PARAMETER, SW_ROLE_GRADIENT, SW_ROLE_OPTIMIZER,
+                                         SW_ROLE_INPUT, SW_ROLE_ACCUMULATOR};
+    int32_t *found = l->by_shape, count = 0; /* not in use yet */
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (persistent(&p->values[v]) && p->values[v].alias < 0 &&
+            (l->started[v] || p->values[v].role == SW_ROLE_INPUT))
+            found[count++] = v;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        for (int32_t k = 0; k < count; k++)
+            if (p->values[found[k]].role == order[i])
+                l->kept[l->kept_count++] = found[k];
+}
+
+/* Workspaces and buffers, as they come. */
+static int32_t find_blocks(const struct layout *l)
+{
+    const struct sw_program *p = l->p;
+    int32_t count = 0;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        const int32_t end = region->first_op + region->op_count - 1;
+        for (int32_t i = region->first_op; i <= end; i++) {
+            if (sw_op_info(p->ops[i].kind)->workspace == NULL)
+                continue;
+            const bool ahead = p->ops[i].ahead; /* in flight from one iteration to the next */
+            const bool beside = ahead || (region->repeat > 1 && l->wait[i] > end); /* all ops */
+            l->found[count++] = (struct block){.first = beside ? region->first_op : i,
+                                               .last = ahead ? end : l->wait[i],
+                                               .value = -1,
+                                               .op = i};
+        }
+    }
+    for (int32_t v = 0; v < p->value_count; v++) {
+        const struct sw_value *value = &p->values[v];
+        if (value->alias < 0 && !persistent(value) && l->life[v].started)
+            l->found[count++] = (struct block){
+                .first = l->life[v].first, .last = l->life[v].last, .value = v, .op = -1};
+    }
+    return count;
+}
+
+/* By first use, and the regions of each. */
+static void sort_blocks(const struct layout *f, struct sw_lifetimes *l)
+{
+    const struct sw_program *p = f->p;
+    int64_t *place = l->change; /* where the next block that begins with an op goes */
+    for (int32_t i = 0; i < l->block_count; i++)
+        place[f->found[i].first + 1]++;
+    for (int32_t i = 0; i < p->op_count; i++)
+        place[i + 1] += place[i];
+    for (int32_t i = 0; i < l->block_count; i++)
+        l->blocks[place[f->found[i].first]++] = f->found[i];
+    int32_t from = 0;
+    for (int32_t i = 0; i < l->block_count; i++) {
+        struct block *block = &l->blocks[i];
+        while (block->first >= p->regions[from].first_op + p->regions[from].op_count)
+            from++;
+        block->from = block->to = from;
+        while (block->last >= p->regions[block->to].first_op + p->regions[block->to].op_count)
+            block->to++;
+    }
+}
+
+/* ---- What costs alike ---- */
+
+/* Whether the refs mean tensors of the same shape on every mesh. */
+static bool same_operands(const struct sw_program *p, const struct sw_lifetimes *l,
+                          const struct sw_ref *a, const struct sw_ref *b, uint8_t count)
+{
+    for (uint8_t i = 0; i < count; i++)
+        if (l->shape_of[a[i].value] != l->shape_of[b[i].value] || a[i].mode != b[i].mode ||
+            (a[i].mode == SW_INDEX_WHOLE &&
+             p->values[a[i].value].stack != p->values[b[i].value].stack))
+            return false;
+    return true;
+}
+
+static bool same_cost(const struct sw_program *p, const struct sw_lifetimes *l,
+                      const struct sw_op *a, const struct sw_op *b)
+{
+    return a->kind == b->kind && a->n_in == b->n_in && a->n_out == b->n_out && a->dim == b->dim &&
+           a->dim_to == b->dim_to && a->head_dim == b->head_dim && a->group == b->group &&
+           a->sequence_layout == b->sequence_layout && sw_axes_equal(a->axes, b->axes) &&
+           same_operands(p, l, a->in, b->in, a->n_in) &&
+           same_operands(p, l, a->out, b->out, a->n_out);
+}
+
+/* Each op is compared with those of its kind that are the first of theirs: `last` and `previous`
+ * (scratch, [op_count]) chain them, the latest first. */
+static void find_alike(const struct sw_program *p, struct sw_lifetimes *l, int32_t *previous)
+{
+    int32_t last[SW_OP_COUNT];
+    memset(last, -1, sizeof last);
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        int32_t like = last[op->kind];
+        while (like >= 0 && !same_cost(p, l, &p->ops[like], op))
+            like = previous[like];
+        l->alike[i] = like >= 0 ? like : i;
+        if (like < 0) {
+            previous[i] = last[op->kind];
+            last[op->kind] = i;
+        }
+    }
+}
+
+/* Values of one shape in as many slots, workspaces of ops that are alike: alike for blocks of a
+ * group, different for others. */
+static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *l,
+                         const struct block *block)
+{
+    if (block->value < 0)
+        return -1 - l->alike[block->op];
+    return (int64_t)l->shape_of[block->value] << 32 | p->values[block->value].slots;
+}
+
+static void collect_groups(const struct sw_program *p, struct sw_lifetimes *l)
+{
+    int32_t bucket[1 << BUCKET_BITS]; /* the latest group of a hash */
+    memset(bucket, -1, sizeof bucket);
+    for (int32_t i = 0; i < l->block_count; i++) {
+        const int64_t key = group_key(p, l, &l->blocks[i]);
+        int32_t *latest = &bucket[bucket_of((uint64_t)key)], group = *latest;
+        while (group >= 0 && l->groups[group].key != key)
+            group = l->groups[group].previous;
+        if (group < 0) {
+            group = l->group_count++;
+            l->by_size[group] = group;
+            l->groups[group] = (struct group){.key = key, .like = i, .previous = *latest};
+            *latest = group;
+        }
+        l->groups[group].count++;
+        l->blocks[i].group = group;
+    }
+}
+
+/* ---- All of it ---- */
+
+/* Room for the blocks alive in each region. */
+static int make_room(const struct sw_program *p, struct sw_lifetimes *l)
+{
+    const size_t regions = (size_t)p->region_count;
+    size_t total = regions;
+    for (int32_t i = 0; i < l->block_count; i++) {
+        total += (size_t)(l->blocks[i].to - l->blocks[i].from + 1);
+        for (int32_t r = l->blocks[i].from; r <= l->blocks[i].to; r++)
+            l->placed[r].count++;
+    }
+    l->room = malloc((total + 1) * sizeof *l->room);
+    if (l->room == NULL)
+        return -1;
+    struct placed *next = l->room;
+    for (size_t r = 0; r < regions; r++) {
+        l->placed[r].at = next;
+        next += l->placed[r].count + 1;
+    }
+    return 0;
+}
+
+void sw_lifetimes_free(struct sw_lifetimes *l)
+{
+    if (l == NULL)
+        return;
+    free(l->blocks);
+    free(l->kept);
+    free(l->shapes);
+    free(l->shape_of);
+    free(l->by_shape);
+    free(l->alike);
+    free(l->started);
+    free(l->groups);
+    free(l->order);
+    free(l->by_size);
+    free(l->placed);
+    free(l->room);
+    free(l->change);
+    free(l);
+}
+
+static int keep(const struct layout *f, struct sw_lifetimes *l)
+{
+    struct sw_program *p = f->p;
+    const size_t values = (size_t)p->value_count, ops = (size_t)p->op_count;
+    l->block_count = find_blocks(f);
+    const size_t blocks = (size_t)l->block_count;
+    l->blocks = malloc((blocks + 1) * sizeof *l->blocks);
+    l->order = malloc((blocks + 1) * sizeof *l->order);
+    l->groups = malloc((blocks + 1) * sizeof *l->groups);
+    l->by_size = malloc((blocks + 1) * sizeof *l->by_size);
+    l->change = calloc(ops + 2, sizeof *l->change);
+    l->kept = malloc((values + 1) * sizeof *l->kept);
+    l->shapes = malloc((values + 1) * sizeof *l->shapes);
+    l->shape_of = malloc((values + 1) * sizeof *l->shape_of);
+    l->by_shape = malloc((values + 1) * sizeof *l->by_shape);
+    l->started = malloc((values + 1) * sizeof *l->started);
+    l->alike = malloc((ops + 1) * sizeof *l->alike);
+    l->placed = calloc((size_t)p->region_count + 1, sizeof *l->placed);
+    if (l->blocks == NULL || l->order == NULL || l->groups == NULL || l->by_size == NULL ||
+        l->change == NULL || l->kept == NULL || l->shapes == NULL || l->shape_of == NULL ||
+        l->by_shape == NULL || l->started == NULL || l->alike == NULL || l->placed == NULL)
+        return -1;
+    for (int32_t v = 0; v < p->value_count; v++)
+        l->started[v] = f->life[v].started;
+    sort_blocks(f, l);
+    collect_kept(p, l);
+    collect_shapes(p, l);
+    find_alike(p, l, f->wait); /* the waits are not looked at any more */
+    collect_groups(p, l);
+    return make_room(p, l);
+}
+
+int sw_layout_find_structure(struct sw_program *p, struct sw_error *err)
+{
+    const size_t values = (size_t)p->value_count, ops = (size_t)p->op_count;
+    struct layout f = {.p = p,
+                       .life = calloc(values + 1, sizeof *f.life),
+                       .wait = malloc((ops + 1) * sizeof *f.wait),
+                       .found = malloc((values + ops + 1) * sizeof *f.found)};
+    struct sw_lifetimes *l = calloc(1, sizeof *l);
+    int status = -1;
+    if (f.life == NULL || f.wait == NULL || f.found == NULL || l == NULL)
+        goto out;
+    find_waits(&f);
+    find_lifetimes(&f);
+    for (int32_t v = 0; v < p->value_count; v++)
+        p->values[v].slots = settle(&f, v);
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (p->values[v].alias >= 0)
+            p->values[v].slots = p->values[p->values[v].alias].slots;
+    status = keep(&f, l);
+out:
+    free(f.life);
+    free(f.wait);
+    free(f.found);
+    if (status == 0) {
+        p->lifetimes = l;
+        return 0;
+    }
+    sw_lifetimes_free(l);
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory while laying out the program");
+}
