@@ -217,11 +217,6 @@ static int resolve(struct partition *part, struct sw_ref *ref)
     return 0;
 }
 
-static int64_t ways(const struct sw_mesh *mesh, const struct sw_partition_spec *spec)
-{
-    return sw_axes_size(mesh, sw_axes_from_set(sw_spec_axes(spec)));
-}
-
 /* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
  * gather) lives in the region that uses it, like any gather; any other replaces it. */
 static int lower_constrain(struct partition *part, const struct sw_op *op)
@@ -232,8 +227,9 @@ static int lower_constrain(struct partition *part, const struct sw_op *op)
     if (current_ref(part, op->in[0], &from) != 0)
         return -1;
     const struct sw_sharding *sharding = &value_of(part, from.value)->sharding;
-    const struct sw_mesh *mesh = &part->b.program->mesh;
-    if (sharding->partial == 0 && ways(mesh, &sharding->spec) > ways(mesh, &target.spec)) {
+    /* told by the axes, not by how many ways they split: sw_program_structure */
+    const sw_axis_set now = sw_spec_axes(&sharding->spec), then = sw_spec_axes(&target.spec);
+    if (sharding->partial == 0 && (now | then) == now && now != then) {
         part->view_of[out] = op->in[0].value;
         return 0;
     }

@@ -270,10 +270,12 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
     o.intermediate_size = 512;
     o.sequence_length = 512;
     o.global_batch = 64;
-    for (int variant = 0; variant < 3 * 2 * 3 * 2 * 2; variant++) {
-        o.kv_heads = variant / 36 ? 4 : 64; /* 4: copied where tp is larger */
+    for (int variant = 0; variant < 3 * 2 * 3 * 2 * 3; variant++) {
+        o.kv_heads = variant / 36 == 1 ? 4 : 64; /* 4: copied where tp is larger */
         char detail[256], help[256];
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
+        if (variant / 36 == 2) /* a rule of the user's own */
+            o.rules.axes[SW_L_KV_HEADS] = (struct sw_axes){0};
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
         o.recompute = (uint8_t)(variant / 6 % 3);
