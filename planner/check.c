@@ -123,6 +123,8 @@ static void check_inputs(const struct sw_options *options, const char *path,
             snprintf(message, sizeof message, "'%.300s' %s since this plan was written",
                      plan->inputs.input[i].path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
+            for (char *p = message; *p != '\0'; p++) /* a path may be any bytes */
+                *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
             const char *help = "write it again with 'plan emit'";
             if (options->github)
                 annotate("warning", path, 0, 0, message, help);
@@ -132,6 +134,9 @@ static void check_inputs(const struct sw_options *options, const char *path,
         free(file[i]);
     }
 }
+
+/* Where sw_plan_write puts them. */
+enum { DECISION_LINE = 4, PROGRAM_LINE = 17 };
 
 static int check_plan(const struct sw_options *options, const char *path)
 {
@@ -144,15 +149,17 @@ static int check_plan(const struct sw_options *options, const char *path)
         return fail(options, path, &err);
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
         sw_program_compile(&program_options, SW_LAID_OUT, &program, &err) != 0) {
-        sw_fail_context(&err, "%s", path);
+        /* a rule's mistake names its own place */
+        if (strstr(err.message, ": error: ") == NULL)
+            sw_fail_context(&err, "%s:%d:1: error", path, DECISION_LINE);
         status = fail(options, path, &err);
         goto out;
     }
     if (sw_program_digest(program) != plan.program_digest) {
         sw_fail(&err, SW_BAD_INPUT,
-                "%s: error: this version of plan makes another program of it; write it again with "
-                "'plan emit'",
-                path);
+                "%s:%d:1: error: this version of plan makes another program of it; write it again "
+                "with 'plan emit'",
+                path, PROGRAM_LINE);
         status = fail(options, path, &err);
         goto out;
     }

@@ -212,8 +212,10 @@ static int parse_primary(struct parser *p)
     int node;
     if (*from == '(') {
         node = parse_sum(p);
+        if (node < 0)
+            return -1;
         skip_spaces(p);
-        if (node >= 0 && *p->at != ')')
+        if (*p->at != ')')
             return fail_at(p, column_of(p, p->at), "a ')' is missing", "close the parenthesis");
         p->at++;
     } else {

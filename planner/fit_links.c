@@ -15,10 +15,14 @@ static double bus_factor(enum sw_op_kind kind, int32_t ranks)
     return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
 }
 
-static int add(struct sw_fit_links *links, struct sw_fit_link_point point, struct sw_error *err)
+static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const char *path,
+               struct sw_error *err)
 {
     if (!(point.bytes > 0 && point.seconds > 0) || point.ranks < 2)
         return 0; /* nccl-tests prints 0.00 for the smallest sizes */
+    if (!(point.bytes >= 1 && point.bytes < 1e18 && point.seconds >= 1e-9 && point.seconds < 1e9))
+        return sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: a size or a time that no collective has",
+                       path, point.line);
     if (links->count == links->capacity) {
         const int32_t capacity = links->capacity == 0 ? 64 : 2 * links->capacity;
         struct sw_fit_link_point *grown = realloc(links->point, (size_t)capacity * sizeof *grown);
@@ -98,7 +102,7 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
                            path, line_number);
         p.bytes = bus_factor(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
         p.seconds = p.bytes / rate;
-        if (add(links, p, err) != 0)
+        if (add(links, p, path, err) != 0)
             return -1;
     }
     return 0;
@@ -107,7 +111,7 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
 /* "size count type redop root time algbw busbw #wrong ...": the ratio of the two bandwidths tells
  * an all_reduce from the others when the header does not name it. */
 static int read_row(const char *line, int32_t line_number, int32_t ranks, enum sw_op_kind named,
-                    struct sw_fit_links *links, struct sw_error *err)
+                    const char *path, struct sw_fit_links *links, struct sw_error *err)
 {
     double size, count, micros, algbw, busbw;
     char type[16], redop[16], root[16];
@@ -123,7 +127,7 @@ static int read_row(const char *line, int32_t line_number, int32_t ranks, enum s
                                           .ranks = ranks,
                                           .kind = kind,
                                           .line = line_number},
-               err);
+               path, err);
 }
 
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct sw_error *err)
@@ -148,7 +152,7 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct
             status = read_table(in, path, line, line_number, links, err);
             goto out;
         }
-        if (read_row(line, line_number, ranks, named, links, err) != 0)
+        if (read_row(line, line_number, ranks, named, path, links, err) != 0)
             goto out;
     }
     if (links->count == before) {

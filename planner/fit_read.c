@@ -130,6 +130,8 @@ static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
         vocabulary == NULL || mlp == NULL)
         return false;
     const double times = strtod(mlp + 3, NULL);
+    if (!(times > 0 && times < 64))
+        return false;
     *m = (struct sw_model_config){.path = t->path,
                                   .vocab_size = strtoll(vocabulary + 5, NULL, 10),
                                   .hidden_size = h,
@@ -142,7 +144,7 @@ static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
                                   .rms_norm_eps = 1e-5,
                                   .initializer_range = 0.02};
     m->intermediate_size = (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
-    if (times <= 0 || m->intermediate_size < 1 || m->vocab_size < 2)
+    if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
         return false;
     /* tied or not: whichever is nearer to the number of parameters that the row gives */
     const double table = (double)m->vocab_size * (double)h;
@@ -163,12 +165,16 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
 {
     const int64_t ranks = number(t, "n_gpus", 0), sequence = number(t, "seq_len", 0);
     const int64_t dp = number(t, "dp", 1), tp = number(t, "tp", 1), sp = number(t, "sp_cp", 1);
-    const int64_t fsdp = number(t, "fsdp", dp > 0 && tp > 0 && sp > 0 ? ranks / (dp * tp * sp) : 0);
+    const int64_t fsdp = number(t, "fsdp", dp > 0 && tp > 0 && sp > 0 ? ranks / dp / tp / sp : 0);
     const int64_t accumulation = number(t, "grad_accum", 1);
     const int64_t micro = number(t, "micro_batch", number(t, "local_batch_seqs", 0));
     if (ranks < 1 || ranks > (1 << 24) || sequence < 1 || micro < 1 || accumulation < 1 || dp < 1 ||
         tp < 1 || sp < 1 || fsdp < 1 || dp > ranks || fsdp > ranks || tp > ranks || sp > ranks)
         return fail_row(t, err, "a row needs n_gpus, seq_len and micro_batch of at least 1");
+    if (sequence > 1 << 30 || micro > 1 << 16 || accumulation > 1 << 16)
+        return fail_row(t, err, "seq_len, micro_batch or grad_accum is too large");
+    /* in doubles: four columns of any size */
+    const bool whole = (double)dp * (double)fsdp * (double)tp * (double)sp == (double)ranks;
     r->accelerators = (int32_t)ranks;
     r->decision = (struct sw_decision){
         .mesh = sw_mesh_make((int32_t)dp, (int32_t)fsdp, (int32_t)tp, (int32_t)sp),
@@ -177,7 +183,7 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
         .strategy = SW_STRATEGY_RING,
         .layout = SW_LAYOUT_ZIGZAG};
     r->run.sequence_length = sequence;
-    r->run.global_batch_size = dp * fsdp * micro * accumulation;
+    r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
     r->run.micro_batch_size = micro;
     r->run.mesh_dim = "auto";
     r->run.name = "measured";
@@ -186,7 +192,7 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16 : SW_FP32;
     r->run.optimizer.grad_clip = 1;
     r->decision.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
-    if (dp * fsdp * tp * sp != ranks && number(t, "pp", 1) == 1)
+    if (!whole && number(t, "pp", 1) == 1)
         skip(r, "dp x fsdp x tp x sp is not the number of accelerators");
     return 0;
 }

@@ -368,6 +368,27 @@ static int refine(struct pool *pool, const struct sw_run_config *run, struct sw_
     return 0;
 }
 
+/* Puts the place before a mistake that has none. */
+static int blame(const struct sw_place *at, const char *what, struct sw_error *err)
+{
+    if (err == NULL || at->file == NULL || strstr(err->message, ": error: ") != NULL ||
+        (err->status != SW_UNMET && err->status != SW_BAD_INPUT))
+        return -1;
+    return sw_fail_context(err, "%s:%d:%d: error%s", at->file, at->line > 0 ? at->line : 1,
+                           at->column > 0 ? at->column : 1, what);
+}
+
+/* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
+ * weight): where they stand is where to look. */
+static int blame_rules(const struct sw_run_config *run, struct sw_error *err)
+{
+    if (run->rule_count == 0)
+        return -1;
+    if (err != NULL && err->status == SW_UNMET)
+        err->status = SW_BAD_INPUT;
+    return blame(&run->rule[0].place, ": these rules do not go together", err);
+}
+
 /* With a pool that is to be closed whatever the result. */
 static int search_meshes(const struct sw_run_config *run, struct pool *pool, struct sw_search *out,
                          struct sw_error *err)
@@ -381,8 +402,11 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
     if (parse_request(run, &request, err) != 0)
         return -1;
     sw_searcher_init(&like, run, &request);
-    if (count_model_flops(run, &like.model_flops, err) != 0 ||
-        list_meshes(&request, out, &wrong_product, err) != 0 ||
+    if (count_model_flops(run, &like.model_flops, err) != 0) {
+        blame(&run->sequence_place, "", err);
+        goto fail;
+    }
+    if (list_meshes(&request, out, &wrong_product, err) != 0 ||
         open_pool(pool, &like, out->count, err) != 0)
         goto fail;
     if (!wrong_product && search_all(pool, out, err) != 0)
@@ -401,7 +425,7 @@ int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, str
     struct pool pool = {.threads = 0};
     const int status = search_meshes(run, &pool, out, err);
     close_pool(&pool);
-    return status;
+    return status == 0 ? 0 : blame_rules(run, err);
 }
 
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
@@ -415,9 +439,10 @@ int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct
             sw_search_free(out);
     }
     close_pool(&pool);
-    if (status == 0)
-        out->seconds = seconds_now() - start;
-    return status;
+    if (status != 0)
+        return blame_rules(run, err);
+    out->seconds = seconds_now() - start;
+    return 0;
 }
 
 void sw_search_free(struct sw_search *search)

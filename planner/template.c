@@ -77,6 +77,9 @@ static const struct sw_template_value *find(const struct filling *f, const char 
             names[count++] = v->name;
     }
     snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), at);
+    for (char *p = name; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+            *p = '?';
     const char *near = sw_command_nearest(name, names, count);
     if (near != NULL)
         snprintf(what, sizeof what, "unknown placeholder '{{%s}}'; did you mean '{{%s}}'?", name,

@@ -154,7 +154,11 @@ fuzz_smoke() { # FUZZER SECONDS
     local seeds
     seeds=$root/tests/fuzz/corpus/$(basename "$1")
     [ -d "$seeds" ] && cp -- "$seeds"/* "$corpus/"
-    "$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$logs/" "$corpus"
+    local dictionary=()
+    [ -f "$root/tests/fuzz/$(basename "$1").dict" ] &&
+        dictionary=(-dict="$root/tests/fuzz/$(basename "$1").dict")
+    "$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$logs/" \
+        ${dictionary[@]+"${dictionary[@]}"} "$corpus"
     local status=$?
     rm -rf "$corpus"
     return "$status"

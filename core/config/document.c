@@ -416,7 +416,7 @@ static struct node *parse_stream(struct parse *p)
     if (p->failed)
         return NULL;
     if (root == NULL || sw_node_is_null(root)) {
-        sw_config_error(p->c, p->source, 0, 0, "the file is empty", NULL);
+        sw_config_error(p->c, p->source, 1, 1, "the file is empty", NULL);
         return NULL;
     }
     return root->kind == NODE_BROKEN ? NULL : root;
@@ -438,11 +438,12 @@ struct node *sw_config_parse(struct sw_config *c, const struct source *source)
     return root;
 }
 
-/* The whole file into the arena; -1 with errno set, EFBIG: too large. */
-static ssize_t read_file(struct sw_config *c, const char *path, struct stat *status,
+/* The whole file into the arena; -1 with errno set, EFBIG: too large, ESPIPE: no file. One that
+ * another file names must be a regular one: a pipe or a terminal would be waited for. */
+static ssize_t read_file(struct sw_config *c, const char *path, bool regular, struct stat *status,
                          const char **text)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
     if (file < 0)
         return -1;
     ssize_t result = -1;
@@ -452,6 +453,10 @@ static ssize_t read_file(struct sw_config *c, const char *path, struct stat *sta
         goto out;
     if (S_ISDIR(status->st_mode)) {
         errno = EISDIR;
+        goto out;
+    }
+    if (regular && !S_ISREG(status->st_mode)) {
+        errno = ESPIPE;
         goto out;
     }
     for (;;) {
@@ -496,6 +501,8 @@ static const char *open_reason(struct sw_config *c, int number)
         return "no such file";
     case EISDIR:
         return "it is a directory";
+    case ESPIPE:
+        return "it is no regular file";
     case EACCES:
         return "permission denied";
     case EFBIG:
@@ -527,7 +534,7 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
     if (source == NULL)
         return NULL;
     struct stat status = {0};
-    ssize_t bytes = read_file(c, path, &status, &source->text);
+    ssize_t bytes = read_file(c, path, named_by != NULL, &status, &source->text);
     int reason = errno;
     if (bytes < 0) {
         const char *message = sw_config_format(

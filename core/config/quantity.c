@@ -129,21 +129,40 @@ enum quantity_status sw_quantity_scan(const char *text, char dimension, double *
     return isfinite(*out) ? QUANTITY_OK : QUANTITY_OVERFLOW;
 }
 
+enum { SHOWN_BYTES = 60 };
+
+/* The beginning of a text for a message; what would steer a terminal becomes '?'. */
+static const char *shown(const char *text, char out[SHOWN_BYTES + 1])
+{
+    size_t i = 0;
+    for (; i < SHOWN_BYTES && text[i] != 0; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        const bool c1 = i > 0 && (unsigned char)text[i - 1] == 0xc2 && byte >= 0x80 && byte < 0xa0;
+        out[i] = byte < 0x20 || byte == 0x7f || c1 ? '?' : text[i];
+        if (c1)
+            out[i - 1] = '?';
+    }
+    out[i] = 0;
+    return out;
+}
+
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err)
 {
     const char *unit;
+    char text_shown[SHOWN_BYTES + 1], unit_shown[SHOWN_BYTES + 1];
     double value = 0;
     switch (sw_quantity_scan(text, dimension, &value, &unit)) {
     case QUANTITY_OK:
         *out = value;
         return 0;
     case QUANTITY_NO_NUMBER:
-        return sw_fail(err, SW_BAD_INPUT, "'%.60s' is not a number with a unit; units: %s", text,
-                       sw_quantity_units(dimension));
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is not a number with a unit; units: %s",
+                       shown(text, text_shown), sw_quantity_units(dimension));
     case QUANTITY_OVERFLOW:
-        return sw_fail(err, SW_BAD_INPUT, "'%.60s' is too large", text);
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is too large", shown(text, text_shown));
     default:
-        return sw_fail(err, SW_BAD_INPUT, "unknown unit '%.60s' in '%.60s'; units: %s", unit, text,
+        return sw_fail(err, SW_BAD_INPUT, "unknown unit '%s' in '%s'; units: %s",
+                       shown(unit, unit_shown), shown(text, text_shown),
                        sw_quantity_units(dimension));
     }
 }

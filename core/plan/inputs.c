@@ -5,12 +5,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* FNV-1a 64 over a file's bytes; false: it cannot be read. */
 static bool file_digest(const char *path, uint64_t *digest)
 {
     char block[1 << 14];
     size_t bytes;
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return false; /* a pipe or a device has no end to wait for */
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return false;

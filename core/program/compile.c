@@ -229,6 +229,27 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
     return true;
 }
 
+/* Sizes in bytes are int64_t. What one rank holds at most: weights, gradients and moments in fp32
+ * where nothing is sharded, and 16 values of each width for each token of each layer. */
+static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
+{
+    const double h = (double)o->hidden_size, f = (double)o->intermediate_size,
+                 q = (double)o->heads * o->head_dim, layers = (double)o->layers + 1;
+    const double weights = layers * h * (4 * q + 3 * f + 2) + 2 * h * (double)o->vocab_size;
+    const double values =
+        layers * (double)o->micro_batch_per_rank * (double)o->sequence_length * 16 * (h + q + f);
+    if (16 * weights + 4 * values < 0x1p62)
+        return true;
+    if (detail == NULL)
+        return false;
+    snprintf(detail, 256,
+             "hidden_size %" PRId64 " with sequence_length %" PRId64
+             " and micro_batch_size %" PRId64 " needs more memory than any machine has",
+             o->hidden_size, o->sequence_length, o->micro_batch_per_rank);
+    snprintf(help, 256, "use a smaller model, a shorter sequence or a smaller micro_batch_size");
+    return false;
+}
+
 enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail[256],
                                  char help[256])
 {
@@ -250,7 +271,7 @@ enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail
         return SW_REJECT_INTERMEDIATE;
     if (!divides(o, "vocab_size", o->vocab_size, SW_L_VOCAB, detail, help))
         return SW_REJECT_VOCAB;
-    if (!admits_sequence(o, detail, help))
+    if (!admits_sequence(o, detail, help) || !admits_size(o, detail, help))
         return SW_REJECT_SEQUENCE;
     return SW_FITS;
 }

@@ -142,7 +142,7 @@ static int check_sizes(const char *text, const struct sw_mesh_request *request,
     return 0;
 }
 
-int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err)
+static int parse(const char *text, struct sw_mesh_request *out, struct sw_error *err)
 {
     *out = (struct sw_mesh_request){.order = {SW_DP, SW_FSDP, SW_TP, SW_SP}};
     struct token all = trim(text, strlen(text));
@@ -182,6 +182,18 @@ int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct 
     return 0;
 }
 
+int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err)
+{
+    struct sw_error why = {0};
+    if (parse(text, out, &why) == 0)
+        return 0;
+    /* the text may hold what steers a terminal */
+    for (char *p = why.message; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
+            *p = '?';
+    return sw_fail(err, why.status, "%s", why.message);
+}
+
 /* The request as a user would write it, for messages. */
 static void format_request(const struct sw_mesh_request *request, char *buffer, size_t bytes)
 {
@@ -209,14 +221,15 @@ int sw_mesh_request_resolve(const struct sw_mesh_request *request, int32_t accel
     }
     if (open >= 0 && (accelerators < product || accelerators % product != 0))
         return sw_fail(err, SW_UNMET,
-                       "mesh_dim %s needs a multiple of %" PRId32 " accelerators, but there are "
+                       "mesh_dim %s needs a multiple of %" PRId32 " accelerators, but there %s "
                        "%" PRId32,
-                       text, product, accelerators);
+                       text, product, accelerators == 1 ? "is" : "are", accelerators);
     if (open < 0 && product != accelerators)
         return sw_fail(err, SW_UNMET,
-                       "mesh_dim %s needs %" PRId32 " accelerators, but there are %" PRId32
+                       "mesh_dim %s needs %" PRId32 " accelerator%s, but there %s %" PRId32
                        "; write -1 for the axis that takes whatever is left",
-                       text, product, accelerators);
+                       text, product, product == 1 ? "" : "s", accelerators == 1 ? "is" : "are",
+                       accelerators);
     if (open >= 0)
         mesh.size[open] = accelerators / product;
     if (request->keep_order)

@@ -14,8 +14,8 @@ static void bytes_are_checked(void **state)
         size_t bytes;
         const char *expected;
     } cases[] = {
-        {"", 0, "t:0:0: the file is empty\n"},
-        {"# only a comment\n", 17, "t:0:0: the file is empty\n"},
+        {"", 0, "t:1:1: the file is empty\n"},
+        {"# only a comment\n", 17, "t:1:1: the file is empty\n"},
         {"a: \0", 4, "t:1:4: a NUL character (byte 0x00) | descriptions are plain UTF-8 text\n"},
         {"x: 1\na: caf\xe9\n", 13,
          "t:2:7: not UTF-8 text (byte 0xe9) | descriptions are plain UTF-8 text\n"},
@@ -246,12 +246,25 @@ static void references_are_followed(void **state)
         "file that names it\n"
         "D/dir.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
         "cluster: ../clusters/h100-8x8.yaml\n");
+    char path_of_pipe[256];
+    snprintf(path_of_pipe, sizeof path_of_pipe, "%s/pipe", folder.path);
+    assert_int_equal(mkfifo(path_of_pipe, 0600), 0);
+    put_file(&folder, "waits.yaml",
+             "name: r\nmodel: pipe\ncluster: [a]\nsequence_length: 1\n"
+             "global_batch_size: 1\n");
+    expect_file(
+        &folder, "waits.yaml",
+        "D/waits.yaml:2:8: cannot open 'D/pipe': it is no regular file | a path is relative to the "
+        "file that names it\n"
+        "D/waits.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
+        "cluster: ../clusters/h100-8x8.yaml\n");
     expect_file(&folder, "sub", "D/sub:0:0: cannot open 'D/sub': it is a directory\n");
     expect_file(&folder, "none.yaml", "D/none.yaml:0:0: cannot open 'D/none.yaml': no such file\n");
 
-    static const char *const names[] = {"model.yaml",    "sub/accelerator.yaml", "sub/cluster.yaml",
-                                        "run.yaml",      "bad_model.yaml",       "many.yaml",
-                                        "sub/loop.yaml", "cycle.yaml",           "dir.yaml"};
+    static const char *const names[] = {
+        "model.yaml", "sub/accelerator.yaml", "sub/cluster.yaml", "run.yaml", "bad_model.yaml",
+        "many.yaml",  "sub/loop.yaml",        "cycle.yaml",       "dir.yaml", "waits.yaml",
+        "pipe"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", folder.path, names[i]);
         assert_int_equal(unlink(path), 0);

@@ -111,6 +111,7 @@ static void points_at_mistakes(void **state)
                       "same unit; a change against the old plan is +5% or -5%"},
         {"memory + step > 1", "8: error: bytes and seconds do not compare; give both sides the "
                               "same unit; a change against the old plan is +5% or -5%"},
+        {"(((mfu}", "7: error: a ')' is missing; close the parenthesis"},
         {"(memory > 1", "9: error: a ')' is missing; close the parenthesis"},
         {"memory > limit > 1", "16: error: the condition should end here; write another --fail-if "
                                "for another comparison"},

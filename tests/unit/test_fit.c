@@ -111,6 +111,8 @@ static void reports_mistakes(void **state)
          ":3:1: error: a row needs tok_s_gpu, tokens per second and accelerator"},
         {"m,768,12,12,x,a100,,2048,2,,True,bf16,10,,\n",
          ":3:1: error: a row needs n_gpus, seq_len and micro_batch of at least 1"},
+        {"m,768,12,12,x,a100,8,2048,4294967296,4294967296,True,bf16,10,,\n",
+         ":3:1: error: seq_len, micro_batch or grad_accum is too large"},
         {"m,768,12,12,\"x,a100,8,2048,2,,True,bf16,10,,\n",
          ":3:1: error: an open quote, or too many columns"},
     };
@@ -273,6 +275,13 @@ static void fits_links(void **state)
     assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
     assert_non_null(strstr(err.message, ":2:1: error: no measurements; give the whole output of "
                                         "nccl-tests, with its '#  Rank' lines"));
+    unlink(path);
+    free(path);
+    sw_fit_links_free(&links);
+    memset(&err, 0, sizeof err);
+    path = write_file("#  Rank  0\n#  Rank  1\n 8 2 float sum -1 inf 1.0 1.0 0\n", ".txt");
+    assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
+    assert_non_null(strstr(err.message, ":3:1: error: a size or a time that no collective has"));
     unlink(path);
     free(path);
     sw_fit_links_free(&links);

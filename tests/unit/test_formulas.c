@@ -1,7 +1,7 @@
 /* The program's own counts against the closed formulas that the field uses: parameters, flops of a
- * token, bytes of a layer for FSDP, TP and the ring. h hidden, q = heads x head_dim, g = kv heads x
- * head_dim, f intermediate, V vocabulary, s sequence, b sequences of a micro-step on one rank, t =
- * tp. */
+ * token, bytes that a layer sends for FSDP, TP and the ring, and bytes of memory. h hidden, q =
+ * heads x head_dim, g = kv heads x head_dim, f intermediate, V vocabulary, s sequence, b sequences
+ * of a micro-step on one rank, t = tp. */
 #include "core/plan/plan.h"
 #include "core/program/op.h"
 #include "tests/unit/plan_support.h"
@@ -33,29 +33,49 @@ static void count_op(const struct sw_program *p, const struct sw_region *region,
     }
 }
 
-/* micro-batch 1, one micro-step; gradients reduced in bf16, so that all FSDP traffic is. */
-static struct counts count(int kv_heads, struct sw_mesh mesh, enum sw_recompute recompute,
-                           bool residual_seq_tp)
+/* One micro-step; gradients reduced in bf16, so that all FSDP traffic is. */
+struct setup {
+    int kv_heads;
+    struct sw_mesh mesh;
+    enum sw_recompute recompute;
+    bool residual_seq_tp;
+    int64_t micro_batch; /* 0: 1 */
+    const char *precision;
+};
+
+static struct sw_program *compile(struct setup setup)
 {
+    const int64_t micro_batch = setup.micro_batch > 0 ? setup.micro_batch : 1;
     struct sw_test_run t = sw_test_llama_7b;
-    t.kv_heads = kv_heads;
+    t.kv_heads = setup.kv_heads;
     t.layers = (int)layers;
     t.sequence_length = (long)s;
-    t.global_batch_size = mesh.size[SW_DP] * mesh.size[SW_FSDP];
-    t.more = "precision: {reduce: bf16}\n";
+    t.global_batch_size = setup.mesh.size[SW_DP] * setup.mesh.size[SW_FSDP] * micro_batch;
+    t.more = setup.precision != NULL ? setup.precision : "precision: {reduce: bf16}\n";
     struct sw_config *config = sw_test_read_run(&t);
-    const struct sw_decision decision = {.mesh = mesh,
-                                         .micro_batch_size = 1,
-                                         .recompute = recompute,
+    const struct sw_decision decision = {.mesh = setup.mesh,
+                                         .micro_batch_size = micro_batch,
+                                         .recompute = setup.recompute,
                                          .layout = SW_LAYOUT_ZIGZAG,
-                                         .residual_seq_tp = residual_seq_tp};
+                                         .residual_seq_tp = setup.residual_seq_tp};
     struct sw_program_options options;
     struct sw_program *p = NULL;
     struct sw_error err = {0};
-    struct counts out = {.tokens = s / mesh.size[SW_SP]};
     if (sw_plan_program_options(sw_config_run(config), &decision, &options, &err) != 0 ||
         sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0)
         fail_msg("%s", err.message);
+    sw_config_free(config);
+    return p;
+}
+
+static struct counts count(int kv_heads, struct sw_mesh mesh, enum sw_recompute recompute,
+                           bool residual_seq_tp)
+{
+    struct sw_program *p = compile((struct setup){.kv_heads = kv_heads,
+                                                  .mesh = mesh,
+                                                  .recompute = recompute,
+                                                  .residual_seq_tp = residual_seq_tp});
+    struct counts out = {.tokens = s / mesh.size[SW_SP]};
     for (int32_t v = 0; v < p->value_count; v++) {
         double elems = p->values[v].stack;
         for (uint8_t d = 0; d < p->values[v].ndim; d++)
@@ -67,7 +87,6 @@ static struct counts count(int kv_heads, struct sw_mesh mesh, enum sw_recompute 
         for (int32_t i = 0; i < p->regions[r].op_count; i++)
             count_op(p, &p->regions[r], &p->ops[p->regions[r].first_op + i], &out);
     sw_program_free(p);
-    sw_config_free(config);
     return out;
 }
 
@@ -169,6 +188,244 @@ static void ring(void **state)
     }
 }
 
+/* ---- Memory ---- */
+
+static const struct sw_mesh meshes[] = {
+    {{1, 1, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{4, 1, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
+    {{1, 8, 1, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{1, 1, 4, 1}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
+    {{1, 1, 1, 4}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}, {{2, 2, 2, 2}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
+    {{1, 4, 4, 8}, {SW_DP, SW_FSDP, SW_SP, SW_TP}}};
+enum { MESHES = sizeof meshes / sizeof meshes[0] };
+
+static bool is_gradient_of(const struct sw_op *op, int32_t value)
+{
+    return op->kind == SW_OP_REDUCE_SCATTER && op->in[0].value == value;
+}
+
+static bool is_gathered(const struct sw_op *op, int32_t value)
+{
+    return op->kind == SW_OP_ALL_GATHER && op->out[0].value == value;
+}
+
+/* The most bytes at once of buffers that an op of a layer's loop, of which `is` says so, has. */
+static double most_at_once(const struct sw_program *p, enum sw_phase phase,
+                           bool (*is)(const struct sw_op *, int32_t))
+{
+    double most = 0;
+    for (int32_t at = 0; at < p->op_count; at++) {
+        double bytes = 0;
+        for (int32_t i = 0; i < sw_program_block_count(p); i++) {
+            const struct sw_arena_block block = sw_program_block(p, i);
+            bool wanted = false;
+            if (block.value < 0 || block.first > at || block.last < at)
+                continue;
+            for (int32_t r = 0; r < p->region_count; r++)
+                for (int32_t k = 0; k < p->regions[r].op_count && p->regions[r].repeat > 1; k++)
+                    wanted = wanted || (p->regions[r].phase == phase &&
+                                        is(&p->ops[p->regions[r].first_op + k], block.value));
+            bytes += wanted ? (double)block.bytes : 0;
+        }
+        most = fmax(most, bytes);
+    }
+    return most;
+}
+
+static double workspace_of(const struct sw_program *p, enum sw_op_kind kind)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == kind)
+            bytes = fmax(bytes, (double)p->ops[i].workspace_bytes);
+    return bytes;
+}
+
+/* Bytes of what forward keeps for backward: an instance for each layer, and the residual stream's
+ * one more behind the last. */
+static double saved(const struct sw_program *p)
+{
+    double bytes = 0;
+    for (int32_t v = 0; v < p->value_count; v++) {
+        const struct sw_value *value = &p->values[v];
+        if (value->role == SW_ROLE_ACTIVATION && sw_program_is_stored(p, v) &&
+            value->slots >= p->layers)
+            bytes += (double)value->slot_bytes * value->slots;
+    }
+    return bytes;
+}
+
+/* 4 bytes each of weight, gradient and Adam's two moments, divided by fsdp, tp and sp, not by dp
+ * (ZeRO-3 with fp32 states: 16 P / (fsdp t); sp shards weights as in LWM). Norms are not sharded:
+ * 16 (2 L + 1) h bytes more than a rank's part of them. Gradients that are reduced in bf16 are kept
+ * in it: 14 bytes. */
+static void states(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < MESHES; i++)
+        for (int narrow = 0; narrow <= 1; narrow++) {
+            struct sw_program *p =
+                compile((struct setup){.kv_heads = 8,
+                                       .mesh = meshes[i],
+                                       .precision = narrow == 1 ? NULL : "precision: {}\n"});
+            const double ways = sw_mesh_rank_count(&meshes[i]) / meshes[i].size[SW_DP];
+            const double norms = (2 * layers + 1) * h;
+            const double weights = layers * layer_weights(8 * head_dim) + 2 * V * h + norms;
+            const double each = weights / ways + norms * (1 - 1 / ways);
+            same((double)p->parameter_bytes, 4 * each);
+            same((double)p->gradient_bytes, (narrow == 1 ? 2 : 4) * each);
+            same((double)p->optimizer_bytes, 8 * each);
+            sw_program_free(p);
+        }
+}
+
+/* The minimal set that a block of RMSNorm, grouped-query attention, RoPE, flash attention and
+ * SwiGLU keeps, in bytes of bf16: s b (8 h + 4 q + 4 g + 4 n_q + 6 f). Inputs of both norms and
+ * their results (8 h), q and k turned, v, o, the softmax's log-sum-exp in fp32 (4 n_q), and gate,
+ * up and their product. sp divides s. tp divides all but 8 h; with sequence parallelism that too
+ * (Korthikanti et al. 2022, table 2). One residual stream more stands behind the last layer: 2 s b
+ * h. */
+static void activations(void **state)
+{
+    (void)state;
+    const double g = 8 * head_dim;
+    for (int32_t i = 0; i < MESHES; i++)
+        for (int64_t b = 1; b <= 2; b++)
+            for (int megatron = 0; megatron <= 1; megatron++) {
+                struct sw_program *p = compile((struct setup){.kv_heads = 8,
+                                                              .mesh = meshes[i],
+                                                              .residual_seq_tp = megatron == 1,
+                                                              .micro_batch = b});
+                const double t = meshes[i].size[SW_TP],
+                             tokens = s / meshes[i].size[SW_SP] * (double)b;
+                const double residual = megatron == 1 ? h / t : h;
+                same(saved(p),
+                     tokens * (layers * (8 * residual + (4 * q + 4 * g + 4 * 32 + 6 * f) / t) +
+                               2 * residual));
+                sw_program_free(p);
+            }
+}
+
+/* "attention" makes the first half of a block again from its input, all but attention's output:
+ * 6 h + 2 q + 6 f. "full" keeps the inputs of layers: 2 s b h each. */
+static void recomputed_activations(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < MESHES; i++)
+        for (int megatron = 0; megatron <= 1; megatron++) {
+            struct setup setup = {
+                .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
+            const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
+            const double residual = megatron == 1 ? h / t : h;
+            setup.recompute = SW_RECOMPUTE_ATTENTION;
+            struct sw_program *p = compile(setup);
+            same(saved(p), tokens * (layers * (6 * residual + (2 * q + 6 * f) / t) + 2 * residual));
+            sw_program_free(p);
+            setup.recompute = SW_RECOMPUTE_FULL;
+            p = compile(setup);
+            same(saved(p), tokens * (layers + 1) * 2 * residual);
+            sw_program_free(p);
+        }
+}
+
+/* FSDP gathers a layer while it computes with another: PyTorch holds two gathered layers, 2 x 2
+ * bytes x weights / t. Here it is one: the next layer's matrix goes into the buffer of this layer's
+ * once that was used. Beside it stands the unsharded gradient of one matrix and not of a layer,
+ * since each is reduced and scattered before the next is made; in fp32 unless reduced in bf16. */
+static void fsdp_transients(void **state)
+{
+    (void)state;
+    for (int32_t t = 1; t <= 4; t *= 2)
+        for (int level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++)
+            for (int wide = 0; wide <= 1; wide++) {
+                struct sw_program *p = compile(
+                    (struct setup){.kv_heads = 8,
+                                   .mesh = sw_mesh_make(1, 8, t, 1),
+                                   .recompute = (enum sw_recompute)level,
+                                   .precision = wide == 1 ? "precision: {reduce: fp32}\n" : NULL});
+                const double gathered = 2 * layer_weights(8 * head_dim) / t;
+                same(most_at_once(p, SW_PHASE_FORWARD, is_gathered), gathered);
+                same(most_at_once(p, SW_PHASE_BACKWARD, is_gathered), gathered);
+                same(most_at_once(p, SW_PHASE_BACKWARD, is_gradient_of),
+                     (wide == 1 ? 4 : 2) * h * f / t);
+                sw_program_free(p);
+            }
+}
+
+/* The ring's keys and values, the block at hand and the one arriving: 2 x 2 x 2 g (s/sp) b bytes of
+ * bf16; where kv heads are as many as query heads these, q and o are the 6 b c h elements of Liu et
+ * al. 2023, whatever s is. Beside them the running result in fp32: o and its two softmax rows,
+ * backward dq. dk and dv travel in fp32, 2 x 4 g (s/sp) b, three times: one is computed while one
+ * arrives and one is sent. */
+static void ring_buffers(void **state)
+{
+    (void)state;
+    for (int kv = 8; kv <= 32; kv *= 4)
+        for (int32_t sp = 2; sp <= 8; sp *= 2)
+            for (int32_t t = 1; t <= 2; t++)
+                for (int64_t b = 1; b <= 2; b++) {
+                    struct sw_program *p = compile((struct setup){
+                        .kv_heads = kv, .mesh = sw_mesh_make(1, 1, t, sp), .micro_batch = b});
+                    const double c = s / sp * (double)b, g = kv * head_dim;
+                    const double rotating = 2 * 2 * 2 * g * c / t, wide = 4 * c / t;
+                    same(workspace_of(p, SW_OP_RING_ATTENTION), rotating + wide * (q + 2 * 32));
+                    same(workspace_of(p, SW_OP_RING_ATTENTION_GRAD),
+                         rotating + wide * q + 3 * 2 * wide * g);
+                    if (kv == 32)
+                        same(rotating / 2 + 2 * c * q / t, 6 * c * h / t);
+                    sw_program_free(p);
+                }
+}
+
+/* Whole logits would be 2 + 4 + 4 bytes (bf16, fp32 and their gradient) for each token and word:
+ * 10 s b V / t. They never exist: the loss takes chunks of tokens, so that the largest there ever
+ * is are 4 bytes of a chunk, as many chunks as keep one within 2^22 elements. */
+static void logits(void **state)
+{
+    (void)state;
+    for (int32_t t = 1; t <= 4; t *= 2)
+        for (int64_t b = 1; b <= 4; b *= 4) {
+            struct sw_program *p =
+                compile((struct setup){.kv_heads = 8,
+                                       .mesh = sw_mesh_make(1, 1, t, 1),
+                                       .micro_batch = b,
+                                       .precision = "precision: {reduce: fp32}\n"});
+            const double tokens = s * (double)b, words = V / t;
+            const double chunks = ceil(tokens / floor((1 << 22) / words));
+            const double chunk = 4 * ceil(tokens / chunks) * words;
+            assert_true(chunk <= 4 * (1 << 22));
+            same(workspace_of(p, SW_OP_LM_HEAD_STATS), chunk);
+            same(workspace_of(p, SW_OP_LM_HEAD_GRAD), chunk);
+            for (int32_t v = 0; v < p->value_count; v++)
+                if (p->values[v].role == SW_ROLE_ACTIVATION && p->values[v].ndim == 3 &&
+                    p->values[v].axis[2] == SW_L_VOCAB) /* the statistics of each token */
+                    assert_true((double)p->values[v].slot_bytes <= tokens * t * 3 * 4);
+            sw_program_free(p);
+        }
+}
+
+/* Nothing else of that size: the arena is the states, what is saved, the largest workspace (the
+ * head's), and either what stands beside that, the head's weights with, where they are sharded,
+ * their unsharded gradient, its input and its cotangent; or what a layer's loop needs: the gathered
+ * matrices, a gradient and its shard, and cotangents, at most three of f, three of q and seven of h
+ * at once. */
+static void the_rest(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < MESHES; i++) {
+        struct sw_program *p = compile((struct setup){.kv_heads = 8, .mesh = meshes[i]});
+        const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
+        const bool sharded = meshes[i].size[SW_FSDP] * meshes[i].size[SW_SP] > 1;
+        const double head = (sharded ? 4 : 2) * V * h / t + 2 * 2 * tokens * h;
+        const double layer = 2 * layer_weights(8 * head_dim) / t + 4 * h * f / t +
+                             2 * tokens * (3 * (f + q) / t + 7 * h);
+        const double known = (double)(p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes) +
+                             saved(p) + workspace_of(p, SW_OP_LM_HEAD_GRAD),
+                     rest = (double)p->arena_bytes - known;
+        assert_true(rest >= head);
+        assert_true(rest <= fmax(layer, head));
+        sw_program_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +436,13 @@ int main(void)
         cmocka_unit_test(tensor_parallel),
         cmocka_unit_test(sequence_parallel),
         cmocka_unit_test(ring),
+        cmocka_unit_test(states),
+        cmocka_unit_test(activations),
+        cmocka_unit_test(recomputed_activations),
+        cmocka_unit_test(fsdp_transients),
+        cmocka_unit_test(ring_buffers),
+        cmocka_unit_test(logits),
+        cmocka_unit_test(the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,8 @@ static void parse_refuses(void **state)
     } cases[] = {
         {"", "mesh_dim is empty; write auto, or dp,fsdp,tp,sp as in '1,-1,4,1'"},
         {"  ", "mesh_dim is empty; write auto, or dp,fsdp,tp,sp as in '1,-1,4,1'"},
+        {"1,\x1b[2J4,1,1", "mesh_dim '1,?[2J4,1,1': '?[2J4' is not a whole number; use sizes of at "
+                           "least 1 and at most one -1"},
         {"8", "mesh_dim '8' has 1 size, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'"},
         {"1,2,3", "mesh_dim '1,2,3' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'"},
         {"1,2,3,4,5",
@@ -211,6 +213,12 @@ static void resolve_refuses(void **state)
         {"1,64,4,1", 128,
          "mesh_dim 1,64,4,1 needs 256 accelerators, but there are 128; write -1 for the axis that "
          "takes whatever is left"},
+        {"1,1,1,1", 8,
+         "mesh_dim 1,1,1,1 needs 1 accelerator, but there are 8; write -1 for the axis that takes "
+         "whatever is left"},
+        {"1,2,1,1", 1,
+         "mesh_dim 1,2,1,1 needs 2 accelerators, but there is 1; write -1 for the axis that takes "
+         "whatever is left"},
         {"1,-1,4,1", 6, "mesh_dim 1,-1,4,1 needs a multiple of 4 accelerators, but there are 6"},
         {"4,-1,4,1", 8, "mesh_dim 4,-1,4,1 needs a multiple of 16 accelerators, but there are 8"},
         {"1,-1,4,1", 0, "mesh_dim 1,-1,4,1 needs a multiple of 4 accelerators, but there are 0"},

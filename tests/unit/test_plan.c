@@ -85,6 +85,10 @@ static void reads_back(void **state)
     assert_true(plan.inputs.input[0].digest == 0xfedcba9876543210u);
     assert_string_equal(plan.inputs.input[1].path, "cluster.yaml");
     assert_true(plan.inputs.input[1].digest == 7);
+    char endless[] = "/dev/zero", *looked_at = NULL;
+    const struct sw_plan_input device = {endless, 7};
+    assert_int_equal(sw_plan_input_check(path, &device, &looked_at), SW_INPUT_MISSING);
+    free(looked_at);
     assert_int_equal(plan.run->sequence_length, 1 << 18);
     assert_int_equal(plan.run->cluster.nodes, 64);
     char directory[4096];

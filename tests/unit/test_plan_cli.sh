@@ -65,6 +65,8 @@ expect 1 "plan: error: mesh_dim 1,3,2,2 does not fit 'quickstart': mesh_dim 1,3,
     search $runs/quickstart.yaml --mesh_dim 1,3,2,2
 expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" \
     search $runs/quickstart.yaml --mesh_dim 1,3,
+expect 2 "--set:1:7: error: these rules do not go together: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" \
+    search $runs/quickstart.yaml --set 'rules.embed=[dp, tp]'
 expect 1 "    help: use global_batch_size: 8" \
     search $runs/quickstart.yaml --mesh_dim 1,8,1,1 --set global_batch_size=4
 sed -e 's/^memory: .*/memory: 201 MB/' configs/accelerators/cpu-core.yaml >"$scratch/tiny.yaml"

@@ -192,6 +192,14 @@ static void test_refusals(void **state)
     refuse(o, SW_REJECT_SEQUENCE,
            "sequence_length 36 is not divisible by 2 x sp 4, as the zigzag layout needs",
            "use a sequence_length that is a multiple of 8, or layout: contiguous");
+    o = small_model(sw_mesh_make(1, 1, 1, 1));
+    o.hidden_size = 1 << 24;
+    o.intermediate_size = 1 << 26;
+    o.sequence_length = o.global_batch = o.micro_batch_per_rank = 1 << 30;
+    refuse(o, SW_REJECT_SEQUENCE,
+           "hidden_size 16777216 with sequence_length 1073741824 and micro_batch_size 1073741824 "
+           "needs more memory than any machine has",
+           "use a smaller model, a shorter sequence or a smaller micro_batch_size");
 }
 
 static void test_rules(void **state)

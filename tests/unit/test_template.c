@@ -60,6 +60,7 @@ static void says_where(void **state)
         {"x\n y {{plane}}",
          "t:2:6: error: unknown placeholder '{{plane}}'; did you mean '{{plain}}'?"},
         {"{{zzzzzz}}", "t:1:3: error: unknown placeholder '{{zzzzzz}}'"},
+        {"{{z\x1bz}}", "t:1:3: error: unknown placeholder '{{z?z}}'"},
         {"a {{plain\n}}", "t:1:3: error: '{{' without '}}'"},
         {"{{newline}}", "t:1:1: error: the value of '{{newline}}' has a control character"},
     };

@@ -1,0 +1,42 @@
+/* Any text as a condition of --fail-if: a mistake has its column, and what is accepted is decided
+ * by numbers, with a reason in one line. */
+#include "planner/fail_if.h"
+#include "tests/fuzz/support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void check_condition(const struct sw_fail_if *condition, const struct sw_measures *was,
+                            const struct sw_measures *is)
+{
+    char detail[128] = "";
+    const enum sw_fail_if_verdict verdict =
+        sw_fail_if_test(condition, was, is, detail, sizeof detail);
+    fuzz_require(verdict == SW_FAIL_IF_PASS || verdict == SW_FAIL_IF_FAIL ||
+                     (verdict == SW_FAIL_IF_SKIPPED && was == NULL),
+                 "not decided", condition->text);
+    fuzz_require(detail[0] != '\0', "no reason", condition->text);
+    fuzz_require_plain(detail);
+}
+
+void fuzz_one(const uint8_t *data, size_t bytes)
+{
+    static const struct sw_measures was = {{1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9}},
+                                    is = {{1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9}}, nothing = {{0}};
+    int32_t count, line, column;
+    const char *text = fuzz_files(data, bytes, &count)->text;
+    struct sw_fail_if condition;
+    struct sw_error err = {0};
+    if (sw_fail_if_parse(text, &condition, &err) != 0) {
+        fuzz_require(err.status == SW_BAD_INPUT, "no mistake of the user", err.message);
+        fuzz_require_positioned(err.message);
+        fuzz_require(sscanf(err.message, "--fail-if:%d:%d:", &line, &column) == 2 && line == 1 &&
+                         (size_t)column <= strlen(text) + 1,
+                     "a column outside of the text", err.message);
+        fuzz_require(strstr(err.message, "; ") != NULL, "no help", err.message);
+        return;
+    }
+    check_condition(&condition, &was, &is);
+    check_condition(&condition, NULL, &is);
+    check_condition(&condition, &nothing, &nothing);
+}

@@ -1,0 +1,1 @@
+sw_fuzzer(fuzz_plan LIBRARIES sw_plan)

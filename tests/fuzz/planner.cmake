@@ -1,0 +1,5 @@
+file(GLOB sw_fit_seeds ${CMAKE_SOURCE_DIR}/tests/bench/published/data/*.csv)
+sw_fuzzer(fuzz_fit LIBRARIES sw_planner SEEDS ${sw_fit_seeds})
+sw_fuzzer(fuzz_search LIBRARIES sw_planner)
+sw_fuzzer(fuzz_fail_if LIBRARIES sw_planner)
+sw_fuzzer(fuzz_template LIBRARIES sw_planner SEEDS ${CMAKE_SOURCE_DIR}/templates)

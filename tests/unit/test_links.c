@@ -1,0 +1,194 @@
+/* Times of collectives against the closed formulas of their makers. n ranks, g of them in a node, k
+ * nodes, S bytes of the whole array, B bytes per second of a link, all of which is usable here; a
+ * and A seconds of latency inside and between nodes. */
+#include "planner/links.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const double inner = 450e9, outer = 50e9, a = 3e-6, A = 8e-6, S = 64e9;
+
+#define ALL                                                                                        \
+    {                                                                                              \
+        .count = 1, .point = { {1, 1} }                                                            \
+    }
+
+/* 64 accelerators, g of them in a node. */
+static struct sw_cluster_config cluster_of(int32_t g)
+{
+    return (struct sw_cluster_config){.nodes = 64 / g,
+                                      .accelerators_per_node = g,
+                                      .link_count = 2,
+                                      .link = {{.name = "inner",
+                                                .spans = g,
+                                                .bandwidth = inner,
+                                                .latency_s = a,
+                                                .efficiency = ALL,
+                                                .rails = true},
+                                               {.name = "outer",
+                                                .spans = 64,
+                                                .bandwidth = outer,
+                                                .latency_s = A,
+                                                .efficiency = ALL,
+                                                .rails = true}}};
+}
+
+/* Sums and products of a handful of doubles. */
+static void close_to(double value, double wanted)
+{
+    if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
+        fail_msg("%.17g, not %.17g", value, wanted);
+}
+
+/* Bytes that a rank sends for an array of so many: nccl-tests' bus factor times the array. */
+static double sent(enum sw_op_kind kind, double n, double array)
+{
+    return (kind == SW_OP_ALL_REDUCE ? 2 : 1) * (n - 1) / n * array;
+}
+
+/* Of the group over fsdp; tp lies inside of it, dp outside. */
+static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh, enum sw_op_kind kind,
+                      double array)
+{
+    struct sw_span span;
+    sw_links_span(c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+    return sw_links_seconds(c, &span, kind, sent(kind, mesh.size[SW_FSDP], array));
+}
+
+/* nccl-tests, PERFORMANCE.md: all_gather, reduce_scatter and all_to_all (n-1)/n S/B, all_reduce
+ * twice that. Latency as in NCCL's tuner (src/graph/tuning.cc): n-1 steps, of a ring's all_reduce
+ * 2 (n-1). */
+static void one_level(void **state)
+{
+    (void)state;
+    const struct sw_cluster_config c = cluster_of(64);
+    for (int32_t n = 2; n <= 64; n *= 2) {
+        const struct sw_mesh mesh = sw_mesh_make(64 / n, n, 1, 1);
+        const double part = (n - 1.0) / n * S / inner, steps = (n - 1) * a;
+        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + steps);
+        close_to(seconds(&c, mesh, SW_OP_REDUCE_SCATTER, S), part + steps);
+        close_to(seconds(&c, mesh, SW_OP_ALL_TO_ALL, S), part + steps);
+        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * (part + steps));
+    }
+}
+
+/* ml-engineering: an all_reduce moves 2 (g-1)/g S over the links of a node and 2 (k-1)/k S/g over
+ * each accelerator's port of it; NCCL's tree takes 2 ((g-1) a + log2(k) A). There the two transfers
+ * are added up, here the slower one counts, since pieces of one pass while pieces of the other do.
+ * all_gather and reduce_scatter are half of it, and k-1 steps between nodes instead of a tree's
+ * log2(k). NCCL's flat ring would have n-k steps inside nodes; ours has those of one node, g-1,
+ * since levels are pipelined as well. */
+static void two_levels(void **state)
+{
+    (void)state;
+    for (int32_t g = 4; g <= 16; g *= 2)
+        for (int32_t k = 2; k <= 64 / g; k *= 2) {
+            const struct sw_cluster_config c = cluster_of(g);
+            const struct sw_mesh mesh = sw_mesh_make(64 / (g * k), g * k, 1, 1);
+            const double inside = (g - 1.0) / g * S / inner,
+                         between = (k - 1.0) / k * S / g / outer, each = fmax(inside, between);
+            close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S),
+                     2 * each + 2 * ((g - 1) * a + log2(k) * A));
+            close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), each + (g - 1) * a + (k - 1) * A);
+            close_to(seconds(&c, mesh, SW_OP_REDUCE_SCATTER, S), each + (g - 1) * a + (k - 1) * A);
+        }
+}
+
+/* One rank of a group in each node: the ring, or the tree, between nodes alone. */
+static void between_nodes(void **state)
+{
+    (void)state;
+    const struct sw_cluster_config c = cluster_of(8);
+    for (int32_t k = 2; k <= 8; k *= 2) {
+        const struct sw_mesh mesh = sw_mesh_make(8 / k, k, 8, 1);
+        const double part = (k - 1.0) / k * S / outer;
+        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + (k - 1) * A);
+        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * part + 2 * log2(k) * A);
+    }
+}
+
+/* How to Scale Your Model, all_gather over a fat tree: S max_i (D_i - 1) / (D_i max(Y, S_i-1) W_i),
+ * D_i domains at a level, S_i-1 accelerators in each, Y of tp inside the group: all of a node's
+ * groups share its egress, so that tp inside a node leaves FSDP's time between nodes as it was.
+ * Only from where it leaves the node is there less to gather per node. */
+static void shared_egress(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = cluster_of(8);
+    c.link[0].latency_s = c.link[1].latency_s = 0;
+    for (int32_t tp = 1; tp <= 32; tp *= 2) {
+        const int32_t fsdp = 64 / tp;
+        const double outside = tp <= 8 ? 8 : fsdp; /* D_1: nodes, or members in other nodes */
+        const double inside = 8.0 / tp;            /* D_0: members in a node */
+        const double between = S * (outside - 1) / (outside * fmax(tp, 8) * outer);
+        const double within = tp < 8 ? S * (inside - 1) / (inside * tp * inner) : 0;
+        close_to(seconds(&c, sw_mesh_make(1, fsdp, tp, 1), SW_OP_ALL_GATHER, S / tp),
+                 fmax(between, within));
+    }
+    const double once = seconds(&c, sw_mesh_make(1, 64, 1, 1), SW_OP_ALL_GATHER, S);
+    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_OP_ALL_GATHER, S / 8), once);
+    assert_true(seconds(&c, sw_mesh_make(1, 4, 16, 1), SW_OP_ALL_GATHER, S / 16) < once / 2);
+}
+
+/* all_to_all: what is for other nodes leaves by a rank's own port, (n-g)/n S; nothing of it was
+ * gathered or summed before. */
+static void exchange(void **state)
+{
+    (void)state;
+    const struct sw_cluster_config c = cluster_of(8);
+    for (int32_t k = 2; k <= 8; k *= 2) {
+        const double n = 8 * k;
+        close_to(seconds(&c, sw_mesh_make(8 / k, 8 * k, 1, 1), SW_OP_ALL_TO_ALL, S),
+                 (n - 8) / n * S / outer + 7 * a + (k - 1) * A);
+    }
+}
+
+/* Uplinks that are sold twice, and members that all talk at once to all (PCIe, TPU slices through a
+ * switch): one step of latency whatever n. */
+static void other_links(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = cluster_of(8);
+    c.link[1].oversubscription = 2;
+    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_OP_ALL_GATHER, S),
+             7.0 / 8 * S / (outer / 2) + 7 * A);
+    c.link[0].direct = true;
+    for (int32_t n = 2; n <= 8; n *= 2) {
+        const struct sw_mesh mesh = sw_mesh_make(64 / n, n, 1, 1);
+        const double part = (n - 1.0) / n * S / inner;
+        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + a);
+        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * part + 2 * a);
+    }
+}
+
+/* A hop of a ring: 4 c d bytes of bf16 keys and values over the slowest link that it crosses; the
+ * latency of that link, not of those below it (Liu et al. 2023, section 3). Whoever crosses has its
+ * own rail. */
+static void hops(void **state)
+{
+    (void)state;
+    const struct sw_cluster_config c = cluster_of(8);
+    const double block = 4.0 * 4096 * 1024;
+    for (int32_t sp = 2; sp <= 64; sp *= 2) {
+        const struct sw_mesh mesh = sw_mesh_make(64 / sp, 1, 1, sp);
+        struct sw_span span;
+        sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_SP}}, &span);
+        close_to(sw_links_hop_seconds(&c, &span, block),
+                 sp <= 8 ? block / inner + a : block / outer + A);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_level),     cmocka_unit_test(two_levels),
+        cmocka_unit_test(between_nodes), cmocka_unit_test(shared_egress),
+        cmocka_unit_test(exchange),      cmocka_unit_test(other_links),
+        cmocka_unit_test(hops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
