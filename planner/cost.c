@@ -23,9 +23,11 @@ enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
-    double inside; /* communication that the op itself could not hide (ring attention), part of
-                      compute */
-    int16_t value; /* that a collective writes first, or that is waited for */
+    double inside;     /* communication that the op itself could not hide (ring attention), part of
+                          compute */
+    double block, hop; /* ring attention over links: seconds of each */
+    bool home;         /* and its last hop, with nothing to compute beside it */
+    int16_t value;     /* that a collective writes first, or that is waited for */
     uint8_t part, only;
     sw_axis_set axes; /* effective ones */
 };
@@ -71,7 +73,7 @@ static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
 
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
  * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
- * is assumed (op.c). */
+ * is assumed (op.c). That is with the communication stream at rest; ring_delay has the rest. */
 static struct timing ring_timing(struct pricing *c, const struct sw_op *op, double compute,
                                  double bytes)
 {
@@ -84,7 +86,18 @@ static struct timing ring_timing(struct pricing *c, const struct sw_op *op, doub
     const double hop = sw_links_hop_seconds(&c->run->cluster, span, bytes / hops);
     t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
     t.inside = t.compute - compute;
+    t.block = block;
+    t.hop = hop;
+    t.home = home;
     return t;
+}
+
+/* The ring's messages are calls of the communication stream like any other: the first goes behind
+ * what is under way, which it may find `backlog` seconds long. Seconds that this adds. */
+static double ring_delay(const struct timing *t, double backlog)
+{
+    const double alone = t->hop > t->block ? t->hop : t->block, late = backlog + t->hop;
+    return late > alone ? late - alone : 0;
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
@@ -255,10 +268,19 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             double beside = communication - compute;
             beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
             const double slower = beside * c->contention;
+            if (t->hop > 0 && communication > compute) {
+                const double delay = ring_delay(t, communication - compute);
+                wait_until(c, compute, compute + delay);
+                compute += delay;
+            }
             compute += t->compute + slower;
             busy += t->compute - t->inside + slower;
             if (t->inside > 0)
                 expose(&c->now, t->axes, t->inside);
+            if (t->hop > 0) { /* until its last message has arrived */
+                const double arrived = t->home ? compute : compute - t->block;
+                communication = arrived > communication ? arrived : communication;
+            }
         } else if (t->part == PART_COLLECTIVE) {
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;

@@ -311,6 +311,20 @@ static void flags_short_blocks(void **state)
     assert_string_equal(sw_cost_warning(&c, text, sizeof text), "");
 }
 
+/* Messages go one after the other, the ring's among them: where the network is all that counts, a
+ * step takes as long as all that a rank sends, and hardly longer. */
+static void one_message_at_a_time(void **state)
+{
+    (void)state;
+    struct sw_test_run t = run_of(8, 4, "90 GB/s", "5 MB/s");
+    t.per_node = 1;
+    t.latency = "0";
+    const struct sw_cost c = price(&t, sw_mesh_make(1, 1, 1, 4), 1);
+    const double sending = c.communication_bytes[SW_SP] / (0.9 * 5e6);
+    assert_true(c.step_seconds > sending * (1 - tolerance));
+    assert_true(c.step_seconds < sending * 1.05);
+}
+
 /* Every price has a band around it and says what it rests on. */
 static void has_a_band(void **state)
 {
@@ -355,6 +369,7 @@ int main(void)
         cmocka_unit_test(kinds_of_links),
         cmocka_unit_test(overlap_thresholds),
         cmocka_unit_test(flags_short_blocks),
+        cmocka_unit_test(one_message_at_a_time),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
     };
