@@ -131,7 +131,7 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
     }
 
     int32_t pending = count, looks = 0;
-    double last = 0; /* when something arrived, or waiting began */
+    double last = 0, looked = 0; /* when waiting began; when it was last looked */
     while (pending > 0) {
         int completed = 0;
         code = MPI_Testsome(count, t->requests, &completed, t->indices, t->statuses);
@@ -149,9 +149,14 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
             give_way(looks);
         if (looks < YIELDS) {
             last = 0;
-        } else if (last <= 0) {
-            last = now();
-        } else if (now() - last > t->stall_seconds) {
+            continue;
+        }
+        /* a long time between two looks: it was this rank that stood still */
+        const double look = now();
+        if (last <= 0 || look - looked > t->stall_seconds / 2)
+            last = look;
+        looked = look;
+        if (look - last > t->stall_seconds) {
             (void)fail_stalled(t, sends, receives, receive_count, count, err);
             return give_up(t, receive_count, count);
         }

@@ -47,7 +47,8 @@ kill -0 "$job" 2>/dev/null && fail "the job still runs 30 s after rank 1 stopped
 wait "$job"
 status=$?
 [ "$status" -eq 3 ] || fail "exit status $status, not 3"
-[ "$(grep -c 'error: .*nothing from rank 1 for 2 s' "$out/train.log")" -eq 1 ] || fail "no line names rank 1"
-[ "$(grep -c 'error: ' "$out/train.log")" -eq 1 ] || fail "more than one error line"
+# Open MPI wakes the stopped rank before it ends it; what that one says last is its own affair.
+grep -a 'error: ' "$out/train.log" | head -n 1 | grep -q 'rank 0 .*nothing from rank 1 for 2 s' ||
+    fail "the first error does not name rank 1"
 pgrep -f "$out/quickstart.plan.yaml" >/dev/null && fail "a process is left"
-echo "the job ended: $(grep -a 'error: ' "$out/train.log")"
+echo "the job ended: $(grep -a 'error: ' "$out/train.log" | head -n 1)"
