@@ -1,7 +1,8 @@
 #include "planner/command.h"
 
-#include <string.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 const char *sw_recompute_word(enum sw_recompute recompute)
@@ -88,22 +89,32 @@ void sw_session_free(struct sw_session *session)
     memset(session, 0, sizeof *session);
 }
 
+/* --set and the command line are no files. */
+static void print_place(const struct sw_place *at)
+{
+    if (at->file != NULL && at->line > 0 && at->file[0] != '-')
+        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": error: ", at->file, at->line, at->column);
+    else
+        fprintf(stderr, "plan: error: ");
+}
+
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
 {
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
     char mesh[64];
+    print_place(&run->mesh_dim_place);
     if (closest == NULL) {
-        fprintf(stderr, "plan: error: no mesh of %d accelerators; help: use mesh_dim: auto\n",
+        fprintf(stderr, "no mesh of %d accelerators; help: use mesh_dim: auto\n",
                 search->accelerators);
         return SW_UNMET;
     }
     sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
-    if (search->count == 1)
-        fprintf(stderr, "plan: error: mesh_dim %s does not fit '%s': %s\n", mesh, run->name,
-                closest->detail);
+    if (closest->reason == SW_REJECT_PRODUCT)
+        fprintf(stderr, "%s\n", closest->detail);
+    else if (search->count == 1)
+        fprintf(stderr, "mesh_dim %s does not fit '%s': %s\n", mesh, run->name, closest->detail);
     else
-        fprintf(stderr,
-                "plan: error: none of %d meshes fits '%s'; the closest is mesh_dim %s: %s\n",
+        fprintf(stderr, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s\n",
                 search->count, run->name, mesh, closest->detail);
     if (closest->help[0] != '\0')
         fprintf(stderr, "    help: %s\n", closest->help);

@@ -61,8 +61,12 @@ expect 2 '*' check "$scratch/bad.yaml" configs/models/llama-7b.yaml
 grep -q 'llama-7b.yaml: ok, a model' "$scratch/stdout" || complain "check stops at the first bad file"
 
 # Requests that cannot be met.
-expect 1 "plan: error: mesh_dim 1,3,2,2 does not fit 'quickstart': mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
+expect 1 "plan: error: mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
     search $runs/quickstart.yaml --mesh_dim 1,3,2,2
+sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '3,1,1,1'/" $runs/quickstart.yaml \
+    >"$scratch/three.yaml"
+expect 1 "$scratch/three.yaml:8:11: error: mesh_dim 3,1,1,1 needs 3 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
+    check "$scratch/three.yaml"
 expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" \
     search $runs/quickstart.yaml --mesh_dim 1,3,
 expect 2 "--set:1:7: error: these rules do not go together: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" \
@@ -76,7 +80,7 @@ sed -e "s,\.\./models,$PWD/configs/models,; s,\.\./clusters/laptop.yaml,cluster.
     -e 's/^mesh_dim.*/mesh_dim: auto/; s,^data:.*,,; s,^directory:.*,,' \
     $runs/quickstart.yaml >"$scratch/tiny-run.yaml"
 expect 1 '*' search "$scratch/tiny-run.yaml"
-grep -q "^plan: error: none of 20 meshes fits 'quickstart'; the closest is mesh_dim .*: needs .* of 201 MB" \
+grep -q "^$scratch/tiny-run.yaml:8:11: error: none of 20 meshes fits 'quickstart'; the closest is mesh_dim .*: needs .* of 201 MB" \
     "$scratch/stderr" || complain "no closest mesh: $(cat "$scratch/stderr")"
 grep -q '^    help: ' "$scratch/stderr" || complain "no help when nothing fits"
 [ -s "$scratch/stdout" ] && complain "a search without a result writes to stdout"
