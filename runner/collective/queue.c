@@ -251,3 +251,8 @@ void sw_queue_limit_messages(struct sw_comm *comm, int64_t bytes)
     queue->exchange.message_bytes_max = bytes;
     queue->exchange.shift_bytes_max = bytes;
 }
+
+struct sw_transport *sw_queue_transport(struct sw_comm *comm)
+{
+    return ((struct queue *)comm)->exchange.transport;
+}

@@ -14,4 +14,7 @@ int sw_queue_create(const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
  * SW_SLOT_ALIGNMENT). */
 void sw_queue_limit_messages(struct sw_comm *comm, int64_t bytes);
 
+/* The one it was made with, which it owns. */
+struct sw_transport *sw_queue_transport(struct sw_comm *comm);
+
 #endif

@@ -32,8 +32,9 @@ static int random_cases(struct sw_comm *comm, uint64_t seed, struct sw_error *er
     return 0;
 }
 
-/* One mesh with a communicator of its own. */
-static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, struct sw_error *err)
+/* One mesh with a communicator of its own. piece_bytes: cut as between nodes; 0: not cut. */
+static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, size_t piece_bytes,
+                      struct sw_error *err)
 {
     const struct sw_axes all = {4, {SW_SP, SW_DP, SW_TP, SW_FSDP}}, ring = {1, {SW_SP}};
     struct sw_comm *comm = NULL;
@@ -42,6 +43,8 @@ static int check_mesh(const struct sw_mesh *mesh, int64_t message_bytes, struct 
     int result = 0;
     if (message_bytes > 0)
         sw_queue_limit_messages(comm, message_bytes);
+    if (piece_bytes > 0)
+        sw_comm_mpi_cut_messages(comm, piece_bytes);
     if (random_cases(comm, (uint64_t)message_bytes + mesh->order[0], err) != 0 ||
         reference_ring(comm, ring, 100000, err) != 0 || reference_ring(comm, all, 4097, err) != 0 ||
         comm->vtable->barrier(comm, err) != 0)
@@ -118,7 +121,11 @@ int main(int argc, char **argv)
     memcpy(meshes[3].order, reversed, sizeof reversed);
     int result = ranks == 8 ? 0 : sw_fail(&error, SW_BAD_INPUT, "run it with 8 ranks");
     for (size_t i = 0; i < sizeof meshes / sizeof *meshes && result == 0; i++)
-        result = check_mesh(&meshes[i], i % 2 ? 256 : 0, &error);
+        result = check_mesh(&meshes[i], i % 2 ? 256 : 0, 0, &error);
+    /* many pieces, a last one that is shorter, and fewer than go at once */
+    static const size_t pieces[] = {100, 1000, 100000};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces && result == 0; i++)
+        result = check_mesh(&meshes[0], 0, pieces[i], &error);
     if (result == 0)
         result = check_errors(&error);
     if (result == 0)
