@@ -1,8 +1,8 @@
 #include "runner/calibrate.h"
 
 #include "core/config/config.h"
+#include "runner/accelerator.h"
 #include "runner/calibrate_write.h"
-#include "runner/collective/comm.h"
 #include "runner/version.h"
 
 #include <ctype.h>
@@ -30,20 +30,6 @@ struct calibrating {
 
 /* ---- Set-up ---- */
 
-static int create_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                       struct sw_comm **out, struct sw_error *err)
-{
-    if (launch->size == 1)
-        return sw_comm_single_create(out, err);
-#ifdef SW_HAVE_MPI
-    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    return sw_comm_mpi_create(mesh, &every, 1, out, err);
-#else
-    (void)mesh;
-    return sw_fail(err, SW_ENVIRONMENT, "this runner was built without MPI and runs one rank only");
-#endif
-}
-
 /* 48 bits of FNV-1a: a double holds them exactly. */
 static double host_number(const char *host)
 {
@@ -65,7 +51,7 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (create_comm(c->launch, &flat, &comm, err) != 0 ||
+    if (sw_accelerator_comm(c->launch, &flat, c->device, false, &comm, err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -189,7 +175,7 @@ static int measure(struct calibrating *c, struct sw_error *err)
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
     struct sw_kernel_rates rates;
-    if (create_comm(c->launch, &mesh, &c->comm, err) != 0)
+    if (sw_accelerator_comm(c->launch, &mesh, c->device, false, &c->comm, err) != 0)
         return -1;
     const double seconds = c->options->seconds;
     if (sw_calibrate_kernels(c->device, c->comm,
