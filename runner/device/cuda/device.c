@@ -79,6 +79,23 @@ static int64_t cuda_free_bytes(struct sw_device *device)
     return (int64_t)available;
 }
 
+static int cuda_facts(struct sw_device *device, struct sw_device_facts *out, struct sw_error *err)
+{
+    struct cudaDeviceProp properties;
+    size_t available = 0, total = 0;
+    cudaError_t code = cudaGetDeviceProperties(&properties, cuda_of(device)->index);
+    if (code == cudaSuccess)
+        code = cudaMemGetInfo(&available, &total);
+    if (code != cudaSuccess)
+        return sw_cuda_fail(err, code, "the GPU does not say what it is");
+    *out = (struct sw_device_facts){.major = properties.major,
+                                    .minor = properties.minor,
+                                    .units = properties.multiProcessorCount,
+                                    .memory_bytes = (int64_t)total};
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, properties.name);
+    return 0;
+}
+
 /* Through pinned buffers in turns, in the order of the stream: the host goes on as soon as the
  * bytes left its memory. */
 static int cuda_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
@@ -430,6 +447,7 @@ static const struct sw_device_vtable cuda_vtable = {
     .destroy = cuda_destroy,
     .set_step = cuda_set_step,
     .free_bytes = cuda_free_bytes,
+    .facts = cuda_facts,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,
