@@ -77,6 +77,11 @@ struct sw_device_vtable {
     int (*record_end)(struct sw_device *device, struct sw_recording **out, struct sw_error *err);
     int (*replay)(struct sw_device *device, struct sw_recording *recording, struct sw_error *err);
     void (*recording_free)(struct sw_device *device, struct sw_recording *recording);
+    /* Queues a mark of the device's clock, in a recording too, each replay of which passes it anew.
+     * index: from 0; none may be larger, while a recording is made, than the largest before. */
+    int (*mark)(struct sw_device *device, int32_t index, struct sw_error *err);
+    /* Seconds from one mark to another, as passed last; after `synchronize`. -1: unknown. */
+    double (*mark_seconds)(struct sw_device *device, int32_t from, int32_t to);
     /* NULL for kinds a device does not execute (constrain, collectives, wait). */
     int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call,
                             struct sw_error *err);
