@@ -168,13 +168,17 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
     if (available < 0)
         return sw_fail(err, SW_ENVIRONMENT, "the GPU does not say how much memory is free");
     sw_kinds_name(&c->gpu, kind);
-    snprintf(c->basis, sizeof c->basis,
-             "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n", kind,
-             c->sheet != NULL
-                 ? "bf16's peak and the bandwidth are the data sheet's, efficiencies the measured "
-                   "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
-                   "took."
-                 : "Peaks are the best rates that were measured, efficiencies are shares of them.");
+    snprintf(
+        c->basis, sizeof c->basis,
+        "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n%s", kind,
+        c->sheet != NULL
+            ? "bf16's peak and the bandwidth are the data sheet's, efficiencies the measured "
+              "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
+              "took."
+            : "Peaks are the best rates that were measured, efficiencies are shares of them.",
+        c->launch->size > 1
+            ? ""
+            : "# reserved_memory is without NCCL's buffers, which a single rank does not have.\n");
     const size_t used = strlen(c->versions);
     snprintf(c->versions + used, sizeof c->versions - used, ", CUDA %s",
              sw_accelerator_versions(versions, sizeof versions));
