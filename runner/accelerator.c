@@ -75,8 +75,7 @@ struct sw_device *sw_accelerator_device(const struct sw_launch *launch, bool cud
     return create_cuda(launch, err);
 #else
     (void)launch;
-    sw_fail(err, SW_ENVIRONMENT, "the plan is for %s devices, which this runner was built without",
-            "cuda");
+    sw_fail(err, SW_ENVIRONMENT, "cuda devices are asked for, which this runner was built without");
     return NULL;
 #endif
 }

@@ -1,8 +1,11 @@
 #include "runner/calibrate.h"
 
 #include "core/config/config.h"
+#include "runner/accelerator.h"
+#include "runner/calibrate_gpu.h"
+#include "runner/calibrate_gpu_links.h"
 #include "runner/calibrate_write.h"
-#include "runner/collective/comm.h"
+#include "runner/kinds.h"
 #include "runner/version.h"
 
 #include <ctype.h>
@@ -25,24 +28,12 @@ struct calibrating {
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
-    char versions[512], accelerator_name[64], cluster_name[64];
+    struct sw_device_facts gpu;        /* with --device cuda */
+    const struct sw_data_sheet *sheet; /* its; NULL: not known */
+    char versions[800], basis[600], accelerator_name[64], cluster_name[64];
 };
 
 /* ---- Set-up ---- */
-
-static int create_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                       struct sw_comm **out, struct sw_error *err)
-{
-    if (launch->size == 1)
-        return sw_comm_single_create(out, err);
-#ifdef SW_HAVE_MPI
-    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    return sw_comm_mpi_create(mesh, &every, 1, out, err);
-#else
-    (void)mesh;
-    return sw_fail(err, SW_ENVIRONMENT, "this runner was built without MPI and runs one rank only");
-#endif
-}
 
 /* 48 bits of FNV-1a: a double holds them exactly. */
 static double host_number(const char *host)
@@ -65,7 +56,7 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (create_comm(c->launch, &flat, &comm, err) != 0 ||
+    if (sw_accelerator_comm(c->launch, &flat, c->device, false, &comm, err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -168,16 +159,87 @@ static void set_facts(struct calibrating *c)
         c->facts.partition = getenv("SLURM_JOB_PARTITION");
 }
 
+/* After measuring, when the arenas are gone: what is in use then is in use beside every arena. The
+ * CUDA context, libraries with their workspaces, and NCCL's buffers. */
+static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
+{
+    char kind[128], versions[256];
+    const int64_t available = c->device->vtable->free_bytes(c->device);
+    if (available < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "the GPU does not say how much memory is free");
+    sw_kinds_name(&c->gpu, kind);
+    snprintf(
+        c->basis, sizeof c->basis,
+        "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n%s", kind,
+        c->sheet != NULL
+            ? "bf16's peak and the bandwidth are the data sheet's, efficiencies the measured "
+              "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
+              "took."
+            : "Peaks are the best rates that were measured, efficiencies are shares of them.",
+        c->launch->size > 1
+            ? ""
+            : "# reserved_memory is without NCCL's buffers, which a single rank does not have.\n");
+    const size_t used = strlen(c->versions);
+    snprintf(c->versions + used, sizeof c->versions - used, ", CUDA %s",
+             sw_accelerator_versions(versions, sizeof versions));
+    c->facts.basis = c->basis;
+    c->facts.compute_units = c->gpu.units;
+    c->facts.memory_bytes = c->gpu.memory_bytes;
+    c->facts.reserved_bytes = c->gpu.memory_bytes - available;
+    return 0;
+}
+
 static int set_up(struct calibrating *c, struct sw_error *err)
 {
-    c->threads = sw_launch_threads(c->launch);
-    c->device = sw_cpu_device_create(c->threads, err);
-    if (c->device == NULL)
+    if (c->launch->rank == 0 && check_paths(c->options, err) != 0)
         return -1;
-    return c->launch->rank == 0 ? check_paths(c->options, err) : 0;
+    c->threads = sw_launch_threads(c->launch);
+    c->device = sw_accelerator_device(c->launch, c->options->cuda, c->threads, err);
+    if (c->device == NULL || c->device->vtable->facts == NULL)
+        return c->device == NULL ? -1 : 0;
+    if (c->device->vtable->facts(c->device, &c->gpu, err) != 0)
+        return -1;
+    c->sheet = sw_data_sheet_find(c->gpu.name);
+    return 0;
 }
 
 /* ---- Measuring ---- */
+
+static int measure_kernels(struct calibrating *c, double seconds, struct sw_error *err)
+{
+    struct sw_kernel_rates rates;
+    const int32_t ranks = c->launch->size;
+    if (!c->options->cuda)
+        return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0
+                   ? -1
+                   : sw_calibration_make(&rates, ranks, &c->calibration, err);
+    int32_t shapes;
+    const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
+    if (sw_gpu_kernels(c->device, c->comm, seconds, shape, shapes, &rates, err) != 0)
+        return -1;
+    return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
+}
+
+static int measure_gpu_links(struct calibrating *c, double each, struct sw_error *err)
+{
+    const int32_t local = c->launch->size / c->nodes;
+    /* those through host memory are MPI's, which are queued nowhere and direct */
+    struct sw_gpu_level level = {.parts = local, .direct = !c->comm->queued};
+    if (local > 1) {
+        if (sw_gpu_link(c->device, c->comm, &level, each, &c->inside, err) != 0)
+            return -1;
+        c->facts.inside = &c->inside;
+    }
+    level.parts = c->nodes;
+    level.members = local;
+    level.inner_latency_s = c->inside.latency_s;
+    if (c->nodes > 1) {
+        if (sw_gpu_link(c->device, c->comm, &level, each, &c->across, err) != 0)
+            return -1;
+        c->facts.across = &c->across;
+    }
+    return 0;
+}
 
 static int measure(struct calibrating *c, struct sw_error *err)
 {
@@ -188,16 +250,14 @@ static int measure(struct calibrating *c, struct sw_error *err)
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    struct sw_kernel_rates rates;
-    if (create_comm(c->launch, &mesh, &c->comm, err) != 0)
+    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->cuda, &c->comm, err) != 0)
         return -1;
     const double seconds = c->options->seconds;
-    if (sw_calibrate_kernels(c->device, c->comm,
-                             seconds * (ranks > 1 ? kernels_of_job : kernels_alone), &rates,
-                             err) != 0 ||
-        sw_calibration_make(&rates, ranks, &c->calibration, err) != 0)
+    if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
         return -1;
     const double each = seconds * links_of_job / ((local > 1) + (c->nodes > 1) + 1e-9);
+    if (c->options->cuda)
+        return measure_gpu_links(c, each, err);
     if (local > 1) {
         if (sw_calibrate_link(c->comm, &in_node, 1, each, &c->inside, err) != 0)
             return -1;
@@ -259,7 +319,7 @@ static void report_link(const char *name, const struct sw_link_rates *r)
             r->latency_s * 1e6);
 }
 
-static void report(const struct calibrating *c)
+static void report_cores(const struct calibrating *c)
 {
     const struct sw_calibration *found = &c->calibration;
     fprintf(stderr,
@@ -270,6 +330,36 @@ static void report(const struct calibrating *c)
             c->threads == 1 ? "" : "s", c->nodes, c->nodes == 1 ? "" : "s", found->share * 100,
             found->fp32_flops / 1e9, found->bf16_flops / 1e9, found->memory_bandwidth / 1e9,
             found->launch_latency_s * 1e6);
+}
+
+/* Of small ops, a launch less says little. */
+static double largest(const struct sw_calibration_curve *curve)
+{
+    return curve->point[curve->count - 1].fraction;
+}
+
+static void report_gpus(const struct calibrating *c)
+{
+    const struct sw_calibration *found = &c->calibration;
+    const double matmul = largest(&found->curve[SW_RATE_MATMUL]);
+    fprintf(stderr,
+            "measured %d GPU%s (%s) on %d node%s; of the largest ops\nmatmul    %.3g TFLOP/s bf16, "
+            "%.3g fp32\nattention %.3g TFLOP/s bf16\nmemory    %.3g GB/s\nop        %.3g us at "
+            "least, replayed\nreserved  %.3g GB\n",
+            c->launch->size, c->launch->size == 1 ? "" : "s", c->gpu.name, c->nodes,
+            c->nodes == 1 ? "" : "s", matmul * found->bf16_flops / 1e12,
+            matmul * found->fp32_flops / 1e12,
+            largest(&found->curve[SW_RATE_ATTENTION]) * found->bf16_flops / 1e12,
+            largest(&found->curve[SW_RATE_MEMORY]) * found->memory_bandwidth / 1e9,
+            found->launch_latency_s * 1e6, (double)c->facts.reserved_bytes / 1e9);
+}
+
+static void report(const struct calibrating *c)
+{
+    if (c->options->cuda)
+        report_gpus(c);
+    else
+        report_cores(c);
     if (c->facts.inside != NULL)
         report_link("in node", c->facts.inside);
     if (c->facts.across != NULL)
@@ -294,6 +384,8 @@ int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_optio
     enum sw_status status = sw_launch_agree(launch, set_up(&c, &err) == 0 ? NULL : &err);
     if (status == SW_OK && launch->size > 1)
         status = sw_launch_agree(launch, check_placement(&c, &err) == 0 ? NULL : &err);
+    if (status == SW_OK)
+        status = sw_launch_agree(launch, sw_kinds_check(launch, c.device, &err) == 0 ? NULL : &err);
     if (status != SW_OK) {
         tear_down(&c);
         return (int)status;
@@ -304,7 +396,8 @@ int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_optio
                 options->seconds);
     if (measure(&c, &err) != 0)
         sw_launch_abort(launch, &err); /* the others wait in a collective */
-    const bool failed = launch->rank == 0 && save(&c, &err) != 0;
+    const bool failed = launch->rank == 0 &&
+                        ((options->cuda && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
     status = sw_launch_agree(launch, failed ? &err : NULL);
     if (status == SW_OK && launch->rank == 0)
         report(&c);

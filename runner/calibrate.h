@@ -9,6 +9,7 @@ struct sw_calibrate_options {
     const char *accelerator_path; /* -o; never NULL */
     const char *cluster_path;     /* --cluster; NULL: none; in the same folder */
     double seconds;               /* to measure for, > 0 */
+    bool cuda;                    /* the ranks' GPUs, else their CPU cores */
 };
 
 /* What calibrate takes by default, and with --quick; reading and writing take a little more. */

@@ -149,8 +149,8 @@ static struct sw_program_options options_of(const struct shape *shape, enum sw_d
     return o;
 }
 
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                  int32_t *tokens, int32_t *labels, struct sw_error *err)
 {
     const struct sw_program_options *o = context;
     (void)micro_step;
@@ -211,7 +211,7 @@ static int run_step(struct run *r, int64_t number, struct sw_error *err)
                            .eps = 1e-8,
                            .grad_clip = 1};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_step(r->executor, &step, batch, &r->options, NULL, NULL, err);
+    return sw_executor_step(r->executor, &step, sw_rate_batch, &r->options, NULL, NULL, err);
 }
 
 /* The steps that are measured; all ranks begin together. */
@@ -250,8 +250,7 @@ int32_t sw_rate_bucket_index(double size)
     return index < SW_RATE_BUCKETS ? index : SW_RATE_BUCKETS - 1;
 }
 
-/* The curve an op belongs to, -1: none. */
-static int32_t rate_kind(const struct sw_op *op)
+int32_t sw_rate_kind(const struct sw_op *op)
 {
     switch (sw_op_info(op->kind)->cost_class) {
     case SW_CLASS_MATMUL:
@@ -265,6 +264,28 @@ static int32_t rate_kind(const struct sw_op *op)
     }
 }
 
+int32_t sw_rate_parts(const struct sw_op *op)
+{
+    return op->kind == SW_OP_LM_HEAD_GRAD ? 3 : 1;
+}
+
+void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
+                 const struct sw_op *op, double calls, double seconds, double unit)
+{
+    const int32_t kind = sw_rate_kind(op);
+    if (kind < 0)
+        return;
+    const struct sw_op_cost cost = sw_op_info(op->kind)->cost(program, op);
+    const double size = kind == SW_RATE_MEMORY ? (double)cost.memory_bytes : cost.flops;
+    if (size <= 0)
+        return;
+    const double parts = sw_rate_parts(op);
+    struct sw_rate_bucket *bucket = &rates->bucket[kind][sw_rate_bucket_index(size / parts / unit)];
+    bucket->calls += calls * parts;
+    bucket->size += calls * size;
+    bucket->seconds += seconds;
+}
+
 static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul_seconds,
                     double *least)
 {
@@ -272,25 +293,16 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const int32_t kind = rate_kind(&p->ops[i]);
+            const int32_t kind = sw_rate_kind(&p->ops[i]);
             if (kind < 0)
                 continue;
             double *samples = r->samples + (size_t)i * MAX_STEPS;
             qsort(samples, (size_t)r->steps, sizeof *samples, compare);
             const double calls = region->repeat, seconds = samples[r->steps / 2];
-            const struct sw_op_cost cost = sw_op_info(p->ops[i].kind)->cost(p, &p->ops[i]);
-            const double size = kind == SW_RATE_MEMORY ? (double)cost.memory_bytes : cost.flops;
             *matmul_seconds += kind == SW_RATE_MATMUL ? seconds : 0;
             *least = seconds / calls < *least ? seconds / calls : *least;
-            if (size <= 0 || r->options.compute != SW_F32)
-                continue;
-            /* as planner/cost_op.c prices it: three products of equal size */
-            const double parts = p->ops[i].kind == SW_OP_LM_HEAD_GRAD ? 3 : 1;
-            struct sw_rate_bucket *bucket =
-                &rates->bucket[kind][sw_rate_bucket_index(size / parts)];
-            bucket->calls += calls * parts;
-            bucket->size += calls * size;
-            bucket->seconds += seconds;
+            if (r->options.compute == SW_F32)
+                sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
         }
     }
 }

@@ -40,6 +40,21 @@ struct sw_kernel_rates {
 
 int32_t sw_rate_bucket_index(double size);
 
+/* The curve that an op belongs to, -1: none. */
+int32_t sw_rate_kind(const struct sw_op *op);
+
+/* Products of equal size that planner/cost_op.c prices the op as. */
+int32_t sw_rate_parts(const struct sw_op *op);
+
+/* Adds `calls` calls of an op of the program that together took `seconds`. unit: what counts as 1
+ * to the buckets, so that larger devices have theirs at larger sizes. */
+void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
+                 const struct sw_op *op, double calls, double seconds, double unit);
+
+/* sw_batch_function: tokens and labels of no meaning; context: the program's options. */
+int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                  int32_t *tokens, int32_t *labels, struct sw_error *err);
+
 /* Collective over `world` (all ranks measure the same); every rank gets the sums over all ranks.
  * Takes about `seconds`, at least one small program. Errors: memory, the device's, the
  * collectives'. */

@@ -9,11 +9,11 @@
 #include <time.h>
 
 enum {
-    KINDS = 3, /* all_gather, reduce_scatter, all_reduce; a hop of the ring is a message of them */
+    KINDS = SW_LINK_KINDS,
     BATCHES = 5,
     MAX_REPEATS = 200,
     FIRST_BYTES = 4 << 10, /* then GROWTH times more each */
-    GROWTH = 8,
+    GROWTH = SW_LINK_GROWTH,
     ENOUGH = 4, /* sizes that are measured however slow the link */
     AHEAD = 4,  /* calls under way at once when bandwidth is measured */
     LATENCY_BYTES = 64
@@ -88,10 +88,11 @@ struct probe {
     int32_t ahead; /* calls in a row after each stretch of work */
 };
 
-static const enum sw_collective kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
+/* A hop of the ring is a message of them. */
+const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
 
-/* Elements of this rank's input for `bytes` to be sent, a multiple of the group. */
-static int64_t input_elems(enum sw_collective kind, int32_t group, int64_t bytes)
+/* A multiple of the group. */
+int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 {
     const double floats = (double)bytes / sizeof(float), others = group - 1;
     double elems = floats / others; /* all_gather */
@@ -103,7 +104,7 @@ static int64_t input_elems(enum sw_collective kind, int32_t group, int64_t bytes
     return (blocks > 0 ? blocks : 1) * group;
 }
 
-static int64_t sent_bytes(enum sw_collective kind, int32_t group, int64_t elems)
+int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems)
 {
     const int64_t block = elems / group * (int64_t)sizeof(float), others = group - 1;
     if (kind == SW_ALL_GATHER)
@@ -126,9 +127,9 @@ static int probe_create(struct probe *p, struct sw_comm *comm, struct sw_axes ax
                         .group = sw_axes_size(&comm->mesh, axes),
                         .kind = kind,
                         .ahead = ahead};
-    const int64_t elems = input_elems(kind, p->group, bytes);
+    const int64_t elems = sw_link_elems(kind, p->group, bytes);
     const int64_t grown = kind == SW_ALL_GATHER ? elems * p->group : elems;
-    p->bytes = sent_bytes(kind, p->group, elems);
+    p->bytes = sw_link_bytes(kind, p->group, elems);
     p->in = allocate(elems * (int64_t)sizeof(float), err);
     p->out = allocate(grown * (int64_t)sizeof(float), err);
     if (p->in == NULL || p->out == NULL)
@@ -251,13 +252,13 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
     for (int32_t k = 0; k < KINDS; k++) {
         struct probe probe;
         double seconds = 0, spent = 0;
-        int status = probe_create(&probe, comm, axes, kinds[k], bytes, ahead, err);
+        int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
         if (status == 0)
             status = time_probe(&probe, slot / KINDS, &seconds, &spent, err);
         out->bytes += (double)probe.bytes;
         out->seconds += seconds;
-        out->latencies += steps_of(kinds[k]);
-        out->latency += seconds / steps_of(kinds[k]) / KINDS;
+        out->latencies += steps_of(sw_link_kinds[k]);
+        out->latency += seconds / steps_of(sw_link_kinds[k]) / KINDS;
         out->spent += spent;
         probe_free(&probe);
         if (status != 0)
@@ -266,23 +267,19 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
     return 0;
 }
 
-/* One size over all groups: means of the bytes that a rank sends and of those that cross the link,
- * of a call's time and of the latencies in it. */
-struct measured {
-    double bytes, crossing, seconds, latencies;
-};
-
 /* `share` of the way from a to b. Times grow about linearly with size where the rates between two
  * sizes do not. */
-static struct measured between(const struct measured *a, const struct measured *b, double share)
+static struct sw_link_measured between(const struct sw_link_measured *a,
+                                       const struct sw_link_measured *b, double share)
 {
-    return (struct measured){.bytes = a->bytes + (b->bytes - a->bytes) * share,
-                             .crossing = a->crossing + (b->crossing - a->crossing) * share,
-                             .seconds = a->seconds + (b->seconds - a->seconds) * share,
-                             .latencies = a->latencies + (b->latencies - a->latencies) * share};
+    return (struct sw_link_measured){.bytes = a->bytes + (b->bytes - a->bytes) * share,
+                                     .crossing = a->crossing + (b->crossing - a->crossing) * share,
+                                     .seconds = a->seconds + (b->seconds - a->seconds) * share,
+                                     .latencies =
+                                         a->latencies + (b->latencies - a->latencies) * share};
 }
 
-static void add_point(struct sw_link_rates *out, const struct measured *m)
+static void add_point(struct sw_link_rates *out, const struct sw_link_measured *m)
 {
     /* latency is priced apart; a call never moves its bytes in no time */
     const double net = m->seconds - m->latencies * out->latency_s;
@@ -292,13 +289,14 @@ static void add_point(struct sw_link_rates *out, const struct measured *m)
 }
 
 /* Sizes are GROWTH apart; `plan` interpolates over the points, so some lie between. */
-static void make_points(struct sw_link_rates *out, const struct measured *measured, int32_t count)
+void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
+                    int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
         add_point(out, &measured[i]);
         for (int32_t k = 1; k < SW_LINK_BETWEEN && i + 1 < count; k++) {
             const double share = (pow(GROWTH, (double)k / SW_LINK_BETWEEN) - 1) / (GROWTH - 1);
-            const struct measured m = between(&measured[i], &measured[i + 1], share);
+            const struct sw_link_measured m = between(&measured[i], &measured[i + 1], share);
             add_point(out, &m);
         }
     }
@@ -312,7 +310,7 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
                       double seconds, struct sw_link_rates *out, struct sw_error *err)
 {
     const double slot = seconds / (SW_LINK_SIZES * count + 1);
-    struct measured measured[SW_LINK_SIZES] = {0};
+    struct sw_link_measured measured[SW_LINK_SIZES] = {0};
     double spent, last = 0;
     struct sums sums;
     int32_t sizes = 0;
@@ -326,7 +324,7 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
          * every rank sees the same means, so all stop at the same size */
         if (sizes >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
             break;
-        struct measured *m = &measured[sizes];
+        struct sw_link_measured *m = &measured[sizes];
         const double calls = KINDS * count;
         last = 0;
         for (int32_t g = 0; g < count; g++) {
@@ -340,6 +338,6 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
             spent += sums.spent;
         }
     }
-    make_points(out, measured, sizes);
+    sw_link_points(out, measured, sizes);
     return 0;
 }

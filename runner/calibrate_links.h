@@ -24,10 +24,31 @@ struct sw_link_rates {
     double bandwidth; /* bytes/s, one direction, per rank: the best of the sizes */
     int32_t count;    /* points, ascending */
     struct sw_link_point point[SW_LINK_POINTS];
+    bool rings; /* collectives go in rings and trees; else straight to each receiver */
+    bool rails; /* a rank alone does not use the ports of its node's other ranks */
 };
 
 /* Adds up `count` doubles over all ranks, in place. Nothing to do with one rank. */
 int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct sw_error *err);
+
+/* The kinds of collective that a link is measured with, the elements (f32) of a rank's input for it
+ * to send `bytes` to a group, at least one to each member, and what it then sends. */
+enum { SW_LINK_KINDS = 3 };
+extern const enum sw_collective sw_link_kinds[SW_LINK_KINDS];
+int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes);
+int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems);
+
+/* One size over all groups and kinds: means of the bytes that a rank sends and of those that cross
+ * the link, of a call's time and of the latencies in it. */
+struct sw_link_measured {
+    double bytes, crossing, seconds, latencies;
+};
+
+/* Sets bandwidth and points of `out`, whose latency is known, from sizes that grow from one to the
+ * next by SW_LINK_GROWTH. */
+enum { SW_LINK_GROWTH = 8 };
+void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
+                    int32_t count);
 
 /* Groups whose collectives use the link, and the share of what a member sends that crosses it. */
 struct sw_link_group {

@@ -128,10 +128,14 @@ void sw_calibration_write_accelerator(FILE *out, const struct sw_calibration *c,
 {
     static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
     write_header(out, f);
-    fprintf(out,
-            "# One accelerator is one rank; a rank's thread had a core for %.0f %% of its time.\n",
-            c->share * 100);
-    fputs("# Peaks are the best rates that were measured, efficiencies are shares of them.\n", out);
+    if (f->basis != NULL)
+        fputs(f->basis, out);
+    else
+        fprintf(out,
+                "# One accelerator is one rank; a rank's thread had a core for %.0f %% of its "
+                "time.\n# Peaks are the best rates that were measured, efficiencies are shares of "
+                "them.\n",
+                c->share * 100);
     fprintf(out, "name: %s\ndevice: %s\n", f->accelerator_name, f->device);
     fprintf(out, "memory: %lld MB\nreserved_memory: %lld MB\n",
             (long long)(f->memory_bytes / 1000000), (long long)(f->reserved_bytes / 1000000 + 1));
@@ -143,6 +147,8 @@ void sw_calibration_write_accelerator(FILE *out, const struct sw_calibration *c,
     write_rate(out, c->memory_bandwidth, "B/s");
     fputs("\nlaunch_latency: ", out);
     write_seconds(out, c->launch_latency_s);
+    if (f->compute_units > 0)
+        fprintf(out, "\ncompute_units: %d", f->compute_units);
     fputs("\nefficiency:\n  source: runner calibrate\n", out);
     for (int32_t k = 0; k < SW_RATE_COUNT; k++) {
         fprintf(out, "  %s: ", names[k]);
@@ -162,8 +168,8 @@ static void write_link(FILE *out, const char *name, int32_t spans, const struct 
     write_seconds(out, r->latency_s);
     fputs("\n    efficiency: ", out);
     write_points(out, point, r->count, "      ");
-    /* the runner's collectives on CPUs, and ranks that share their node's network */
-    fprintf(out, "\n    direct: true\n    rails: false\n    source: runner calibrate\n");
+    fprintf(out, "\n    direct: %s\n    rails: %s\n    source: runner calibrate\n",
+            r->rings ? "false" : "true", r->rails ? "true" : "false");
 }
 
 void sw_calibration_write_cluster(FILE *out, const struct sw_calibration_facts *f)
@@ -184,6 +190,11 @@ void sw_calibration_write_cluster(FILE *out, const struct sw_calibration_facts *
         write_link(out, "network", ranks, f->across);
     if (f->partition == NULL)
         fputs("launcher: mpirun\n", out);
+    else if (strcmp(f->device, "cuda") == 0)
+        fprintf(out,
+                "launcher: slurm\nslurm: {partition: '%s', gpus_per_node: '%d', cpus_per_task: "
+                "%d}\n",
+                f->partition, f->ranks_per_node, f->threads);
     else
         fprintf(out, "launcher: slurm\nslurm: {partition: '%s', cpus_per_task: %d}\n", f->partition,
                 f->threads);

@@ -33,8 +33,10 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
 /* What the files say besides; no date, host or user name. */
 struct sw_calibration_facts {
     const char *accelerator_name, *cluster_name;
-    const char *versions;                   /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
-    const char *device;                     /* "cpu" */
+    const char *versions;  /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
+    const char *device;    /* "cpu", "cuda" */
+    const char *basis;     /* comment lines: what the figures rest on; NULL: a CPU's */
+    int32_t compute_units; /* multiprocessors; 0: not told */
     int32_t nodes, ranks_per_node, threads; /* threads of a rank */
     int64_t memory_bytes, reserved_bytes;   /* of a rank */
     /* cluster only */

@@ -145,6 +145,14 @@ int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *val
     return -1;
 }
 
+void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t bytes, void *all)
+{
+    if (launch->mpi)
+        MPI_Allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    else
+        memcpy(all, mine, (size_t)bytes);
+}
+
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
 {
     print(launch, err, launch->size > 1);
@@ -196,6 +204,12 @@ int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *val
     (void)values;
     (void)count;
     return -1;
+}
+
+void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t bytes, void *all)
+{
+    (void)launch;
+    memcpy(all, mine, (size_t)bytes);
 }
 
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)

@@ -36,6 +36,10 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
  * the same on every rank, or -1. */
 int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count);
 
+/* All ranks call it with a record of the same size each; all [size * bytes] gets those of every
+ * rank in order. */
+void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t bytes, void *all);
+
 /* This rank alone cannot go on: prints the error with the rank and host, and ends the whole job. */
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
     __attribute__((noreturn));

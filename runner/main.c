@@ -14,7 +14,8 @@ static const char help[] =
     "--mpi=pmix)\n"
     "       runner tokenize --bytes IN OUT.bin           write a file's bytes as tokens (llm.c's "
     "form)\n"
-    "       runner calibrate -o ACCELERATOR.yaml [--cluster CLUSTER.yaml] [--quick]\n"
+    "       runner calibrate -o ACCELERATOR.yaml [--cluster CLUSTER.yaml] [--device cpu|cuda] "
+    "[--quick]\n"
     "                                                    measure this machine (under mpirun or "
     "srun: the\n"
     "                                                    job's nodes and links) for 'plan'\n"
@@ -102,10 +103,21 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
+static int parse_device(const char *text, bool *cuda)
+{
+    *cuda = strcmp(text, "cuda") == 0;
+    return *cuda || strcmp(text, "cpu") == 0 ? 0 : -1;
+}
+
 static int calibrate(int argc, char **argv)
 {
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
     for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--device") == 0) {
+            if (i + 1 == argc || parse_device(argv[++i], &options.cuda) != 0)
+                return usage("--device needs cpu or cuda", "");
+            continue;
+        }
         const bool takes_path = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--cluster") == 0;
         if (takes_path && (i + 1 == argc || argv[i + 1][0] == '\0'))
             return usage(argv[i], " needs a file name");

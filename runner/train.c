@@ -4,6 +4,7 @@
 #include "runner/accelerator.h"
 #include "runner/dataset.h"
 #include "runner/execute.h"
+#include "runner/kinds.h"
 #include "runner/metrics.h"
 #include "runner/schedule.h"
 #include "runner/version.h"
@@ -484,7 +485,8 @@ static int train(struct training *t, int64_t steps)
     (void)set_up(t);
     enum sw_status status = agree(t);
     if (status == SW_OK) {
-        if (check_same(t, steps) == 0 && set_up_executor(t) == 0)
+        if (check_same(t, steps) == 0 && sw_kinds_check(t->launch, t->device, &t->err) == 0 &&
+            set_up_executor(t) == 0)
             (void)open_metrics(t);
         status = agree(t);
     }

@@ -46,6 +46,14 @@ struct sw_call {
     const struct sw_ring *ring; /* ring_attention(_grad) */
 };
 
+/* What hardware says of itself. */
+struct sw_device_facts {
+    char name[96];        /* "NVIDIA H200" */
+    int32_t major, minor; /* compute capability */
+    int32_t units;        /* multiprocessors */
+    int64_t memory_bytes; /* of the device, whoever uses them */
+};
+
 struct sw_device;
 struct sw_recording;
 
@@ -62,12 +70,18 @@ struct sw_device_vtable {
     /* Before each micro-step and before the update: what their ops read. */
     int (*set_step)(struct sw_device *device, const struct sw_step *step, struct sw_error *err);
     int64_t (*free_bytes)(struct sw_device *device); /* of device memory; -1: unknown */
+    int (*facts)(struct sw_device *device, struct sw_device_facts *out, struct sw_error *err);
     /* What is queued between begin and end does not run but becomes a recording, which `replay`
      * queues as often as wanted with the newest step. `out` NULL: gives it up. */
     int (*record_begin)(struct sw_device *device, struct sw_error *err);
     int (*record_end)(struct sw_device *device, struct sw_recording **out, struct sw_error *err);
     int (*replay)(struct sw_device *device, struct sw_recording *recording, struct sw_error *err);
     void (*recording_free)(struct sw_device *device, struct sw_recording *recording);
+    /* Queues a mark of the device's clock, in a recording too, each replay of which passes it anew.
+     * index: from 0; none may be larger, while a recording is made, than the largest before. */
+    int (*mark)(struct sw_device *device, int32_t index, struct sw_error *err);
+    /* Seconds from one mark to another, as passed last; after `synchronize`. -1: unknown. */
+    double (*mark_seconds)(struct sw_device *device, int32_t from, int32_t to);
     /* NULL for kinds a device does not execute (constrain, collectives, wait). */
     int (*run[SW_OP_COUNT])(struct sw_device *device, const struct sw_call *call,
                             struct sw_error *err);

@@ -396,13 +396,16 @@ part_calibrate() {
     local name other calibrated='' fitted values
     local -a others
     for name in "${models[@]}"; do bench_run "$name"; done
-    attempt "runner calibrate" 150 "$bin/runner" calibrate -o "$work/here.yaml" &&
-        grep -q '^device: cuda' "$work/here.yaml" && calibrated=$work/here.yaml
-    [ -n "$calibrated" ] || echo "- left out: predictions after calibrating: 'runner calibrate' wrote" \
-        "an accelerator that is not this GPU"
+    attempt "marks of the device's clock; what they find" 120 "$bin/tests/test_cuda_calibrate"
+    attempt "runner calibrate --device cuda" 150 "$bin/runner" calibrate --device cuda \
+        -o "$work/here.yaml" && calibrated=$work/here.yaml
+    if [ -n "$calibrated" ]; then
+        echo
+        sed 's/^/    /' "$calibrated"
+    fi
     echo
     echo "Predicted steps: with the data sheet's figures; with 'plan fit' of the other models' runs;"
-    echo "after 'runner calibrate' where it measures GPUs."
+    echo "after 'runner calibrate --device cuda'."
     echo
     echo "| model | measured, ms | data sheet | fitted to the others |${calibrated:+ calibrated |}"
     echo "| --- | --- | --- | --- |${calibrated:+ --- |}"

@@ -183,13 +183,27 @@ struct emulated_stream {
     work_list captured;
 };
 
+/* Emulated time: whatever is queued takes a microsecond. */
+static thread_local double clock_ms;
+static const double work_ms = 1e-3;
+
+struct emulated_event {
+    double at_ms;
+};
+
+static void run(const std::function<void()> &work)
+{
+    clock_ms += work_ms;
+    work();
+}
+
 static void enqueue(cudaStream_t stream, std::function<void()> work)
 {
     emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
     if (s != nullptr && s->capturing)
         s->captured.push_back(std::move(work));
     else
-        work();
+        run(work);
 }
 
 void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
@@ -251,7 +265,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     (void)flags;
-    *event = static_cast<cudaEvent_t>(malloc(1));
+    *event = reinterpret_cast<cudaEvent_t>(new emulated_event());
     return cudaSuccess;
 }
 
@@ -262,15 +276,28 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    free(event);
+    delete reinterpret_cast<emulated_event *>(event);
+    return cudaSuccess;
+}
+
+/* A captured record tells the time only when it is external, as on a device. */
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    const emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
+    emulated_event *e = reinterpret_cast<emulated_event *>(event);
+    const bool capturing = s != nullptr && s->capturing;
+    if (flags == cudaEventRecordExternal && !capturing)
+        return cudaErrorIllegalState;
+    if (flags == cudaEventRecordExternal)
+        enqueue(stream, [e]() { e->at_ms = clock_ms; });
+    else if (!capturing)
+        e->at_ms = clock_ms;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    (void)event;
-    (void)stream;
-    return cudaSuccess;
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -281,9 +308,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
-    (void)begin;
-    (void)end;
-    *ms = 1;
+    *ms = (float)(reinterpret_cast<emulated_event *>(end)->at_ms -
+                  reinterpret_cast<emulated_event *>(begin)->at_ms);
     return cudaSuccess;
 }
 
@@ -314,7 +340,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     (void)stream;
     for (const std::function<void()> &work : *reinterpret_cast<work_list *>(graph))
-        work();
+        run(work);
     return cudaSuccess;
 }
 

@@ -13,3 +13,11 @@ if(TARGET runner)
     set_tests_properties(test_calibrate PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE)
   endif()
 endif()
+# With stand-ins for GPUs.
+if(TARGET sw_runner AND TARGET sw_planner)
+  sw_test(test_calibrate_gpu SOURCES test_calibrate_gpu.c ${CMAKE_SOURCE_DIR}/tests/support/fake_gpu.c
+          LIBRARIES sw_runner sw_device_cpu sw_planner pthread ARGS ${CMAKE_BINARY_DIR}/tests)
+  if(TEST test_calibrate_gpu)
+    set_tests_properties(test_calibrate_gpu PROPERTIES TIMEOUT 120)
+  endif()
+endif()

@@ -11,7 +11,9 @@ sw_test(test_cuda_meshes SOURCES ${sw_meshes}
         LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
 sw_test(test_cudnn_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c
         LIBRARIES sw_device_cuda)
-foreach(test test_cuda_ops test_cuda_meshes test_cudnn_attention)
+sw_test(test_cuda_calibrate SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c
+        LIBRARIES sw_runner sw_device_cuda)
+foreach(test test_cuda_ops test_cuda_meshes test_cudnn_attention test_cuda_calibrate)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
   endif()
@@ -87,6 +89,10 @@ sw_test(test_cudnn_attention_emulated
         LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)
 target_include_directories(test_cudnn_attention_emulated SYSTEM PRIVATE ${include})
 target_compile_definitions(test_cudnn_attention_emulated PRIVATE SW_EMULATED)
+sw_test(test_cuda_calibrate_emulated
+        SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c ${objects_64}
+        LIBRARIES sw_runner sw_device_cuda_emulated_absent stdc++)
+target_compile_definitions(test_cuda_calibrate_emulated PRIVATE SW_EMULATED)
 # one mesh of each variant and dtype
 sw_test(test_cuda_meshes_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
@@ -97,8 +103,8 @@ sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
         ARGS 2 31)
-foreach(test test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_meshes_emulated
-             test_cuda_meshes_pieces_emulated)
+foreach(test test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
+             test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
   set_tests_properties(${test} PROPERTIES TIMEOUT 240)

@@ -22,3 +22,16 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
     set_tests_properties(test_runner PROPERTIES TIMEOUT 240 RUN_SERIAL TRUE)
   endif()
 endif()
+# One kind of device in a job: as ranks of a real one, with stand-ins for the GPUs.
+if(TARGET sw_collective_mpi AND SW_MPIRUN)
+  sw_test(test_kinds SOURCES test_kinds.c ${CMAKE_SOURCE_DIR}/runner/kinds.c
+                             ${CMAKE_SOURCE_DIR}/runner/launch.c
+          LIBRARIES sw_collective_mpi sw_error)
+  if(TEST test_kinds)
+    target_compile_definitions(test_kinds PRIVATE SW_HAVE_MPI)
+    add_test(NAME test_kinds_mpi COMMAND ${SW_MPIRUN} --oversubscribe --bind-to none -np 3
+                                         $<TARGET_FILE:test_kinds> mpi)
+    set_tests_properties(test_kinds_mpi PROPERTIES TIMEOUT 60 ENVIRONMENT
+      "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
+  endif()
+endif()

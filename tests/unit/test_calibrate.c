@@ -354,6 +354,11 @@ static void mistakes_are_explained(void **state)
     } cases[] = {
         {"", 2, "error: calibrate needs -o ACCELERATOR.yaml; see 'runner --help'\n"},
         {"-o", 2, "error: -o needs a file name; see 'runner --help'\n"},
+        {"--device", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
+        {"-o a.yaml --device gpu", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
+        {"--device cuda", 2, "error: calibrate needs -o ACCELERATOR.yaml; see 'runner --help'\n"},
+        {"--device cuda -o nowhere/a.yaml", 3,
+         "error: cannot write in 'nowhere/': No such file or directory\n"},
         {"--fast -o a.yaml", 2, "error: unknown option --fast; see 'runner --help'\n"},
         {"-o nowhere/a.yaml", 3, "error: cannot write in 'nowhere/': No such file or directory\n"},
         {"-o a.yaml --cluster a.yaml", 2,
@@ -368,6 +373,34 @@ static void mistakes_are_explained(void **state)
         assert_string_equal(text, cases[i].message);
     }
     assert_int_equal(files_beside("a.yaml"), 0);
+}
+
+/* Every GPU is hidden: what is said depends on the driver and the build, not that it is one line.
+ */
+static void without_a_gpu_nothing_is_written(void **state)
+{
+    char text[4000], start[400] = "";
+    (void)state;
+    for (int32_t ranks = 1; ranks <= 2; ranks++) {
+        if (ranks == 2 && strcmp(mpirun, "none") == 0)
+            break;
+        if (ranks == 2)
+            snprintf(start, sizeof start,
+                     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 %s --quiet "
+                     "--oversubscribe -np 2",
+                     mpirun);
+        const int status = run(
+            text, sizeof text,
+            "CUDA_VISIBLE_DEVICES= %s %s calibrate --device cuda -o g.yaml --cluster h.yaml 2>&1",
+            start, runner);
+        if (status != 3 || strncmp(text, "error: ", 7) != 0 ||
+            strchr(text, '\n') != text + strlen(text) - 1)
+            fail_msg("%d ranks: status %d: %s", (int)ranks, status, text);
+        if (strstr(text, "GPU") == NULL && strstr(text, "cuda") == NULL &&
+            strstr(text, "NVIDIA") == NULL)
+            fail_msg("%s", text);
+        assert_int_equal(files_beside("g.yaml") + files_beside("h.yaml"), 0);
+    }
 }
 
 static void stopped_it_leaves_nothing(void **state)
@@ -400,6 +433,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(every_rank_finds_the_same_link),
         cmocka_unit_test(mistakes_are_explained),
+        cmocka_unit_test(without_a_gpu_nothing_is_written),
         cmocka_unit_test(stopped_it_leaves_nothing),
         cmocka_unit_test(one_rank_calibrates),
         cmocka_unit_test(ranks_calibrate_their_links),

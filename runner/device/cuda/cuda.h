@@ -74,6 +74,8 @@ struct sw_cuda_device {
     struct sw_cuda_library library;
     void (*note)(void *context, const char *text); /* may be NULL */
     void *note_context;
+    cudaEvent_t *marks; /* [mark_count] */
+    int32_t mark_count;
     int64_t first_step; /* 0: none yet */
     bool scratch_noted;
     bool recording;

@@ -79,6 +79,23 @@ static int64_t cuda_free_bytes(struct sw_device *device)
     return (int64_t)available;
 }
 
+static int cuda_facts(struct sw_device *device, struct sw_device_facts *out, struct sw_error *err)
+{
+    struct cudaDeviceProp properties;
+    size_t available = 0, total = 0;
+    cudaError_t code = cudaGetDeviceProperties(&properties, cuda_of(device)->index);
+    if (code == cudaSuccess)
+        code = cudaMemGetInfo(&available, &total);
+    if (code != cudaSuccess)
+        return sw_cuda_fail(err, code, "the GPU does not say what it is");
+    *out = (struct sw_device_facts){.major = properties.major,
+                                    .minor = properties.minor,
+                                    .units = properties.multiProcessorCount,
+                                    .memory_bytes = (int64_t)total};
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, properties.name);
+    return 0;
+}
+
 /* Through pinned buffers in turns, in the order of the stream: the host goes on as soon as the
  * bytes left its memory. */
 static int cuda_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
@@ -258,6 +275,49 @@ static void cuda_recording_free(struct sw_device *device, struct sw_recording *r
     free(recording);
 }
 
+/* ---- Marks ---- */
+
+static int make_marks(struct sw_cuda_device *d, int32_t count, struct sw_error *err)
+{
+    if (d->recording)
+        return sw_fail(err, SW_ENVIRONMENT, "mark %d is too many while a recording is made",
+                       (int)count - 1);
+    cudaEvent_t *grown = realloc(d->marks, (size_t)count * sizeof *grown);
+    if (grown == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for %d marks", (int)count);
+    d->marks = grown;
+    while (d->mark_count < count) {
+        const cudaError_t code = cudaEventCreate(&d->marks[d->mark_count]);
+        if (code != cudaSuccess)
+            return sw_cuda_fail(err, code, "cannot make a mark on the GPU");
+        d->mark_count++;
+    }
+    return 0;
+}
+
+/* External: a node of the graph that a replay passes. A plain record would only tell other streams
+ * of the capture what to wait for. */
+static int cuda_mark(struct sw_device *device, int32_t index, struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (index >= d->mark_count && make_marks(d, index + 1, err) != 0)
+        return -1;
+    const cudaError_t code =
+        cudaEventRecordWithFlags(d->marks[index], d->stream,
+                                 d->recording ? cudaEventRecordExternal : cudaEventRecordDefault);
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot queue a mark on the GPU");
+}
+
+static double cuda_mark_seconds(struct sw_device *device, int32_t from, int32_t to)
+{
+    const struct sw_cuda_device *d = cuda_of(device);
+    float ms = 0;
+    if (from >= d->mark_count || to >= d->mark_count ||
+        cudaEventElapsedTime(&ms, d->marks[from], d->marks[to]) != cudaSuccess)
+        return -1;
+    return 1e-3 * (double)ms;
+}
+
 /* ---- Ops ---- */
 
 /* The dtypes of an op: f32 and bf16, integers where an index stands. */
@@ -415,6 +475,9 @@ static void cuda_destroy(struct sw_device *device)
         if (d->stage_free[i] != NULL)
             (void)cudaEventDestroy(d->stage_free[i]);
     }
+    for (int32_t i = 0; i < d->mark_count; i++)
+        (void)cudaEventDestroy(d->marks[i]);
+    free(d->marks);
     if (d->stream != NULL)
         (void)cudaStreamDestroy(d->stream);
     free(d);
@@ -430,10 +493,13 @@ static const struct sw_device_vtable cuda_vtable = {
     .destroy = cuda_destroy,
     .set_step = cuda_set_step,
     .free_bytes = cuda_free_bytes,
+    .facts = cuda_facts,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,
     .recording_free = cuda_recording_free,
+    .mark = cuda_mark,
+    .mark_seconds = cuda_mark_seconds,
     .run =
         {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
          [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice,

@@ -13,12 +13,12 @@ pack=$build/pack
 
 cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON >/dev/null
 cmake --build "$build" -j "$(nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
-    test_cudnn_attention bench_attention kernel_times
+    test_cudnn_attention test_cuda_calibrate bench_attention kernel_times
 rm -rf "$pack" "$build/pack.tar.xz"
 mkdir -p "$pack/tests" "$pack/bench" "$pack/lib" "$pack/openmpi/bin"
 cp "$build/plan" "$build/runner" "$pack"
 cp "$build/tests/test_cuda_ops" "$build/tests/test_cuda_meshes" \
-    "$build/tests/test_cudnn_attention" "$pack/tests"
+    "$build/tests/test_cudnn_attention" "$build/tests/test_cuda_calibrate" "$pack/tests"
 cp "$build/bench/bench_attention" "$build/bench/kernel_times.so" "$pack/bench"
 
 # Open MPI's plugins for one node; others want libraries that are not packed.
