@@ -3,10 +3,12 @@
 #include "runner/collective/call.h"
 #include "runner/init.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_TRANSFERS = 8 };
+enum { RING_TRANSFERS = 8, FILL_THREADS = 32, FILL_SHARE = 1 << 20 };
 
 /* What a step consists of. The last micro-step is also the only one, often. */
 enum phase { MICRO_STEP, LAST_MICRO_STEP, UPDATE, PHASES };
@@ -425,24 +427,72 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
     }
 }
 
-/* This rank's shard of one instance, from each element's index in the whole tensor. */
+/* Elements [first, end) of this rank's shard of one instance. */
+struct filling {
+    const struct sw_value *value;
+    int64_t start[SW_MAX_DIMS], first, end;
+    uint64_t key;
+    double stddev;
+    void *data;
+};
+
+/* Index in the whole tensor of element i of the shard. */
+static int64_t whole_index(const struct filling *f, int64_t i)
+{
+    int64_t index = 0, scale = 1;
+    for (int d = f->value->ndim - 1; d >= 0; d--) {
+        index += (f->start[d] + i % f->value->local[d]) * scale;
+        i /= f->value->local[d];
+        scale *= f->value->size[d];
+    }
+    return index;
+}
+
+static void *fill_part(void *argument)
+{
+    const struct filling *f = argument;
+    const int64_t row = f->value->local[f->value->ndim - 1];
+    for (int64_t i = f->first, n; i < f->end; i += n) {
+        const int64_t index = whole_index(f, i);
+        n = row - i % row < f->end - i ? row - i % row : f->end - i;
+        for (int64_t j = 0; j < n; j++)
+            store(f->value->dtype, f->data, i + j,
+                  f->value->ndim == 1 ? 1.0
+                                      : f->stddev * sw_init_normal(f->key, (uint64_t)(index + j)));
+    }
+    return NULL;
+}
+
+/* From each element's index in the whole tensor, so shares can be filled side by side: a billion
+ * elements take one core most of a minute. */
 static void fill_shard(const struct sw_executor *x, const struct sw_value *value, uint64_t key,
                        double stddev, void *data)
 {
-    int64_t start[SW_MAX_DIMS];
     const struct sw_program *p = x->program;
-    sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, start);
     const int64_t elems = sw_value_local_elems(value);
-    for (int64_t i = 0; i < elems; i++) {
-        int64_t rest = i, index = 0, scale = 1;
-        for (int d = value->ndim - 1; d >= 0; d--) {
-            index += (start[d] + rest % value->local[d]) * scale;
-            rest /= value->local[d];
-            scale *= value->size[d];
-        }
-        store(value->dtype, data, i,
-              value->ndim == 1 ? 1.0 : stddev * sw_init_normal(key, (uint64_t)index));
+    struct filling part[FILL_THREADS];
+    pthread_t thread[FILL_THREADS];
+    bool started[FILL_THREADS] = {false};
+    cpu_set_t allowed;
+    int64_t count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    if (count > elems / FILL_SHARE)
+        count = elems / FILL_SHARE;
+    count = count < 1 ? 1 : count > FILL_THREADS ? FILL_THREADS : count;
+    for (int64_t i = 0; i < count; i++) {
+        part[i] = (struct filling){.value = value,
+                                   .first = elems * i / count,
+                                   .end = elems * (i + 1) / count,
+                                   .key = key,
+                                   .stddev = stddev,
+                                   .data = data};
+        sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, part[i].start);
+        started[i] = i + 1 < count && pthread_create(&thread[i], NULL, fill_part, &part[i]) == 0;
+        if (!started[i])
+            (void)fill_part(&part[i]);
     }
+    for (int64_t i = 0; i < count; i++)
+        if (started[i])
+            (void)pthread_join(thread[i], NULL);
 }
 
 int sw_executor_init_parameters(struct sw_executor *x, uint64_t seed, double stddev,

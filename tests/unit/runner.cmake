@@ -1,6 +1,8 @@
 # The readers and writers of `runner`, and the tool itself as a user starts it.
 if(TARGET sw_runner)
-  sw_test(test_init SOURCES test_init.c LIBRARIES sw_runner)
+  if(TARGET sw_device_cpu)
+    sw_test(test_init SOURCES test_init.c LIBRARIES sw_runner sw_device_cpu)
+  endif()
   sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_runner
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_lr_schedule SOURCES test_lr_schedule.c LIBRARIES sw_runner)

@@ -2,10 +2,15 @@
  * integers, math.log and math.cos, from the formula in init.h). */
 #include "runner/init.h"
 
+#include "core/program/program.h"
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <cmocka.h>
 
 struct known {
@@ -63,11 +68,67 @@ static void test_is_standard_normal(void **state)
     assert_true(fabs(neighbours / COUNT) < 5 / sqrt(COUNT));
 }
 
+/* Shards that several threads fill: every element is the generator's, whoever has it. */
+static void test_large_shards(void **state)
+{
+    (void)state;
+    enum { VOCAB = 6002, WIDTH = 1024, RANKS = 2 };
+    const double stddev = 0.02;
+    const struct sw_mesh mesh = sw_mesh_make(1, RANKS, 1, 1);
+    struct sw_program_options o = {.vocab_size = VOCAB,
+                                   .hidden_size = WIDTH,
+                                   .intermediate_size = 8,
+                                   .layers = 1,
+                                   .heads = 2,
+                                   .kv_heads = 2,
+                                   .head_dim = 4,
+                                   .rope_theta = 100,
+                                   .rms_norm_eps = 1e-5,
+                                   .tied = true,
+                                   .sequence_length = 4,
+                                   .global_batch = RANKS,
+                                   .micro_batch_per_rank = 1,
+                                   .mesh = mesh,
+                                   .layout = SW_ZIGZAG};
+    struct sw_error err = {0};
+    struct sw_program *program = NULL;
+    struct sw_comm *comms[RANKS];
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), 0);
+    assert_int_equal(sw_comm_threads_create(&mesh, comms, &err), 0);
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    assert_non_null(device);
+    int32_t embedding = 0;
+    while (strcmp(program->values[embedding].name, "embedding") != 0)
+        embedding++;
+    const struct sw_value *value = &program->values[embedding];
+    const uint64_t key = sw_init_key(3, "embedding");
+    for (int32_t r = 0; r < RANKS; r++) { /* the table's columns are split */
+        struct sw_executor *executor = NULL;
+        assert_int_equal(sw_executor_create(program, device, comms[r], &executor, &err), 0);
+        assert_int_equal(sw_executor_init_parameters(executor, 3, stddev, &err), 0);
+        const float *shard = sw_executor_value(executor, embedding, 0);
+        assert_true(value->local[1] == WIDTH / RANKS);
+        for (int64_t i = 0; i < value->local[0] * value->local[1]; i++) {
+            const int64_t row = i / value->local[1], column = i % value->local[1];
+            const int64_t index = row * WIDTH + r * value->local[1] + column;
+            if (shard[i] != (float)(stddev * sw_init_normal(key, (uint64_t)index)))
+                fail_msg("element %lld of rank %d", (long long)i, (int)r);
+        }
+        sw_executor_free(executor);
+    }
+    for (int32_t r = 0; r < RANKS; r++)
+        comms[r]->vtable->destroy(comms[r]);
+    device->vtable->destroy(device);
+    sw_program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_values),
         cmocka_unit_test(test_is_standard_normal),
+        cmocka_unit_test(test_large_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
