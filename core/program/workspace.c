@@ -87,14 +87,13 @@ int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)
 {
     int64_t most = SW_LM_HEAD_CHUNK_ELEMS / (local_vocab > 0 ? local_vocab : 1);
-    if (most < SW_LM_HEAD_CHUNK_TOKENS_MIN)
-        most = SW_LM_HEAD_CHUNK_TOKENS_MIN;
+    if (most < SW_LM_HEAD_CHUNK_TOKENS)
+        most = SW_LM_HEAD_CHUNK_TOKENS;
     if (most >= tokens)
         return tokens;
     /* chunks of nearly equal size: no short, slow last one */
     const int64_t chunks = (tokens + most - 1) / most;
-    const int64_t even = (tokens + chunks - 1) / chunks;
-    return even < SW_LM_HEAD_CHUNK_TOKENS_MIN ? SW_LM_HEAD_CHUNK_TOKENS_MIN : even;
+    return (tokens + chunks - 1) / chunks;
 }
 
 /* Logits of one chunk, wide. */

@@ -8,10 +8,14 @@
 #include "core/program/op.h"
 
 enum {
-    SW_HEAD_DIM_PADDING = 16,         /* elements: rows of the carries are whole vectors */
-    SW_NORM_SLICES = 16,              /* partial sums of rmsnorm_grad's dw, whatever the threads */
-    SW_LM_HEAD_CHUNK_ELEMS = 4 << 20, /* logits that exist at once */
-    SW_LM_HEAD_CHUNK_TOKENS_MIN = 64
+    SW_HEAD_DIM_PADDING = 16, /* elements: rows of the carries are whole vectors */
+    SW_NORM_SLICES = 16,      /* partial sums of rmsnorm_grad's dw, whatever the threads */
+    /* Logits that exist at once, and, for large vocabularies, tokens: each chunk reads the table
+     * three times and its f32 gradient once, and writes that. A GPU does 200 to 300 flops in the
+     * time of a byte: with 64 tokens a chunk would take ten times as long as its products, with
+     * 2048 it is hidden behind them. */
+    SW_LM_HEAD_CHUNK_ELEMS = 4 << 20,
+    SW_LM_HEAD_CHUNK_TOKENS = 2048
 };
 
 /* How ring_attention(_grad) uses its workspace. Offsets in bytes, each a multiple of

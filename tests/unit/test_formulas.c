@@ -377,7 +377,7 @@ static void ring_buffers(void **state)
 
 /* Whole logits would be 2 + 4 + 4 bytes (bf16, fp32 and their gradient) for each token and word:
  * 10 s b V / t. They never exist: the loss takes chunks of tokens, so that the largest there ever
- * is are 4 bytes of a chunk, as many chunks as keep one within 2^22 elements. */
+ * is are 4 bytes of a chunk, as many chunks as keep one within 2^22 elements or 2048 tokens. */
 static void logits(void **state)
 {
     (void)state;
@@ -389,9 +389,9 @@ static void logits(void **state)
                                        .micro_batch = b,
                                        .precision = "precision: {reduce: fp32}\n"});
             const double tokens = s * (double)b, words = V / t;
-            const double chunks = ceil(tokens / floor((1 << 22) / words));
+            const double chunks = ceil(tokens / fmax(floor((1 << 22) / words), 2048));
             const double chunk = 4 * ceil(tokens / chunks) * words;
-            assert_true(chunk <= 4 * (1 << 22));
+            assert_true(chunk <= fmax(4 * (1 << 22), 4 * 2048 * words));
             same(workspace_of(p, SW_OP_LM_HEAD_STATS), chunk);
             same(workspace_of(p, SW_OP_LM_HEAD_GRAD), chunk);
             for (int32_t v = 0; v < p->value_count; v++)

@@ -239,29 +239,36 @@ __global__ static void embedding_kernel(const int32_t *tokens, view table, view 
     }
 }
 
+enum { SCAN = 8 }; /* tokens that a thread compares between two barriers */
+
 /* One block per row of the table and slab of columns: looks for its tokens in their order, so that
  * the sum is the same every time and no element is written twice. */
 __global__ static void embedding_grad_kernel(const int32_t *tokens, view dy, view table,
                                              int64_t start, int64_t count, int64_t width)
 {
-    __shared__ int32_t mine[SW_THREADS];
+    __shared__ uint32_t found[SW_THREADS * SCAN / 32]; /* a bit for each token, in their order */
     const int64_t row = blockIdx.x;
     const int64_t j = ((int64_t)blockIdx.y * SW_THREADS + threadIdx.x) * SW_VECTOR;
     const int n = j < width ? sw_left(j, width) : 0;
     float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
-    for (int64_t first = 0; first < count; first += SW_THREADS) {
-        const int64_t t = first + threadIdx.x;
-        const int match = t < count && tokens[t] - start == row;
-        mine[threadIdx.x] = match;
-        if (__syncthreads_or(match))
-            for (int k = 0; k < SW_THREADS; k++)
-                if (mine[k] && n > 0) {
-                    float d[SW_VECTOR];
-                    sw_load8(dy.data, dy.dtype, (first + k) * width + j, n, d);
+    for (int64_t first = 0; first < count; first += SW_THREADS * SCAN) {
+        const int64_t mine = first + (int64_t)threadIdx.x * SCAN;
+        unsigned matches = 0;
 #pragma unroll
-                    for (int i = 0; i < SW_VECTOR; i++)
-                        sum[i] += d[i];
-                }
+        for (int k = 0; k < SCAN; k++)
+            if (mine + k < count && tokens[mine + k] - start == row)
+                matches |= 1u << k;
+        ((uint8_t *)found)[threadIdx.x] = (uint8_t)matches;
+        if (__syncthreads_or(matches != 0))
+            for (int w = 0; w < SW_THREADS * SCAN / 32; w++)
+                for (uint32_t rest = found[w], bit = 0; rest != 0; rest >>= 1, bit++)
+                    if ((rest & 1) != 0 && n > 0) {
+                        float d[SW_VECTOR];
+                        sw_load8(dy.data, dy.dtype, (first + 32 * w + bit) * width + j, n, d);
+#pragma unroll
+                        for (int i = 0; i < SW_VECTOR; i++)
+                            sum[i] += d[i];
+                    }
         __syncthreads();
     }
     if (n > 0)

@@ -87,29 +87,40 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view dx, float
         inverses[row] = r;
 }
 
-enum { DW_COLUMNS = 64, DW_ROWS = SW_THREADS / DW_COLUMNS };
+enum { DW_VECTORS = 8, DW_COLUMNS = DW_VECTORS * SW_VECTOR, DW_ROWS = SW_THREADS / DW_VECTORS };
 
 /* parts[slice, column] = sum over the slice's rows of r x dy; DW_COLUMNS columns and DW_ROWS rows
  * at a time. */
 __global__ static void rmsnorm_dw_kernel(view x, view dy, const float *inverses, float *parts,
                                          int64_t rows, int64_t width)
 {
-    __shared__ float sums[SW_THREADS];
+    __shared__ float sums[SW_THREADS * SW_VECTOR]; /* [DW_ROWS, DW_COLUMNS] */
     const int64_t share = (rows + SW_NORM_SLICES - 1) / SW_NORM_SLICES;
     const int64_t first = (int64_t)blockIdx.y * share;
     const int64_t end = first + share < rows ? first + share : rows;
-    const int64_t column = (int64_t)blockIdx.x * DW_COLUMNS + threadIdx.x % DW_COLUMNS;
-    float sum = 0;
-    for (int64_t row = first + threadIdx.x / DW_COLUMNS; row < end && column < width;
-         row += DW_ROWS)
-        sum += sw_load(x.data, x.dtype, row * width + column) *
-               sw_load(dy.data, dy.dtype, row * width + column) * inverses[row];
-    sums[threadIdx.x] = sum;
+    const int64_t j = (int64_t)blockIdx.x * DW_COLUMNS + threadIdx.x % DW_VECTORS * SW_VECTOR;
+    const int n = j < width ? sw_left(j, width) : 0;
+    float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+#pragma unroll 4
+    for (int64_t row = first + threadIdx.x / DW_VECTORS; row < end; row += DW_ROWS) {
+        float p[SW_VECTOR], d[SW_VECTOR];
+        const float r = inverses[row];
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum[k] += p[k] * d[k] * r;
+    }
+#pragma unroll
+    for (int k = 0; k < SW_VECTOR; k++)
+        sums[threadIdx.x * SW_VECTOR + k] = sum[k];
     __syncthreads();
+    const int64_t column = (int64_t)blockIdx.x * DW_COLUMNS + threadIdx.x;
     if (threadIdx.x < DW_COLUMNS && column < width) {
-        for (int i = 1; i < DW_ROWS; i++)
-            sum += sums[threadIdx.x + i * DW_COLUMNS];
-        parts[blockIdx.y * width + column] = sum;
+        float total = 0;
+        for (int i = 0; i < DW_ROWS; i++)
+            total += sums[i * DW_COLUMNS + threadIdx.x];
+        parts[blockIdx.y * width + column] = total;
     }
 }
 
@@ -155,28 +166,36 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
 
 /* ---- The loss ---- */
 
-/* One block per token: the largest logit, the sum of exponentials beside it, the label's. */
+/* One block per token: the largest logit, the sum of exponentials beside it, the label's. In one
+ * pass, since no cache holds the rows: a thread's sum is beside the largest that it has seen. */
 __global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
                                            int64_t vocab, int64_t start)
 {
     const int64_t t = blockIdx.x;
     const float *row = logits + t * vocab;
     float most = -3.4028234e38f, sum = 0;
-    for (int64_t i = threadIdx.x; i < vocab; i += SW_THREADS)
-        most = fmaxf(most, row[i]);
-    most = sw_block_max(most);
-    for (int64_t i = threadIdx.x; i < vocab; i += SW_THREADS)
-        sum += expf(row[i] - most);
-    sum = sw_block_sum(sum);
+    for (int64_t i = (int64_t)threadIdx.x * SW_VECTOR; i < vocab; i += SW_THREADS * SW_VECTOR) {
+        float p[SW_VECTOR], high = most, added = 0;
+        const int n = sw_left(i, vocab);
+        sw_load8(row, SW_F32, i, n, p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            high = k < n ? fmaxf(high, p[k]) : high;
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            added += k < n ? expf(p[k] - high) : 0.0f;
+        sum = sum * expf(most - high) + added;
+        most = high;
+    }
+    const float largest = sw_block_max(most);
+    sum = sw_block_sum(sum * expf(most - largest));
     if (threadIdx.x == 0) {
         const int64_t label = labels[t] - start;
-        stats[3 * t] = most;
+        stats[3 * t] = largest;
         stats[3 * t + 1] = sum;
         stats[3 * t + 2] = labels[t] >= 0 && label >= 0 && label < vocab ? row[label] : 0.0f;
     }
 }
-
-enum { GRAD_TILE = 8 }; /* elements of a thread between two barriers */
 
 /* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
  * of `vocab` floats: the tile that is written never reaches beyond the tiles already read. */
@@ -188,23 +207,18 @@ __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, 
     const int64_t label = labels[t] < 0 ? -1 : labels[t] - start;
     const bool ignored = labels[t] < 0;
     const float token_lse = lse[t];
-    for (int64_t first = 0; first < vocab; first += SW_THREADS * GRAD_TILE) {
-        float g[GRAD_TILE];
+    for (int64_t first = 0; first < vocab; first += SW_THREADS * SW_VECTOR) {
+        const int64_t i = first + (int64_t)threadIdx.x * SW_VECTOR;
+        const int n = i < vocab ? sw_left(i, vocab) : 0;
+        float g[SW_VECTOR];
+        sw_load8(row, SW_F32, i, n, g);
 #pragma unroll
-        for (int k = 0; k < GRAD_TILE; k++) {
-            const int64_t i = first + k * SW_THREADS + threadIdx.x;
-            g[k] = 0;
-            if (i < vocab && !ignored)
-                g[k] = expf(row[i] - token_lse) * scale - (i == label ? scale : 0.0f);
-        }
+        for (int k = 0; k < SW_VECTOR; k++)
+            g[k] = ignored ? 0.0f
+                           : expf(g[k] - token_lse) * scale - (i + k == label ? scale : 0.0f);
         if (narrow)
             __syncthreads(); /* everyone has read this tile */
-#pragma unroll
-        for (int k = 0; k < GRAD_TILE; k++) {
-            const int64_t i = first + k * SW_THREADS + threadIdx.x;
-            if (i < vocab)
-                sw_store(row, narrow ? SW_BF16_T : SW_F32, i, g[k]);
-        }
+        sw_store8(row, narrow ? SW_BF16_T : SW_F32, i, n, g);
     }
 }
 
