@@ -7,7 +7,9 @@
  * gives 0 (partial) embedding_grad       tokens, dy[b,s,e] -> dtable[v,e] (overwrites; rows of this
  * rank's vocab only) rmsnorm              x[b,s,e], w[e] -> y = x / sqrt(mean(x^2) + eps) * w (eps
  * in attribute scale) rmsnorm_grad         x, w, dy -> dx[b,s,e], dw[e] linear x[b,s,e], W[e,f] ->
- * y[b,s,f] = x W linear_t             x[b,s,f], W[e,f] -> y[b,s,e] = x W^T linear_dw x[b,s,e],
+ * y[b,s,f] = x W linear_t             x[b,s,f], W[e,f] -> y[b,s,e] = x W^T; both and
+ * rmsnorm_grad, from schedule on: perhaps with one operand more, shaped as the result (dx), that is
+ * added to it linear_dw x[b,s,e],
  * dy[b,s,f] -> dW[e,f] = x^T dy rope                 x[b,s,h], positions i32[s] -> y; pairs (j, j +
  * d/2) of each head rotated by position * theta^(-2j/d), angles in fp32 (inverse: by minus that)
  * replicate_heads      x[b,s,g] -> y[b,s,h], head i of y is head i / group of x

@@ -1,7 +1,7 @@
-/* When things happen: collectives run beside compute on their own stream, in order. Six rewrites,
- * region by region: drop copies into gradients, prefetch parameters one layer ahead, start
- * reductions early and together, keep at most one whole gradient alive, reduce gradients while the
- * rest of backward computes, and wait as late as possible. */
+/* When things happen: collectives run beside compute on their own stream, in order. Seven rewrites,
+ * region by region: drop copies into gradients, add where a product is made, prefetch parameters
+ * one layer ahead, start reductions early and together, keep at most one whole gradient alive,
+ * reduce gradients while the rest of backward computes, and wait as late as possible. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -127,7 +127,90 @@ static void write_in_place(struct schedule *s)
     }
 }
 
-/* ---- 2. Parameters one layer ahead ---- */
+/* ---- 2. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
+ * residual, and cotangents of what several ops read, are not moved once more ---- */
+
+/* Which kinds take one operand more, the addend of out[0], and how many they have without; 0: none.
+ */
+static uint8_t operands_without_addend(uint8_t kind)
+{
+    switch (kind) {
+    case SW_OP_LINEAR:
+    case SW_OP_LINEAR_T:
+        return 2;
+    case SW_OP_RMSNORM_GRAD:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+/* The last op before `before` that writes the value, or -1. */
+static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
+{
+    int32_t i = before - 1;
+    while (i >= 0 && !writes(s->p, s->list.ops[i], value))
+        i--;
+    return i;
+}
+
+static bool same_instance(struct sw_ref a, struct sw_ref b)
+{
+    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
+}
+
+/* Whether the sum at `sum` can be made by the op at `maker` instead, whose result is one of its
+ * operands and nobody else's, with `addend`, the other. */
+static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struct sw_ref addend)
+{
+    const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
+    const int32_t result = made_by->out[0].value;
+    if (made_by->n_in != operands_without_addend(made_by->kind) ||
+        op->in[0].value == op->in[1].value || s->p->values[result].alias >= 0 ||
+        storage(s->p, addend.value) == result ||
+        storage(s->p, addend.value) == storage(s->p, op->out[0].value) ||
+        s->p->values[addend.value].dtype != s->p->values[result].dtype ||
+        s->p->values[op->out[0].value].dtype != s->p->values[result].dtype)
+        return false;
+    for (int32_t i = 0; i < s->list.count; i++)
+        if (i != sum && i != maker && touches(s->p, s->list.ops[i], result))
+            return false;
+    for (int32_t i = 0; i < s->p->op_count; i++) /* in other regions */
+        if ((i < s->region->first_op || i >= s->region->first_op + s->region->op_count) &&
+            touches(s->p, &s->p->ops[i], result))
+            return false;
+    /* what is added is there by then; were it a collective's result, its maker would wait for it */
+    const int32_t from = writer(s, addend.value, sum);
+    if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
+        return false;
+    for (int32_t i = maker; i < sum; i++)
+        if (touches(s->p, s->list.ops[i], op->out[0].value))
+            return false;
+    return true;
+}
+
+static void fold_sums(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sw_op op = *list->ops[i];
+        if (op.kind != SW_OP_ADD)
+            continue;
+        for (int k = 1; k >= 0; k--) {
+            const int32_t maker = writer(s, op.in[k].value, i);
+            if (maker < 0 || !same_instance(list->ops[maker]->out[0], op.in[k]) ||
+                !can_fold(s, i, maker, op.in[1 - k]))
+                continue;
+            struct sw_op *into = list->ops[maker];
+            into->in[into->n_in++] = op.in[1 - k];
+            into->out[0] = op.out[0];
+            erase(list, i--);
+            break;
+        }
+    }
+}
+
+/* ---- 3. Parameters one layer ahead ---- */
 
 static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 {
@@ -188,7 +271,7 @@ static void prefetch(struct schedule *s)
     }
 }
 
-/* ---- 3. Reductions early, small ones together ---- */
+/* ---- 4. Reductions early, small ones together ---- */
 
 static void hoist_reductions(struct schedule *s)
 {
@@ -239,7 +322,7 @@ static void coalesce(struct schedule *s)
     }
 }
 
-/* ---- 4. A scattered gradient is added to its sum only when the next one is about to be made ----
+/* ---- 5. A scattered gradient is added to its sum only when the next one is about to be made ----
  */
 
 static int32_t next_gradient(const struct list *list, int32_t after)
@@ -264,7 +347,7 @@ static void sink_accumulates(struct schedule *s)
     }
 }
 
-/* ---- 5. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
+/* ---- 6. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
 
 /* The last region before the update that writes the value, and how it names the instance; -1: none
  */
@@ -345,7 +428,7 @@ static void reduce_early(struct schedule *s)
     }
 }
 
-/* ---- 6. Waits ---- */
+/* ---- 7. Waits ---- */
 
 static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
 {
@@ -436,6 +519,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
             s.list.ops[s.list.count++] = &program->ops[region->first_op + i];
         drop_moved(&s);
         write_in_place(&s);
+        fold_sums(&s);
         prefetch(&s);
         hoist_reductions(&s);
         coalesce(&s);

@@ -601,7 +601,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
     (void)handle;
-    (void)c_layout;
     (void)algo;
     (void)workspace;
     (void)workspace_bytes;
@@ -612,7 +611,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const double by = (double)*static_cast<const float *>(alpha);
     const double keep = (double)*static_cast<const float *>(beta);
     const uint64_t k = e.a == CUBLAS_OP_N ? x.columns : x.rows;
-    if (c != d)
+    if (c_layout != d_layout)
         return CUBLAS_STATUS_INVALID_VALUE;
     enqueue(stream, [=]() {
         for (uint64_t j = 0; j < z.columns; j++)
@@ -621,7 +620,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                 for (uint64_t l = 0; l < k; l++)
                     sum += (e.a == CUBLAS_OP_N ? element(x, a, i, l) : element(x, a, l, i)) *
                            (e.b == CUBLAS_OP_N ? element(y, b, l, j) : element(y, b, j, l));
-                sum = by * sum + (keep != 0 ? keep * element(z, d, i, j) : 0);
+                sum = by * sum + (keep != 0 ? keep * element(z, c, i, j) : 0);
                 const int64_t at = (int64_t)j * z.ld + (int64_t)i;
                 if (z.type == CUDA_R_32F) {
                     static_cast<float *>(d)[at] = (float)sum;

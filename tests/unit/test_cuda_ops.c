@@ -383,16 +383,20 @@ static void test_rmsnorm(void **unused)
         run_both(&b, 0, NULL);
         compare(&b, tolerance_of(dtype));
         end(&b);
-        b = begin(SW_OP_RMSNORM_GRAD, any_skew());
-        b.op.scale = 1e-5;
-        add_in(&b, dtype, 3, x, 2);
-        add_in(&b, dtype, 1, &width, 1);
-        add_in(&b, dtype, 3, x, 1);
-        add_out(&b, dtype, 3, x);
-        add_out(&b, dtype, 1, &width);
-        run_both(&b, (size_t)(SW_NORM_SLICES * width) * sizeof(float), NULL);
-        compare(&b, tolerance_of(dtype));
-        end(&b);
+        for (int k = 0; k < 2; k++) { /* and with an addend */
+            b = begin(SW_OP_RMSNORM_GRAD, any_skew());
+            b.op.scale = 1e-5;
+            add_in(&b, dtype, 3, x, 2);
+            add_in(&b, dtype, 1, &width, 1);
+            add_in(&b, dtype, 3, x, 1);
+            if (k == 1)
+                add_in(&b, dtype, 3, x, 1);
+            add_out(&b, dtype, 3, x);
+            add_out(&b, dtype, 1, &width);
+            run_both(&b, (size_t)(SW_NORM_SLICES * width) * sizeof(float), NULL);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
     }
 }
 
@@ -459,6 +463,16 @@ static void test_linear(void **unused)
         run_both(&b, 0, NULL);
         compare(&b, tolerance_of(dtype));
         end(&b);
+        for (int k = 0; k < 2; k++) { /* with an addend */
+            b = begin(k ? SW_OP_LINEAR_T : SW_OP_LINEAR, any_skew());
+            add_in(&b, dtype, 3, k ? y : x, 1);
+            add_in(&b, dtype, 2, w, 1);
+            add_in(&b, dtype, 3, k ? x : y, 4);
+            add_out(&b, dtype, 3, k ? x : y);
+            run_both(&b, 0, NULL);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
         b = begin(SW_OP_LINEAR_DW, any_skew());
         add_in(&b, dtype, 3, x, 1);
         add_in(&b, dtype, 3, y, 1);

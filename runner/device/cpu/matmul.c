@@ -212,6 +212,19 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d];
 }
 
+/* y = addend + y. A sum among oneDNN's post-ops wants the addend where the result goes: copying it
+ * there moves as many bytes as this does. */
+static int add_to_result(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    struct sw_call sum = *call;
+    sum.in[0] = call->in[2];
+    sum.in[1] = call->out[0];
+    if (sum.in[0].dtype != sum.in[1].dtype || sum.in[0].elems != sum.in[1].elems)
+        return sw_fail(err, SW_ENVIRONMENT, "%s got an addend of another shape than its result",
+                       sw_op_info(call->op->kind)->name);
+    return device->vtable->run[SW_OP_ADD](device, &sum, err);
+}
+
 int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
@@ -256,5 +269,7 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
             sw_op_info(call->op->kind)->name, (long long)tokens, (long long)x_columns,
             (long long)w_rows, (long long)w_columns, (long long)y_rows, (long long)y_columns);
-    return sw_cpu_matmul((struct sw_cpu_device *)device, &matmul, err);
+    if (sw_cpu_matmul((struct sw_cpu_device *)device, &matmul, err) != 0)
+        return -1;
+    return call->op->n_in > 2 ? add_to_result(device, call, err) : 0;
 }

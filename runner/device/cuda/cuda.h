@@ -92,15 +92,16 @@ void sw_cuda_note(struct sw_cuda_device *device, const char *format, ...)
  * recording is made unless the scratch is large enough already. */
 void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_error *err);
 
-/* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
- * being 1; likewise b; c is row-major with leading dimension c_row. */
+/* c[m,n] (+)= a[m,k] b[k,n], or c = addend + a b. Element (i,j) of a is at a[i * a_row + j *
+ * a_column], one of the two being 1; likewise b; c is row-major with leading dimension c_row. */
 struct sw_cuda_matmul {
     int64_t m, n, k;
     const void *a, *b;
+    const void *addend; /* laid out as c and of its dtype; NULL: none */
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    bool accumulate; /* c is added to */
+    bool accumulate; /* c is added to; not with an addend */
 };
 struct sw_cuda_matmuls *sw_cuda_matmuls_create(struct sw_error *err);
 void sw_cuda_matmuls_free(struct sw_cuda_matmuls *matmuls); /* may be NULL */

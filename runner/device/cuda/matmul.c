@@ -14,6 +14,7 @@ struct key {
     int32_t a_dtype, b_dtype, c_dtype;
     int32_t a_transposed, b_transposed; /* column by column in memory */
     int32_t a_align, b_align, c_align;  /* bytes */
+    int32_t has_addend;
 };
 
 struct plan {
@@ -213,9 +214,11 @@ static struct plan *plan_find(struct sw_cuda_matmuls *m, const struct key *key,
 static cublasStatus_t execute(struct sw_cuda_device *device, struct plan *plan, int32_t choice,
                               const struct sw_cuda_matmul *matmul)
 {
-    const float one = 1, beta = matmul->accumulate ? 1.0f : 0.0f;
+    const bool adds = matmul->accumulate || matmul->addend != NULL;
+    const float one = 1, beta = adds ? 1.0f : 0.0f;
+    const void *added = matmul->addend != NULL ? matmul->addend : matmul->c;
     return cublasLtMatmul(device->matmuls->handle, plan->desc, &one, matmul->b, plan->b, matmul->a,
-                          plan->a, &beta, matmul->c, plan->c, matmul->c, plan->c,
+                          plan->a, &beta, added, plan->c, matmul->c, plan->c,
                           &plan->choices[choice].algo, device->matmuls->workspace,
                           SW_CUDA_MATMUL_BYTES, device->stream);
 }
@@ -283,6 +286,9 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     key.a_align = alignment_of(matmul->a);
     key.b_align = alignment_of(matmul->b);
     key.c_align = alignment_of(matmul->c);
+    key.has_addend = matmul->addend != NULL;
+    if (key.has_addend && alignment_of(matmul->addend) < key.c_align)
+        key.c_align = alignment_of(matmul->addend);
     struct plan *plan = plan_find(device->matmuls, &key, err);
     if (plan == NULL)
         return -1;
@@ -316,6 +322,7 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
     as_matrix(y, &y_rows, &y_columns);
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
+                                    .addend = call->op->n_in > 2 ? call->in[2].data : NULL,
                                     .c = y->data,
                                     .a_dtype = x->dtype,
                                     .b_dtype = w->dtype,
@@ -346,6 +353,8 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
         matmul.b_row = w_columns, matmul.b_column = 1;
         break;
     }
+    if (matmul.addend != NULL)
+        fits = fits && call->in[2].dtype == y->dtype && call->in[2].elems == y->elems;
     if (!fits)
         return sw_fail(err, SW_ENVIRONMENT,
                        "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",

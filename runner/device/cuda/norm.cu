@@ -54,9 +54,10 @@ __global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, flo
     }
 }
 
-/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy). r is kept for dw. */
-__global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view dx, float *inverses,
-                                         int64_t width, float eps)
+/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), and the addend where there is one. r is
+ * kept for dw. */
+__global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
+                                         float *inverses, int64_t width, float eps)
 {
     const int64_t row = blockIdx.x;
     const float r = inverse_rms(x, row, width, eps);
@@ -81,6 +82,12 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view dx, float
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             d[k] = d[k] * q[k] * r - p[k] * pull;
+        if (addend.data != nullptr) {
+            sw_load8(addend.data, addend.dtype, row * width + j, n, p);
+#pragma unroll
+            for (int k = 0; k < SW_VECTOR; k++)
+                d[k] += p[k];
+        }
         sw_store8(dx.data, dx.dtype, row * width + j, n, d);
     }
     if (threadIdx.x == 0)
@@ -153,10 +160,13 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
     const int64_t width = last_size(x), rows = x->elems / width;
     const dim3 grid((unsigned)((width + DW_COLUMNS - 1) / DW_COLUMNS), SW_NORM_SLICES);
     float *parts = (float *)call->workspace;
+    view addend = {};
+    if (call->op->n_in > 3)
+        addend = view_of(&call->in[3]);
     if (rows > 0)
         SW_LAUNCH(rmsnorm_dx_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
-                  view_of(&call->in[1]), view_of(dy), view_of(&call->out[0]), inverse, width,
-                  (float)call->op->scale);
+                  view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse,
+                  width, (float)call->op->scale);
     SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
               parts, rows, width);
     SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
