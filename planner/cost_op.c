@@ -129,7 +129,13 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     const struct sw_op_info *info = sw_op_info(op->kind);
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE)
         return 0;
-    const struct sw_op_cost cost = info->cost(p, op);
+    struct sw_op_cost cost = info->cost(p, op);
+    double after = 0; /* the CPU device adds in a pass of its own */
+    if (a->device == SW_DEVICE_CPU && sw_op_addend_bytes(p, op) > 0) {
+        const int64_t addend = sw_op_addend_bytes(p, op);
+        cost.memory_bytes -= addend;
+        after = memory_seconds(a, 3.0 * (double)addend) + a->launch_latency_s;
+    }
     const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
@@ -147,7 +153,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
         seconds = cost.flops / a->peak_fp32_flops;
     }
     const double moving = memory_seconds(a, (double)cost.memory_bytes);
-    return (moving > seconds ? moving : seconds) + a->launch_latency_s;
+    return (moving > seconds ? moving : seconds) + a->launch_latency_s + after;
 }
 
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,

@@ -435,6 +435,25 @@ bool sw_op_is_collective(enum sw_op_kind kind)
     return table[kind].cost_class == SW_CLASS_COLLECTIVE;
 }
 
+uint8_t sw_op_addend(enum sw_op_kind kind)
+{
+    switch (kind) {
+    case SW_OP_LINEAR:
+    case SW_OP_LINEAR_T:
+        return 2;
+    case SW_OP_RMSNORM_GRAD:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op)
+{
+    const uint8_t addend = sw_op_addend((enum sw_op_kind)op->kind);
+    return addend > 0 && op->n_in > addend ? ref_bytes(program, op->in[addend]) : 0;
+}
+
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const int64_t group = sw_axes_size(&program->mesh, op->axes);

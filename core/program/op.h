@@ -25,7 +25,9 @@
  * shard of the vocabulary (max logit, sum exp(logit - max), label's logit or 0 if not in this
  * shard) lm_head_loss         stats, labels -> loss[1] += nothing; = scale * sum over tokens of
  * (lse - label logit), lse[b,s] (label < 0: token ignored, lse still written) lm_head_grad x, W,
- * labels, lse -> dx[b,s,e], dW[v,e] of the scaled loss, chunked over tokens sum_squares          g
+ * labels, lse -> dx[b,s,e], dW[v,e] of the scaled loss, chunked over tokens; with a whole
+ * vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s]
+ * sum_squares          g
  * -> s[1] grad_norm            s_1 .. s_n -> norm[1] = sqrt(sum) adamw                w, g, m, v,
  * norm -> w, m, v (in place); hyper-parameters from the step (device.h); gradient scaled by min(1,
  * clip / norm) when clip > 0; decoupled decay (Loshchilov & Hutter 2019) cast                 x ->
@@ -75,6 +77,12 @@ struct sw_op_info {
 
 const struct sw_op_info *sw_op_info(enum sw_op_kind kind);
 bool sw_op_is_collective(enum sw_op_kind kind); /* all_gather .. all_to_all, not slice, not wait */
+
+/* Which operand of such ops is added to out[0], if they have it: linear, linear_t, rmsnorm_grad. 0
+ * for kinds that take none. */
+uint8_t sw_op_addend(enum sw_op_kind kind);
+/* Bytes of that operand on one rank; 0 without. */
+int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes that one rank sends (= receives) in a collective, or over the whole ring of
  * ring_attention(_grad). */

@@ -130,21 +130,6 @@ static void write_in_place(struct schedule *s)
 /* ---- 2. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
  * residual, and cotangents of what several ops read, are not moved once more ---- */
 
-/* Which kinds take one operand more, the addend of out[0], and how many they have without; 0: none.
- */
-static uint8_t operands_without_addend(uint8_t kind)
-{
-    switch (kind) {
-    case SW_OP_LINEAR:
-    case SW_OP_LINEAR_T:
-        return 2;
-    case SW_OP_RMSNORM_GRAD:
-        return 3;
-    default:
-        return 0;
-    }
-}
-
 /* The last op before `before` that writes the value, or -1. */
 static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
 {
@@ -165,9 +150,8 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
     const int32_t result = made_by->out[0].value;
-    if (made_by->n_in != operands_without_addend(made_by->kind) ||
-        op->in[0].value == op->in[1].value || s->p->values[result].alias >= 0 ||
-        storage(s->p, addend.value) == result ||
+    if (made_by->n_in != sw_op_addend(made_by->kind) || op->in[0].value == op->in[1].value ||
+        s->p->values[result].alias >= 0 || storage(s->p, addend.value) == result ||
         storage(s->p, addend.value) == storage(s->p, op->out[0].value) ||
         s->p->values[addend.value].dtype != s->p->values[result].dtype ||
         s->p->values[op->out[0].value].dtype != s->p->values[result].dtype)
