@@ -55,6 +55,7 @@ int sw_build_transformer(struct sw_builder *b, struct sw_error *err);
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
+int sw_merge_head(struct sw_program *program, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
 int sw_layout(struct sw_program *program, struct sw_error *err);
 /* Sizes in which programs of one structure differ. */

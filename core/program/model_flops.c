@@ -1,7 +1,8 @@
 #include "core/program/op.h"
 
 /* The part of an op's flops that is not done a second time: attention's gradient scores its pairs
- * again (4 products of 5), the head's makes its logits again (2 of 3). */
+ * again (4 products of 5), the head's makes its logits again (2 of 3) unless the loss is its own.
+ */
 static double model_share(const struct sw_op *op)
 {
     if (op->stage == SW_STAGE_RECOMPUTE)
@@ -10,7 +11,7 @@ static double model_share(const struct sw_op *op)
     case SW_OP_RING_ATTENTION_GRAD:
         return 4.0 / 5.0;
     case SW_OP_LM_HEAD_GRAD:
-        return 2.0 / 3.0;
+        return op->n_in == 3 ? 1 : 2.0 / 3.0;
     default:
         return 1;
     }

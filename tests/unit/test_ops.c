@@ -120,7 +120,7 @@ static double distance(const struct sw_tensor *a, const struct sw_tensor *b)
 
 struct example {
     struct sw_op op;
-    struct sw_tensor in[8], out[3];
+    struct sw_tensor in[8], out[4];
 };
 
 static struct example example(enum sw_op_kind kind)
@@ -586,6 +586,47 @@ static void gradients_of_the_head(void **state)
     release(&grad);
     release(&stats);
     release(&loss);
+    device->vtable->destroy(device);
+}
+
+/* Without the log-sum-exp the gradient's op makes the loss as well. */
+static void head_with_its_own_loss(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(2);
+    static const enum sw_dtype dtypes[] = {SW_F64, SW_F32, SW_BF16_T};
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+        const enum sw_dtype t = dtypes[d];
+        /* of losses near log V, and of gradients whose largest are scale: a few roundings */
+        const double eps = t == SW_F64 ? 1e-14 : 1e-6;
+        struct example grad = make(device, SW_OP_LM_HEAD_GRAD, t);
+        struct example loss = make(device, SW_OP_LM_HEAD_LOSS, t);
+        struct example own = example(SW_OP_LM_HEAD_GRAD);
+        own.op.scale = grad.op.scale;
+        for (int i = 0; i < 3; i++)
+            add_in(&own, grad.in[i]);
+        add_out(&own, tensor(t, 3, B, S, E));
+        add_out(&own, tensor(t, 2, V, E, 0));
+        add_out(&own, tensor(wide(t), 1, 1, 0, 0));
+        add_out(&own, tensor(wide(t), 2, B, S, 0));
+        run(device, &grad);
+        run(device, &loss);
+        run(device, &own);
+        for (int k = 0; k < 2; k++)
+            for (int64_t i = 0; i < own.out[k].elems; i++)
+                assert_true(fabs(get(&own.out[k], i) - get(&grad.out[k], i)) <=
+                            (t == SW_BF16_T ? 0x1p-8 * fabs(get(&grad.out[k], i)) : 0) + eps);
+        assert_true(fabs(get(&own.out[2], 0) / get(&loss.out[0], 0) - 1) <= eps);
+        double sum = 0;
+        for (int64_t i = 0; i < own.out[3].elems; i++)
+            sum += get(&own.out[3], i);
+        assert_true(fabs(sum * own.op.scale / get(&loss.out[0], 0) - 1) <= eps);
+        assert_true(get(&own.out[3], 5) == 0); /* an ignored token */
+        for (int k = 0; k < 4; k++)
+            free(own.out[k].data);
+        release(&grad);
+        release(&loss);
+    }
     device->vtable->destroy(device);
 }
 
@@ -1120,6 +1161,7 @@ int main(void)
         cmocka_unit_test(gradients_of_linear),
         cmocka_unit_test(gradients_of_attention),
         cmocka_unit_test(gradients_of_the_head),
+        cmocka_unit_test(head_with_its_own_loss),
         cmocka_unit_test(head_is_vocabulary_parallel),
         cmocka_unit_test(attention_is_softmax),
         cmocka_unit_test(attention_does_not_depend_on_sp),

@@ -202,6 +202,47 @@ static void test_refusals(void **state)
            "use a smaller model, a shorter sequence or a smaller micro_batch_size");
 }
 
+/* Ops of that kind in the program of a mesh; the last one in *op. */
+static int32_t count_kind(struct sw_mesh mesh, enum sw_op_kind kind, struct sw_op *op)
+{
+    const struct sw_program_options o = small_model(mesh);
+    struct sw_error err = {0};
+    struct sw_program *program = NULL;
+    int32_t count = 0;
+    if (sw_program_compile(&o, SW_LAID_OUT, &program, &err) != 0)
+        fail_msg("%s", err.message);
+    for (int32_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == kind) {
+            *op = program->ops[i];
+            count++;
+        }
+    sw_program_free(program);
+    return count;
+}
+
+/* Logits are made once where the head is whole, twice where it is gathered or in shards. */
+static void test_logits_once(void **state)
+{
+    (void)state;
+    const struct sw_mesh whole[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(4, 1, 1, 1)};
+    const struct sw_mesh split[] = {sw_mesh_make(1, 2, 1, 1), sw_mesh_make(1, 1, 2, 1),
+                                    sw_mesh_make(1, 1, 1, 2)};
+    struct sw_op op = {0};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_STATS, &op), 0);
+        assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_LOSS, &op), 0);
+        assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_GRAD, &op), 1);
+        assert_int_equal(op.n_in, 3);
+        assert_int_equal(op.n_out, 4);
+    }
+    for (size_t i = 0; i < sizeof split / sizeof split[0]; i++) {
+        assert_int_equal(count_kind(split[i], SW_OP_LM_HEAD_STATS, &op), 1);
+        assert_int_equal(count_kind(split[i], SW_OP_LM_HEAD_GRAD, &op), 1);
+        assert_int_equal(op.n_in, 4);
+        assert_int_equal(op.n_out, 2);
+    }
+}
+
 static void test_rules(void **state)
 {
     (void)state;
@@ -226,6 +267,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_logits_once),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,11 @@ cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits
 /* Logits become the gradient where they stand; `narrow`: in bf16, rows keep their distance. */
 cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *logits, int64_t first, int64_t n,
                                 bool narrow, cudaStream_t stream);
+/* The same with the tokens' own log-sum-exp: their losses go to out[3]. Then those of all tokens.
+ */
+cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *logits, int64_t first, int64_t n,
+                                bool narrow, cudaStream_t stream);
+cudaError_t sw_cuda_sum_losses(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, cudaStream_t stream);
 /* parts: f64 [SW_CUDA_SQUARE_PARTS] of scratch. */
 cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts, cudaStream_t stream);

@@ -424,9 +424,12 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
     const int64_t tokens = call->in[2].elems, vocab = w->size[0], width = x->size[x->ndim - 1];
     const int64_t chunk = sw_lm_head_chunk_tokens(tokens, vocab);
     const size_t logits_bytes = (size_t)(chunk * vocab) * sizeof(float);
+    const bool own_loss = call->op->n_in == 3;
     struct sw_tensor sums = *dw;
-    if (call->in[3].dtype != SW_F32)
+    if (!own_loss && call->in[3].dtype != SW_F32)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the log-sum-exp must be f32");
+    if (own_loss && (call->out[2].dtype != SW_F32 || call->out[3].dtype != SW_F32))
+        return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the loss must be f32");
     if (dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
         const size_t aligned =
             (logits_bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
@@ -469,10 +472,15 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
                                             .c_dtype = SW_F32,
                                             .accumulate = first > 0};
         if (make_logits(d, call, first, n, err) != 0 ||
-            queued(call, sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->stream),
+            queued(call,
+                   own_loss
+                       ? sw_cuda_logits_loss(call, call->workspace, first, n, narrow, d->stream)
+                       : sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->stream),
                    err) != 0 ||
             sw_cuda_matmul(d, &to_x, err) != 0 || sw_cuda_matmul(d, &to_w, err) != 0)
             return -1;
     }
+    if (own_loss && queued(call, sw_cuda_sum_losses(call, d->stream), err) != 0)
+        return -1;
     return sums.data == dw->data ? 0 : queued(call, sw_cuda_cast(&sums, dw, d->stream), err);
 }

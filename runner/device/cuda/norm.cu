@@ -176,13 +176,11 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
 
 /* ---- The loss ---- */
 
-/* One block per token: the largest logit, the sum of exponentials beside it, the label's. In one
- * pass, since no cache holds the rows: a thread's sum is beside the largest that it has seen. */
-__global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
-                                           int64_t vocab, int64_t start)
+/* The largest logit of a row and the sum of exponentials beside it; all threads of the block get
+ * both. In one pass, since no cache holds the rows: a thread's sum is beside the largest that it has
+ * seen. */
+__device__ static float row_statistics(const float *row, int64_t vocab, float *largest)
 {
-    const int64_t t = blockIdx.x;
-    const float *row = logits + t * vocab;
     float most = -3.4028234e38f, sum = 0;
     for (int64_t i = (int64_t)threadIdx.x * SW_VECTOR; i < vocab; i += SW_THREADS * SW_VECTOR) {
         float p[SW_VECTOR], high = most, added = 0;
@@ -197,8 +195,37 @@ __global__ static void logits_stats_kernel(const float *logits, const int32_t *l
         sum = sum * expf(most - high) + added;
         most = high;
     }
-    const float largest = sw_block_max(most);
-    sum = sw_block_sum(sum * expf(most - largest));
+    *largest = sw_block_max(most);
+    return sw_block_sum(sum * expf(most - *largest));
+}
+
+/* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
+ * of `vocab` floats: the tile that is written never reaches beyond the tiles already read. */
+__device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bool ignored,
+                                    float lse, float scale, bool narrow)
+{
+    for (int64_t first = 0; first < vocab; first += SW_THREADS * SW_VECTOR) {
+        const int64_t i = first + (int64_t)threadIdx.x * SW_VECTOR;
+        const int n = i < vocab ? sw_left(i, vocab) : 0;
+        float g[SW_VECTOR];
+        sw_load8(row, SW_F32, i, n, g);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            g[k] = ignored ? 0.0f : expf(g[k] - lse) * scale - (i + k == label ? scale : 0.0f);
+        if (narrow)
+            __syncthreads(); /* everyone has read this tile */
+        sw_store8(row, narrow ? SW_BF16_T : SW_F32, i, n, g);
+    }
+}
+
+/* One block per token: the largest logit, the sum of exponentials beside it, the label's. */
+__global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
+                                           int64_t vocab, int64_t start)
+{
+    const int64_t t = blockIdx.x;
+    const float *row = logits + t * vocab;
+    float largest;
+    const float sum = row_statistics(row, vocab, &largest);
     if (threadIdx.x == 0) {
         const int64_t label = labels[t] - start;
         stats[3 * t] = largest;
@@ -207,29 +234,39 @@ __global__ static void logits_stats_kernel(const float *logits, const int32_t *l
     }
 }
 
-/* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
- * of `vocab` floats: the tile that is written never reaches beyond the tiles already read. */
 __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, const float *lse,
                                           int64_t vocab, int64_t start, float scale, bool narrow)
 {
     const int64_t t = blockIdx.x;
+    row_gradient(logits + t * vocab, vocab, labels[t] < 0 ? -1 : labels[t] - start, labels[t] < 0,
+                 lse[t], scale, narrow);
+}
+
+/* Both, for a vocabulary that is whole here: the token's loss and the gradient. */
+__global__ static void logits_loss_kernel(float *logits, const int32_t *labels, float *losses,
+                                          int64_t vocab, int64_t start, float scale, bool narrow)
+{
+    const int64_t t = blockIdx.x, label = labels[t] < 0 ? -1 : labels[t] - start;
     float *row = logits + t * vocab;
-    const int64_t label = labels[t] < 0 ? -1 : labels[t] - start;
-    const bool ignored = labels[t] < 0;
-    const float token_lse = lse[t];
-    for (int64_t first = 0; first < vocab; first += SW_THREADS * SW_VECTOR) {
-        const int64_t i = first + (int64_t)threadIdx.x * SW_VECTOR;
-        const int n = i < vocab ? sw_left(i, vocab) : 0;
-        float g[SW_VECTOR];
-        sw_load8(row, SW_F32, i, n, g);
-#pragma unroll
-        for (int k = 0; k < SW_VECTOR; k++)
-            g[k] = ignored ? 0.0f
-                           : expf(g[k] - token_lse) * scale - (i + k == label ? scale : 0.0f);
-        if (narrow)
-            __syncthreads(); /* everyone has read this tile */
-        sw_store8(row, narrow ? SW_BF16_T : SW_F32, i, n, g);
-    }
+    /* read before the barriers of the sums, behind which the row is overwritten */
+    const float label_logit = label >= 0 && label < vocab ? row[label] : 0.0f;
+    float largest;
+    const float sum = row_statistics(row, vocab, &largest);
+    const double lse = (double)largest + log((double)sum);
+    if (threadIdx.x == 0)
+        losses[t] = labels[t] < 0 ? 0.0f : (float)(lse - (double)label_logit);
+    row_gradient(row, vocab, label, labels[t] < 0, (float)lse, scale, narrow);
+}
+
+__global__ static void sum_losses_kernel(const float *losses, float *loss, int64_t tokens,
+                                         double scale)
+{
+    double total = 0;
+    for (int64_t t = threadIdx.x; t < tokens; t += SW_THREADS)
+        total += (double)losses[t];
+    total = sw_block_sum_double(total);
+    if (threadIdx.x == 0)
+        loss[0] = (float)(total * scale);
 }
 
 /* One block: each token's log-sum-exp over the shards of the vocabulary, and their sum. */
@@ -274,6 +311,23 @@ extern "C" cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *lo
     SW_LAUNCH(logits_grad_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (const float *)call->in[3].data + first,
               w->size[0], w->start[0], (float)call->op->scale, narrow);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *logits, int64_t first,
+                                           int64_t n, bool narrow, cudaStream_t stream)
+{
+    const struct sw_tensor *w = &call->in[1];
+    SW_LAUNCH(logits_loss_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
+              (const int32_t *)call->in[2].data + first, (float *)call->out[3].data + first,
+              w->size[0], w->start[0], (float)call->op->scale, narrow);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_sum_losses(const struct sw_call *call, cudaStream_t stream)
+{
+    SW_LAUNCH(sum_losses_kernel, 1, SW_THREADS, 0, stream, (const float *)call->out[3].data,
+              (float *)call->out[2].data, call->in[2].elems, call->op->scale);
     return cudaGetLastError();
 }
 
