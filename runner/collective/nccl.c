@@ -437,8 +437,14 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
                                .queued = true};
     n->compute = compute_stream;
     n->stall_seconds = sw_comm_stall_seconds();
-    if (create_queues(n, err) != 0)
+    /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
+    int ready = create_queues(n, err) == 0, all_ready = 0;
+    if (MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) != MPI_SUCCESS ||
+        all_ready == 0) {
+        (void)sw_fail(err, SW_ENVIRONMENT,
+                      "rank %d: NCCL does not start: another rank cannot use its GPU", rank);
         goto fail;
+    }
     memset(&id, 0, sizeof id);
     if (rank == 0)
         code = ncclGetUniqueId(&id);
@@ -450,7 +456,11 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
     if (code == ncclSuccess)
         code = ncclCommInitRank(&n->world, n->comm.size, id, rank);
     if (code != ncclSuccess) {
-        (void)fail_nccl(n, every, code, "starting NCCL", err);
+        (void)fail_nccl(n, every, code,
+                        code == ncclInvalidUsage
+                            ? "starting NCCL (ranks that share a GPU need SW_COLLECTIVES=staged)"
+                            : "starting NCCL",
+                        err);
         goto fail;
     }
     *out = &n->comm;
