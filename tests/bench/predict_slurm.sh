@@ -30,6 +30,9 @@ done
 [ -n "$output" ] || output=tests/bench/results/predict_slurm_$rate.md
 build=$(cd "$build" && pwd) || exit 2
 load=$(cut -d' ' -f1 /proc/loadavg)
+# Clock ticks of all cores, and those that a virtual machine's host gave to others.
+ticks() { awk '/^cpu / {for (i = 2; i <= 9; i++) all += $i; print all, $9}' /proc/stat; }
+read -r ticks_before stolen_before < <(ticks)
 
 fail() {
     echo "predict_slurm: $*" >&2
@@ -121,13 +124,15 @@ for mesh in "${meshes[@]}"; do
 done
 
 mkdir -p "$(dirname "$output")"
+read -r ticks_after stolen_after < <(ticks)
+stolen=$((100 * (stolen_after - stolen_before) / (ticks_after - ticks_before + 1)))
 {
     echo "# Predicted and measured steps, 8 ranks on 4 nodes, links $rate"
     echo
     echo "Command: \`tests/bench/predict_slurm.sh --rate $rate --steps $steps${quick[*]+ ${quick[*]}}\`," \
         "$(date -u +%Y-%m-%d), $("$build/runner" --version | head -n 1), $(env -u OMP_NUM_THREADS nproc) cores for all ranks" \
         "($(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //')), load $load at the start and $(cut -d' ' -f1 /proc/loadavg) at the end" \
-        "(about 4 of it our own)."
+        "(about 4 of it our own), $stolen % of the cores' time taken by the host."
     echo
     echo "| mesh dp,fsdp,tp,sp | predicted s | measured s | error |"
     echo "| --- | --- | --- | --- |"
