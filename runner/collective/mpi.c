@@ -25,8 +25,8 @@ enum {
     NAP_PART = 8,
     /* Between nodes a message goes in pieces that Open MPI's TCP sends off unasked: up to 64 KiB
      * with its header, where nobody changed that. Longer ones first ask the receiver, and on a slow
-     * network the answer waits behind data: to gather 260 kB over four nodes of two ranks took 28
-     * ms at 200 Mbit/s whole, 21 ms (the rate of the line) in pieces. */
+     * network the answer waits behind data: to gather 262 kB over four nodes of two ranks took 28
+     * ms at 200 Mbit/s whole and 22.5 ms in pieces; the line needs 21. */
     PIECE_BYTES = 63 << 10,
     PIECES = 8 /* of a message on their way at once: enough to keep a line busy during a nap */
 };
