@@ -5,7 +5,7 @@
 
 #include "core/config/config.h"
 #include "planner/options.h"
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 /* Commands. Each returns the exit code; stdout is data, stderr is for people. */
 int sw_command_check(const struct sw_options *options);

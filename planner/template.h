@@ -7,7 +7,7 @@
 #ifndef SW_PLANNER_TEMPLATE_H
 #define SW_PLANNER_TEMPLATE_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #include "runner/execute.h"
 
 #include "runner/collective/call.h"
-#include "runner/init.h"
+#include "runner/train/init.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
 #ifndef SW_LAUNCH_H
 #define SW_LAUNCH_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>

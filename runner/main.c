@@ -1,7 +1,7 @@
 /* The runner tool: executes a plan on the ranks it was started with. */
-#include "runner/calibrate.h"
-#include "runner/dataset.h"
-#include "runner/train.h"
+#include "runner/calibrate/calibrate.h"
+#include "runner/train/dataset.h"
+#include "runner/train/train.h"
 #include "runner/version.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef SW_CONFIG_H
 #define SW_CONFIG_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #ifndef SW_MESH_H
 #define SW_MESH_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>

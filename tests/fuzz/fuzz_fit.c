@@ -1,7 +1,7 @@
 /* Any bytes as what `plan fit` reads: a table of runs, the metrics of a run, and collectives in a
  * table or as nccl-tests prints them. A mistake has its place; what is accepted can be priced, and
  * the links that are fitted to it are ones that a cluster may have. */
-#include "planner/fit.h"
+#include "planner/fit/fit.h"
 #include "tests/fuzz/support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* A good run with any settings of it replaced, each line one as after --set: whatever the reader
  * accepts is searched for meshes, and no number of what is found is out of its range. */
-#include "planner/search.h"
+#include "planner/search/search.h"
 #include "tests/fuzz/support.h"
 
 #include <math.h>

@@ -1,1 +1,1 @@
-sw_fuzzer(fuzz_mesh_request LIBRARIES sw_sharding sw_error)
+sw_fuzzer(fuzz_mesh_request LIBRARIES sw_sharding sw_base)

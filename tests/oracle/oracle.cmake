@@ -1,6 +1,6 @@
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   find_package(Threads REQUIRED)
   sw_test(test_oracle SOURCES test_oracle.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_error Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
           ARGS tests/oracle/fixtures)
 endif()

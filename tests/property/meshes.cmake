@@ -2,7 +2,7 @@ find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # "13": every 13th of the 288 variants on each mesh; "1" runs them all.
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_error Threads::Threads
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
           ARGS 13)
   if(TARGET test_meshes)
     target_link_options(test_meshes PRIVATE
@@ -10,7 +10,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   endif()
 endif()
 if(TARGET sw_program)
-  sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_program sw_sharding sw_error)
+  sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_program sw_sharding sw_base)
 endif()
 
 # Two hundred and fifty steps, twice.

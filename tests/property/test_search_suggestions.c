@@ -1,6 +1,6 @@
 /* A suggestion is a promise: for every rejected mesh of many searches, applying the change makes
  * the verdict flip. */
-#include "planner/search.h"
+#include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 
 #include <setjmp.h>

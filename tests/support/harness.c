@@ -3,7 +3,7 @@
 #include "core/program/program.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
-#include "runner/init.h"
+#include "runner/train/init.h"
 
 #include <math.h>
 #include <pthread.h>

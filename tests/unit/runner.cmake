@@ -8,8 +8,8 @@ if(TARGET sw_runner)
   sw_test(test_lr_schedule SOURCES test_lr_schedule.c LIBRARIES sw_runner)
 endif()
 if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
-  sw_test(test_metrics SOURCES test_metrics.c ${CMAKE_SOURCE_DIR}/runner/metrics.c
-          LIBRARIES sw_plan sw_config sw_program sw_sharding sw_error
+  sw_test(test_metrics SOURCES test_metrics.c ${CMAKE_SOURCE_DIR}/runner/train/metrics.c
+          LIBRARIES sw_plan sw_config sw_program sw_sharding sw_base
           ARGS ${CMAKE_BINARY_DIR}/tests)
   find_program(SW_MPIRUN mpirun)
   if(SW_MPIRUN AND TARGET sw_collective_mpi)
@@ -17,7 +17,7 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
   else()
     set(sw_test_mpirun none)
   endif()
-  sw_test(test_runner SOURCES test_runner.c LIBRARIES sw_plan sw_config sw_program sw_sharding sw_error
+  sw_test(test_runner SOURCES test_runner.c LIBRARIES sw_plan sw_config sw_program sw_sharding sw_base
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_test_mpirun})
   if(TEST test_runner)
     add_dependencies(test_runner runner)
@@ -26,9 +26,9 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
 endif()
 # One kind of device in a job: as ranks of a real one, with stand-ins for the GPUs.
 if(TARGET sw_collective_mpi AND SW_MPIRUN)
-  sw_test(test_kinds SOURCES test_kinds.c ${CMAKE_SOURCE_DIR}/runner/kinds.c
+  sw_test(test_kinds SOURCES test_kinds.c ${CMAKE_SOURCE_DIR}/runner/gpu_kinds.c
                              ${CMAKE_SOURCE_DIR}/runner/launch.c
-          LIBRARIES sw_collective_mpi sw_error)
+          LIBRARIES sw_collective_mpi sw_base)
   if(TEST test_kinds)
     target_compile_definitions(test_kinds PRIVATE SW_HAVE_MPI)
     add_test(NAME test_kinds_mpi COMMAND ${SW_MPIRUN} --oversubscribe --bind-to none -np 3

@@ -2,7 +2,7 @@
  *
  *   test_calibrate RUNNER FOLDER MPIRUN|none */
 #include "core/config/config.h"
-#include "runner/calibrate_write.h"
+#include "runner/calibrate/write.h"
 #include "runner/collective/comm.h"
 
 #include <dirent.h>

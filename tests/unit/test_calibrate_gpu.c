@@ -4,10 +4,10 @@
  *
  *   test_calibrate_gpu FOLDER */
 #include "core/plan/plan.h"
-#include "planner/cost.h"
-#include "planner/links.h"
-#include "runner/calibrate_gpu.h"
-#include "runner/calibrate_gpu_links.h"
+#include "core/cost/cost.h"
+#include "core/cost/links.h"
+#include "runner/calibrate/gpu.h"
+#include "runner/calibrate/gpu_links.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
 #include "tests/support/fake_gpu.h"
@@ -494,7 +494,7 @@ static void check_level(int32_t nodes, int32_t local, int32_t level, bool direct
                sw_links_seconds(&cluster, &span, kinds[k].op, bytes), 1e-9);
 }
 
-/* The same steps and shares as planner/links.c prices with. */
+/* The same steps and shares as core/cost/links.c prices with. */
 static void links_are_counted_as_they_are_priced(void **state)
 {
     (void)state;

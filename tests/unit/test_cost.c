@@ -1,7 +1,7 @@
 /* Prices: links and curves by hand, whole programs by laws that hold for any cluster. */
 #include "core/plan/plan.h"
-#include "planner/cost.h"
-#include "planner/links.h"
+#include "core/cost/cost.h"
+#include "core/cost/links.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

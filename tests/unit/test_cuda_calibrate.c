@@ -1,6 +1,6 @@
 /* The CUDA device's marks, and what calibrate finds with them: on a GPU where there is one (else
  * skipped), or emulated, where whatever is queued takes a microsecond. */
-#include "runner/calibrate_gpu.h"
+#include "runner/calibrate/gpu.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
 

@@ -1,5 +1,5 @@
 /* Token data: every form of file, every message, and which sequences a step reads. */
-#include "runner/dataset.h"
+#include "runner/train/dataset.h"
 
 #include <math.h>
 #include <setjmp.h>

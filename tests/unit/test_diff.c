@@ -1,5 +1,5 @@
 /* Conditions, flat lists of settings, paths seen from a folder, and a comment's limit. */
-#include "planner/diff.h"
+#include "planner/diff/diff.h"
 #include "core/plan/inputs.h"
 
 #include <setjmp.h>

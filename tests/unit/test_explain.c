@@ -1,5 +1,5 @@
 /* What explain tells agrees with the program, its layout and its price. */
-#include "planner/explain_data.h"
+#include "planner/explain/data.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Measured runs: how they are read, what is fitted to them, and how far predictions are from
  * published ones. */
-#include "planner/fit.h"
+#include "planner/fit/fit.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * heads x head_dim, g = kv heads x head_dim, f intermediate, V vocabulary, s sequence, b sequences
  * of a micro-step on one rank, t = tp. */
 #include "core/plan/plan.h"
-#include "core/program/op.h"
+#include "core/program/op/op.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The generator of initial parameters against values from an independent implementation (Python
  * integers, math.log and math.cos, from the formula in init.h). */
-#include "runner/init.h"
+#include "runner/train/init.h"
 
 #include "core/program/program.h"
 #include "runner/collective/comm.h"

@@ -1,7 +1,7 @@
 /* Times of collectives against the closed formulas of their makers. n ranks, g of them in a node, k
  * nodes, S bytes of the whole array, B bytes per second of a link, all of which is usable here; a
  * and A seconds of latency inside and between nodes. */
-#include "planner/links.h"
+#include "core/cost/links.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The learning rate of each step. */
-#include "runner/schedule.h"
+#include "runner/train/learning_rate.h"
 
 #include <math.h>
 #include <setjmp.h>

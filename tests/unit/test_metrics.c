@@ -1,5 +1,5 @@
 /* metrics.jsonl, byte for byte. */
-#include "runner/metrics.h"
+#include "runner/train/metrics.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/program/op.h"
+#include "core/program/op/op.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The search: LWM's choices come out, every mesh is there once, and pruning loses nothing at the
  * top. */
-#include "planner/search.h"
+#include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 
 #include <setjmp.h>

@@ -11,7 +11,7 @@
 #ifndef SW_CUDA_CUDNN_ATTENTION_H
 #define SW_CUDA_CUDNN_ATTENTION_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <cuda_runtime_api.h>
 

@@ -6,7 +6,7 @@
  * FILE: cluster and model YAML, then CSV measurements. Predictions rest on the constants that the
  * clusters' accelerators have; with --fit, on constants fitted to all other models of the same
  * accelerator. */
-#include "planner/fit.h"
+#include "planner/fit/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,476 @@
+#include "core/cost/cost.h"
+
+#include "core/cost/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How much slower compute is beside a collective, which takes multiprocessors, memory bandwidth and
+ * power from it: 18.9 % on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
+ * arXiv:2507.03114). CPUs: not told. */
+static const double contention[] = {[SW_DEVICE_CPU] = 0, [SW_DEVICE_CUDA] = 0.19};
+
+/* Measured / predicted time where the accelerator does not tell, as in core/config/tables.c. */
+static const double default_low = 0.8, default_high = 1.3;
+
+/* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
+ * last of them. */
+enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
+
+enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
+/* When an op runs, bit by bit. */
+enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
+struct timing {
+    double compute;       /* on the compute stream */
+    double communication; /* on the communication stream */
+    double inside;     /* communication that the op itself could not hide (ring attention), part of
+                          compute */
+    double block, hop; /* ring attention over links: seconds of each */
+    bool home;         /* and its last hop, with nothing to compute beside it */
+    int16_t value;     /* that a collective writes first, or that is waited for */
+    uint8_t part, only;
+    sw_axis_set axes; /* effective ones */
+};
+
+/* A collective that was issued. */
+struct flight {
+    double start, end;
+    sw_axis_set axes;
+};
+
+struct clocks {
+    double compute, communication; /* when each stream is free */
+    double busy;                   /* the compute stream at work */
+    double exposed[SW_AXIS_COUNT];
+};
+
+struct pricing {
+    const struct sw_program *p;
+    const struct sw_run_config *run;
+    struct timing *timing; /* [op_count] */
+    double *done;          /* [value_count]: when the last collective that writes it ends */
+    struct sw_span span[AXIS_SETS];
+    bool span_known[AXIS_SETS];
+    struct flight flight[MAX_FLIGHTS]; /* the last ones, a ring buffer */
+    uint32_t flights;
+    struct clocks now;
+    double contention;
+    bool once;   /* some ops run in the last micro-step only */
+    bool others; /* a micro-step that is not the last is being walked */
+    struct sw_cost *out;
+    const struct sw_cost_observer *observer; /* NULL: none */
+};
+
+static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
+{
+    const sw_axis_set set = sw_axes_set(axes);
+    if (!c->span_known[set]) {
+        sw_links_span(&c->run->cluster, &c->p->mesh, axes, &c->span[set]);
+        c->span_known[set] = true;
+    }
+    return &c->span[set];
+}
+
+/* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
+ * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
+ * is assumed (op.c). That is with the communication stream at rest; ring_delay has the rest. */
+static struct timing ring_timing(struct pricing *c, const struct sw_op *op, double compute,
+                                 double bytes)
+{
+    struct timing t = {.compute = compute, .axes = sw_axes_set(op->axes)};
+    const struct sw_span *span = span_of(c, op->axes);
+    if (span->ranks <= 1)
+        return t;
+    const bool home = op->kind == SW_OP_RING_ATTENTION_GRAD;
+    const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
+    const double hop = sw_links_hop_seconds(&c->run->cluster, span, bytes / hops);
+    t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
+    t.inside = t.compute - compute;
+    t.block = block;
+    t.hop = hop;
+    t.home = home;
+    return t;
+}
+
+/* The ring's messages are calls of the communication stream like any other: the first goes behind
+ * what is under way, which it may find `backlog` seconds long. Seconds that this adds. */
+static double ring_delay(const struct timing *t, double backlog)
+{
+    const double alone = t->hop > t->block ? t->hop : t->block, late = backlog + t->hop;
+    return late > alone ? late - alone : 0;
+}
+
+/* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
+static void count_bytes(struct pricing *c, sw_axis_set axes, double bytes)
+{
+    double parts = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        if (axes & (1u << a))
+            parts += c->p->mesh.size[a] - 1;
+    for (int32_t a = 0; a < SW_AXIS_COUNT && parts > 0; a++)
+        if (axes & (1u << a))
+            c->out->communication_bytes[a] += bytes * (c->p->mesh.size[a] - 1) / parts;
+}
+
+static bool has_batch(const struct sw_value *value)
+{
+    for (uint8_t d = 0; d < value->ndim; d++)
+        if (value->axis[d] == SW_L_BATCH)
+            return true;
+    return false;
+}
+
+/* What the ring's hops over its outermost link need to be hidden, of the forward op. */
+static void check_ring(struct pricing *c, const struct sw_op *op)
+{
+    const struct sw_cluster_config *cluster = &c->run->cluster;
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const int32_t link = sw_links_outermost(span_of(c, op->axes));
+    if (link < 1)
+        return;
+    const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
+    c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
+    c->out->ring_needs_tokens =
+        2 * sw_links_overlap_tokens(cluster, link, peak) / (op->group > 1 ? op->group : 1);
+}
+
+const char *const sw_cost_not_modelled[] = {
+    "stragglers and jitter: every rank is as fast as its data sheet and the fit say",
+    "other jobs on the network, routing and retransmission",
+    "clocks that fall with temperature or a power limit, beyond what the fit contains",
+    "reading data, checkpoints, logging, the first steps' warming up",
+    "a host too slow to launch short operations",
+    NULL};
+
+const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
+{
+    buffer[0] = '\0';
+    if (cost->ring_link[0] != '\0' && cost->ring_block_tokens < cost->ring_needs_tokens)
+        snprintf(
+            buffer, buffer_bytes,
+            "sp crosses '%s', where a hop is hidden behind blocks of %.0f tokens and more: its "
+            "blocks have %.0f",
+            cost->ring_link, cost->ring_needs_tokens, cost->ring_block_tokens);
+    return buffer;
+}
+
+/* `like`: the timing of an op that is alike, NULL: none is known. */
+static void time_collective(struct pricing *c, const struct sw_op *op, double times,
+                            const struct timing *like, struct timing *t)
+{
+    const struct sw_axes axes = sw_axes_effective(&c->p->mesh, op->axes);
+    const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(c->p, op) : 0;
+    t->axes = sw_axes_set(axes);
+    t->value = op->out[0].value;
+    t->communication = like != NULL
+                           ? like->communication
+                           : sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
+    count_bytes(c, t->axes, bytes * times);
+    if (op->n_in > 0 && has_batch(&c->p->values[op->in[0].value]))
+        c->out->batch_seconds += t->communication * times;
+    else
+        c->out->weight_seconds += t->communication * times;
+}
+
+static void time_compute(struct pricing *c, const struct sw_op *op, double times,
+                         const struct timing *like, struct timing *t)
+{
+    const bool ring = op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
+    if (ring) {
+        const double bytes = (double)sw_op_communication_bytes(c->p, op);
+        if (bytes > 0) {
+            *t = ring_timing(c, op, t->compute, bytes);
+            check_ring(c, op);
+            count_bytes(c, t->axes, bytes * times);
+        }
+    }
+    if (op->stage == SW_STAGE_RECOMPUTE)
+        c->out->recompute_seconds += t->compute * times;
+}
+
+static void time_ops(struct pricing *c)
+{
+    const struct sw_program *p = c->p;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            const int32_t first = sw_program_alike(p, i);
+            const struct timing *like = first < i ? &c->timing[first] : NULL;
+            struct timing *t = &c->timing[i];
+            *t = (struct timing){.part = PART_COMPUTE};
+            if (op->kind == SW_OP_WAIT) {
+                t->part = PART_WAIT;
+                t->value = op->in[0].value;
+            } else if (sw_op_is_collective(op->kind)) {
+                t->part = PART_COLLECTIVE;
+                time_collective(c, op, sw_program_runs(p, region, op), like, t);
+            } else {
+                time_compute(c, op, sw_program_runs(p, region, op), like, t);
+            }
+            t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
+                                (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
+            c->once = c->once || op->last_micro_step;
+        }
+    }
+}
+
+static void expose(struct clocks *now, sw_axis_set axes, double seconds)
+{
+    int32_t count = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        count += (axes >> a) & 1;
+    if (count == 0)
+        return;
+    const double each = seconds / count;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        if (axes & (1u << a))
+            now->exposed[a] += each;
+}
+
+/* The compute stream waits from `now` until then: for what the communication stream does meanwhile,
+ * in its order. */
+static void wait_until(struct pricing *c, double now, double until)
+{
+    double at = until;
+    for (uint32_t i = 0; i < MAX_FLIGHTS && i < c->flights && at > now; i++) {
+        const struct flight *f = &c->flight[(c->flights - 1 - i) % MAX_FLIGHTS];
+        const double from = f->start > now ? f->start : now;
+        if (f->end <= from || from >= at)
+            continue;
+        const double to = f->end < at ? f->end : at;
+        if (to > from)
+            expose(&c->now, f->axes, to - from);
+        at = from;
+    }
+}
+
+static double total_exposed(const struct clocks *now)
+{
+    double sum = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        sum += now->exposed[a];
+    return sum;
+}
+
+/* Ops one after the other, but for those that run only as `skip` says. Walked many times: looks at
+ * the timings alone, which are small, and keeps the clocks at hand. */
+static void run_ops(struct pricing *c, const struct timing *t, const struct timing *end,
+                    uint8_t skip)
+{
+    double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
+    for (; t < end; t++) {
+        if (t->only & skip)
+            continue;
+        if (t->part == PART_COMPUTE) {
+            double beside = communication - compute;
+            beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
+            const double slower = beside * c->contention;
+            if (t->hop > 0 && communication > compute) {
+                const double delay = ring_delay(t, communication - compute);
+                wait_until(c, compute, compute + delay);
+                compute += delay;
+            }
+            compute += t->compute + slower;
+            busy += t->compute - t->inside + slower;
+            if (t->inside > 0)
+                expose(&c->now, t->axes, t->inside);
+            if (t->hop > 0) { /* until its last message has arrived */
+                const double arrived = t->home ? compute : compute - t->block;
+                communication = arrived > communication ? arrived : communication;
+            }
+        } else if (t->part == PART_COLLECTIVE) {
+            /* starts when the stream is free and what compute has issued before it is done */
+            const double start = communication < compute ? compute : communication;
+            communication = start + t->communication;
+            c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, communication, t->axes};
+            c->done[t->value] = communication; /* waits name the first result */
+        } else {
+            const double until = c->done[t->value];
+            if (until > compute) {
+                wait_until(c, compute, until);
+                compute = until;
+            }
+        }
+    }
+    c->now.compute = compute;
+    c->now.communication = communication;
+    c->now.busy = busy;
+}
+
+static void observe_op(struct pricing *c, const struct timing *t)
+{
+    static const enum sw_cost_stream streams[] = {[PART_COMPUTE] = SW_STREAM_COMPUTE,
+                                                  [PART_COLLECTIVE] = SW_STREAM_COMMUNICATION,
+                                                  [PART_WAIT] = SW_STREAM_WAIT};
+    const double issued = c->now.compute;
+    run_ops(c, t, t + 1, 0);
+    const bool collective = t->part == PART_COLLECTIVE;
+    const double end = collective ? c->now.communication : c->now.compute;
+    const struct sw_cost_event event = {.op = (int32_t)(t - c->timing),
+                                        .stream = streams[t->part],
+                                        .issued = issued,
+                                        .start = collective ? end - t->communication : issued,
+                                        .end = end};
+    c->observer->event(c->observer->context, &event);
+}
+
+/* One iteration; `ahead` ops belong to the next, which the last does not have. */
+static void run_iteration(struct pricing *c, const struct sw_region *region, bool last)
+{
+    const struct timing *first = &c->timing[region->first_op], *end = first + region->op_count;
+    const uint8_t skip =
+        (uint8_t)((last ? ONLY_AHEAD : 0) | (c->others ? ONLY_LAST_MICRO_STEP : 0));
+    if (c->observer == NULL)
+        run_ops(c, first, end, skip);
+    for (const struct timing *t = first; c->observer != NULL && t < end; t++)
+        if (!(t->only & skip))
+            observe_op(c, t);
+}
+
+/* The first iteration's `ahead` ops, before the loop. */
+static void run_ahead(struct pricing *c, const struct sw_region *region)
+{
+    const struct timing *first = &c->timing[region->first_op];
+    for (const struct timing *t = first; t < first + region->op_count; t++) {
+        if (!(t->only & ONLY_AHEAD))
+            continue;
+        if (c->observer != NULL)
+            observe_op(c, t);
+        else
+            run_ops(c, t, t + 1, 0);
+    }
+}
+
+/* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
+ * flight. */
+static void extrapolate(struct pricing *c, const struct clocks *before, double times)
+{
+    struct clocks *now = &c->now;
+    const double step = now->compute - before->compute, shift = step * times;
+    for (int32_t v = 0; v < c->p->value_count; v++)
+        c->done[v] += shift;
+    const int32_t flights = c->flights < MAX_FLIGHTS ? (int32_t)c->flights : MAX_FLIGHTS;
+    for (int32_t i = 0; i < flights; i++) {
+        c->flight[i].start += shift;
+        c->flight[i].end += shift;
+    }
+    now->communication += shift;
+    now->compute += shift;
+    now->busy += (now->busy - before->busy) * times;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
+}
+
+static void run_region(struct pricing *c, const struct sw_region *region)
+{
+    run_ahead(c, region);
+    struct clocks before = c->now;
+    for (int32_t iteration = 0; iteration < region->repeat; iteration++) {
+        if (iteration == WARM && region->repeat > WARM + 1) {
+            extrapolate(c, &before, region->repeat - WARM - 1);
+            iteration = region->repeat - 1;
+        }
+        before = c->now;
+        run_iteration(c, region, iteration == region->repeat - 1);
+    }
+}
+
+static void run_phase(struct pricing *c, bool update)
+{
+    for (int32_t r = 0; r < c->p->region_count; r++) {
+        const struct sw_region *region = &c->p->regions[r];
+        if ((region->phase == SW_PHASE_UPDATE) != update)
+            continue;
+        const struct clocks before = c->now;
+        run_region(c, region);
+        struct sw_region_cost *cost = &c->out->region[r];
+        cost->seconds += c->now.compute - before.compute;
+        cost->compute_seconds += c->now.busy - before.busy;
+        cost->exposed_seconds += total_exposed(&c->now) - total_exposed(&before);
+    }
+}
+
+/* The last micro-step is walked by itself where it has ops that the others do not have. */
+static void run_step(struct pricing *c)
+{
+    const int32_t alike = c->p->accumulation_steps - (c->once ? 1 : 0);
+    struct clocks before = c->now;
+    struct sw_region_cost region_before[SW_COST_MAX_REGIONS];
+    c->others = c->once;
+    for (int32_t step = 0; step < alike && step < WARM; step++) {
+        before = c->now;
+        memcpy(region_before, c->out->region, sizeof region_before);
+        run_phase(c, false);
+    }
+    if (alike > WARM) {
+        const double times = alike - WARM;
+        for (int32_t r = 0; r < c->p->region_count; r++) {
+            struct sw_region_cost *now = &c->out->region[r], *old = &region_before[r];
+            now->seconds += (now->seconds - old->seconds) * times;
+            now->compute_seconds += (now->compute_seconds - old->compute_seconds) * times;
+            now->exposed_seconds += (now->exposed_seconds - old->exposed_seconds) * times;
+        }
+        extrapolate(c, &before, times);
+    }
+    c->others = false;
+    if (c->once)
+        run_phase(c, false);
+    run_phase(c, true);
+    /* a step ends when both streams have */
+    if (c->now.communication > c->now.compute) {
+        wait_until(c, c->now.compute, c->now.communication);
+        c->now.compute = c->now.communication;
+    }
+}
+
+int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
+                  struct sw_cost *out, struct sw_error *err)
+{
+    return sw_cost_trace(program, run, NULL, out, err);
+}
+
+int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
+                  const struct sw_cost_observer *observer, struct sw_cost *out,
+                  struct sw_error *err)
+{
+    int status = -1;
+    memset(out, 0, sizeof *out);
+    if (program->region_count > SW_COST_MAX_REGIONS)
+        return sw_fail(err, SW_ENVIRONMENT, "a program of %d regions cannot be priced",
+                       program->region_count);
+    struct pricing *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+    c->p = program;
+    c->run = run;
+    c->out = out;
+    c->observer = observer;
+    c->contention = contention[run->cluster.accelerator.device];
+    c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
+    c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
+    if (c->timing == NULL || c->done == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+        goto out;
+    }
+    out->region_count = program->region_count;
+    for (int32_t r = 0; r < program->region_count; r++)
+        memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
+    time_ops(c);
+    run_step(c);
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    out->step_seconds = c->now.compute;
+    out->band_low_seconds = out->step_seconds * (a->band_low > 0 ? a->band_low : default_low);
+    out->band_high_seconds = out->step_seconds * (a->band_high > 0 ? a->band_high : default_high);
+    out->calibration = a->calibration != NULL ? a->calibration : "data sheets, not measured";
+    out->compute_seconds = c->now.busy;
+    memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
+    status = 0;
+out:
+    free(c->timing);
+    free(c->done);
+    free(c);
+    return status;
+}

@@ -1,0 +1,98 @@
+/* Prices a laid-out program on a cluster (DESIGN section 6): walks the ops of one rank on two
+ * streams, compute and communication, as the runner issues them.
+ *
+ * Compute: the roofline max(flops / (peak x efficiency), bytes / (bandwidth x efficiency)) + launch
+ * latency. Collectives: latency of their steps + bytes / bandwidth of the slowest link that the
+ * group spans, see links.h. Owns nothing; every number comes from the program, an op's cost rule or
+ * the cluster description. */
+#ifndef SW_PLANNER_COST_H
+#define SW_PLANNER_COST_H
+
+#include "core/config/config.h"
+#include "core/program/op/op.h"
+
+enum { SW_COST_MAX_REGIONS = 8 };
+
+struct sw_region_cost {
+    char name[SW_NAME_BYTES];
+    double seconds;         /* of a whole step: all iterations and micro-steps */
+    double compute_seconds; /* of that, the compute stream at work */
+    double exposed_seconds; /* of that, the compute stream waiting for communication */
+};
+
+struct sw_cost {
+    double step_seconds, compute_seconds;
+    double band_low_seconds, band_high_seconds; /* the step's 10th and 90th percentile */
+    const char *calibration;                    /* what they rest on; of the run, never NULL */
+    double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
+    double communication_bytes[SW_AXIS_COUNT];  /* sent by one rank in a step; a group of several
+                                                   axes counts for each in proportion to size - 1 */
+    /* For guessing at other options of the same mesh, seconds of one step with everything else
+     * alike: */
+    double recompute_seconds; /* compute that recomputation adds */
+    double weight_seconds;    /* collectives whose size does not depend on the micro-batch */
+    double batch_seconds;     /* collectives whose size is proportional to it */
+    /* A ring over sp hides its hops on its outermost link only behind blocks of ring_needs_tokens;
+     * ring_link empty: no ring, or all of it on the innermost link. */
+    char ring_link[SW_NAME_BYTES]; /* cut short if need be */
+    double ring_block_tokens, ring_needs_tokens;
+    int32_t region_count;
+    struct sw_region_cost region[SW_COST_MAX_REGIONS];
+};
+
+/* The program must be laid out. Errors (SW_ENVIRONMENT): memory; more regions than
+ * SW_COST_MAX_REGIONS. */
+int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
+                  struct sw_cost *out, struct sw_error *err);
+
+/* What no price here contains, one line each; ends with NULL. */
+extern const char *const sw_cost_not_modelled[];
+
+/* One op as the walk issues it; of the iterations that are extrapolated there are none. */
+enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };
+struct sw_cost_event {
+    int32_t op; /* of the program */
+    enum sw_cost_stream stream;
+    double issued;     /* when the compute stream came to it */
+    double start, end; /* seconds from the start of the step */
+};
+struct sw_cost_observer {
+    void (*event)(void *context, const struct sw_cost_event *event);
+    void *context;
+};
+/* sw_cost_price that tells an observer every op. */
+int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
+                  const struct sw_cost_observer *observer, struct sw_cost *out,
+                  struct sw_error *err);
+
+/* "sp crosses 'ib': ..." with the numbers when the ring's blocks are shorter than it needs; else
+ * "". Returns buffer. */
+const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes);
+
+/* Times of one op in isolation, for tests and for explain. Seconds. */
+double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
+                          const struct sw_run_config *run);
+
+/* Of an op that is no collective, with its launch; ring attention without its hops. */
+double sw_cost_compute_seconds(const struct sw_program *program, const struct sw_op *op,
+                               const struct sw_run_config *run);
+
+/* What is fitted for an accelerator: shares of peak for large matrix products and attention, of the
+ * memory's bandwidth for everything else. */
+struct sw_efficiency {
+    double matmul, attention, memory;
+};
+
+/* What is assumed where nothing was measured. */
+struct sw_efficiency sw_cost_usual(enum sw_device_kind device);
+
+/* Fraction of peak that a product [m,k] x [k,n] reaches; causal attention over `length` queries. */
+double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k);
+double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,
+                               double length);
+
+/* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
+ * `fallback` where nothing was measured. */
+double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback);
+
+#endif

@@ -1,0 +1,169 @@
+/* The time of one op by itself. The shape of an op decides how much of the machine it can use; what
+ * is left to measure is three numbers per accelerator: the shares of peak that large matrix
+ * products and attention reach, and the share of the memory's bandwidth. */
+#include "core/cost/cost.h"
+
+#include "core/cost/links.h"
+
+#include <math.h>
+
+/* Where nothing was measured. GPUs: the mean of what 'plan fit' gives for A100 40 GB, A100 80 GB
+ * and H100 (configs/accelerators). CPUs: oneDNN's matrix products and our attention on one core of
+ * several, an estimate. */
+static const struct sw_efficiency usual[] = {
+    [SW_DEVICE_CPU] = {0.70, 0.30, 0.60}, [SW_DEVICE_CUDA] = {0.71, 0.28, 0.64}};
+
+struct sw_efficiency sw_cost_usual(enum sw_device_kind device)
+{
+    return usual[device];
+}
+
+/* A tile of 128 x 256 results is what large bf16 products are cut into on A100 and H100 (CUTLASS'
+ * profiler, cuBLAS kernel names); a small result takes smaller ones, which reuse their operands
+ * less. */
+static const struct tile {
+    double rows, columns, share; /* of the speed of the largest */
+} tiles[] = {{256, 128, 1}, {128, 128, 0.92}, {64, 64, 0.65}};
+
+/* Products summed until a tile's pipeline is filled and drained: k where half of the speed is
+ * reached. A main loop step is 32 to 64 deep and three to four are in flight. */
+static const double half_depth = 128;
+
+/* FlashAttention: a head of 64 takes the exponentials of one of 128 for half of the products (Dao
+ * 2023, figures 4 and 5: 0.8 to 0.85 of the speed), and the causal diagonal wastes half of each
+ * block of queries that it crosses. */
+static const double half_head = 24, diagonal_block = 128;
+
+double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback)
+{
+    const int32_t n = curve->count;
+    if (n == 0)
+        return fallback;
+    if (size <= curve->point[0].size)
+        return curve->point[0].fraction;
+    for (int32_t i = 1; i < n; i++) {
+        const struct sw_curve_point *a = &curve->point[i - 1], *b = &curve->point[i];
+        if (size <= b->size)
+            return a->fraction +
+                   (b->fraction - a->fraction) * log(size / a->size) / log(b->size / a->size);
+    }
+    return curve->point[n - 1].fraction;
+}
+
+/* A curve of several points was measured at each size and tells all; a single point is what large
+ * sizes reach. */
+static bool is_measured(const struct sw_curve *curve)
+{
+    return curve->count > 1;
+}
+
+/* Share of the multiprocessors that have a tile to work on, times the tile's share of what it holds
+ * results for: the best of the tiles. */
+static double tile_share(double m, double n, int32_t units)
+{
+    double best = 0;
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
+        const double count = ceil(m / tiles[i].rows) * ceil(n / tiles[i].columns);
+        const double waves = ceil(count / units);
+        const double share =
+            tiles[i].share * m * n / (waves * units * tiles[i].rows * tiles[i].columns);
+        best = share > best ? share : best;
+    }
+    return best;
+}
+
+double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k)
+{
+    const double flops = 2 * m * n * k;
+    const double share = sw_cost_efficiency(&a->matmul, flops, usual[a->device].matmul);
+    if (is_measured(&a->matmul) || a->device == SW_DEVICE_CPU)
+        return share;
+    return share * k / (k + half_depth) *
+           (a->compute_units > 0 ? tile_share(m, n, a->compute_units) : 1);
+}
+
+double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,
+                               double length)
+{
+    const double share = sw_cost_efficiency(&a->attention, flops, usual[a->device].attention);
+    if (is_measured(&a->attention) || a->device == SW_DEVICE_CPU)
+        return share;
+    return share * head_dim * (128 + half_head) / (128 * (head_dim + half_head)) * length /
+           (length + diagonal_block);
+}
+
+/* m, n, k of each product of the op; returns how many. */
+static int32_t products_of(const struct sw_program *p, const struct sw_op *op, double out[3][3])
+{
+    const struct sw_value *x = &p->values[op->in[0].value];
+    const bool gradient = op->kind == SW_OP_LINEAR_DW;
+    const struct sw_value *w = &p->values[gradient ? op->out[0].value : op->in[1].value];
+    const double rows = (double)w->local[0], columns = (double)w->local[1];
+    double tokens = (double)x->local[0] * (double)x->local[1];
+    const double forward[3] = {tokens, columns, rows}, back[3] = {tokens, rows, columns};
+    const double of_weight[3] = {rows, columns, tokens};
+    const double *list[3] = {forward, back, of_weight};
+    int32_t count = 0;
+    const bool head = op->kind == SW_OP_LM_HEAD_STATS || op->kind == SW_OP_LM_HEAD_GRAD;
+    for (int32_t i = 0; i < 3; i++) {
+        const bool wanted = op->kind == SW_OP_LM_HEAD_GRAD || (head && i == 1) ||
+                            (op->kind == SW_OP_LINEAR && i == 0) ||
+                            (op->kind == SW_OP_LINEAR_T && i == 1) || (gradient && i == 2);
+        for (int32_t d = 0; wanted && d < 3; d++)
+            out[count][d] = list[i][d];
+        count += wanted;
+    }
+    return count;
+}
+
+static double memory_seconds(const struct sw_accelerator_config *a, double bytes)
+{
+    return bytes /
+           (a->memory_bandwidth * sw_cost_efficiency(&a->memory, bytes, usual[a->device].memory));
+}
+
+double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
+                               const struct sw_run_config *run)
+{
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE)
+        return 0;
+    struct sw_op_cost cost = info->cost(p, op);
+    double after = 0; /* the CPU device adds in a pass of its own */
+    if (a->device == SW_DEVICE_CPU && sw_op_addend_bytes(p, op) > 0) {
+        const int64_t addend = sw_op_addend_bytes(p, op);
+        cost.memory_bytes -= addend;
+        after = memory_seconds(a, 3.0 * (double)addend) + a->launch_latency_s;
+    }
+    const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    double seconds = 0;
+    if (info->cost_class == SW_CLASS_MATMUL) {
+        double product[3][3];
+        const int32_t count = products_of(p, op, product);
+        for (int32_t i = 0; i < count; i++) {
+            const double *s = product[i];
+            seconds += 2 * s[0] * s[1] * s[2] / (peak * sw_cost_matmul_share(a, s[0], s[1], s[2]));
+        }
+    } else if (info->cost_class == SW_CLASS_ATTENTION) {
+        const double length = (double)p->values[op->in[0].value].local[1];
+        seconds = cost.flops /
+                  (peak * sw_cost_attention_share(a, cost.flops, (double)op->head_dim, length));
+    } else {
+        seconds = cost.flops / a->peak_fp32_flops;
+    }
+    const double moving = memory_seconds(a, (double)cost.memory_bytes);
+    return (moving > seconds ? moving : seconds) + a->launch_latency_s + after;
+}
+
+double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
+                          const struct sw_run_config *run)
+{
+    if (!sw_op_is_collective(op->kind))
+        return sw_cost_compute_seconds(program, op, run);
+    struct sw_span span;
+    sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
+                  &span);
+    return sw_links_seconds(&run->cluster, &span, op->kind,
+                            (double)sw_op_communication_bytes(program, op));
+}

@@ -1,0 +1,264 @@
+/* `plan diff OLD NEW`: the command. Reads pairs, compares them, prints, and chooses the exit code:
+ * 0 nothing differs, 4 something does, 1 a condition failed or a new run fits nowhere. */
+#include "planner/diff/diff.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { COMMENT_BYTES = 65536 }; /* what GitHub takes as one comment */
+
+/* The folder that a file's paths are seen from. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static void graver(int *status, int other)
+{
+    *status = other > *status ? other : *status;
+}
+
+static struct sw_diff_file *add_file(struct sw_diff *diff, const char *path, struct sw_error *err)
+{
+    struct sw_diff_file **grown =
+        realloc(diff->file, (size_t)(diff->count + 1) * sizeof *diff->file);
+    if (grown != NULL)
+        diff->file = grown;
+    struct sw_diff_file *file = grown == NULL ? NULL : calloc(1, sizeof *file);
+    if (file != NULL)
+        file->path = strdup(path);
+    if (file == NULL || file->path == NULL) {
+        free(file);
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+        return NULL;
+    }
+    diff->file[diff->count++] = file;
+    return file;
+}
+
+static void drop_last(struct sw_diff *diff)
+{
+    struct sw_diff_file *file = diff->file[--diff->count];
+    sw_diff_file_free(file);
+    free(file);
+}
+
+static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
+{
+    diff->changed += file->status == SW_DIFF_CHANGED;
+    diff->added += file->status == SW_DIFF_ADDED;
+    diff->removed += file->status == SW_DIFF_REMOVED;
+    diff->failed += file->failed_count;
+    const bool is_new = file->status == SW_DIFF_CHANGED || file->status == SW_DIFF_ADDED;
+    diff->unmet = diff->unmet || (is_new && !file->after.fits);
+}
+
+/* Two files. */
+static int diff_files(struct sw_diff *diff, const char *before, const char *after,
+                      const char *old_base, const char *new_base,
+                      const struct sw_fail_if *condition, int32_t conditions)
+{
+    struct sw_error err = {0};
+    struct sw_diff_file *file = add_file(diff, after, &err);
+    if (file == NULL)
+        return sw_command_fail(&err);
+    int status = sw_diff_side_read(before, old_base, false, NULL, &file->before);
+    graver(&status, sw_diff_side_read(after, new_base, false, NULL, &file->after));
+    if (status != SW_OK)
+        return status;
+    file->status = SW_DIFF_CHANGED;
+    if (sw_diff_file_compare(file, condition, conditions, &err) != 0)
+        return sw_command_fail(&err);
+    count_file(diff, file);
+    return SW_OK;
+}
+
+/* One pair of two folders; files that are neither runs nor plans on both sides are passed over:
+ * what they describe is part of the runs that name them. An old file that cannot be read must not
+ * stand in the way of its repair: it counts as absent. */
+static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
+                     const char *const base[2], const struct sw_fail_if *condition,
+                     int32_t conditions)
+{
+    struct sw_error err = {0};
+    struct sw_diff_file *file = add_file(diff, pair->path, &err);
+    bool no_old = true, no_new = true;
+    if (file == NULL)
+        return sw_command_fail(&err);
+    if (pair->before != NULL) {
+        const int status = sw_diff_side_read(pair->before, base[0], true, &no_old, &file->before);
+        if (status == SW_ENVIRONMENT)
+            return status;
+        if (status != SW_OK) {
+            no_old = true;
+            fprintf(stderr, "%s: note: cannot be read, so it counts as absent\n", pair->before);
+        }
+    }
+    if (pair->after != NULL) {
+        const int status = sw_diff_side_read(pair->after, base[1], false, &no_new, &file->after);
+        if (status != SW_OK)
+            return status;
+        /* it was a run and is none any more: say what is wrong with it */
+        if (no_new && !no_old && sw_command_diagnose(file->after.config, false) > 0)
+            return SW_BAD_INPUT;
+    }
+    if (no_old && no_new) {
+        drop_last(diff);
+        return SW_OK;
+    }
+    file->status = no_old ? SW_DIFF_ADDED : no_new ? SW_DIFF_REMOVED : SW_DIFF_CHANGED;
+    if (sw_diff_file_compare(file, condition, conditions, &err) != 0)
+        return sw_command_fail(&err);
+    count_file(diff, file);
+    if (file->status == SW_DIFF_SAME && file->outcome_count == 0)
+        drop_last(diff); /* of a folder's many files, few changed: keep those */
+    return SW_OK;
+}
+
+static int diff_directories(struct sw_diff *diff, const char *const base[2],
+                            const struct sw_fail_if *condition, int32_t conditions)
+{
+    struct sw_error err = {0};
+    struct sw_diff_pair *pairs = NULL;
+    int32_t count = 0;
+    int status = SW_OK;
+    diff->is_directory = true;
+    if (sw_diff_pair_files(base[0], base[1], &pairs, &count, &err) != 0)
+        return sw_command_fail(&err);
+    for (int32_t i = 0; i < count; i++)
+        graver(&status, diff_pair(diff, &pairs[i], base, condition, conditions));
+    sw_diff_pairs_free(pairs, count);
+    return status;
+}
+
+/* Of a folder: how many changed, and which step grew or shrank the most. */
+static void write_headline(struct sw_diff *diff)
+{
+    const struct sw_diff_file *most = NULL;
+    double largest = 0;
+    if (!diff->is_directory) {
+        if (diff->count > 0)
+            memcpy(diff->headline, diff->file[0]->headline, sizeof diff->headline);
+        return;
+    }
+    for (int32_t i = 0; i < diff->count; i++) {
+        const struct sw_diff_file *f = diff->file[i];
+        if (f->status != SW_DIFF_CHANGED || !f->before.fits || !f->after.fits)
+            continue;
+        const double change =
+            f->after.chosen.cost.step_seconds / f->before.chosen.cost.step_seconds - 1;
+        if (most == NULL || change * change > largest * largest) {
+            most = f;
+            largest = change;
+        }
+    }
+    char path[256], step[512] = "", failed[64] = "";
+    if (most != NULL && largest * largest > 1e-18)
+        snprintf(step, sizeof step, "; the step changes most in %s: %+.1f %%",
+                 sw_diff_shorten(most->path, 200, path), largest * 100);
+    if (diff->failed > 0)
+        snprintf(failed, sizeof failed, "; %d condition%s failed", diff->failed,
+                 diff->failed == 1 ? "" : "s");
+    snprintf(diff->headline, sizeof diff->headline, "%d changed, %d added, %d removed%.300s%s",
+             diff->changed, diff->added, diff->removed, step, failed);
+}
+
+static int print(const struct sw_options *options, const struct sw_diff *diff)
+{
+    struct sw_error err = {0};
+    int status = 0;
+    const bool differs = diff->changed + diff->added + diff->removed + diff->failed > 0;
+    /* a document for machines is one even when it is empty; people get silence */
+    if (options->json)
+        status = sw_diff_print_json(stdout, diff, &err);
+    else if (differs && options->markdown)
+        status = sw_diff_print_markdown(stdout, diff, COMMENT_BYTES, &err);
+    else if (differs)
+        sw_diff_print_text(stdout, diff);
+    return status == 0 ? SW_OK : sw_command_fail(&err);
+}
+
+static int usage(const struct sw_options *options, bool is_directory[2])
+{
+    struct sw_error err = {0};
+    if (options->file_count != 2) {
+        sw_fail(&err, SW_BAD_INPUT,
+                "two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml'");
+        return sw_command_fail(&err);
+    }
+    if (options->json && options->markdown) {
+        sw_fail(&err, SW_BAD_INPUT, "--json or --markdown, not both");
+        return sw_command_fail(&err);
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        struct stat info;
+        if (stat(options->files[i], &info) != 0) {
+            sw_fail(&err, SW_BAD_INPUT, "%s: error: cannot open: %s", options->files[i],
+                    strerror(errno));
+            return sw_command_fail(&err);
+        }
+        is_directory[i] = S_ISDIR(info.st_mode);
+    }
+    if (is_directory[0] == is_directory[1])
+        return SW_OK;
+    sw_fail(&err, SW_BAD_INPUT, "one is a folder and one is a file; compare two of a kind");
+    return sw_command_fail(&err);
+}
+
+static int parse_conditions(const struct sw_options *options, struct sw_fail_if *out)
+{
+    int status = SW_OK;
+    for (int32_t i = 0; i < options->fail_if_count; i++) {
+        struct sw_error err = {0};
+        if (sw_fail_if_parse(options->fail_if[i], &out[i], &err) != 0)
+            status = sw_command_fail(&err);
+    }
+    return status;
+}
+
+int sw_command_diff(const struct sw_options *options)
+{
+    struct sw_diff diff = {0};
+    bool is_directory[2] = {false, false};
+    char *base[2] = {NULL, NULL};
+    struct sw_fail_if *condition = calloc(SW_MAX_FAIL_IF, sizeof *condition);
+    int status = SW_OK;
+    if (condition == NULL) {
+        struct sw_error err = {0};
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory while comparing");
+        return sw_command_fail(&err);
+    }
+    status = parse_conditions(options, condition);
+    if (status == SW_OK)
+        status = usage(options, is_directory);
+    if (status != SW_OK)
+        goto out;
+    const char *before = options->files[0], *after = options->files[1];
+    base[0] = is_directory[0] ? strdup(before) : directory_of(before);
+    base[1] = is_directory[1] ? strdup(after) : directory_of(after);
+    if (is_directory[0])
+        status =
+            diff_directories(&diff, (const char *const *)base, condition, options->fail_if_count);
+    else
+        status =
+            diff_files(&diff, before, after, base[0], base[1], condition, options->fail_if_count);
+    if (status == SW_OK) {
+        write_headline(&diff);
+        status = print(options, &diff);
+    }
+    if (status == SW_OK && (diff.failed > 0 || diff.unmet))
+        status = SW_UNMET;
+    else if (status == SW_OK && diff.changed + diff.added + diff.removed > 0)
+        status = SW_DIFF_DIFFERS;
+out:
+    while (diff.count > 0)
+        drop_last(&diff);
+    free(diff.file);
+    free(base[0]);
+    free(base[1]);
+    free(condition);
+    return status;
+}

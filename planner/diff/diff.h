@@ -1,0 +1,129 @@
+/* `plan diff`: what two runs or plans differ in, and what the difference costs.
+ *
+ * A side is a run, searched as `plan search` does, or a plan, priced as it was decided. A diff is a
+ * list of file pairs; it owns both sides of each. diff.c is the command, diff_files.c pairs files,
+ * diff_side.c reads and prices one, diff_compare.c compares, diff_text.c, diff_markdown.c and
+ * diff_json.c print. */
+#ifndef SW_PLANNER_DIFF_H
+#define SW_PLANNER_DIFF_H
+
+#include "planner/command.h"
+#include "planner/diff/settings.h"
+#include "planner/diff/fail_if.h"
+
+enum { SW_DIFF_MAX_TRAFFIC = 64, SW_DIFF_HEADLINE = 512, SW_DIFF_DIFFERS = 4 };
+
+/* What became of one enumerated mesh. */
+struct sw_diff_verdict {
+    int32_t size[SW_AXIS_COUNT];
+    enum sw_reject reason; /* SW_FITS: it fits */
+    char detail[256];
+};
+
+/* Collectives of one kind over one group, of one rank in one step. */
+struct sw_diff_traffic {
+    enum sw_op_kind kind;
+    struct sw_axes axes;
+    double calls, bytes;
+};
+
+struct sw_diff_side {
+    const char *path; /* the caller's */
+    const char *base; /* the folder that paths are seen from; the caller's */
+    bool is_plan;
+    struct sw_config *config;
+    struct sw_plan plan; /* of a plan: owns its run */
+    const struct sw_run_config *run;
+    struct sw_settings settings; /* of the description; of a plan, its decision too */
+
+    /* set by sw_diff_side_price */
+    bool priced, fits;
+    char why_not[1024]; /* detail and help of what came closest to fitting */
+    struct sw_candidate chosen;
+    struct sw_settings choices; /* decision.*: how the search, or the plan, decided */
+    struct sw_measures measures;
+    struct sw_diff_traffic traffic[SW_DIFF_MAX_TRAFFIC];
+    int32_t traffic_count;
+    int32_t accelerators, mesh_count, fit_count;
+    struct sw_diff_verdict *verdict; /* sorted by size */
+};
+
+/* Reads a run or plan file. *is_other (may be NULL) instead of an error: the file is none.
+ * Mistakes are printed unless quiet. Returns an exit code; free with sw_diff_side_free. */
+int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_other,
+                      struct sw_diff_side *out);
+/* Searches or prices it. Errors: SW_BAD_INPUT, SW_ENVIRONMENT. */
+int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err);
+void sw_diff_side_free(struct sw_diff_side *side);
+
+enum sw_diff_status { SW_DIFF_SAME, SW_DIFF_CHANGED, SW_DIFF_ADDED, SW_DIFF_REMOVED };
+const char *sw_diff_status_name(enum sw_diff_status status);
+
+struct sw_diff_traffic_change {
+    const struct sw_diff_traffic *before, *after; /* NULL: none */
+};
+struct sw_diff_mesh_change {
+    const struct sw_diff_verdict *before, *after; /* one of them fits, the other does not */
+};
+struct sw_diff_outcome {
+    const struct sw_fail_if *condition;
+    enum sw_fail_if_verdict verdict;
+    char detail[160];
+};
+
+struct sw_diff_file {
+    char *path; /* shown; relative to the folders compared */
+    enum sw_diff_status status;
+    struct sw_diff_side before, after; /* all zero when there is none */
+    char headline[SW_DIFF_HEADLINE];
+    struct sw_setting_change *setting, *choice;
+    int32_t setting_count, choice_count;
+    struct sw_diff_traffic_change traffic[2 * SW_DIFF_MAX_TRAFFIC];
+    int32_t traffic_count;
+    struct sw_diff_mesh_change *mesh; /* newly rejected first, then newly fitting */
+    int32_t rejected_count, fitting_count;
+    struct sw_diff_outcome *outcome;
+    int32_t outcome_count, failed_count;
+};
+
+struct sw_diff {
+    struct sw_diff_file **file; /* each its own: a file points into itself */
+    int32_t count, changed, added, removed;
+    bool is_directory;
+    int32_t failed;                  /* conditions that failed, over all files */
+    bool unmet;                      /* a new or changed run fits on no mesh */
+    char headline[SW_DIFF_HEADLINE]; /* of the whole */
+};
+
+/* Compares the two sides that the file holds (status ADDED or REMOVED: the one it holds) and tests
+ * the conditions on it. Errors: SW_BAD_INPUT, SW_ENVIRONMENT. */
+int sw_diff_file_compare(struct sw_diff_file *file, const struct sw_fail_if *condition,
+                         int32_t condition_count, struct sw_error *err);
+void sw_diff_file_free(struct sw_diff_file *file);
+
+/* Pairs the YAML and JSON files of two folders by their path, sorted; hidden folders are left out.
+ * out: malloc'ed paths relative to both. Errors: SW_BAD_INPUT (no folder), SW_ENVIRONMENT. */
+struct sw_diff_pair {
+    char *path, *before, *after; /* before, after: NULL when there is none */
+};
+int sw_diff_pair_files(const char *before, const char *after, struct sw_diff_pair **out,
+                       int32_t *count, struct sw_error *err);
+void sw_diff_pairs_free(struct sw_diff_pair *pairs, int32_t count);
+
+/* Printing. Files with status SAME and no failed condition are left out. */
+void sw_diff_print_text(FILE *out, const struct sw_diff *diff);
+int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_bytes,
+                           struct sw_error *err);
+int sw_diff_print_json(FILE *out, const struct sw_diff *diff, struct sw_error *err);
+
+/* Whether a file is worth a word. */
+bool sw_diff_is_shown(const struct sw_diff_file *file);
+/* Copies at most `most` bytes of text and "..." without cutting a character in two. */
+char *sw_diff_shorten(const char *text, size_t most, char *buffer);
+/* A setting's key as the run file and --set spell it. */
+const char *sw_diff_key(const char *key);
+/* The texts of one row: axes, calls and bytes, "old -> new" where they changed. */
+void sw_diff_traffic_text(const struct sw_diff_traffic_change *t, char axes[64], char calls[80],
+                          char bytes[80]);
+
+#endif

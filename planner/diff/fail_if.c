@@ -1,0 +1,497 @@
+#include "planner/diff/fail_if.h"
+
+#include "core/config/config.h"
+#include "planner/command.h"
+#include "planner/format.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 32, MAX_EXPONENT = 8 };
+
+static const struct measure_info {
+    const char *name;
+    struct sw_dimension dimension;
+} measures[SW_MEASURE_COUNT] = {
+    [SW_MEASURE_STEP] = {"step", {0, 1, false}},
+    [SW_MEASURE_MEMORY] = {"memory", {1, 0, false}},
+    [SW_MEASURE_LIMIT] = {"limit", {1, 0, false}},
+    [SW_MEASURE_TOKENS_PER_SECOND] = {"tokens_per_second", {0, -1, false}},
+    [SW_MEASURE_MFU] = {"mfu", {0, 0, false}},
+    [SW_MEASURE_COMMUNICATION] = {"communication", {0, 1, false}},
+    [SW_MEASURE_COMMUNICATION_BYTES] = {"communication_bytes", {1, 0, false}},
+};
+
+const char *sw_measure_name(enum sw_measure measure)
+{
+    return measures[measure].name;
+}
+
+const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
+{
+    static const char *const names[] = {"pass", "fail", "skipped"};
+    return names[verdict];
+}
+
+struct parser {
+    struct sw_fail_if *out;
+    const char *at;
+    int32_t depth;
+    struct sw_error *err;
+};
+
+static int32_t column_of(const struct parser *p, const char *at)
+{
+    return (int32_t)(at - p->out->text) + 1;
+}
+
+static int fail_at(const struct parser *p, int32_t column, const char *what, const char *help)
+{
+    return sw_fail(p->err, SW_BAD_INPUT, "--fail-if:1:%d: error: %s; %s", column, what, help);
+}
+
+static void skip_spaces(struct parser *p)
+{
+    p->at += strspn(p->at, " \t");
+}
+
+static int add_node(struct parser *p, struct sw_fail_if_node node)
+{
+    if (p->out->count == SW_FAIL_IF_NODES)
+        return fail_at(p, node.column, "the condition is too long", "write several --fail-if");
+    p->out->node[p->out->count] = node;
+    return p->out->count++;
+}
+
+/* The factor of a unit and its dimension; false: no unit. */
+static bool find_unit(const char *unit, double *factor, struct sw_dimension *dimension)
+{
+    static const struct {
+        char letter;
+        struct sw_dimension dimension;
+    } kinds[] = {{'B', {1, 0, false}}, {'b', {1, -1, false}}, {'s', {0, 1, false}}};
+    char text[40];
+    if (strcmp(unit, "tokens/s") == 0) {
+        *factor = 1;
+        *dimension = (struct sw_dimension){0, -1, false};
+        return true;
+    }
+    snprintf(text, sizeof text, "1 %.30s", unit);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (sw_quantity_parse(text, kinds[i].letter, factor, NULL) == 0) {
+            *dimension = kinds[i].dimension;
+            return true;
+        }
+    return false;
+}
+
+/* The unit after a number: letters, and "/s" where that makes a unit too ("GB/s"). */
+static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
+{
+    char unit[32], what[96];
+    double factor;
+    const char *from = p->at;
+    size_t letters = 0;
+    while (isalpha((unsigned char)from[letters]) || from[letters] == '_')
+        letters++;
+    const bool per_second =
+        from[letters] == '/' && from[letters + 1] == 's' &&
+        !(isalnum((unsigned char)from[letters + 2]) || from[letters + 2] == '_');
+    for (int32_t longer = per_second; longer >= 0; longer--) {
+        const size_t length = letters + (longer ? 2 : 0);
+        snprintf(unit, sizeof unit, "%.*s", (int)length, from);
+        if (length < sizeof unit && find_unit(unit, &factor, &node->dimension)) {
+            node->number *= factor;
+            p->at = from + length;
+            return 0;
+        }
+    }
+    snprintf(what, sizeof what, "unknown unit '%.30s'", unit);
+    return fail_at(p, column_of(p, from), what,
+                   "use B, kB, MB, GB, TB, GiB, s, ms, us, GB/s, tokens/s, or '*' to multiply");
+}
+
+static bool starts_number(const char *at)
+{
+    return isdigit((unsigned char)at[0]) || (at[0] == '.' && isdigit((unsigned char)at[1]));
+}
+
+/* Digits, a point, an exponent: strtod alone would also take 0x10. */
+static int parse_digits(struct parser *p, double *out)
+{
+    char *stop;
+    const char *from = p->at;
+    *out = strtod(from, &stop);
+    if ((from[0] == '0' && (from[1] == 'x' || from[1] == 'X')) || !isfinite(*out))
+        return fail_at(p, column_of(p, from), "no number", "write it as in 0.92 or 70 GB");
+    p->at = stop;
+    return 0;
+}
+
+static int parse_number(struct parser *p)
+{
+    struct sw_fail_if_node node = {
+        .kind = '#', .column = column_of(p, p->at), .dimension = {0, 0, true}};
+    if (parse_digits(p, &node.number) != 0)
+        return -1;
+    if (*p->at == '%') {
+        p->at++;
+        node.number /= 100;
+        /* 'step > 5%' would compare with 0.05 s: a percentage is a pure number */
+        node.dimension.bare = false;
+        return add_node(p, node);
+    }
+    skip_spaces(p);
+    if ((isalpha((unsigned char)*p->at)) && parse_unit(p, &node) != 0)
+        return -1;
+    return add_node(p, node);
+}
+
+static int fail_name(const struct parser *p, const char *from, size_t length)
+{
+    const char *names[SW_MEASURE_COUNT];
+    char name[48], what[128];
+    for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
+        names[i] = measures[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
+    const char *near = sw_command_nearest(name, names, SW_MEASURE_COUNT);
+    snprintf(what, sizeof what, "unknown name '%s'", name);
+    if (near == NULL)
+        return fail_at(p, column_of(p, from), what,
+                       "use step, memory, limit, tokens_per_second, mfu, communication or "
+                       "communication_bytes");
+    snprintf(name, sizeof name, "did you mean '%.30s'?", near);
+    return fail_at(p, column_of(p, from), what, name);
+}
+
+static int parse_name(struct parser *p)
+{
+    struct sw_fail_if_node node = {.kind = 'm', .column = column_of(p, p->at)};
+    if (strncmp(p->at, "old.", 4) == 0) {
+        node.kind = 'o';
+        p->at += 4;
+    }
+    const char *from = p->at;
+    size_t length = 0;
+    while (isalnum((unsigned char)from[length]) || from[length] == '_')
+        length++;
+    for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
+        if (strlen(measures[i].name) == length && memcmp(measures[i].name, from, length) == 0) {
+            node.measure = (enum sw_measure)i;
+            node.dimension = measures[i].dimension;
+            p->at += length;
+            return add_node(p, node);
+        }
+    return fail_name(p, from, length);
+}
+
+static int parse_sum(struct parser *p);
+
+static int parse_primary(struct parser *p)
+{
+    skip_spaces(p);
+    const char *from = p->at;
+    if (starts_number(from))
+        return parse_number(p);
+    if (isalpha((unsigned char)*from))
+        return parse_name(p);
+    if (*from != '(' && *from != '-' && *from != '+') {
+        char what[48];
+        if (*from == '\0')
+            snprintf(what, sizeof what, "the condition ends too early");
+        else
+            snprintf(what, sizeof what, "no number and no name");
+        return fail_at(p, column_of(p, from), what,
+                       "write it as in 'memory > 0.92*limit' or 'step > +5%'");
+    }
+    if (++p->depth > MAX_DEPTH)
+        return fail_at(p, column_of(p, from), "too deeply nested", "write a shorter condition");
+    p->at++;
+    int node;
+    if (*from == '(') {
+        node = parse_sum(p);
+        if (node < 0)
+            return -1;
+        skip_spaces(p);
+        if (*p->at != ')')
+            return fail_at(p, column_of(p, p->at), "a ')' is missing", "close the parenthesis");
+        p->at++;
+    } else {
+        node = parse_primary(p);
+        if (node >= 0 && *from == '-')
+            node = add_node(p, (struct sw_fail_if_node){.kind = '_',
+                                                        .left = (int8_t)node,
+                                                        .column = column_of(p, from),
+                                                        .dimension = p->out->node[node].dimension});
+    }
+    p->depth--;
+    return node;
+}
+
+static bool same_dimension(struct sw_dimension a, struct sw_dimension b)
+{
+    return a.bare || b.bare || (a.bytes == b.bytes && a.seconds == b.seconds);
+}
+
+static const char *dimension_name(struct sw_dimension d)
+{
+    if (d.bytes == 0 && d.seconds == 0)
+        return "a pure number";
+    if (d.bytes == 1 && d.seconds == 0)
+        return "bytes";
+    if (d.bytes == 0 && d.seconds == 1)
+        return "seconds";
+    if (d.bytes == 1 && d.seconds == -1)
+        return "bytes/s";
+    return d.bytes == 0 && d.seconds == -1 ? "1/s" : "another quantity";
+}
+
+static int fail_dimensions(const struct parser *p, int32_t column, struct sw_dimension a,
+                           struct sw_dimension b)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%s and %s do not compare", dimension_name(a), dimension_name(b));
+    return fail_at(p, column, what,
+                   "give both sides the same unit; a change against the old plan is +5% or -5%");
+}
+
+static int join(struct parser *p, const char *operator_at, int left, int right)
+{
+    struct sw_fail_if_node node = {.kind = *operator_at,
+                                   .left = (int8_t)left,
+                                   .right = (int8_t)right,
+                                   .column = column_of(p, operator_at)};
+    const struct sw_dimension a = p->out->node[left].dimension, b = p->out->node[right].dimension;
+    if (node.kind == '+' || node.kind == '-') {
+        if (!same_dimension(a, b))
+            return fail_dimensions(p, node.column, a, b);
+        node.dimension = a.bare ? b : a;
+        return add_node(p, node);
+    }
+    const int32_t sign = node.kind == '*' ? 1 : -1;
+    const int32_t bytes = a.bytes + sign * b.bytes, seconds = a.seconds + sign * b.seconds;
+    if (abs(bytes) > MAX_EXPONENT || abs(seconds) > MAX_EXPONENT)
+        return fail_at(p, node.column, "no such quantity", "multiply less");
+    node.dimension = (struct sw_dimension){(int8_t)bytes, (int8_t)seconds, a.bare && b.bare};
+    return add_node(p, node);
+}
+
+static int parse_chain(struct parser *p, const char *operators, int (*operand)(struct parser *))
+{
+    int left = operand(p);
+    while (left >= 0) {
+        skip_spaces(p);
+        if (*p->at == '\0' || strchr(operators, *p->at) == NULL)
+            break;
+        const char *operator_at = p->at++;
+        const int right = operand(p);
+        left = right < 0 ? -1 : join(p, operator_at, left, right);
+    }
+    return left;
+}
+
+static int parse_product(struct parser *p)
+{
+    return parse_chain(p, "*/", parse_primary);
+}
+
+static int parse_sum(struct parser *p)
+{
+    return parse_chain(p, "+-", parse_product);
+}
+
+static int parse_comparison(struct parser *p)
+{
+    skip_spaces(p);
+    const size_t length = strspn(p->at, "<>=!");
+    static const char *const known[] = {"<", "<=", ">", ">=", "==", "!="};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strlen(known[i]) == length && memcmp(known[i], p->at, length) == 0) {
+            memcpy(p->out->comparison, p->at, length);
+            p->at += length;
+            return 0;
+        }
+    return fail_at(p, column_of(p, p->at), "expected a comparison", "use < <= > >= == or !=");
+}
+
+/* '+5%' and nothing after it. 1: it is one; 0: it is not; -1: failed. */
+static int parse_change(struct parser *p)
+{
+    const char *from = p->at;
+    double number;
+    if ((*from != '+' && *from != '-') || !starts_number(from + 1))
+        return 0;
+    p->at++;
+    if (parse_digits(p, &number) != 0)
+        return -1;
+    skip_spaces(p);
+    if (*p->at != '%' || p->at[1 + strspn(p->at + 1, " \t")] != '\0') {
+        p->at = from;
+        return 0;
+    }
+    p->at++;
+    p->out->is_change = true;
+    p->out->side[1] =
+        add_node(p, (struct sw_fail_if_node){.kind = '#',
+                                             .column = column_of(p, from),
+                                             .number = (*from == '-' ? -number : number) / 100});
+    return p->out->side[1] < 0 ? -1 : 1;
+}
+
+/* The name before a ':', if there is one. */
+static int parse_label(struct parser *p)
+{
+    const char *colon = strchr(p->at, ':');
+    skip_spaces(p);
+    const char *from = p->at;
+    size_t length = colon == NULL ? strlen(from) : (size_t)(colon - from);
+    while (length > 0 && isspace((unsigned char)from[length - 1]))
+        length--;
+    if (colon != NULL) {
+        if (length == 0 || length >= SW_FAIL_IF_NAME)
+            return fail_at(p, column_of(p, from), "the name before ':' is empty or too long",
+                           "write it as in 'headroom: memory > 0.92*limit'");
+        p->at = colon + 1;
+    }
+    snprintf(p->out->name, sizeof p->out->name, "%.*s", (int)length, from);
+    return 0;
+}
+
+int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
+{
+    struct parser p = {.out = out, .at = text, .err = err};
+    memset(out, 0, sizeof *out);
+    out->text = text;
+    if (parse_label(&p) != 0)
+        return -1;
+    out->side[0] = parse_sum(&p);
+    if (out->side[0] < 0 || parse_comparison(&p) != 0)
+        return -1;
+    skip_spaces(&p);
+    const int change = parse_change(&p);
+    if (change < 0)
+        return -1;
+    if (change == 0)
+        out->side[1] = parse_sum(&p);
+    if (out->side[1] < 0)
+        return -1;
+    skip_spaces(&p);
+    if (*p.at != '\0')
+        return fail_at(&p, column_of(&p, p.at), "the condition should end here",
+                       "write another --fail-if for another comparison");
+    const struct sw_dimension a = out->node[out->side[0]].dimension;
+    const struct sw_dimension b = out->node[out->side[1]].dimension;
+    if (!out->is_change && !same_dimension(a, b))
+        return fail_dimensions(&p, out->node[out->side[1]].column, a, b);
+    return 0;
+}
+
+/* NAN where an old measure is asked for and there is none. */
+static double evaluate(const struct sw_fail_if *c, int32_t at, const struct sw_measures *was,
+                       const struct sw_measures *is)
+{
+    const struct sw_fail_if_node *node = &c->node[at];
+    switch (node->kind) {
+    case '#':
+        return node->number;
+    case 'm':
+        return is->value[node->measure];
+    case 'o':
+        return was == NULL ? NAN : was->value[node->measure];
+    case '_':
+        return -evaluate(c, node->left, was, is);
+    default:
+        break;
+    }
+    const double a = evaluate(c, node->left, was, is), b = evaluate(c, node->right, was, is);
+    switch (node->kind) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    default:
+        return a / b;
+    }
+}
+
+static bool holds(const char *comparison, double a, double b)
+{
+    switch (comparison[0]) {
+    case '<':
+        return comparison[1] == '=' ? a <= b : a < b;
+    case '>':
+        return comparison[1] == '=' ? a >= b : a > b;
+    case '=':
+        return !(a < b) && !(a > b);
+    default:
+        return a < b || a > b;
+    }
+}
+
+static const char *opposite(const char *comparison)
+{
+    static const char *const pairs[][2] = {{"<", ">="}, {"<=", ">"},  {">", "<="},
+                                           {">=", "<"}, {"==", "!="}, {"!=", "=="}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (strcmp(comparison, pairs[i][0]) == 0)
+            return pairs[i][1];
+    return "?";
+}
+
+static char *format_value(double value, struct sw_dimension d, char buffer[SW_FORMAT_BYTES])
+{
+    char text[SW_FORMAT_BYTES];
+    if (d.bytes == 1 && (d.seconds == 0 || d.seconds == -1) && value >= 0) {
+        snprintf(buffer, SW_FORMAT_BYTES, "%.24s%s", sw_format_bytes(value, text),
+                 d.seconds == -1 ? "/s" : "");
+        return buffer;
+    }
+    if (d.bytes == 0 && d.seconds == 1 && value >= 0)
+        return sw_format_seconds(value, buffer);
+    snprintf(buffer, SW_FORMAT_BYTES, "%.4g", value);
+    return buffer;
+}
+
+enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
+                                        const struct sw_measures *old_measures,
+                                        const struct sw_measures *new_measures, char *detail,
+                                        size_t detail_bytes)
+{
+    const struct sw_fail_if_node *left = &condition->node[condition->side[0]];
+    const struct sw_fail_if_node *right = &condition->node[condition->side[1]];
+    char a_text[SW_FORMAT_BYTES], b_text[SW_FORMAT_BYTES], old_text[SW_FORMAT_BYTES];
+    bool needs_old = condition->is_change;
+    for (int32_t i = 0; i < condition->count; i++)
+        needs_old = needs_old || condition->node[i].kind == 'o';
+    if (needs_old && old_measures == NULL) {
+        snprintf(detail, detail_bytes, "there is no old plan to compare with");
+        return SW_FAIL_IF_SKIPPED;
+    }
+    const double a = evaluate(condition, condition->side[0], old_measures, new_measures);
+    double b = evaluate(condition, condition->side[1], old_measures, new_measures);
+    struct sw_dimension dimension = left->dimension.bare ? right->dimension : left->dimension;
+    double before = 0;
+    if (condition->is_change) {
+        dimension = left->dimension;
+        before = evaluate(condition, condition->side[0], old_measures, old_measures);
+        b = before * (1 + b);
+    }
+    if (!isfinite(a) || !isfinite(b)) {
+        snprintf(detail, detail_bytes, "a division by zero");
+        return SW_FAIL_IF_FAIL;
+    }
+    const bool failed = holds(condition->comparison, a, b);
+    format_value(a, dimension, a_text);
+    format_value(b, dimension, b_text);
+    const char *sign = failed ? condition->comparison : opposite(condition->comparison);
+    if (condition->is_change)
+        snprintf(detail, detail_bytes, "%s %s %s, which is %s %+.4g %%", a_text, sign, b_text,
+                 format_value(before, dimension, old_text), right->number * 100);
+    else
+        snprintf(detail, detail_bytes, "%s %s %s", a_text, sign, b_text);
+    return failed ? SW_FAIL_IF_FAIL : SW_FAIL_IF_PASS;
+}

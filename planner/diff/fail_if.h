@@ -1,0 +1,76 @@
+/* Conditions on what a plan costs, as in --fail-if 'memory > 0.92*limit' or 'step > +5%'.
+ *
+ *   CONDITION := [NAME ':'] SIDE ('<' | '<=' | '>' | '>=' | '==' | '!=') SIDE
+ *   SIDE      := numbers, measures, + - * / and parentheses; or a percentage with a sign, alone:
+ *                'step > +5%' means that step is more than 5 % above its old value
+ *   number    := 0.92, 70 GB, 1.5 s, 450 GB/s, 12000 tokens/s; 40% is 0.40
+ *   measure   := step, memory, ... of the new plan; old.step, old.memory, ... of the old one
+ *
+ * Quantities carry their dimension, so 'memory > 1.5 s' is a mistake; a bare number fits them all.
+ * Owns nothing: a condition is plain memory that points into the caller's text. */
+#ifndef SW_PLANNER_FAIL_IF_H
+#define SW_PLANNER_FAIL_IF_H
+
+#include "core/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sw_measure {
+    SW_MEASURE_STEP,                /* seconds of one step */
+    SW_MEASURE_MEMORY,              /* bytes in use on each accelerator */
+    SW_MEASURE_LIMIT,               /* bytes that the accelerator has */
+    SW_MEASURE_TOKENS_PER_SECOND,   /* over all accelerators */
+    SW_MEASURE_MFU,                 /* a fraction */
+    SW_MEASURE_COMMUNICATION,       /* seconds of a step that compute waits for communication */
+    SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
+    SW_MEASURE_COUNT
+};
+const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
+
+struct sw_measures {
+    double value[SW_MEASURE_COUNT];
+};
+
+enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64 };
+
+/* bytes^bytes * seconds^seconds; bare: a number without a unit, which takes on any dimension. */
+struct sw_dimension {
+    int8_t bytes, seconds;
+    bool bare;
+};
+
+struct sw_fail_if_node { /* of the expression tree; children stand before their parent */
+    char kind;           /* '#' number, 'm' measure, 'o' old measure, '_' minus, '+' '-' '*' '/' */
+    int8_t left, right;
+    int32_t column; /* from 1 */
+    double number;
+    enum sw_measure measure;
+    struct sw_dimension dimension;
+};
+
+struct sw_fail_if {
+    const char *text;           /* the whole argument; the caller's */
+    char name[SW_FAIL_IF_NAME]; /* as given; otherwise the beginning of the condition */
+    struct sw_fail_if_node node[SW_FAIL_IF_NODES];
+    int32_t count;
+    char comparison[3];
+    int32_t side[2]; /* roots */
+    bool is_change;  /* side[1] is a signed percentage: the change of side[0] against OLD */
+};
+
+/* Errors (SW_BAD_INPUT): "--fail-if:1:COLUMN: error: ..."; text must stay alive. */
+int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err);
+
+enum sw_fail_if_verdict { SW_FAIL_IF_PASS, SW_FAIL_IF_FAIL, SW_FAIL_IF_SKIPPED };
+const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict); /* "pass" "fail" "skipped" */
+
+/* Tests the condition. old_measures may be NULL: there was no plan; what asks for it is skipped.
+ * detail: "77.1 GB > 73.6 GB", the comparison that holds; or why it was skipped. */
+enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
+                                        const struct sw_measures *old_measures,
+                                        const struct sw_measures *new_measures, char *detail,
+                                        size_t detail_bytes);
+
+#endif

@@ -1,0 +1,255 @@
+/* One side of a diff: reading it, and finding out what it costs. */
+#include "planner/diff/diff.h"
+
+#include "planner/format.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes what was written to a memory stream as a flat list. */
+static int finish_settings(FILE *memory, char **text, struct sw_settings *out, struct sw_error *err)
+{
+    const bool failed = ferror(memory) != 0;
+    if (fclose(memory) != 0 || failed) {
+        free(*text);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    }
+    return sw_settings_read(*text, out, err);
+}
+
+static int list_run(const struct sw_run_config *run, struct sw_settings *out, struct sw_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    fputs("run:\n", memory);
+    sw_run_config_write(memory, run, 2);
+    return finish_settings(memory, &text, out, err);
+}
+
+/* All that a plan file of this decision would say. */
+static int list_plan(const struct sw_run_config *run, const struct sw_decision *decision,
+                     const struct sw_plan_prediction *prediction, uint64_t program,
+                     struct sw_settings *out, struct sw_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    if (sw_plan_write(memory, run, NULL, decision, prediction, program, err) != 0) {
+        fclose(memory);
+        free(text);
+        return -1;
+    }
+    return finish_settings(memory, &text, out, err);
+}
+
+static int read_plan(struct sw_diff_side *out, struct sw_error *err)
+{
+    if (sw_plan_read(out->path, &out->plan, err) != 0)
+        return -1;
+    out->run = out->plan.run;
+    if (list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
+                  &out->settings, err) != 0)
+        return -1;
+    return list_plan(out->run, &out->plan.decision, &out->plan.prediction, out->plan.program_digest,
+                     &out->choices, err);
+}
+
+int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_other,
+                      struct sw_diff_side *out)
+{
+    struct sw_error err = {0};
+    memset(out, 0, sizeof *out);
+    out->path = path;
+    out->base = base;
+    if (is_other != NULL)
+        *is_other = false;
+    out->config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    if (out->config == NULL)
+        return sw_command_fail(&err);
+    const enum sw_config_kind kind = sw_config_get_kind(out->config);
+    if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN && is_other != NULL) {
+        *is_other = true;
+        return SW_OK;
+    }
+    if (sw_config_error_count(out->config) > 0) {
+        if (!quiet)
+            sw_command_diagnose(out->config, false);
+        return SW_BAD_INPUT;
+    }
+    if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {
+        sw_fail(&err, SW_BAD_INPUT, "%s:1:1: error: neither a run nor a plan; compare those", path);
+    } else if (kind == SW_CONFIG_PLAN) {
+        out->is_plan = true;
+        read_plan(out, &err);
+    } else {
+        out->run = sw_config_run(out->config);
+        list_run(out->run, &out->settings, &err);
+    }
+    if (err.status == SW_OK)
+        return SW_OK;
+    return quiet && err.status == SW_BAD_INPUT ? SW_BAD_INPUT : sw_command_fail(&err);
+}
+
+/* Flops that MFU counts do not depend on the mesh. */
+static int model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
+{
+    const struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
+                                    .micro_batch_size = 1,
+                                    .strategy = SW_STRATEGY_RING,
+                                    .layout = run->layout};
+    struct sw_program_options options;
+    if (sw_plan_program_options(run, &one, &options, err) != 0)
+        return -1;
+    return sw_program_model_flops(&options, out, err);
+}
+
+/* Adds up the collectives, and the rings inside attention, by kind and group. */
+static void sum_traffic(const struct sw_program *p, struct sw_diff_side *side)
+{
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            const enum sw_op_kind kind = (enum sw_op_kind)op->kind;
+            const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
+            if (axes.count == 0 ||
+                (kind != SW_OP_RING_ATTENTION && kind != SW_OP_RING_ATTENTION_GRAD &&
+                 !sw_op_is_collective(kind)))
+                continue;
+            int32_t at = 0;
+            while (at < side->traffic_count &&
+                   (side->traffic[at].kind != kind || !sw_axes_equal(side->traffic[at].axes, axes)))
+                at++;
+            if (at == SW_DIFF_MAX_TRAFFIC)
+                continue;
+            if (at == side->traffic_count)
+                side->traffic[side->traffic_count++] =
+                    (struct sw_diff_traffic){.kind = kind, .axes = axes};
+            const double times = sw_program_runs(p, region, op);
+            side->traffic[at].calls += times;
+            side->traffic[at].bytes += times * (double)sw_op_communication_bytes(p, op);
+        }
+    }
+}
+
+static void measure(struct sw_diff_side *side)
+{
+    double *value = side->measures.value;
+    const struct sw_candidate *c = &side->chosen;
+    double waiting = 0, bytes = 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        waiting += c->cost.exposed_seconds[a];
+    for (int32_t i = 0; i < side->traffic_count; i++)
+        bytes += side->traffic[i].bytes;
+    value[SW_MEASURE_STEP] = c->cost.step_seconds;
+    value[SW_MEASURE_MEMORY] = (double)c->memory.total;
+    value[SW_MEASURE_LIMIT] = (double)c->memory.limit;
+    value[SW_MEASURE_TOKENS_PER_SECOND] = c->tokens_per_second;
+    value[SW_MEASURE_MFU] = c->mfu;
+    value[SW_MEASURE_COMMUNICATION] = waiting;
+    value[SW_MEASURE_COMMUNICATION_BYTES] = bytes;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct sw_diff_verdict *x = a, *y = b;
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
+        if (x->size[i] != y->size[i])
+            return x->size[i] > y->size[i] ? -1 : 1;
+    return 0;
+}
+
+/* The search explains only the first of the rejected; for lack of memory its numbers say enough. */
+static void describe_verdict(const struct sw_candidate *c, struct sw_diff_verdict *v)
+{
+    char needed[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES];
+    snprintf(v->detail, sizeof v->detail, "%s", c->detail);
+    if (c->detail[0] == '\0' && c->reason == SW_REJECT_MEMORY && c->memory.total > 0)
+        snprintf(v->detail, sizeof v->detail, "needs %s of %s",
+                 sw_format_bytes((double)c->memory.total, needed),
+                 sw_format_bytes((double)c->memory.limit, limit));
+}
+
+static int keep_verdicts(const struct sw_search *search, struct sw_diff_side *side,
+                         struct sw_error *err)
+{
+    side->accelerators = search->accelerators;
+    side->mesh_count = search->count;
+    side->fit_count = search->feasible;
+    side->verdict = calloc((size_t)search->count + 1, sizeof *side->verdict);
+    if (side->verdict == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    for (int32_t i = 0; i < search->count; i++) {
+        struct sw_diff_verdict *v = &side->verdict[i];
+        memcpy(v->size, search->mesh[i].decision.mesh.size, sizeof v->size);
+        v->reason = search->mesh[i].reason;
+        describe_verdict(&search->mesh[i], v);
+    }
+    if (search->count > 0)
+        qsort(side->verdict, (size_t)search->count, sizeof *side->verdict, by_size);
+    return 0;
+}
+
+/* The program of a decision, for its price and its collectives. */
+static int price_decision(struct sw_diff_side *side, const struct sw_decision *decision,
+                          struct sw_error *err)
+{
+    struct sw_program *program = NULL;
+    double flops = 0;
+    if (model_flops(side->run, &flops, err) != 0 ||
+        sw_search_evaluate(side->run, decision, flops, &side->chosen, &program, err) != 0)
+        return -1;
+    side->fits = side->chosen.reason == SW_FITS;
+    if (program != NULL)
+        sum_traffic(program, side);
+    sw_program_free(program);
+    measure(side);
+    return 0;
+}
+
+int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
+{
+    struct sw_search search = {0};
+    int status = -1;
+    if (side->priced)
+        return 0;
+    if (sw_search_run(side->run, &search, err) != 0 || keep_verdicts(&search, side, err) != 0)
+        goto out;
+    const struct sw_candidate *closest = search.count > 0 ? &search.mesh[0] : NULL;
+    if (side->is_plan) {
+        if (price_decision(side, &side->plan.decision, err) != 0)
+            goto out;
+        closest = &side->chosen;
+    } else if (search.feasible > 0) {
+        const struct sw_plan_prediction none = {0, 0, 0};
+        if (price_decision(side, &search.mesh[0].decision, err) != 0 ||
+            list_plan(side->run, &side->chosen.decision, &none, 0, &side->choices, err) != 0)
+            goto out;
+    }
+    if (!side->fits)
+        snprintf(side->why_not, sizeof side->why_not, "%s%s%s",
+                 closest != NULL ? closest->detail : "no mesh of that size",
+                 closest != NULL && closest->help[0] != '\0' ? "; " : "",
+                 closest != NULL ? closest->help : "");
+    side->priced = true;
+    status = 0;
+out:
+    sw_search_free(&search);
+    return status;
+}
+
+void sw_diff_side_free(struct sw_diff_side *side)
+{
+    sw_settings_free(&side->settings);
+    sw_settings_free(&side->choices);
+    free(side->verdict);
+    sw_plan_free(&side->plan);
+    sw_config_free(side->config);
+    memset(side, 0, sizeof *side);
+}

@@ -1,0 +1,275 @@
+/* Why the runner-up of every choice lost: each alternative is compiled and priced, everything else
+ * alike. */
+#include "planner/explain/data.h"
+
+#include "planner/format.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static struct sw_choice *new_choice(struct sw_explain *x, const char *name)
+{
+    if (x->choice_count == SW_EXPLAIN_CHOICES)
+        return NULL;
+    struct sw_choice *choice = &x->choice[x->choice_count++];
+    *choice = (struct sw_choice){.reason = SW_FITS};
+    snprintf(choice->name, sizeof choice->name, "%s", name);
+    return choice;
+}
+
+/* How the alternative compares; `fixed`: the setting of the run file that forbids it, NULL: none.
+ */
+static void judge(const struct sw_explain *x, const struct sw_candidate *other, const char *fixed,
+                  struct sw_choice *choice)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], memory[96];
+    const double mine = x->c.cost.step_seconds, theirs = other->cost.step_seconds;
+    choice->reason = other->reason;
+    choice->step_seconds = theirs;
+    choice->total_bytes = other->memory.total;
+    if (other->reason == SW_REJECT_MEMORY) {
+        snprintf(choice->why, sizeof choice->why,
+                 "does not fit: %s + %s reserved > %s, %s too much",
+                 sw_format_bytes((double)other->memory.arena, a),
+                 sw_format_bytes((double)other->memory.reserved, b),
+                 sw_format_bytes((double)other->memory.limit, d),
+                 sw_format_bytes((double)(other->memory.total - other->memory.limit), memory));
+        return;
+    }
+    if (other->reason != SW_FITS) {
+        snprintf(choice->why, sizeof choice->why, "not possible: %s", other->detail);
+        return;
+    }
+    const int64_t more = other->memory.total - x->c.memory.total;
+    memory[0] = '\0';
+    if (more != 0)
+        snprintf(memory, sizeof memory, ", %s %s memory",
+                 sw_format_bytes((double)(more > 0 ? more : -more), a), more > 0 ? "more" : "less");
+    const double percent = mine > 0 ? (theirs / mine - 1) * 100 : 0;
+    if (percent > -0.05 && percent < 0.05)
+        snprintf(choice->why, sizeof choice->why, "as fast (%s)%s", sw_format_seconds(theirs, b),
+                 memory);
+    else if (percent > 0)
+        snprintf(choice->why, sizeof choice->why, "slower by %.1f %% (%s)%s", percent,
+                 sw_format_seconds(theirs, b), memory);
+    else
+        snprintf(choice->why, sizeof choice->why, "faster by %.1f %% (%s)%s%s%s",
+                 (mine / theirs - 1) * 100, sw_format_seconds(theirs, b), memory,
+                 fixed != NULL ? "; the run file fixes " : "", fixed != NULL ? fixed : "");
+}
+
+/* One alternative decision of the same mesh sizes. */
+static int try_decision(struct sw_explain *x, const char *name, const struct sw_decision *decision,
+                        const char *fixed, const char *chosen, const char *other,
+                        struct sw_error *err)
+{
+    struct sw_candidate candidate;
+    if (sw_search_evaluate(x->run, decision, 0, &candidate, NULL, err) != 0)
+        return -1;
+    struct sw_choice *choice = new_choice(x, name);
+    if (choice == NULL)
+        return 0;
+    snprintf(choice->chosen, sizeof choice->chosen, "%s", chosen);
+    snprintf(choice->other, sizeof choice->other, "%s", other);
+    judge(x, &candidate, fixed, choice);
+    return 0;
+}
+
+/* The first step of the seed rule (rank.c) on which the two differ. */
+static void rule_step(const struct sw_candidate *mine, const struct sw_candidate *other,
+                      char *buffer, size_t bytes)
+{
+    const int32_t *m = mine->decision.mesh.size, *o = other->decision.mesh.size;
+    const int64_t inner_m = (int64_t)m[SW_TP] * m[SW_SP], inner_o = (int64_t)o[SW_TP] * o[SW_SP];
+    if (m[SW_FSDP] != o[SW_FSDP])
+        snprintf(buffer, bytes, "%s fsdp (%d against %d; the largest that fits is preferred)",
+                 o[SW_FSDP] < m[SW_FSDP] ? "smaller" : "larger", o[SW_FSDP], m[SW_FSDP]);
+    else if (mine->tp_leaves_node != other->tp_leaves_node)
+        snprintf(buffer, bytes, "tp %d %s (%d here)", o[SW_TP],
+                 other->tp_leaves_node ? "leaves the node" : "stays in the node", m[SW_TP]);
+    else if (inner_m != inner_o)
+        snprintf(buffer, bytes, "same fsdp, %s tp x sp (%" PRId64 " against %" PRId64 ")",
+                 inner_o > inner_m ? "larger" : "smaller", inner_o, inner_m);
+    else
+        snprintf(buffer, bytes, "same fsdp and tp x sp; time decides");
+}
+
+static void against_mesh(struct sw_explain *x, const char *name, const struct sw_candidate *other,
+                         bool rule)
+{
+    char step[160] = "", time[320];
+    struct sw_choice *choice = new_choice(x, name);
+    if (choice == NULL)
+        return;
+    sw_mesh_format(&x->c.decision.mesh, choice->chosen, sizeof choice->chosen);
+    sw_mesh_format(&other->decision.mesh, choice->other, sizeof choice->other);
+    judge(x, other, NULL, choice);
+    if (!rule || x->run->prefer == SW_PREFER_TIME)
+        return;
+    rule_step(&x->c, other, step, sizeof step);
+    memcpy(time, choice->why, sizeof time);
+    snprintf(choice->why, sizeof choice->why, "%s; %.150s", step, time);
+}
+
+static void mesh_choices(struct sw_explain *x)
+{
+    const struct sw_search *all = x->all;
+    int32_t next = -1;
+    for (int32_t i = 0; i < all->feasible && next < 0; i++)
+        if (i != x->at)
+            next = i;
+    if (next < 0)
+        return;
+    const bool mine_first = x->at == 0;
+    against_mesh(x, mine_first ? "mesh: next by the rule" : "mesh: best by the rule",
+                 &all->mesh[next], true);
+    if (all->fastest >= 0 && all->fastest != x->at && all->fastest != next)
+        against_mesh(x, "mesh: fastest", &all->mesh[all->fastest], true);
+}
+
+/* The axes that split something, outermost first: orders that agree in them are the same. */
+static uint32_t order_key(const struct sw_mesh *mesh)
+{
+    uint32_t key = 0;
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
+        if (mesh->size[mesh->order[i]] > 1)
+            key = key * 8 + mesh->order[i] + 1;
+    return key;
+}
+
+/* Of all other orders the fastest. */
+static int order_choice(struct sw_explain *x, struct sw_error *err)
+{
+    struct sw_candidate best = {0}, candidate;
+    struct sw_mesh_request request;
+    uint32_t seen[24];
+    int32_t count = 0;
+    struct sw_decision decision = x->c.decision;
+    const uint32_t mine = order_key(&decision.mesh);
+    seen[count++] = mine;
+    for (int32_t code = 0; code < 256; code++) {
+        uint32_t used = 0;
+        for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
+            decision.mesh.order[i] = (uint8_t)(code >> (6 - 2 * i) & 3);
+            used |= 1u << decision.mesh.order[i];
+        }
+        if (used != 15)
+            continue;
+        const uint32_t key = order_key(&decision.mesh);
+        bool known = false;
+        for (int32_t i = 0; i < count; i++)
+            known = known || seen[i] == key;
+        if (known)
+            continue;
+        seen[count++] = key;
+        if (sw_search_evaluate(x->run, &decision, 0, &candidate, NULL, err) != 0)
+            return -1;
+        if (candidate.cost.step_seconds > 0 &&
+            (best.cost.step_seconds == 0 || candidate.cost.step_seconds < best.cost.step_seconds))
+            best = candidate;
+    }
+    if (best.cost.step_seconds == 0)
+        return 0;
+    struct sw_choice *choice = new_choice(x, "axis order");
+    if (choice == NULL)
+        return 0;
+    sw_mesh_format_order(&x->c.decision.mesh, choice->chosen, sizeof choice->chosen);
+    sw_mesh_format_order(&best.decision.mesh, choice->other, sizeof choice->other);
+    const bool fixed =
+        sw_mesh_request_parse(x->run->mesh_dim, &request, NULL) == 0 && request.keep_order;
+    judge(x, &best, fixed ? "the axis order" : NULL, choice);
+    return 0;
+}
+
+static int recompute_choices(struct sw_explain *x, struct sw_error *err)
+{
+    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_ATTENTION,
+                                               SW_RECOMPUTE_FULL};
+    const char *fixed = x->run->recompute == SW_RECOMPUTE_AUTO ? NULL : "recompute";
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        struct sw_decision decision = x->c.decision;
+        decision.recompute = levels[i];
+        if (levels[i] != x->c.decision.recompute &&
+            try_decision(x, "recompute", &decision, fixed,
+                         sw_recompute_word(x->c.decision.recompute), sw_recompute_word(levels[i]),
+                         err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The next divisor of the rank's sequences in either direction. */
+static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
+{
+    const int32_t *size = x->c.decision.mesh.size;
+    const int64_t mine = x->c.decision.micro_batch_size;
+    const int64_t per_rank = x->run->global_batch_size / ((int64_t)size[SW_DP] * size[SW_FSDP]);
+    int64_t tried[2] = {0, 0};
+    for (int64_t m = mine - 1; m >= 1 && tried[0] == 0; m--)
+        if (per_rank % m == 0)
+            tried[0] = m;
+    for (int64_t m = mine + 1; m <= per_rank && tried[1] == 0; m++)
+        if (per_rank % m == 0)
+            tried[1] = m;
+    for (int32_t i = 0; i < 2; i++) {
+        char chosen[32], other[32];
+        struct sw_decision decision = x->c.decision;
+        decision.micro_batch_size = tried[i];
+        snprintf(chosen, sizeof chosen, "%" PRId64, mine);
+        snprintf(other, sizeof other, "%" PRId64, tried[i]);
+        if (tried[i] > 0 && try_decision(x, "micro_batch_size", &decision,
+                                         x->run->micro_batch_size > 0 ? "micro_batch_size" : NULL,
+                                         chosen, other, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int attention_choices(struct sw_explain *x, struct sw_error *err)
+{
+    const struct sw_decision *mine = &x->c.decision;
+    const char *fixed = x->run->strategy == SW_STRATEGY_AUTO ? NULL : "attention.strategy";
+    if (mine->mesh.size[SW_SP] <= 1)
+        return 0;
+    for (int32_t s = SW_STRATEGY_RING; s < SW_STRATEGY_AUTO; s++) {
+        struct sw_decision decision = *mine;
+        decision.strategy = (enum sw_strategy)s;
+        /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
+        decision.layout = s == SW_STRATEGY_RING ? x->run->layout : SW_LAYOUT_CONTIGUOUS;
+        if (decision.strategy != mine->strategy &&
+            try_decision(x, "attention", &decision, fixed, sw_strategy_word(mine->strategy),
+                         sw_strategy_word(decision.strategy), err) != 0)
+            return -1;
+    }
+    struct sw_decision decision = *mine;
+    const bool zigzag = mine->layout == SW_LAYOUT_ZIGZAG;
+    decision.layout = zigzag ? SW_LAYOUT_CONTIGUOUS : SW_LAYOUT_ZIGZAG;
+    return mine->strategy != SW_STRATEGY_RING
+               ? 0
+               : try_decision(x, "attention layout", &decision, "attention.layout",
+                              zigzag ? "zigzag" : "contiguous", zigzag ? "contiguous" : "zigzag",
+                              err);
+}
+
+static int residual_choice(struct sw_explain *x, struct sw_error *err)
+{
+    struct sw_decision decision = x->c.decision;
+    if (decision.mesh.size[SW_TP] <= 1)
+        return 0;
+    for (int32_t i = 0; i < x->run->rule_count; i++)
+        if (strcmp(x->run->rule[i].logical, "residual_seq") == 0)
+            return 0;
+    decision.residual_seq_tp = !decision.residual_seq_tp;
+    return try_decision(x, "residual_seq", &decision, NULL,
+                        decision.residual_seq_tp ? "sp" : "sp,tp",
+                        decision.residual_seq_tp ? "sp,tp" : "sp", err);
+}
+
+int sw_explain_choices(struct sw_explain *x, struct sw_error *err)
+{
+    mesh_choices(x);
+    if (order_choice(x, err) != 0 || micro_batch_choices(x, err) != 0 ||
+        recompute_choices(x, err) != 0 || attention_choices(x, err) != 0)
+        return -1;
+    return residual_choice(x, err);
+}

@@ -1,0 +1,151 @@
+#include "planner/explain/data.h"
+
+#include "core/cost/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_ring(const struct sw_op *op)
+{
+    return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+}
+
+/* A collective, or the ring inside attention. */
+static void add_traffic(struct sw_explain *x, const struct sw_op *op, double times)
+{
+    const struct sw_program *p = x->program;
+    const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
+    if (axes.count == 0 || (!is_ring(op) && !sw_op_is_collective(op->kind)))
+        return;
+    int32_t at = 0;
+    while (at < x->traffic_count && (x->traffic[at].kind != (enum sw_op_kind)op->kind ||
+                                     !sw_axes_equal(x->traffic[at].axes, axes)))
+        at++;
+    if (at == SW_EXPLAIN_TRAFFIC)
+        return;
+    if (at == x->traffic_count)
+        x->traffic[x->traffic_count++] =
+            (struct sw_traffic){.kind = (enum sw_op_kind)op->kind, .axes = axes};
+    const struct sw_cluster_config *cluster = &x->run->cluster;
+    const double bytes = (double)sw_op_communication_bytes(p, op);
+    struct sw_span span;
+    sw_links_span(cluster, &p->mesh, axes, &span);
+    const double hops = op->kind == SW_OP_RING_ATTENTION_GRAD ? span.ranks : span.ranks - 1;
+    const double seconds =
+        times * (is_ring(op) ? hops * sw_links_hop_seconds(cluster, &span, bytes / hops)
+                             : sw_links_seconds(cluster, &span, op->kind, bytes));
+    x->traffic[at].calls += times;
+    x->traffic[at].bytes += times * bytes;
+    x->traffic[at].seconds += seconds;
+    for (uint8_t i = 0; i < axes.count; i++)
+        x->axis[axes.axis[i]].total_seconds += seconds / axes.count;
+}
+
+static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
+{
+    int32_t at = 0;
+    if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
+        return;
+    while (at < x->kind_count && x->kind[at].kind != (enum sw_op_kind)op->kind)
+        at++;
+    if (at == x->kind_count)
+        x->kind[x->kind_count++] = (struct sw_kind_time){.kind = (enum sw_op_kind)op->kind};
+    const double seconds = times * sw_cost_compute_seconds(x->program, op, x->run);
+    x->kind[at].calls += times;
+    x->kind[at].seconds += seconds;
+    if (op->stage == SW_STAGE_RECOMPUTE)
+        x->kind[at].again_seconds += seconds;
+}
+
+static int compare_kinds(const void *a, const void *b)
+{
+    const struct sw_kind_time *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds > y->seconds ? -1 : 1;
+    return (int)x->kind - (int)y->kind;
+}
+
+static void sum_ops(struct sw_explain *x)
+{
+    const struct sw_program *p = x->program;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            add_traffic(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
+            add_kind(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
+        }
+    }
+    qsort(x->kind, (size_t)x->kind_count, sizeof x->kind[0], compare_kinds);
+    double sum = 0;
+    for (int32_t i = 0; i < x->kind_count; i++)
+        sum += x->kind[i].seconds;
+    x->slowed_seconds = x->c.cost.compute_seconds > sum ? x->c.cost.compute_seconds - sum : 0;
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
+        struct sw_axis_time *t = &x->axis[a];
+        t->exposed_seconds = x->c.cost.exposed_seconds[a];
+        t->hidden_seconds =
+            t->total_seconds > t->exposed_seconds ? t->total_seconds - t->exposed_seconds : 0;
+    }
+}
+
+static void place_axes(struct sw_explain *x)
+{
+    const struct sw_mesh *mesh = &x->program->mesh;
+    const int32_t in_node = x->run->cluster.accelerators_per_node;
+    int32_t stride = 1;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
+        const uint8_t axis = mesh->order[i];
+        struct sw_placement *p = &x->placement[axis];
+        struct sw_span span;
+        sw_links_span(&x->run->cluster, mesh, (struct sw_axes){.count = 1, .axis = {(uint8_t)axis}},
+                      &span);
+        *p = (struct sw_placement){
+            .size = mesh->size[axis], .stride = stride, .link = sw_links_outermost(&span)};
+        /* of the group of rank 0 */
+        int32_t last = -1;
+        for (int32_t k = 0; k < p->size; k++) {
+            const int32_t node = (int32_t)((int64_t)k * stride / in_node);
+            p->per_node += node == 0;
+            p->nodes += node != last;
+            last = node;
+        }
+        stride *= p->size;
+    }
+}
+
+int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *candidate,
+                    const struct sw_search *all, bool requested, struct sw_explain *x,
+                    struct sw_error *err)
+{
+    memset(x, 0, sizeof *x);
+    x->run = run;
+    x->all = all;
+    x->requested = requested;
+    x->at = -1;
+    if (sw_search_evaluate(run, &candidate->decision, 0, &x->c, &x->program, err) != 0)
+        return -1;
+    if (x->program == NULL)
+        return sw_fail(err, SW_UNMET, "this mesh cannot be explained: %s", x->c.detail);
+    x->c.mfu = candidate->mfu;
+    for (int32_t i = 0; i < all->count; i++)
+        if (memcmp(all->mesh[i].decision.mesh.size, x->c.decision.mesh.size,
+                   sizeof x->c.decision.mesh.size) == 0)
+            x->at = i;
+    sum_ops(x);
+    place_axes(x);
+    if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||
+        sw_timeline_make(x->program, run, &x->timeline, err) != 0 ||
+        sw_explain_choices(x, err) != 0)
+        return -1;
+    sw_timeline_window(&x->timeline, x->program, SW_PHASE_FORWARD, &x->forward);
+    sw_timeline_window(&x->timeline, x->program, SW_PHASE_BACKWARD, &x->backward);
+    return 0;
+}
+
+void sw_explain_free(struct sw_explain *x)
+{
+    sw_program_free(x->program);
+    sw_memory_profile_free(&x->memory);
+    sw_timeline_free(&x->timeline);
+    memset(x, 0, sizeof *x);
+}

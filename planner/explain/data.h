@@ -1,0 +1,86 @@
+/* What `plan explain` tells about one mesh, gathered once for text, JSON and HTML.
+ *
+ * Every number comes from the mesh's own program, its price or the search; nothing is printed here.
+ * Owns what it gathers; run and the search belong to the caller. */
+#ifndef SW_PLANNER_EXPLAIN_DATA_H
+#define SW_PLANNER_EXPLAIN_DATA_H
+
+#include "planner/command.h"
+#include "planner/explain/memory_profile.h"
+#include "core/cost/timeline.h"
+
+#include <cjson/cJSON.h>
+
+enum { SW_EXPLAIN_TRAFFIC = 64, SW_EXPLAIN_CHOICES = 16 };
+
+/* Compute of one op kind in one step on one rank. */
+struct sw_kind_time {
+    enum sw_op_kind kind;
+    double calls, seconds;
+    double again_seconds; /* of those, recomputation */
+};
+
+/* Communication over one axis in one step: a group of several axes counts for each in equal parts.
+ */
+struct sw_axis_time {
+    double total_seconds, exposed_seconds, hidden_seconds;
+};
+
+/* How an axis lies on the cluster. */
+struct sw_placement {
+    int32_t size, stride; /* ranks between neighbours along the axis */
+    int32_t per_node;     /* of its ranks in one node */
+    int32_t nodes;        /* that one group spans */
+    int32_t link;         /* outermost that it crosses, -1: none */
+};
+
+/* A choice and what stood second, everything else alike. */
+struct sw_choice {
+    char name[32], chosen[80], other[80];
+    char why[320];         /* why the other lost */
+    enum sw_reject reason; /* of the other */
+    double step_seconds;   /* of the other, 0: not priced */
+    int64_t total_bytes;   /* of the other, 0: not compiled */
+};
+
+struct sw_explain {
+    const struct sw_run_config *run;
+    const struct sw_search *all; /* every mesh of the cluster */
+    int32_t at;                  /* the explained one in it, -1: not there */
+    bool requested;              /* mesh_dim named it: the rule was not asked */
+    struct sw_candidate c;
+    struct sw_program *program;
+    struct sw_traffic traffic[SW_EXPLAIN_TRAFFIC];
+    int32_t traffic_count;
+    struct sw_kind_time kind[SW_OP_COUNT];
+    int32_t kind_count;
+    double slowed_seconds; /* compute_seconds beyond the sum of kind[]: slower beside collectives */
+    struct sw_axis_time axis[SW_AXIS_COUNT];
+    struct sw_placement placement[SW_AXIS_COUNT];
+    struct sw_choice choice[SW_EXPLAIN_CHOICES];
+    int32_t choice_count;
+    struct sw_memory_profile memory;
+    struct sw_timeline timeline;
+    struct sw_window forward, backward;
+};
+
+/* Errors: SW_UNMET (the mesh does not divide the model), SW_ENVIRONMENT (memory). Free with
+ * sw_explain_free also after an error. */
+int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *candidate,
+                    const struct sw_search *all, bool requested, struct sw_explain *out,
+                    struct sw_error *err);
+void sw_explain_free(struct sw_explain *x);
+
+/* explain_choices.c: fills choice[]. */
+int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
+
+/* explain_text.c; rejected: lists all of them. */
+void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);
+
+/* explain_json.c: adds its keys to an object; *ok becomes false when memory runs out. */
+void sw_explain_json(cJSON *root, const struct sw_explain *x, bool rejected, bool *ok);
+
+/* html.c: one self-contained page. */
+void sw_html_page(FILE *out, const struct sw_explain *x);
+
+#endif

@@ -1,0 +1,163 @@
+/* `plan explain` for a terminal. */
+#include "planner/explain/data.h"
+
+#include "planner/format.h"
+#include "core/cost/links.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_memory(FILE *out, const struct sw_explain *x)
+{
+    const struct sw_memory_profile *m = &x->memory;
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
+    fprintf(out, "\n%-20s %10s %10s\n", "memory of a rank", "at peak", "at most");
+    for (int32_t k = 0; k < SW_MEMORY_KIND_COUNT; k++)
+        if (m->most[k] > 0)
+            fprintf(out, "%-20s %10s %10s\n", sw_memory_kind_name((enum sw_memory_kind)k),
+                    sw_format_bytes((double)m->at_peak[k], a),
+                    sw_format_bytes((double)m->most[k], b));
+    fprintf(out, "%-20s %10s\n", "between buffers", sw_format_bytes((double)m->lost_bytes, a));
+    fprintf(out, "%-20s %10s\n", "arena", sw_format_bytes((double)m->arena_bytes, a));
+    fprintf(out, "\n%-20s %10s %10s %10s %10s\n", "memory by layer", "parameters", "gradients",
+            "optimizer", "saved");
+    const struct sw_layer_memory *row[2] = {&m->layer, &m->outside};
+    for (int32_t i = 0; i < 2; i++) {
+        char name[40] = "embedding, head, rest";
+        if (i == 0)
+            snprintf(name, sizeof name, "each of %d layers", m->layers);
+        fprintf(out, "%-20s %10s %10s %10s %10s\n", name,
+                sw_format_bytes((double)row[i]->parameters, a),
+                sw_format_bytes((double)row[i]->gradients, b),
+                sw_format_bytes((double)row[i]->optimizer, d),
+                sw_format_bytes((double)row[i]->saved, e));
+    }
+    /* the last op of each region tells how memory moves over the step */
+    fprintf(out, "\n%-20s %10s\n", "memory over the step", "most");
+    for (int32_t r = 0; r < x->program->region_count; r++) {
+        const struct sw_region *region = &x->program->regions[r];
+        int64_t most = 0;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            most = m->live_total[i] > most ? m->live_total[i] : most;
+        const bool peak =
+            m->peak_op >= region->first_op && m->peak_op < region->first_op + region->op_count;
+        fprintf(out, "%-20s %10s%s%s\n", region->name, sw_format_bytes((double)most, a),
+                peak ? "  peak, at " : "",
+                peak ? sw_op_info((enum sw_op_kind)x->program->ops[m->peak_op].kind)->name : "");
+    }
+}
+
+static void print_regions(FILE *out, const struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
+    fprintf(out, "\n%-20s %10s %10s %10s\n", "region", "time", "compute", "waiting");
+    for (int32_t r = 0; r < c->cost.region_count; r++) {
+        const struct sw_region_cost *region = &c->cost.region[r];
+        fprintf(out, "%-20s %10s %10s %10s\n", region->name, sw_format_seconds(region->seconds, a),
+                sw_format_seconds(region->compute_seconds, b),
+                sw_format_seconds(region->exposed_seconds, d));
+    }
+}
+
+static void print_kinds(FILE *out, const struct sw_explain *x)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
+    const double whole = x->c.cost.compute_seconds;
+    fprintf(out, "\n%-20s %10s %10s %7s %10s\n", "compute by op", "calls", "time", "share",
+            "recomputed");
+    for (int32_t i = 0; i < x->kind_count; i++) {
+        const struct sw_kind_time *k = &x->kind[i];
+        fprintf(out, "%-20s %10s %10s %5.1f %% %10s\n", sw_op_info(k->kind)->name,
+                sw_format_count(k->calls, a), sw_format_seconds(k->seconds, b),
+                whole > 0 ? k->seconds / whole * 100 : 0,
+                k->again_seconds > 0 ? sw_format_seconds(k->again_seconds, d) : "-");
+    }
+    if (x->slowed_seconds > 0)
+        fprintf(out, "%-20s %10s %10s %5.1f %%\n", "beside collectives", "",
+                sw_format_seconds(x->slowed_seconds, b), x->slowed_seconds / whole * 100);
+}
+
+static void print_traffic(FILE *out, const struct sw_explain *x)
+{
+    char axes[64], bytes[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], calls[SW_FORMAT_BYTES];
+    if (x->traffic_count == 0)
+        return;
+    fprintf(out, "\n%-20s %-14s %6s %10s %10s %10s  %s\n", "communication", "axes", "ranks",
+            "calls", "sent", "time", "over");
+    for (int32_t i = 0; i < x->traffic_count; i++) {
+        const struct sw_traffic *t = &x->traffic[i];
+        struct sw_span span;
+        sw_links_span(&x->run->cluster, &x->program->mesh, t->axes, &span);
+        const int32_t link = sw_links_outermost(&span);
+        fprintf(out, "%-20s %-14s %6d %10s %10s %10s  %s\n", sw_op_info(t->kind)->name,
+                sw_axes_format(t->axes, axes, sizeof axes), span.ranks,
+                sw_format_count(t->calls, calls), sw_format_bytes(t->bytes, bytes),
+                sw_format_seconds(t->seconds, seconds),
+                link < 0 ? "-" : x->run->cluster.link[link].name);
+    }
+    fprintf(out, "of one rank in one step\n");
+}
+
+static void print_axes(FILE *out, const struct sw_explain *x)
+{
+    const struct sw_cluster_config *cluster = &x->run->cluster;
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], rate[SW_FORMAT_BYTES];
+    fprintf(out, "\n%-5s %5s %7s %8s %6s  %-14s %12s %12s %10s %10s\n", "axis", "size", "stride",
+            "per node", "nodes", "link", "bandwidth", "communicates", "exposed", "hidden");
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
+        const uint8_t axis = x->program->mesh.order[i];
+        const struct sw_placement *p = &x->placement[axis];
+        const struct sw_axis_time *t = &x->axis[axis];
+        if (p->size == 1)
+            continue;
+        snprintf(rate, sizeof rate, "-");
+        if (p->link >= 0)
+            snprintf(rate, sizeof rate, "%.20s/s",
+                     sw_format_bytes(cluster->link[p->link].bandwidth, a));
+        fprintf(out, "%-5s %5d %7d %8d %6d  %-14s %12s %12s %10s %10s\n",
+                sw_axis_name((enum sw_axis)axis), p->size, p->stride, p->per_node, p->nodes,
+                p->link >= 0 ? cluster->link[p->link].name : "-", rate,
+                sw_format_seconds(t->total_seconds, a), sw_format_seconds(t->exposed_seconds, b),
+                sw_format_seconds(t->hidden_seconds, d));
+    }
+    fprintf(out,
+            "outermost first; stride: ranks between neighbours; %d accelerators share a node, so\n"
+            "node n holds the ranks from %d n to %d n + %d\n",
+            cluster->accelerators_per_node, cluster->accelerators_per_node,
+            cluster->accelerators_per_node, cluster->accelerators_per_node - 1);
+}
+
+static void print_choices(FILE *out, const struct sw_explain *x)
+{
+    if (x->choice_count == 0)
+        return;
+    fprintf(out, "\nchoices, and why the other lost (everything else alike)\n");
+    for (int32_t i = 0; i < x->choice_count; i++) {
+        const struct sw_choice *c = &x->choice[i];
+        fprintf(out, "%-24s %s, not %s: %s\n", c->name, c->chosen, c->other, c->why);
+    }
+}
+
+static void print_rejected(FILE *out, const struct sw_search *s)
+{
+    char mesh[64];
+    fprintf(out, "\nrejected: %d of %d meshes\n", s->count - s->feasible, s->count);
+    for (int32_t i = s->feasible; i < s->count; i++)
+        fprintf(out, "✗ %-16s %-12s %s; %s\n",
+                sw_mesh_format(&s->mesh[i].decision.mesh, mesh, sizeof mesh),
+                sw_reject_name(s->mesh[i].reason), s->mesh[i].detail, s->mesh[i].help);
+}
+
+void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
+{
+    fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
+    sw_report_choice(out, &x->c);
+    print_memory(out, x);
+    print_regions(out, &x->c);
+    print_kinds(out, x);
+    print_traffic(out, x);
+    print_axes(out, x);
+    print_choices(out, x);
+    if (rejected)
+        print_rejected(out, x->all);
+}

@@ -1,0 +1,255 @@
+/* `plan fit`: constants of accelerators and links from measurements, as YAML to paste, with the
+ * errors before and after as comments. */
+#include "planner/command.h"
+
+#include "planner/fit/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEW_RUNS = 5 };
+
+static bool ends(const char *text, const char *suffix)
+{
+    const size_t a = strlen(text), b = strlen(suffix);
+    return a >= b && strcmp(text + a - b, suffix) == 0;
+}
+
+/* A description: kept when a cluster or a model. Returns an exit code; *is_plan when a plan. */
+static int read_description(struct sw_fit_set *set, const char *path, bool *is_plan)
+{
+    struct sw_error err = {0};
+    struct sw_config *config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
+    *is_plan = false;
+    if (config == NULL)
+        return sw_command_fail(&err);
+    const enum sw_config_kind kind = sw_config_get_kind(config);
+    if (sw_command_diagnose(config, false) > 0) {
+        sw_config_free(config);
+        return SW_BAD_INPUT;
+    }
+    *is_plan = kind == SW_CONFIG_PLAN;
+    if (kind != SW_CONFIG_CLUSTER && kind != SW_CONFIG_MODEL && !*is_plan)
+        sw_fail(&err, SW_BAD_INPUT,
+                "%s: error: 'plan fit' takes clusters, models and plans beside measurements", path);
+    else if (!*is_plan && sw_fit_add_config(set, config, &err) == 0)
+        return SW_OK;
+    sw_config_free(config);
+    return err.status != SW_OK ? sw_command_fail(&err) : SW_OK;
+}
+
+/* Descriptions first, so that the order of the arguments does not matter; a plan goes with the
+ * metrics file that follows it. */
+static int read_files(const struct sw_options *options, struct sw_fit_set *set,
+                      struct sw_fit_links *links)
+{
+    struct sw_error err = {0};
+    const char *plan = NULL;
+    for (int32_t i = 0; i < options->file_count; i++) {
+        bool is_plan = false;
+        const char *path = options->files[i];
+        if (!ends(path, ".yaml") && !ends(path, ".yml"))
+            continue;
+        const int status = read_description(set, path, &is_plan);
+        if (status != SW_OK)
+            return status;
+    }
+    for (int32_t i = 0; i < options->file_count; i++) {
+        const char *path = options->files[i];
+        int status;
+        if (ends(path, ".yaml") || ends(path, ".yml")) {
+            plan = path;
+            continue;
+        }
+        if (ends(path, ".jsonl")) {
+            if (plan == NULL) {
+                sw_fail(&err, SW_BAD_INPUT,
+                        "%s: error: metrics of which run? give its plan file before it", path);
+                return sw_command_fail(&err);
+            }
+            status = sw_fit_read_metrics(set, plan, path, &err);
+        } else if (ends(path, ".csv") && !sw_fit_has_column(path, "busbw_GBps")) {
+            status = sw_fit_read_csv(set, path, &err);
+        } else {
+            status = sw_fit_read_collectives(links, path, &err);
+        }
+        if (status != 0)
+            return sw_command_fail(&err);
+    }
+    return SW_OK;
+}
+
+static bool is_priced(const struct sw_fit_run *r)
+{
+    return r->program != NULL && r->skipped[0] == '\0';
+}
+
+static const char *name_of(const struct sw_fit_run *r)
+{
+    return r->run.cluster.accelerator.name;
+}
+
+static bool is_first(const struct sw_fit_set *set, int32_t index)
+{
+    if (!is_priced(&set->run[index]))
+        return false;
+    for (int32_t i = 0; i < index; i++)
+        if (is_priced(&set->run[i]) &&
+            strcmp(name_of(&set->run[i]), name_of(&set->run[index])) == 0)
+            return false;
+    return true;
+}
+
+static int print_error(struct sw_fit_set *set, const char *name, const char *what,
+                       struct sw_fit_summary *s, struct sw_error *err)
+{
+    if (sw_fit_summarize(set, name, s, err) != 0)
+        return -1;
+    printf("#   %-22s mean error %5.1f %%, 90th percentile %5.1f %%, worst %5.1f %%\n", what,
+           100 * s->mean, 100 * s->p90, 100 * s->worst);
+    return 0;
+}
+
+static int32_t count_models(const struct sw_fit_set *set, const char *name)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < set->count; i++) {
+        bool first = is_priced(&set->run[i]) && strcmp(name_of(&set->run[i]), name) == 0;
+        for (int32_t k = 0; k < i && first; k++)
+            first = !is_priced(&set->run[k]) || strcmp(name_of(&set->run[k]), name) != 0 ||
+                    strcmp(set->run[k].model, set->run[i].model) != 0;
+        count += first;
+    }
+    return count;
+}
+
+static int fit_accelerator(struct sw_fit_set *set, const char *name, struct sw_error *err)
+{
+    struct sw_efficiency c;
+    struct sw_fit_summary before, after, other;
+    const int32_t models = count_models(set, name);
+    if (sw_fit_predict(set, name, NULL, err) != 0 || sw_fit_summarize(set, name, &before, err) != 0)
+        return -1;
+    printf("# accelerator %s: %d runs of %d models\n", name, before.count, models);
+    if (print_error(set, name, "as described:", &before, err) != 0 ||
+        sw_fit_constants(set, name, NULL, &c, err) != 0 ||
+        sw_fit_predict(set, name, &c, err) != 0 ||
+        print_error(set, name, "fitted:", &after, err) != 0)
+        return -1;
+    if (models > 1 && (sw_fit_leave_one_out(set, name, err) != 0 ||
+                       print_error(set, name, "leave one model out:", &other, err) != 0))
+        return -1;
+    printf("efficiency:\n  matmul: [[1.0, %.3f]]\n  attention: [[1.0, %.3f]]\n"
+           "  memory: [[1.0, %.3f]]\n",
+           c.matmul, c.attention, c.memory);
+    if (models > 1 && other.count >= FEW_RUNS) {
+        printf("  band_low: %.3f\n  band_high: %.3f\n", other.low < 1 ? other.low : 1,
+               other.high > 1 ? other.high : 1);
+        printf("  source: fitted to %d runs of %d models, %.1f %% mean error leaving one out\n",
+               other.count, models, 100 * other.mean);
+    } else {
+        printf("  # too few runs or models for a band: the default stands\n"
+               "  source: fitted to %d runs of %d models\n",
+               before.count, models);
+    }
+    return 0;
+}
+
+/* Mean of |error| over the points of a level; each predicted without itself when leave_out. */
+static double link_error(const struct sw_cluster_config *cluster, int32_t level,
+                         const struct sw_fit_links *links, bool leave_out)
+{
+    double sum = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i < links->count; i++) {
+        if (sw_fit_link_level(cluster, &links->point[i]) != level)
+            continue;
+        struct sw_cluster_config c = *cluster;
+        if (leave_out)
+            sw_fit_link(&c, level, links, i);
+        sum += fabs(sw_fit_link_error(&c, &links->point[i]));
+        count++;
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+static void fit_cluster(const struct sw_cluster_config *described, const struct sw_fit_links *links)
+{
+    struct sw_cluster_config c = *described;
+    bool any = false;
+    for (int32_t i = 0; i < links->count; i++)
+        any = any || sw_fit_link_level(described, &links->point[i]) >= 0;
+    if (!any)
+        return;
+    printf("# cluster %s\nlinks:\n", c.name);
+    for (int32_t l = 0; l < c.link_count; l++) {
+        struct sw_link_config *link = &c.link[l];
+        const double before = link_error(&c, l, links, false);
+        const int32_t count = sw_fit_link(&c, l, links, -1);
+        if (count == 0)
+            printf("  # %s: no measurements, as described\n", link->name);
+        else
+            printf("  # %s: %d collectives, mean error %.1f %% as described, %.1f %% fitted, "
+                   "%.1f %% leaving one out\n",
+                   link->name, count, 100 * before, 100 * link_error(&c, l, links, false),
+                   100 * link_error(&c, l, links, true));
+        printf("  - {name: %s, spans: %d, bandwidth: %.6g GB/s, latency: %.3g us,\n"
+               "     oversubscription: %g, rails: %s, efficiency: [",
+               link->name, link->spans, link->bandwidth / 1e9, link->latency_s * 1e6,
+               link->oversubscription, link->rails ? "true" : "false");
+        for (int32_t i = 0; i < link->efficiency.count; i++)
+            printf("%s[%.4g, %.3g]",
+                   i == 0       ? ""
+                   : i % 6 == 0 ? ",\n       "
+                                : ", ",
+                   link->efficiency.point[i].size, link->efficiency.point[i].fraction);
+        printf("]}\n");
+    }
+}
+
+int sw_command_fit(const struct sw_options *options)
+{
+    struct sw_fit_set set = {0};
+    struct sw_fit_links links = {0};
+    struct sw_error err = {0};
+    int status = read_files(options, &set, &links);
+    if (status != SW_OK)
+        goto out;
+    int32_t fitted = 0, skipped = 0;
+    for (int32_t i = 0; i < set.count; i++) {
+        const struct sw_fit_run *r = &set.run[i];
+        if (!is_priced(r))
+            fprintf(stderr, "line %d: not used: %s\n", r->line, r->skipped);
+        skipped += !is_priced(r);
+        if (!is_first(&set, i))
+            continue;
+        if (fitted++ > 0)
+            printf("---\n");
+        if (fit_accelerator(&set, name_of(r), &err) != 0) {
+            status = sw_command_fail(&err);
+            goto out;
+        }
+    }
+    for (int32_t i = 0; i < set.config_count && links.count > 0; i++) {
+        const struct sw_cluster_config *cluster = sw_config_cluster(set.config[i]);
+        if (cluster == NULL)
+            continue;
+        if (fitted++ > 0)
+            printf("---\n");
+        fit_cluster(cluster, &links);
+    }
+    if (fitted == 0) {
+        if (skipped > 0)
+            sw_fail(&err, SW_UNMET, "none of the %d runs could be priced; the reasons stand above",
+                    skipped);
+        else
+            sw_fail(&err, SW_BAD_INPUT,
+                    "nothing to fit; as in 'plan fit runs.csv clusters/*.yaml' or 'plan fit "
+                    "run.plan.yaml metrics.jsonl'");
+        status = sw_command_fail(&err);
+    }
+out:
+    sw_fit_links_free(&links);
+    sw_fit_free(&set);
+    return status;
+}

@@ -1,0 +1,204 @@
+#include "planner/fit/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_of(const struct sw_fit_run *r, const char *accelerator)
+{
+    return r->program != NULL && r->skipped[0] == '\0' &&
+           (accelerator == NULL || strcmp(r->run.cluster.accelerator.name, accelerator) == 0);
+}
+
+/* A curve of one point: what large sizes reach (cost_op.c). */
+static struct sw_curve asymptote(double fraction)
+{
+    return (struct sw_curve){1, {{1, fraction}}};
+}
+
+static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
+                   struct sw_error *err)
+{
+    struct sw_cost cost;
+    struct sw_accelerator_config *a = &r->run.cluster.accelerator;
+    if (constants != NULL) {
+        a->matmul = asymptote(constants->matmul);
+        a->attention = asymptote(constants->attention);
+        a->memory = asymptote(constants->memory);
+    }
+    if (sw_cost_price(r->program, &r->run, &cost, err) != 0)
+        return -1;
+    r->predicted = (double)r->program->tokens_per_step /
+                   (cost.step_seconds * sw_mesh_rank_count(&r->program->mesh));
+    return 0;
+}
+
+int sw_fit_predict(struct sw_fit_set *set, const char *accelerator,
+                   const struct sw_efficiency *constants, struct sw_error *err)
+{
+    for (int32_t i = 0; i < set->count; i++)
+        if (is_of(&set->run[i], accelerator) && predict(&set->run[i], constants, err) != 0)
+            return -1;
+    return 0;
+}
+
+double sw_fit_error(const struct sw_fit_run *run)
+{
+    return run->predicted / run->measured - 1;
+}
+
+/* The runs decide, and where they do not (a valley in which arithmetic and memory trade), what is
+ * usual: being off by a tenth costs as much as an error of 0.01 %. */
+static const double pull = 0.01;
+
+static int objective(struct sw_fit_set *set, const char *accelerator, const char *without,
+                     const double start[3], const double x[3], double *out, struct sw_error *err)
+{
+    const struct sw_efficiency constants = {x[0], x[1], x[2]};
+    double sum = 0, away = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i < set->count; i++) {
+        struct sw_fit_run *r = &set->run[i];
+        if (!is_of(r, accelerator) || (without != NULL && strcmp(r->model, without) == 0))
+            continue;
+        if (predict(r, &constants, err) != 0)
+            return -1;
+        sum += fabs(log(r->predicted / r->measured));
+        count++;
+    }
+    for (int32_t i = 0; i < 3; i++)
+        away += log(x[i] / start[i]) * log(x[i] / start[i]);
+    *out = (count > 0 ? sum / count : 0) + pull * away;
+    return 0;
+}
+
+/* What is usual for the device of the accelerator's runs. */
+static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *accelerator)
+{
+    for (int32_t i = 0; i < set->count; i++)
+        if (is_of(&set->run[i], accelerator))
+            return sw_cost_usual(set->run[i].run.cluster.accelerator.device);
+    return sw_cost_usual(SW_DEVICE_CUDA);
+}
+
+/* A pattern search from what is usual: each constant up and down, and pairs against each other,
+ * since the valleys are oblique. */
+int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char *without,
+                     struct sw_efficiency *out, struct sw_error *err)
+{
+    /* nothing runs faster than its data sheet says, and nothing measured so far below a twentieth
+     */
+    static const double least = 0.05, most = 1, first_step = 0.16, last_step = 0.005;
+    static const double directions[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1}, {1, -1, 0},
+                                           {1, 0, -1}, {0, 1, -1}, {1, 1, 1}};
+    const struct sw_efficiency usual = usual_of(set, accelerator);
+    const double start[3] = {usual.matmul, usual.attention, usual.memory};
+    double x[3] = {start[0], start[1], start[2]}, best;
+    if (objective(set, accelerator, without, start, x, &best, err) != 0)
+        return -1;
+    for (double step = first_step; step >= last_step; step /= 2) {
+        bool better = true;
+        for (int32_t round = 0; better && round < 50; round++) {
+            better = false;
+            for (size_t d = 0; d < 2 * sizeof directions / sizeof directions[0]; d++) {
+                double at[3], value;
+                for (int32_t i = 0; i < 3; i++) {
+                    at[i] = x[i] * exp((d % 2 != 0 ? -step : step) * directions[d / 2][i]);
+                    at[i] = at[i] < least ? least : at[i] > most ? most : at[i];
+                }
+                if (objective(set, accelerator, without, start, at, &value, err) != 0)
+                    return -1;
+                if (value < best - 1e-9) {
+                    best = value;
+                    memcpy(x, at, sizeof x);
+                    better = true;
+                }
+            }
+        }
+    }
+    *out = (struct sw_efficiency){x[0], x[1], x[2]};
+    return 0;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Between the two nearest of a sorted list. */
+static double percentile(const double *sorted, int32_t count, double fraction)
+{
+    const double at = fraction * (count - 1);
+    const int32_t below = (int32_t)at;
+    if (below + 1 >= count)
+        return sorted[count - 1];
+    return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
+}
+
+int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
+                     struct sw_fit_summary *out, struct sw_error *err)
+{
+    memset(out, 0, sizeof *out);
+    double *errors = malloc(2 * ((size_t)set->count + 1) * sizeof *errors);
+    if (errors == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while summing up");
+    double *ratios = errors + set->count + 1;
+    for (int32_t i = 0; i < set->count; i++) {
+        const struct sw_fit_run *r = &set->run[i];
+        if (!is_of(r, accelerator))
+            continue;
+        errors[out->count] = fabs(sw_fit_error(r));
+        ratios[out->count] = r->predicted / r->measured;
+        out->mean += errors[out->count++];
+    }
+    if (out->count > 0) {
+        qsort(errors, (size_t)out->count, sizeof *errors, compare_doubles);
+        qsort(ratios, (size_t)out->count, sizeof *ratios, compare_doubles);
+        out->mean /= out->count;
+        out->p90 = percentile(errors, out->count, 0.9);
+        out->worst = errors[out->count - 1];
+        out->low = percentile(ratios, out->count, 0.1);
+        out->high = percentile(ratios, out->count, 0.9);
+    }
+    free(errors);
+    return 0;
+}
+
+static bool is_first_of_model(const struct sw_fit_set *set, const char *accelerator, int32_t index)
+{
+    for (int32_t i = 0; i < index; i++)
+        if (is_of(&set->run[i], accelerator) &&
+            strcmp(set->run[i].model, set->run[index].model) == 0)
+            return false;
+    return true;
+}
+
+int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct sw_error *err)
+{
+    int status = -1;
+    double *kept = calloc((size_t)set->count + 1, sizeof *kept);
+    if (kept == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while fitting");
+    for (int32_t i = 0; i < set->count; i++) {
+        struct sw_efficiency constants; /* searched from the start: nothing of the model left out */
+        const char *model = set->run[i].model;
+        if (!is_of(&set->run[i], accelerator) || !is_first_of_model(set, accelerator, i))
+            continue;
+        if (sw_fit_constants(set, accelerator, model, &constants, err) != 0)
+            goto out;
+        for (int32_t k = i; k < set->count; k++)
+            if (is_of(&set->run[k], accelerator) && strcmp(set->run[k].model, model) == 0) {
+                if (predict(&set->run[k], &constants, err) != 0)
+                    goto out;
+                kept[k] = set->run[k].predicted;
+            }
+    }
+    for (int32_t i = 0; i < set->count; i++)
+        if (is_of(&set->run[i], accelerator))
+            set->run[i].predicted = kept[i];
+    status = 0;
+out:
+    free(kept);
+    return status;
+}

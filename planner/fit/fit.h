@@ -1,0 +1,106 @@
+/* Measured runs against their predicted times, and the three constants of an accelerator that bring
+ * them closest.
+ *
+ * Owns the measured runs: each is a run description with every choice made, its compiled program
+ * and what was measured. A prediction is sw_cost_price of that program and nothing else. */
+#ifndef SW_PLANNER_FIT_H
+#define SW_PLANNER_FIT_H
+
+#include "core/plan/plan.h"
+#include "core/cost/cost.h"
+#include "core/cost/links.h"
+
+enum { SW_FIT_MAX_CONFIGS = 64 };
+
+struct sw_fit_run {
+    char model[48];           /* leave-one-out leaves out all runs of one */
+    char label[96];           /* model, accelerators, options: for tables */
+    char note[96];            /* where what is priced differs from what was run, or "" */
+    char skipped[160];        /* why it is not priced; "": it is */
+    int32_t line;             /* in its file; 0: a metrics file */
+    int32_t accelerators;     /* as measured */
+    struct sw_run_config run; /* its strings are the configs' */
+    struct sw_decision decision;
+    struct sw_program *program; /* NULL: skipped */
+    int64_t memory_bytes;       /* arena + reserved */
+    double measured, predicted; /* tokens/s per accelerator */
+};
+
+struct sw_fit_set {
+    struct sw_fit_run *run;
+    int32_t count, capacity;
+    struct sw_config *config[SW_FIT_MAX_CONFIGS]; /* clusters and models; owned */
+    int32_t config_count;
+    struct sw_plan plan[SW_FIT_MAX_CONFIGS]; /* of metrics files; owned */
+    int32_t plan_count;
+};
+
+/* Adds a cluster or model description, which the set then owns. Errors (SW_BAD_INPUT): too many. */
+int sw_fit_add_config(struct sw_fit_set *set, struct sw_config *config, struct sw_error *err);
+
+/* Adds the runs of a CSV file in the form of tests/bench/published/data: a row's `gpu` picks the
+ * cluster by its accelerator's name, its `model` the model file of that name where the row itself
+ * has no sizes. Rows that cannot be priced (fp8, pipelines) are kept with the reason. Errors:
+ * SW_BAD_INPUT with file:line, SW_ENVIRONMENT. */
+int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *err);
+/* Whether the first line of a CSV file has a column of that name. */
+bool sw_fit_has_column(const char *path, const char *column);
+/* Adds the run of a plan file, measured by the metrics.jsonl that `runner train` wrote: the median
+ * step after the first two. */
+int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const char *metrics_path,
+                        struct sw_error *err);
+void sw_fit_free(struct sw_fit_set *set);
+
+/* Prices every run with its accelerator's constants as described, or with *constants when not NULL
+ * and the accelerator has that name. */
+int sw_fit_predict(struct sw_fit_set *set, const char *accelerator,
+                   const struct sw_efficiency *constants, struct sw_error *err);
+/* predicted / measured - 1. */
+double sw_fit_error(const struct sw_fit_run *run);
+
+/* The constants that make the mean of |ln(predicted / measured)| smallest over the priced runs of
+ * an accelerator, without those of one model (NULL: all). A pattern search, deterministic. */
+int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char *without,
+                     struct sw_efficiency *out, struct sw_error *err);
+
+struct sw_fit_summary {
+    int32_t count;
+    double mean, p90, worst; /* of |error| */
+    double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
+};
+/* Of the priced runs of an accelerator (NULL: all), as predicted last. */
+int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
+                     struct sw_fit_summary *out, struct sw_error *err);
+
+/* Predicts every run of an accelerator with constants fitted to the other models. */
+int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct sw_error *err);
+
+/* fit_links.c: one collective as measured. */
+struct sw_fit_link_point {
+    double bytes, seconds; /* sent by a rank; of the whole */
+    int32_t ranks;
+    enum sw_op_kind kind;
+    int32_t line;
+};
+struct sw_fit_links {
+    struct sw_fit_link_point *point; /* [count] */
+    int32_t count, capacity;
+};
+/* Adds the measurements of nccl-tests' output (its ranks are counted in its header), or of a CSV
+ * with the columns collective, payload_bytes, gpus, busbw_GBps. Errors: SW_BAD_INPUT with
+ * file:line, SW_ENVIRONMENT. Free with sw_fit_links_free. */
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct sw_error *err);
+void sw_fit_links_free(struct sw_fit_links *links);
+/* The level that the collectives of a point cross at most; -1: more ranks than the cluster has. */
+int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
+                          const struct sw_fit_link_point *point);
+/* Sets latency and efficiency of a level from the points that cross no other above it, without
+ * point `without` (-1: none). Inner levels come first. Returns how many points were used; 0 leaves
+ * the cluster as it is. */
+int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
+                    const struct sw_fit_links *links, int32_t without);
+/* predicted time / measured time - 1. */
+double sw_fit_link_error(const struct sw_cluster_config *cluster,
+                         const struct sw_fit_link_point *point);
+
+#endif

@@ -1,0 +1,285 @@
+/* Latency and size -> bandwidth curve of a link from measured collectives. */
+#include "planner/fit/fit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_BYTES = 2048 };
+
+/* Bytes that a rank sends for each byte of the array (nccl-tests, doc/PERFORMANCE.md). */
+static double bus_factor(enum sw_op_kind kind, int32_t ranks)
+{
+    const double part = (double)(ranks - 1) / ranks;
+    return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
+}
+
+static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const char *path,
+               struct sw_error *err)
+{
+    if (!(point.bytes > 0 && point.seconds > 0) || point.ranks < 2)
+        return 0; /* nccl-tests prints 0.00 for the smallest sizes */
+    if (!(point.bytes >= 1 && point.bytes < 1e18 && point.seconds >= 1e-9 && point.seconds < 1e9))
+        return sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: a size or a time that no collective has",
+                       path, point.line);
+    if (links->count == links->capacity) {
+        const int32_t capacity = links->capacity == 0 ? 64 : 2 * links->capacity;
+        struct sw_fit_link_point *grown = realloc(links->point, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading collectives");
+        links->point = grown;
+        links->capacity = capacity;
+    }
+    links->point[links->count++] = point;
+    return 0;
+}
+
+static enum sw_op_kind kind_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum sw_op_kind kind;
+    } kinds[] = {{"all_reduce", SW_OP_ALL_REDUCE},
+                 {"all_gather", SW_OP_ALL_GATHER},
+                 {"reduce_scatter", SW_OP_REDUCE_SCATTER},
+                 {"alltoall", SW_OP_ALL_TO_ALL},
+                 {"all_to_all", SW_OP_ALL_TO_ALL}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strstr(name, kinds[i].name) != NULL)
+            return kinds[i].kind;
+    return SW_OP_COUNT;
+}
+
+/* Which column of a comma separated line has that name, -1: none. */
+static int32_t column_of(const char *header, const char *name)
+{
+    const size_t bytes = strlen(name);
+    int32_t column = 0;
+    for (const char *at = header;; column++) {
+        const size_t length = strcspn(at, ",\r\n");
+        if (length == bytes && strncmp(at, name, bytes) == 0)
+            return column;
+        if (at[length] != ',')
+            return -1;
+        at += length + 1;
+    }
+}
+
+static const char *cell(const char *line, int32_t column)
+{
+    while (column-- > 0) {
+        line += strcspn(line, ",");
+        line += *line == ',';
+    }
+    return line;
+}
+
+static int read_table(FILE *in, const char *path, const char *header, int32_t line_number,
+                      struct sw_fit_links *links, struct sw_error *err)
+{
+    char line[LINE_BYTES];
+    const int32_t collective = column_of(header, "collective"),
+                  payload = column_of(header, "payload_bytes"), gpus = column_of(header, "gpus"),
+                  busbw = column_of(header, "busbw_GBps");
+    if (collective < 0 || payload < 0 || gpus < 0 || busbw < 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s:%d:1: error: not nccl-tests output, nor a CSV with the columns "
+                       "collective, payload_bytes, gpus and busbw_GBps",
+                       path, line_number);
+    while (fgets(line, sizeof line, in) != NULL) {
+        line_number++;
+        if (line[0] == '#' || line[0] == '\n')
+            continue;
+        struct sw_fit_link_point p = {.ranks = (int32_t)strtol(cell(line, gpus), NULL, 10),
+                                      .kind = kind_of(cell(line, collective)),
+                                      .line = line_number};
+        const double rate = strtod(cell(line, busbw), NULL) * 1e9;
+        if (p.kind == SW_OP_COUNT || p.ranks < 2 || !(rate > 0))
+            return sw_fail(err, SW_BAD_INPUT,
+                           "%s:%d:1: error: a row needs a collective, at least 2 gpus and a "
+                           "busbw_GBps above 0",
+                           path, line_number);
+        p.bytes = bus_factor(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
+        p.seconds = p.bytes / rate;
+        if (add(links, p, path, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* "size count type redop root time algbw busbw #wrong ...": the ratio of the two bandwidths tells
+ * an all_reduce from the others when the header does not name it. */
+static int read_row(const char *line, int32_t line_number, int32_t ranks, enum sw_op_kind named,
+                    const char *path, struct sw_fit_links *links, struct sw_error *err)
+{
+    double size, count, micros, algbw, busbw;
+    char type[16], redop[16], root[16];
+    if (sscanf(line, "%lf %lf %15s %15s %15s %lf %lf %lf", &size, &count, type, redop, root,
+               &micros, &algbw, &busbw) != 8)
+        return 0;
+    enum sw_op_kind kind = named;
+    if (kind == SW_OP_COUNT)
+        kind = strcmp(redop, "none") != 0 && busbw >= algbw ? SW_OP_ALL_REDUCE : SW_OP_ALL_GATHER;
+    return add(links,
+               (struct sw_fit_link_point){.bytes = bus_factor(kind, ranks) * size,
+                                          .seconds = micros * 1e-6,
+                                          .ranks = ranks,
+                                          .kind = kind,
+                                          .line = line_number},
+               path, err);
+}
+
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct sw_error *err)
+{
+    char line[LINE_BYTES];
+    int32_t ranks = 0, line_number = 0;
+    const int32_t before = links->count;
+    enum sw_op_kind named = SW_OP_COUNT;
+    int status = -1;
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: cannot read it: %s", path, strerror(errno));
+    while (fgets(line, sizeof line, in) != NULL) {
+        line_number++;
+        if (line[0] == '#') {
+            ranks += strncmp(line, "#  Rank", 7) == 0;
+            if (kind_of(line) != SW_OP_COUNT)
+                named = kind_of(line);
+            continue;
+        }
+        if (ranks == 0 && strchr(line, ',') != NULL) {
+            status = read_table(in, path, line, line_number, links, err);
+            goto out;
+        }
+        if (read_row(line, line_number, ranks, named, path, links, err) != 0)
+            goto out;
+    }
+    if (links->count == before) {
+        sw_fail(err, SW_BAD_INPUT,
+                "%s:%d:1: error: no measurements; give the whole output of nccl-tests, with its "
+                "'#  Rank' lines",
+                path, line_number > 0 ? line_number : 1);
+        goto out;
+    }
+    status = 0;
+out:
+    fclose(in);
+    return status;
+}
+
+void sw_fit_links_free(struct sw_fit_links *links)
+{
+    if (links == NULL)
+        return;
+    free(links->point);
+    memset(links, 0, sizeof *links);
+}
+
+/* All ranks in one group over neighbouring accelerators. */
+static struct sw_span span_of(const struct sw_cluster_config *cluster, int32_t ranks)
+{
+    const struct sw_mesh mesh = sw_mesh_make(1, ranks, 1, 1);
+    struct sw_span span;
+    sw_links_span(cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+    return span;
+}
+
+int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
+                          const struct sw_fit_link_point *point)
+{
+    if (cluster->link_count == 0 || point->ranks > cluster->link[cluster->link_count - 1].spans)
+        return -1;
+    const struct sw_span span = span_of(cluster, point->ranks);
+    return sw_links_outermost(&span);
+}
+
+static double seconds_of(const struct sw_cluster_config *cluster,
+                         const struct sw_fit_link_point *point)
+{
+    const struct sw_span span = span_of(cluster, point->ranks);
+    return sw_links_seconds(cluster, &span, point->kind, point->bytes);
+}
+
+double sw_fit_link_error(const struct sw_cluster_config *cluster,
+                         const struct sw_fit_link_point *point)
+{
+    return seconds_of(cluster, point) / point->seconds - 1;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct sw_fit_link_point *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+/* The latency that the quickest of the collectives leaves room for: small ones take it and nothing
+ * else, and single slow ones (a cold start) do not count. */
+static double latency_of(const struct sw_cluster_config *cluster, int32_t level,
+                         const struct sw_fit_link_point *points, int32_t count)
+{
+    double least = -1;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_cluster_config only = *cluster;
+        struct sw_fit_link_point empty = points[i];
+        empty.bytes = 0;
+        only.link[level].latency_s = 0;
+        const double below = seconds_of(&only, &empty);
+        only.link[level].latency_s = 1;
+        const double steps = seconds_of(&only, &empty) - below;
+        const double each = points[i].seconds > below ? (points[i].seconds - below) / steps : 0;
+        least = least < 0 || each < least ? each : least;
+    }
+    return least > 0 ? least : 0;
+}
+
+/* Whether one that sends more took clearly less time. */
+static bool beaten_by_larger(const struct sw_fit_link_point *sorted, int32_t count, int32_t index)
+{
+    for (int32_t i = index + 1; i < count; i++)
+        if (sorted[i].seconds < 0.9 * sorted[index].seconds)
+            return true;
+    return false;
+}
+
+int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
+                    const struct sw_fit_links *links, int32_t without)
+{
+    struct sw_fit_link_point *sorted = malloc(((size_t)links->count + 1) * sizeof *sorted);
+    int32_t count = 0;
+    for (int32_t i = 0; sorted != NULL && i < links->count; i++)
+        if (i != without && sw_fit_link_level(cluster, &links->point[i]) == level)
+            sorted[count++] = links->point[i];
+    if (count > 0) {
+        qsort(sorted, (size_t)count, sizeof *sorted, compare_points);
+        struct sw_link_config *link = &cluster->link[level];
+        struct sw_curve curve = {0};
+        link->latency_s = latency_of(cluster, level, sorted, count);
+        struct sw_cluster_config empty = *cluster, full = *cluster;
+        full.link[level].latency_s = 0;
+        full.link[level].efficiency = (struct sw_curve){1, {{1, 1}}};
+        for (int32_t l = 0; l < level; l++) {
+            full.link[l].latency_s = 0;
+            full.link[l].bandwidth = 1e30;
+        }
+        /* thinned out to what a curve holds */
+        const int32_t every = (count + SW_MAX_CURVE - 1) / SW_MAX_CURVE;
+        for (int32_t i = 0; i < count; i += every) {
+            struct sw_fit_link_point none = sorted[i];
+            none.bytes = 0;
+            const double left = sorted[i].seconds - seconds_of(&empty, &none);
+            if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
+                continue; /* all latency, or a cold start: says nothing of the bandwidth */
+            const double share = seconds_of(&full, &sorted[i]) / left;
+            if (curve.count > 0 && curve.point[curve.count - 1].size >= sorted[i].bytes)
+                continue;
+            curve.point[curve.count++] =
+                (struct sw_curve_point){sorted[i].bytes, share < 1 ? share : 1};
+        }
+        link->efficiency = curve;
+    }
+    free(sorted);
+    return count;
+}

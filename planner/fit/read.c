@@ -1,0 +1,472 @@
+/* Measured runs from tables and logs. */
+#include "planner/fit/fit.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 64, LINE_BYTES = 4096 };
+
+struct table {
+    const char *path;
+    int32_t line, columns, fields;
+    char *name[MAX_COLUMNS];
+    char *field[MAX_COLUMNS];
+    char header[LINE_BYTES], text[LINE_BYTES];
+};
+
+static int fail_row(const struct table *t, struct sw_error *err, const char *what)
+{
+    return sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: %s", t->path, t->line, what);
+}
+
+/* Cuts a line at its commas, in place; a field may stand in double quotes. Returns how many, -1:
+ * too many or an open quote. */
+static int32_t split(char *text, char *out[MAX_COLUMNS])
+{
+    int32_t count = 0;
+    char *to = text, *from = text;
+    for (;;) {
+        if (count == MAX_COLUMNS)
+            return -1;
+        out[count++] = to;
+        bool quoted = false;
+        for (; *from != '\0' && (quoted || *from != ','); from++) {
+            if (*from == '"' && quoted && from[1] == '"')
+                *to++ = *++from, quoted = true;
+            else if (*from == '"')
+                quoted = !quoted;
+            else
+                *to++ = *from;
+        }
+        if (quoted)
+            return -1;
+        const bool last = *from == '\0';
+        from++;
+        *to++ = '\0';
+        if (last)
+            return count;
+    }
+}
+
+/* The field of a column, "" where the table has none or the row leaves it empty. */
+static const char *field(const struct table *t, const char *name)
+{
+    for (int32_t i = 0; i < t->columns && i < t->fields; i++)
+        if (strcmp(t->name[i], name) == 0)
+            return t->field[i];
+    return "";
+}
+
+/* The number that a field starts with ("16?" is 16); `fallback` where it is empty. */
+static int64_t number(const struct table *t, const char *name, int64_t fallback)
+{
+    const char *text = field(t, name);
+    return *text == '\0' ? fallback : strtoll(text, NULL, 10);
+}
+
+static bool starts(const char *text, const char *word)
+{
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* Every part of the label's first word is a part of the accelerator's name: "h100_80gb" is
+ * "h100-sxm-80gb". */
+static bool label_matches(const char *label, const char *name)
+{
+    while (*label != '\0' && !isspace((unsigned char)*label)) {
+        size_t bytes = 0;
+        while (isalnum((unsigned char)label[bytes]))
+            bytes++;
+        bool found = bytes == 0;
+        for (const char *at = name; *at != '\0' && !found;) {
+            size_t part = strcspn(at, "-_.");
+            found = part == bytes && strncasecmp(at, label, bytes) == 0;
+            at += part + (at[part] != '\0');
+        }
+        if (!found)
+            return false;
+        label += bytes + (bytes == 0);
+    }
+    return true;
+}
+
+static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set, const char *label)
+{
+    for (int32_t i = 0; i < set->config_count; i++) {
+        const struct sw_cluster_config *c = sw_config_cluster(set->config[i]);
+        if (c != NULL && *label != '\0' && label_matches(label, c->accelerator.name))
+            return c;
+    }
+    return NULL;
+}
+
+static const struct sw_model_config *find_model(const struct sw_fit_set *set, const char *name)
+{
+    for (int32_t i = 0; i < set->config_count; i++) {
+        const struct sw_model_config *m = sw_config_model(set->config[i]);
+        if (m == NULL)
+            continue;
+        const char *file = strrchr(m->path, '/');
+        file = file != NULL ? file + 1 : m->path;
+        const size_t bytes = strlen(name);
+        if (strncmp(file, name, bytes) == 0 && file[bytes] == '.')
+            return m;
+    }
+    return NULL;
+}
+
+/* A model by its sizes. An MLP of two matrices 4 h wide is mapped to our gated one of three with as
+ * many parameters, 8/3 h rounded to 64. */
+static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
+{
+    const char *notes = field(t, "arch_notes");
+    const char *vocabulary = strstr(notes, "vocab"), *mlp = strstr(notes, "mlp");
+    const int64_t h = number(t, "d_model", 0), heads = number(t, "n_heads", 0),
+                  layers = number(t, "n_layers", 0);
+    if (h < 2 || h > (1 << 24) || heads < 1 || h % heads != 0 || layers < 1 || layers > 10000 ||
+        vocabulary == NULL || mlp == NULL)
+        return false;
+    const double times = strtod(mlp + 3, NULL);
+    if (!(times > 0 && times < 64))
+        return false;
+    *m = (struct sw_model_config){.path = t->path,
+                                  .vocab_size = strtoll(vocabulary + 5, NULL, 10),
+                                  .hidden_size = h,
+                                  .num_hidden_layers = (int32_t)layers,
+                                  .num_attention_heads = (int32_t)heads,
+                                  .num_key_value_heads = (int32_t)heads,
+                                  .head_dim = (int32_t)(h / heads),
+                                  .max_position_embeddings = number(t, "seq_len", 1),
+                                  .rope_theta = 10000,
+                                  .rms_norm_eps = 1e-5,
+                                  .initializer_range = 0.02};
+    m->intermediate_size = (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
+    if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
+        return false;
+    /* tied or not: whichever is nearer to the number of parameters that the row gives */
+    const double table = (double)m->vocab_size * (double)h;
+    const double rest = (double)layers * (4.0 * (double)h * (double)h +
+                                          3.0 * (double)h * (double)m->intermediate_size);
+    const double given = (double)number(t, "n_params", 0);
+    m->tie_word_embeddings = given > 0 && given < rest + 1.5 * table;
+    return true;
+}
+
+static void skip(struct sw_fit_run *r, const char *why)
+{
+    snprintf(r->skipped, sizeof r->skipped, "%.*s", (int)sizeof r->skipped - 1, why);
+}
+
+/* Sizes of the mesh and the batch. */
+static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+{
+    const int64_t ranks = number(t, "n_gpus", 0), sequence = number(t, "seq_len", 0);
+    const int64_t dp = number(t, "dp", 1), tp = number(t, "tp", 1), sp = number(t, "sp_cp", 1);
+    const int64_t fsdp = number(t, "fsdp", dp > 0 && tp > 0 && sp > 0 ? ranks / dp / tp / sp : 0);
+    const int64_t accumulation = number(t, "grad_accum", 1);
+    const int64_t micro = number(t, "micro_batch", number(t, "local_batch_seqs", 0));
+    if (ranks < 1 || ranks > (1 << 24) || sequence < 1 || micro < 1 || accumulation < 1 || dp < 1 ||
+        tp < 1 || sp < 1 || fsdp < 1 || dp > ranks || fsdp > ranks || tp > ranks || sp > ranks)
+        return fail_row(t, err, "a row needs n_gpus, seq_len and micro_batch of at least 1");
+    if (sequence > 1 << 30 || micro > 1 << 16 || accumulation > 1 << 16)
+        return fail_row(t, err, "seq_len, micro_batch or grad_accum is too large");
+    /* in doubles: four columns of any size */
+    const bool whole = (double)dp * (double)fsdp * (double)tp * (double)sp == (double)ranks;
+    r->accelerators = (int32_t)ranks;
+    r->decision = (struct sw_decision){
+        .mesh = sw_mesh_make((int32_t)dp, (int32_t)fsdp, (int32_t)tp, (int32_t)sp),
+        .micro_batch_size = micro,
+        .accumulation_steps = accumulation,
+        .strategy = SW_STRATEGY_RING,
+        .layout = SW_LAYOUT_ZIGZAG};
+    r->run.sequence_length = sequence;
+    r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
+    r->run.micro_batch_size = micro;
+    r->run.mesh_dim = "auto";
+    r->run.name = "measured";
+    r->run.compute = SW_BF16;
+    r->run.params = SW_FP32;
+    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16 : SW_FP32;
+    r->run.optimizer.grad_clip = 1;
+    r->decision.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
+    if (!whole && number(t, "pp", 1) == 1)
+        skip(r, "dp x fsdp x tp x sp is not the number of accelerators");
+    return 0;
+}
+
+/* The cluster with as many nodes as the run had. */
+static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
+{
+    if (ranks < c->accelerators_per_node)
+        c->accelerators_per_node = ranks;
+    c->nodes = (ranks + c->accelerators_per_node - 1) / c->accelerators_per_node;
+    if (c->link_count > 0 && c->link[c->link_count - 1].spans < ranks)
+        c->link[c->link_count - 1].spans = ranks;
+}
+
+static int compile(struct sw_fit_run *r, struct sw_error *err)
+{
+    struct sw_program_options options;
+    char detail[256], help[256];
+    if (sw_plan_program_options(&r->run, &r->decision, &options, err) != 0)
+        return -1;
+    if (sw_program_admits(&options, detail, help) != SW_FITS) {
+        skip(r, detail);
+        return 0;
+    }
+    sw_program_free(r->program);
+    r->program = NULL;
+    if (sw_program_compile(&options, SW_LAID_OUT, &r->program, err) != 0)
+        return -1;
+    r->memory_bytes = r->program->arena_bytes + r->run.cluster.accelerator.reserved_memory_bytes;
+    return 0;
+}
+
+/* An fsdp that does not divide the hidden size is priced as the next smaller one that does, with
+ * the same work for each accelerator. */
+static void round_fsdp(struct sw_fit_run *r)
+{
+    int32_t *fsdp = &r->decision.mesh.size[SW_FSDP];
+    const int32_t wanted = *fsdp, others = sw_mesh_rank_count(&r->decision.mesh) / wanted;
+    const int64_t ways = (int64_t)r->decision.mesh.size[SW_SP];
+    while (*fsdp > 1 && r->run.model.hidden_size % (*fsdp * ways) != 0)
+        --*fsdp;
+    if (*fsdp == wanted)
+        return;
+    r->run.global_batch_size = r->run.global_batch_size / wanted * *fsdp;
+    fit_cluster(&r->run.cluster, others * *fsdp);
+    snprintf(r->note, sizeof r->note, "priced as fsdp %d: hidden size %" PRId64, *fsdp,
+             r->run.model.hidden_size);
+}
+
+/* Recomputation. "selective" means something else in every framework: it is priced as the lightest
+ * of our levels that fits. */
+static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
+{
+    const char *level = field(t, "act_ckpt");
+    const bool selective = starts(level, "selective");
+    r->decision.recompute = SW_RECOMPUTE_NONE;
+    if (strcmp(level, "True") == 0 || starts(level, "full"))
+        r->decision.recompute = SW_RECOMPUTE_FULL;
+    else if (selective)
+        r->decision.recompute = SW_RECOMPUTE_ATTENTION;
+    if (compile(r, err) != 0)
+        return -1;
+    if (selective && r->skipped[0] == '\0' &&
+        r->memory_bytes > r->run.cluster.accelerator.memory_bytes) {
+        r->decision.recompute = SW_RECOMPUTE_FULL;
+        snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
+        return compile(r, err);
+    }
+    return 0;
+}
+
+static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit_run *r,
+                    struct sw_error *err)
+{
+    const char *model = field(t, "model"), *gpu = field(t, "gpu");
+    const char *precision = field(t, "precision"), *fp8 = field(t, "fp8");
+    r->line = t->line;
+    r->measured = strtod(field(t, "tok_s_gpu"), NULL);
+    snprintf(r->model, sizeof r->model, "%s", model);
+    if (!(r->measured > 0))
+        return fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
+    if (read_layout(t, r, err) != 0)
+        return -1;
+    snprintf(r->label, sizeof r->label, "%.20s %.12s x%d s%" PRId64 " b%" PRId64, model, gpu,
+             r->accelerators, r->run.sequence_length, r->decision.micro_batch_size);
+    if (strstr(precision, "fp8") != NULL || (*fp8 != '\0' && strcmp(fp8, "0") != 0))
+        skip(r, "fp8, which we do not have");
+    else if (number(t, "pp", 1) != 1)
+        skip(r, "a pipeline, which we do not have");
+    const struct sw_cluster_config *cluster = find_cluster(set, gpu);
+    const struct sw_model_config *known = find_model(set, model);
+    if (r->skipped[0] != '\0')
+        return 0;
+    if (cluster == NULL) {
+        skip(r, "no cluster was given with that accelerator");
+        return 0;
+    }
+    r->run.cluster = *cluster;
+    fit_cluster(&r->run.cluster, r->accelerators);
+    if (known != NULL)
+        r->run.model = *known;
+    else if (!model_by_sizes(t, &r->run.model)) {
+        skip(r, "no model file of that name was given, and the row has no sizes");
+        return 0;
+    }
+    round_fsdp(r);
+    return compile_level(t, r, err);
+}
+
+int sw_fit_add_config(struct sw_fit_set *set, struct sw_config *config, struct sw_error *err)
+{
+    if (set->config_count == SW_FIT_MAX_CONFIGS)
+        return sw_fail(err, SW_BAD_INPUT, "more than %d descriptions", SW_FIT_MAX_CONFIGS);
+    set->config[set->config_count++] = config;
+    return 0;
+}
+
+static struct sw_fit_run *add_run(struct sw_fit_set *set, struct sw_error *err)
+{
+    if (set->count == set->capacity) {
+        const int32_t capacity = set->capacity == 0 ? 64 : 2 * set->capacity;
+        struct sw_fit_run *grown = realloc(set->run, (size_t)capacity * sizeof *grown);
+        if (grown == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "out of memory while reading measurements");
+            return NULL;
+        }
+        set->run = grown;
+        set->capacity = capacity;
+    }
+    struct sw_fit_run *r = &set->run[set->count++];
+    memset(r, 0, sizeof *r);
+    return r;
+}
+
+static bool next_line(FILE *in, struct table *t, char text[LINE_BYTES])
+{
+    while (fgets(text, LINE_BYTES, in) != NULL) {
+        t->line++;
+        text[strcspn(text, "\r\n")] = '\0';
+        if (text[0] != '\0' && text[0] != '#')
+            return true;
+    }
+    return false;
+}
+
+bool sw_fit_has_column(const char *path, const char *column)
+{
+    bool found = false;
+    struct table *t = calloc(1, sizeof *t);
+    FILE *in = fopen(path, "r");
+    if (t != NULL && in != NULL && next_line(in, t, t->header))
+        t->columns = split(t->header, t->name);
+    for (int32_t i = 0; t != NULL && i < t->columns; i++)
+        found = found || strcmp(t->name[i], column) == 0;
+    if (in != NULL)
+        fclose(in);
+    free(t);
+    return found;
+}
+
+int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *err)
+{
+    int status = -1;
+    struct table *t = calloc(1, sizeof *t);
+    FILE *in = fopen(path, "r");
+    if (t == NULL || in == NULL) {
+        sw_fail(err, t == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, "%s: error: cannot read it: %s",
+                path, strerror(errno));
+        goto out;
+    }
+    t->path = path;
+    if (!next_line(in, t, t->header) || (t->columns = split(t->header, t->name)) < 2) {
+        t->line += t->line == 0;
+        fail_row(t, err, "not a CSV file with a line of column names");
+        goto out;
+    }
+    while (next_line(in, t, t->text)) {
+        t->fields = split(t->text, t->field);
+        struct sw_fit_run *r = NULL;
+        if (t->fields < 0) {
+            fail_row(t, err, "an open quote, or too many columns");
+            goto out;
+        }
+        if ((r = add_run(set, err)) == NULL || read_run(set, t, r, err) != 0)
+            goto out;
+    }
+    status = 0;
+out:
+    if (in != NULL)
+        fclose(in);
+    free(t);
+    return status;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of `step_seconds` after the first two steps, which warm up. */
+static int median_step(const char *path, double *out, struct sw_error *err)
+{
+    enum { MAX_STEPS = 100000, WARM_STEPS = 2 };
+    static const char key[] = "\"step_seconds\":";
+    char line[LINE_BYTES];
+    int32_t seen = 0, count = 0;
+    int status = -1;
+    double *steps = malloc(MAX_STEPS * sizeof *steps);
+    FILE *in = fopen(path, "r");
+    if (steps == NULL || in == NULL) {
+        sw_fail(err, steps == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, "%s: error: cannot read it: %s",
+                path, strerror(errno));
+        goto out;
+    }
+    while (fgets(line, sizeof line, in) != NULL && count < MAX_STEPS) {
+        const char *at = strstr(line, key);
+        if (at == NULL || strstr(line, "\"step\":") == NULL || seen++ < WARM_STEPS)
+            continue;
+        steps[count] = strtod(at + sizeof key - 1, NULL);
+        count += steps[count] > 0;
+    }
+    if (count == 0) {
+        sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: fewer than %d steps; let it run longer", path,
+                seen + 1, WARM_STEPS + 1);
+        goto out;
+    }
+    qsort(steps, (size_t)count, sizeof *steps, compare_doubles);
+    *out = steps[count / 2];
+    status = 0;
+out:
+    if (in != NULL)
+        fclose(in);
+    free(steps);
+    return status;
+}
+
+int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const char *metrics_path,
+                        struct sw_error *err)
+{
+    double seconds;
+    char mesh[64];
+    if (set->plan_count == SW_FIT_MAX_CONFIGS)
+        return sw_fail(err, SW_BAD_INPUT, "more than %d plans", SW_FIT_MAX_CONFIGS);
+    if (median_step(metrics_path, &seconds, err) != 0)
+        return -1;
+    struct sw_plan *plan = &set->plan[set->plan_count];
+    if (sw_plan_read(plan_path, plan, err) != 0)
+        return -1;
+    set->plan_count++;
+    struct sw_fit_run *r = add_run(set, err);
+    if (r == NULL)
+        return -1;
+    r->run = *plan->run;
+    r->decision = plan->decision;
+    r->accelerators = sw_mesh_rank_count(&plan->decision.mesh);
+    snprintf(r->model, sizeof r->model, "%s %s", plan->run->name,
+             sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
+    snprintf(r->label, sizeof r->label, "%s b%" PRId64, r->model, r->decision.micro_batch_size);
+    r->measured = (double)plan->run->global_batch_size * (double)plan->run->sequence_length /
+                  (seconds * r->accelerators);
+    return compile(r, err);
+}
+
+void sw_fit_free(struct sw_fit_set *set)
+{
+    if (set == NULL)
+        return;
+    for (int32_t i = 0; i < set->count; i++)
+        sw_program_free(set->run[i].program);
+    for (int32_t i = 0; i < set->config_count; i++)
+        sw_config_free(set->config[i]);
+    for (int32_t i = 0; i < set->plan_count; i++)
+        sw_plan_free(&set->plan[i]);
+    free(set->run);
+    memset(set, 0, sizeof *set);
+}

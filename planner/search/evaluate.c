@@ -1,0 +1,214 @@
+/* Memory and price of one decision, from its own program. */
+#include "planner/search/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
+ * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
+enum { CACHE_ENTRIES = 28 };
+
+struct sw_cached_program {
+    uint64_t structure;
+    uint64_t used; /* when, for replacing the one that was not used for longest */
+    struct sw_program *program;
+    struct sw_counted counted;
+    /* what the program was sized for, the axis order aside; a search comes back to it */
+    bool sized, placed;
+    int32_t mesh[SW_AXIS_COUNT];
+    int64_t micro_batch, least_arena_bytes;
+};
+struct sw_program_cache {
+    struct sw_cached_program entry[CACHE_ENTRIES];
+    uint64_t now;
+};
+
+struct sw_program_cache *sw_program_cache_new(void)
+{
+    return calloc(1, sizeof(struct sw_program_cache));
+}
+
+static void clear(struct sw_cached_program *entry)
+{
+    sw_program_free(entry->program);
+    free(entry->counted.value);
+    *entry = (struct sw_cached_program){0};
+}
+
+void sw_program_cache_free(struct sw_program_cache *cache)
+{
+    for (int32_t i = 0; cache != NULL && i < CACHE_ENTRIES; i++)
+        clear(&cache->entry[i]);
+    free(cache);
+}
+
+struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
+                                         const struct sw_program *program)
+{
+    for (int32_t i = 0; i < CACHE_ENTRIES; i++)
+        if (program != NULL && cache->entry[i].program == program) {
+            struct sw_program *taken = cache->entry[i].program;
+            cache->entry[i].program = NULL;
+            return taken;
+        }
+    return NULL;
+}
+
+/* The entry of that structure, or the one to replace. */
+static struct sw_cached_program *find_entry(struct sw_program_cache *cache, uint64_t structure)
+{
+    struct sw_cached_program *oldest = &cache->entry[0];
+    for (int32_t i = 0; i < CACHE_ENTRIES; i++) {
+        struct sw_cached_program *entry = &cache->entry[i];
+        if (entry->program != NULL && entry->structure == structure)
+            return entry;
+        if (entry->program == NULL ? oldest->program != NULL : entry->used < oldest->used)
+            oldest = entry;
+        if (oldest->program == NULL)
+            oldest->used = 0;
+    }
+    return oldest;
+}
+
+/* Gives the entry's program the sizes of these options, unless it has them. */
+static int resize(struct sw_cached_program *entry, const struct sw_program_options *options,
+                  struct sw_error *err)
+{
+    if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
+        memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
+        entry->program->mesh = options->mesh;
+        return 0;
+    }
+    entry->sized = entry->placed = false;
+    if (sw_program_resize(entry->program, options, err) != 0)
+        return -1;
+    entry->sized = true;
+    entry->micro_batch = options->micro_batch_per_rank;
+    entry->least_arena_bytes = entry->program->arena_bytes;
+    memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);
+    return 0;
+}
+
+static struct sw_cached_program *find_program(struct sw_program_cache *cache,
+                                              const struct sw_program_options *options,
+                                              struct sw_error *err)
+{
+    const uint64_t structure = sw_program_structure(options);
+    struct sw_cached_program *entry = find_entry(cache, structure);
+    const bool found = entry->program != NULL && entry->structure == structure;
+    if (!found) {
+        clear(entry);
+        if (sw_program_compile(options, SW_SCHEDULED, &entry->program, err) != 0)
+            return NULL;
+        entry->structure = structure;
+    }
+    entry->used = ++cache->now;
+    if (resize(entry, options, err) != 0 ||
+        (!found && sw_guess_count(entry->program, &entry->counted, err) != 0)) {
+        clear(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
+                     struct sw_sized *out, struct sw_error *err)
+{
+    struct sw_program_options options;
+    out->decision = *decision;
+    out->program = NULL;
+    out->least_bytes = 0;
+    if (sw_plan_program_options(s->run, decision, &options, err) != 0)
+        return -1;
+    out->reason = sw_program_admits(&options, NULL, NULL);
+    if (out->reason != SW_FITS)
+        return 0;
+    out->cached = find_program(s->cache, &options, err);
+    if (out->cached == NULL)
+        return -1;
+    out->program = out->cached->program;
+    out->counted = &out->cached->counted;
+    out->decision.accumulation_steps = out->program->accumulation_steps;
+    out->least_bytes =
+        out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
+    return 0;
+}
+
+static void fill_memory(const struct sw_run_config *run, const struct sw_program *p,
+                        struct sw_memory *m)
+{
+    m->limit = run->cluster.accelerator.memory_bytes;
+    m->reserved = run->cluster.accelerator.reserved_memory_bytes;
+    m->arena = p->arena_bytes;
+    m->total = m->arena + m->reserved;
+    m->parameters = p->parameter_bytes;
+    m->gradients = p->gradient_bytes;
+    m->optimizer = p->optimizer_bytes;
+    m->activations = p->activation_bytes;
+    m->workspace = p->workspace_bytes;
+}
+
+int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
+                      struct sw_candidate *out, struct sw_error *err)
+{
+    const struct sw_run_config *run = s->run;
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    struct sw_program *p = sized->program;
+    memset(out, 0, sizeof *out);
+    out->decision = sized->decision;
+    out->reason = sized->reason;
+    out->tp_leaves_node = sized->decision.mesh.size[SW_TP] > run->cluster.accelerators_per_node;
+    if (p == NULL) {
+        struct sw_program_options options;
+        if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)
+            return -1;
+        sw_program_admits(&options, out->detail, out->help);
+        return 0;
+    }
+    p->mesh = sized->decision.mesh; /* the axis order may have changed since: no size follows it */
+    if (!sized->cached->placed)
+        sw_program_place(p);
+    sized->cached->placed = true;
+    fill_memory(run, p, &out->memory);
+    if (out->memory.total > out->memory.limit)
+        out->reason = SW_REJECT_MEMORY;
+    if (out->reason != SW_FITS && !always)
+        return 0;
+    if (sw_cost_price(p, run, &out->cost, err) != 0)
+        return -1;
+    const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
+    out->mfu = s->model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
+    return 0;
+}
+
+struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                                        const struct sw_variant *variant)
+{
+    const struct sw_run_config *run = s->run;
+    return (struct sw_decision){
+        .mesh = *mesh,
+        .micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
+        .recompute = run->recompute == SW_RECOMPUTE_AUTO ? SW_RECOMPUTE_FULL : run->recompute,
+        .strategy = variant->strategy,
+        .layout = variant->layout,
+        .residual_seq_tp = variant->residual_seq_tp};
+}
+
+int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
+                       double model_flops, struct sw_candidate *out, struct sw_program **program,
+                       struct sw_error *err)
+{
+    struct sw_searcher s = {.run = run, .model_flops = model_flops};
+    s.cache = sw_program_cache_new();
+    if (s.cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    struct sw_sized sized;
+    int status = sw_searcher_size(&s, decision, &sized, err);
+    if (status == 0)
+        status = sw_searcher_price(&s, &sized, true, out, err);
+    if (status == 0 && program != NULL)
+        *program = sw_program_cache_take(s.cache, sized.program);
+    sw_program_cache_free(s.cache);
+    return status;
+}

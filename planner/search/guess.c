@@ -1,0 +1,466 @@
+/* Guesses that order what the search tries. They rest on the sizes of one program of the mesh and
+ * on the times of its ops alone, without the two streams; what is reported is always priced. */
+#include "planner/search/internal.h"
+
+#include "core/cost/links.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Share of the full level's saving (memory) and price (time) that recomputing attention alone has:
+ * attention's inputs are a few of the values a layer saves. */
+static const double attention_memory_share = 0.15, attention_time_share = 0.15;
+
+static bool has_batch(const struct sw_value *value)
+{
+    for (uint8_t d = 0; d < value->ndim; d++)
+        if (value->axis[d] == SW_L_BATCH)
+            return true;
+    return false;
+}
+
+static bool is_ring(const struct sw_op *op)
+{
+    return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+}
+
+static struct sw_traffic *find_traffic(struct sw_traffics *t, const struct sw_traffic *like)
+{
+    for (int32_t i = 0; i < t->count; i++)
+        if (t->entry[i].kind == like->kind && t->entry[i].what == like->what &&
+            sw_axes_equal(t->entry[i].axes, like->axes))
+            return &t->entry[i];
+    if (t->count == SW_MAX_TRAFFIC)
+        return &t->entry[SW_MAX_TRAFFIC - 1];
+    t->entry[t->count] = *like;
+    return &t->entry[t->count++];
+}
+
+/* Whether an op of this backward region repeats one of the forward pass: recomputation begins a
+ * layer's backward region, and its collectives with it. */
+static bool repeats(const struct sw_program *p, int32_t i, int32_t last_again)
+{
+    return p->ops[i].stage == SW_STAGE_RECOMPUTE || i < last_again;
+}
+
+static int32_t find_last_again(const struct sw_program *p, const struct sw_region *region)
+{
+    int32_t last = -1;
+    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+        if (p->ops[i].stage == SW_STAGE_RECOMPUTE)
+            last = i;
+    return last;
+}
+
+void sw_guess_traffic(const struct sw_program *p, const struct sw_run_config *run,
+                      struct sw_traffics *out)
+{
+    out->count = 0;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        const int32_t last_again =
+            region->phase == SW_PHASE_BACKWARD ? find_last_again(p, region) : -1;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            if (op->axes.count == 0 || op->kind == SW_OP_WAIT ||
+                (!sw_op_is_collective(op->kind) && !is_ring(op)))
+                continue;
+            struct sw_traffic like = {.kind = op->kind,
+                                      .axes = sw_axes_effective(&p->mesh, op->axes)};
+            if (like.axes.count == 0)
+                continue;
+            if (is_ring(op)) {
+                like.what = SW_TRAFFIC_RING;
+                like.block = sw_cost_op_seconds(p, op, run) / sw_axes_size(&p->mesh, like.axes);
+            } else if (region->phase == SW_PHASE_UPDATE || op->last_micro_step) {
+                like.what = SW_TRAFFIC_ONCE;
+            } else if (!has_batch(&p->values[op->in[0].value])) {
+                like.what = region->phase == SW_PHASE_FORWARD ? SW_TRAFFIC_WEIGHT_FORWARD
+                                                              : SW_TRAFFIC_WEIGHT_BACKWARD;
+            } else {
+                like.what = repeats(p, i, last_again) ? SW_TRAFFIC_AGAIN : SW_TRAFFIC_BATCH;
+            }
+            struct sw_traffic *t = find_traffic(out, &like);
+            const double times = sw_program_runs(p, region, op);
+            t->calls += times;
+            t->bytes += times * (double)sw_op_communication_bytes(p, op);
+        }
+    }
+}
+
+/* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting. */
+static double traffic_seconds(const struct sw_traffic *t, const struct sw_run_config *run,
+                              const struct sw_span *span)
+{
+    if (t->calls == 0)
+        return 0;
+    if (t->what != SW_TRAFFIC_RING)
+        return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
+    const double hops = span->ranks - (t->kind == SW_OP_RING_ATTENTION ? 1 : 0);
+    const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
+    return t->calls * (hop > t->block ? (hop - t->block) * (span->ranks - 1) : 0) +
+           t->calls * (t->kind == SW_OP_RING_ATTENTION ? 0 : hop);
+}
+
+/* Of a phase: weights travel while activations are computed with; where both take as long, op by op
+ * one waits for the other. The root of the squares follows the priced timeline within some percent
+ * from all hidden to none. */
+static double combine(double compute, double weight)
+{
+    return sqrt(compute * compute + weight * weight);
+}
+
+int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw_error *err)
+{
+    size_t most = (size_t)p->value_count + 1;
+    for (int32_t i = 0; i < p->op_count; i++)
+        most += p->ops[i].stage == SW_STAGE_RECOMPUTE ? p->ops[i].n_out : 0;
+    bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
+    out->count = 0;
+    out->value = malloc(most * sizeof *out->value);
+    if (written == NULL || out->value == NULL) {
+        free(written);
+        free(out->value);
+        out->value = NULL;
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    }
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        for (uint8_t k = 0; k < op->n_out; k++) {
+            const int32_t v = op->out[k].value;
+            if (op->stage == SW_STAGE_RECOMPUTE && has_batch(&p->values[v]))
+                out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
+            written[v] = true;
+        }
+    }
+    for (int32_t v = 0; v < p->value_count; v++) {
+        const struct sw_value *value = &p->values[v];
+        /* partition leaves values that nothing writes any more: they have no storage */
+        if (value->role == SW_ROLE_ACTIVATION && value->alias < 0 && written[v])
+            out->value[out->count++] =
+                (struct sw_counted_value){v, !has_batch(value)  ? SW_COUNTED_FIXED
+                                             : value->slots > 2 ? SW_COUNTED_STACKED
+                                                                : SW_COUNTED_MOVING};
+    }
+    free(written);
+    return 0;
+}
+
+/* Bytes, from the shapes: what grows with the micro-batch, what recomputation saves. */
+static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, struct sw_guess *g)
+{
+    const struct sw_program *p = sized->program;
+    double sum[] = {[SW_COUNTED_FIXED] = 1,
+                    [SW_COUNTED_STACKED] = 0,
+                    [SW_COUNTED_MOVING] = 0,
+                    [SW_COUNTED_SAVED] = 0};
+    for (int32_t i = 0; i < sized->counted->count; i++) {
+        const struct sw_counted_value *counted = &sized->counted->value[i];
+        const struct sw_value *value = &p->values[counted->value];
+        const int32_t slots = counted->as == SW_COUNTED_SAVED ? p->layers : value->slots;
+        sum[counted->as] += (double)(value->slot_bytes * slots);
+    }
+    const double fixed = sum[SW_COUNTED_FIXED], stacked = sum[SW_COUNTED_STACKED];
+    const double moving = sum[SW_COUNTED_MOVING];
+    const double state = (double)(p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes);
+    double rest = (double)(sized->least_bytes - reserved_bytes) - state - stacked;
+    if (rest < 0)
+        rest = 0;
+    g->fixed_bytes = (double)reserved_bytes + state + rest * fixed / (fixed + moving);
+    g->bytes_per_sequence = stacked + rest * moving / (fixed + moving);
+    g->saved_bytes = sum[SW_COUNTED_SAVED];
+}
+
+static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
+{
+    for (uint8_t k = 0; k < op->n_in; k++)
+        if (has_batch(&p->values[op->in[k].value]))
+            return true;
+    for (uint8_t k = 0; k < op->n_out; k++)
+        if (has_batch(&p->values[op->out[k].value]))
+            return true;
+    return false;
+}
+
+void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *run,
+                      struct sw_compute *out)
+{
+    double *known = malloc((size_t)p->op_count * sizeof *known); /* NULL: each by itself */
+    *out = (struct sw_compute){0};
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        const bool update = region->phase == SW_PHASE_UPDATE;
+        const int32_t phase = region->phase == SW_PHASE_FORWARD ? 0 : 1;
+        const double times = (double)region->repeat * (update ? 1 : p->accumulation_steps);
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
+                continue;
+            const int32_t like = known != NULL ? sw_program_alike(p, i) : i;
+            const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);
+            const double seconds = times * once;
+            if (known != NULL)
+                known[i] = once;
+            if (update)
+                out->update += seconds;
+            else if (!touches_batch(p, op))
+                out->weights[phase] += seconds;
+            else
+                *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
+        }
+    }
+    free(known);
+}
+
+void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
+                   const struct sw_traffics *traffics, const struct sw_compute *compute,
+                   struct sw_guess *out)
+{
+    bool known[1 << SW_AXIS_COUNT] = {false};
+    struct sw_span spans[1 << SW_AXIS_COUNT];
+    memset(out, 0, sizeof *out);
+    for (int32_t i = 0; i < traffics->count; i++) {
+        const struct sw_traffic *t = &traffics->entry[i];
+        const sw_axis_set set = sw_axes_set(t->axes);
+        if (!known[set])
+            sw_links_span(&run->cluster, &sized->decision.mesh, t->axes, &spans[set]);
+        known[set] = true;
+        const double seconds = traffic_seconds(t, run, &spans[set]);
+        switch (t->what) {
+        case SW_TRAFFIC_WEIGHT_FORWARD:
+        case SW_TRAFFIC_WEIGHT_BACKWARD:
+            out->weight_seconds[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
+            break;
+        case SW_TRAFFIC_ONCE:
+            out->once_seconds += seconds;
+            break;
+        case SW_TRAFFIC_AGAIN:
+            out->again_seconds += seconds;
+            break;
+        case SW_TRAFFIC_BATCH:
+        case SW_TRAFFIC_RING:
+            out->batch_seconds += seconds;
+            break;
+        }
+    }
+    out->compute = *compute;
+    out->sequences = (double)sized->decision.micro_batch_size;
+    guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
+}
+
+void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
+{
+    double kept = 0, again = 1;
+    if (o->recompute == SW_RECOMPUTE_NONE) {
+        kept = 1;
+        again = 0;
+    } else if (o->recompute == SW_RECOMPUTE_ATTENTION) {
+        kept = 1 - attention_memory_share;
+        again = attention_time_share;
+    }
+    const double times = (double)o->micro_batch_size / g->sequences;
+    o->bytes = g->fixed_bytes + times * (g->bytes_per_sequence + kept * g->saved_bytes);
+    const struct sw_compute *c = &g->compute;
+    o->seconds = combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
+                 combine(c->phase[1] + c->weights[1] / times + again * c->again,
+                         g->weight_seconds[1] / times) +
+                 c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
+}
+
+int sw_guess_compare(const void *a, const void *b)
+{
+    const struct sw_option *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    if (x->variant != y->variant)
+        return x->variant < y->variant ? -1 : 1;
+    if (x->recompute != y->recompute)
+        return x->recompute < y->recompute ? -1 : 1;
+    return (x->micro_batch_size < y->micro_batch_size) -
+           (x->micro_batch_size > y->micro_batch_size);
+}
+
+/* Powers of two that divide, largest last, and all sequences at once. */
+static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank,
+                             int64_t out[SW_MAX_MICRO_BATCHES])
+{
+    int32_t count = 0;
+    if (run->micro_batch_size > 0) {
+        out[count++] = run->micro_batch_size;
+        return count;
+    }
+    int64_t size = 1;
+    for (; per_rank % size == 0 && count < SW_MAX_MICRO_BATCHES - 1; size *= 2)
+        out[count++] = size;
+    if (count > 0 && out[count - 1] != per_rank)
+        out[count++] = per_rank;
+    return count;
+}
+
+int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
+                         struct sw_option out[3 * SW_MAX_MICRO_BATCHES])
+{
+    int64_t sizes[SW_MAX_MICRO_BATCHES];
+    const int32_t n = micro_batches(run, per_rank, sizes);
+    int32_t count = 0;
+    for (int32_t level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++)
+        for (int32_t i = n - 1; i >= 0; i--)
+            if (run->recompute == SW_RECOMPUTE_AUTO || run->recompute == (enum sw_recompute)level)
+                out[count++] =
+                    (struct sw_option){(enum sw_recompute)level, sizes[i], variant, 0, 0};
+    return count;
+}
+
+/* ---- Axis orders ---- */
+
+/* The k-th permutation of the axes that split something, in the places that the default order gives
+ * them; the others stay where they are. Returns false beyond the last. */
+static bool permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out)
+{
+    int32_t place[SW_AXIS_COUNT], n = 0, radix = 1;
+    uint8_t left[SW_AXIS_COUNT];
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
+        if (base->size[base->order[i]] > 1)
+            place[n++] = i;
+    for (int32_t i = 0; i < n; i++) {
+        left[i] = base->order[place[i]];
+        radix *= i + 1;
+    }
+    if (k >= radix)
+        return false;
+    *out = *base;
+    for (int32_t i = 0; i < n; i++) {
+        radix /= n - i;
+        const int32_t pick = k / radix;
+        k %= radix;
+        out->order[place[i]] = left[pick];
+        memmove(&left[pick], &left[pick + 1], (size_t)(n - i - 1 - pick));
+    }
+    return true;
+}
+
+/* How a group lies on the links depends on which axes lie inside each of its own, which is alike in
+ * many orders: four bits for each of its axes. */
+static uint16_t placement_of(const struct sw_mesh *mesh, sw_axis_set group)
+{
+    unsigned placement = 0, inside = 0;
+    for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
+        const uint8_t axis = mesh->order[i];
+        if (mesh->size[axis] <= 1)
+            continue;
+        if (group >> axis & 1u)
+            placement |= inside << (SW_AXIS_COUNT * axis);
+        inside |= 1u << axis;
+    }
+    return (uint16_t)placement;
+}
+
+/* The placements of one group met so far. */
+struct placements {
+    struct sw_axes axes;
+    int32_t count, now; /* now: that of the order at hand */
+    uint16_t placement[SW_MAX_ORDERS];
+    struct sw_span span[SW_MAX_ORDERS];
+};
+
+/* Seconds of each traffic in each placement, worked out once. */
+struct order_guess {
+    const struct sw_run_config *run;
+    const struct sw_traffics *traffics;
+    struct placements group[1 << SW_AXIS_COUNT]; /* [group_count] */
+    int32_t group_count;
+    int32_t group_of[SW_MAX_TRAFFIC];
+    uint32_t known[SW_MAX_TRAFFIC]; /* a bit for each placement */
+    double seconds[SW_MAX_TRAFFIC][SW_MAX_ORDERS];
+};
+
+static void find_groups(struct order_guess *g)
+{
+    g->group_count = 0;
+    for (int32_t i = 0; i < g->traffics->count; i++) {
+        const struct sw_axes axes = g->traffics->entry[i].axes;
+        int32_t at = 0;
+        while (at < g->group_count && sw_axes_set(g->group[at].axes) != sw_axes_set(axes))
+            at++;
+        if (at == g->group_count) {
+            g->group[g->group_count].axes = axes;
+            g->group[g->group_count++].count = 0;
+        }
+        g->group_of[i] = at;
+        g->known[i] = 0;
+    }
+}
+
+static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
+{
+    for (int32_t i = 0; i < g->group_count; i++) {
+        struct placements *p = &g->group[i];
+        const uint16_t placement = placement_of(mesh, sw_axes_set(p->axes));
+        p->now = 0;
+        while (p->now < p->count && p->placement[p->now] != placement)
+            p->now++;
+        if (p->now == p->count) {
+            p->placement[p->count] = placement;
+            sw_links_span(&g->run->cluster, mesh, p->axes, &p->span[p->count++]);
+        }
+    }
+}
+
+static double placed_seconds(struct order_guess *g, int32_t traffic)
+{
+    const struct placements *p = &g->group[g->group_of[traffic]];
+    if (!(g->known[traffic] >> p->now & 1u)) {
+        g->known[traffic] |= 1u << p->now;
+        g->seconds[traffic][p->now] =
+            traffic_seconds(&g->traffics->entry[traffic], g->run, &p->span[p->now]);
+    }
+    return g->seconds[traffic][p->now];
+}
+
+/* Seconds of a step in the order at hand. */
+static double guess_order(struct order_guess *g, const struct sw_compute *c)
+{
+    double weight[2] = {0, 0}, rest = 0;
+    for (int32_t i = 0; i < g->traffics->count; i++) {
+        const struct sw_traffic *t = &g->traffics->entry[i];
+        const double seconds = placed_seconds(g, i);
+        if (t->what == SW_TRAFFIC_WEIGHT_FORWARD || t->what == SW_TRAFFIC_WEIGHT_BACKWARD)
+            weight[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
+        else
+            rest += seconds;
+    }
+    return combine(c->phase[0] + c->weights[0], weight[0]) +
+           combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
+}
+
+int32_t sw_guess_orders(const struct sw_mesh *like, const struct sw_run_config *run,
+                        const struct sw_traffics *traffics, const struct sw_compute *c,
+                        struct sw_mesh out[SW_MAX_ORDERS])
+{
+    double guess[SW_MAX_ORDERS];
+    int32_t count = 0;
+    struct order_guess g;
+    struct sw_mesh mesh;
+    const struct sw_mesh base =
+        sw_mesh_make(like->size[SW_DP], like->size[SW_FSDP], like->size[SW_TP], like->size[SW_SP]);
+    out[0] = base;
+    if (run->cluster.link_count <= 1 || !permute(&base, 1, &mesh))
+        return 1; /* every order lies on the links alike */
+    g.run = run;
+    g.traffics = traffics;
+    find_groups(&g);
+    for (int32_t k = 0; permute(&base, k, &mesh); k++) {
+        place_groups(&g, &mesh);
+        /* equals keep their turn, the default order first */
+        const double seconds = guess_order(&g, c);
+        int32_t at = count++;
+        for (; at > 0 && guess[at - 1] > seconds * (1 + 1e-9); at--) {
+            guess[at] = guess[at - 1];
+            out[at] = out[at - 1];
+        }
+        guess[at] = seconds;
+        out[at] = mesh;
+    }
+    return count;
+}

@@ -1,0 +1,163 @@
+/* What the files of the search share: programs by structure, the price of one decision, guesses at
+ * the others. Nothing outside planner/search*.c includes this. */
+#ifndef SW_PLANNER_SEARCH_INTERNAL_H
+#define SW_PLANNER_SEARCH_INTERNAL_H
+
+#include "planner/search/search.h"
+
+enum { SW_MAX_VARIANTS = 8, SW_MAX_ORDERS = 24, SW_MAX_MICRO_BATCHES = 24 };
+
+/* What decides, with recomputation and micro-batch put aside, which ops there are. */
+struct sw_variant {
+    enum sw_strategy strategy;
+    enum sw_layout_choice layout;
+    bool residual_seq_tp;
+};
+
+/* Seconds of a step in which one rank computes, with the smallest options. */
+struct sw_compute {
+    double phase[2];   /* forward, backward: in proportion to the sequences */
+    double weights[2]; /* of those: casts and sums of weights, once for each micro-step */
+    double again;      /* recomputation, not in phase[] */
+    double update;
+};
+
+/* Meshes with the same tp and sp do the same inside a layer, however dp and fsdp share the rest:
+ * which variant is fastest, and how long computing takes, is found once for all of them. */
+struct sw_preference {
+    int32_t tp, sp;
+    int32_t count; /* variants that some mesh of these sizes admits, most promising first */
+    struct sw_variant variant[SW_MAX_VARIANTS];
+    struct sw_compute compute;
+};
+
+struct sw_program_cache;
+
+/* One thread's view of a search. */
+struct sw_searcher {
+    const struct sw_run_config *run;
+    double model_flops;
+    bool keep_order;     /* the axis order is the user's */
+    bool residual_fixed; /* the run's rules decide residual_seq */
+    bool residual_tp;    /* what they decided, when they name sp, tp */
+    struct sw_program_cache *cache;
+};
+
+/* A decision's program with the right sizes; offsets only once priced. It belongs to the cache,
+ * until that is used again. */
+struct sw_sized {
+    struct sw_decision decision;
+    struct sw_program *program; /* NULL when not admitted */
+    struct sw_cached_program *cached;
+    const struct sw_counted *counted; /* of the program's structure */
+    enum sw_reject reason;
+    int64_t least_bytes; /* no arrangement needs less, reserved memory included */
+};
+
+/* A value that memory is guessed from, and as what; a recomputed one also as what it saves. */
+struct sw_counted_value {
+    int32_t value;
+    enum {
+        SW_COUNTED_FIXED,   /* as large whatever the micro-batch */
+        SW_COUNTED_STACKED, /* of every layer, for backward */
+        SW_COUNTED_MOVING,  /* a part of them at a time */
+        SW_COUNTED_SAVED    /* recomputed: would be stacked with no recomputation */
+    } as;
+};
+struct sw_counted {
+    struct sw_counted_value *value; /* [count] */
+    int32_t count;
+};
+
+/* evaluate.c */
+struct sw_program_cache *sw_program_cache_new(void); /* NULL: no memory */
+void sw_program_cache_free(struct sw_program_cache *cache);
+/* Takes a program out of the cache. */
+struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
+                                         const struct sw_program *program);
+/* Not admitted is no error. */
+int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
+                     struct sw_sized *out, struct sw_error *err);
+/* Memory, and where it fits or `always`, the price. */
+int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
+                      struct sw_candidate *out, struct sw_error *err);
+/* The smallest options that the run allows: memory grows from there only. */
+struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
+                                        const struct sw_variant *variant);
+
+/* suggest.c: sw_search_explain with the searcher's programs. */
+int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
+                           int32_t count, struct sw_error *err);
+
+/* search.c: all but sw_search_explain. */
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
+/* All but the cache. model_flops stays 0. */
+void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
+                      const struct sw_mesh_request *request);
+
+/* guess.c: what is worth trying. Nothing of it is ever reported. */
+enum { SW_MAX_TRAFFIC = 64 };
+/* Collectives of one kind over one group. */
+struct sw_traffic {
+    uint8_t kind; /* enum sw_op_kind */
+    struct sw_axes axes;
+    enum {
+        SW_TRAFFIC_BATCH,          /* of activations */
+        SW_TRAFFIC_AGAIN,          /* of those, in recomputation */
+        SW_TRAFFIC_WEIGHT_FORWARD, /* of weights, in each micro-step */
+        SW_TRAFFIC_WEIGHT_BACKWARD,
+        SW_TRAFFIC_ONCE, /* in the update */
+        SW_TRAFFIC_RING
+    } what;
+    double calls, bytes; /* in a step; bytes of all calls */
+    double block;        /* ring: seconds of computing on one block */
+};
+/* Of one program, whatever the axis order. */
+struct sw_traffics {
+    struct sw_traffic entry[SW_MAX_TRAFFIC];
+    int32_t count;
+};
+struct sw_guess {
+    double fixed_bytes, bytes_per_sequence; /* as compiled */
+    double saved_bytes; /* per sequence: what no recomputation would keep in addition */
+    struct sw_compute compute;
+    double weight_seconds[2],
+        once_seconds; /* collectives of weights: each micro-step's, each step's */
+    double batch_seconds, again_seconds; /* of activations; of those, in recomputation */
+    double sequences;                    /* of a micro-step, as compiled */
+};
+struct sw_option {
+    enum sw_recompute recompute;
+    int64_t micro_batch_size;
+    int32_t variant; /* caller's */
+    double bytes, seconds;
+};
+/* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
+int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
+void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
+                      struct sw_compute *out);
+void sw_guess_traffic(const struct sw_program *program, const struct sw_run_config *run,
+                      struct sw_traffics *out);
+/* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
+ * order counts. */
+void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
+                   const struct sw_traffics *traffics, const struct sw_compute *compute,
+                   struct sw_guess *out);
+void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
+/* Recompute levels and micro-batches that the run allows, level by level, largest first. */
+int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
+                         struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
+/* The axis orders that differ, best guess first. */
+int32_t sw_guess_orders(const struct sw_mesh *mesh, const struct sw_run_config *run,
+                        const struct sw_traffics *traffics, const struct sw_compute *compute,
+                        struct sw_mesh out[SW_MAX_ORDERS]);
+/* A qsort order: the fastest first. */
+int sw_guess_compare(const void *a, const void *b);
+
+/* mesh.c: one mesh. The preference of out's tp and sp must be known. */
+int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
+                     struct sw_error *err);
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
+                   struct sw_candidate *out, struct sw_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* Which mesh is best. The seed rule (LWM's): the largest fsdp, since it divides the state and its
+ * communication overlaps best; then tp <= accelerators_per_node, the usual bound, where such a mesh
+ * exists for that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
+ * time alone (prefer: time) no bound is needed: links decide. */
+#include "planner/search/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_i64(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Nothing is left to chance between equals: same input, same order. */
+static int compare_mesh(const struct sw_mesh *a, const struct sw_mesh *b)
+{
+    static const enum sw_axis axes[] = {SW_FSDP, SW_DP, SW_SP, SW_TP};
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
+        if (a->size[axes[i]] != b->size[axes[i]])
+            return a->size[axes[i]] > b->size[axes[i]] ? -1 : 1;
+    return memcmp(a->order, b->order, sizeof a->order);
+}
+
+static int compare_time(const struct sw_candidate *a, const struct sw_candidate *b)
+{
+    if (a->cost.step_seconds != b->cost.step_seconds)
+        return a->cost.step_seconds < b->cost.step_seconds ? -1 : 1;
+    return compare_mesh(&a->decision.mesh, &b->decision.mesh);
+}
+
+static int compare_fsdp(const struct sw_candidate *a, const struct sw_candidate *b)
+{
+    const struct sw_mesh *x = &a->decision.mesh, *y = &b->decision.mesh;
+    if (x->size[SW_FSDP] != y->size[SW_FSDP])
+        return x->size[SW_FSDP] > y->size[SW_FSDP] ? -1 : 1;
+    if (a->tp_leaves_node != b->tp_leaves_node)
+        return a->tp_leaves_node ? 1 : -1;
+    const int64_t inner_x = (int64_t)x->size[SW_TP] * x->size[SW_SP];
+    const int64_t inner_y = (int64_t)y->size[SW_TP] * y->size[SW_SP];
+    return inner_x != inner_y ? compare_i64(inner_x, inner_y) : compare_time(a, b);
+}
+
+static int compare_rejected(const struct sw_candidate *a, const struct sw_candidate *b)
+{
+    const bool memory_a = a->reason == SW_REJECT_MEMORY, memory_b = b->reason == SW_REJECT_MEMORY;
+    if (memory_a != memory_b)
+        return memory_a ? -1 : 1;
+    if (memory_a && a->memory.total != b->memory.total)
+        return compare_i64(a->memory.total, b->memory.total);
+    return compare_mesh(&a->decision.mesh, &b->decision.mesh);
+}
+
+static int compare(const struct sw_candidate *a, const struct sw_candidate *b,
+                   enum sw_prefer prefer)
+{
+    if ((a->reason == SW_FITS) != (b->reason == SW_FITS))
+        return a->reason == SW_FITS ? -1 : 1;
+    if (a->reason != SW_FITS)
+        return compare_rejected(a, b);
+    return prefer == SW_PREFER_TIME ? compare_time(a, b) : compare_fsdp(a, b);
+}
+
+static int by_fsdp(const void *a, const void *b)
+{
+    return compare(a, b, SW_PREFER_FSDP);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    return compare(a, b, SW_PREFER_TIME);
+}
+
+bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
+                    enum sw_prefer prefer)
+{
+    return compare(a, b, prefer) < 0;
+}
+
+void sw_rank(struct sw_search *search, enum sw_prefer prefer)
+{
+    search->feasible = 0;
+    search->fastest = -1;
+    if (search->count == 0)
+        return;
+    qsort(search->mesh, (size_t)search->count, sizeof *search->mesh,
+          prefer == SW_PREFER_TIME ? by_time : by_fsdp);
+    while (search->feasible < search->count && search->mesh[search->feasible].reason == SW_FITS) {
+        const int32_t i = search->feasible++;
+        if (search->fastest < 0 ||
+            compare_time(&search->mesh[i], &search->mesh[search->fastest]) < 0)
+            search->fastest = i;
+    }
+}

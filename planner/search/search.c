@@ -1,0 +1,454 @@
+/* The search over meshes: listing them, sharing them among threads, and which of them deserve a
+ * thorough look. Each mesh is searched by itself, so that results do not depend on the threads. */
+#include "planner/search/internal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    THOROUGH_TOP = 4,    /* meshes from the top of each order */
+    THOROUGH_ROUNDS = 3, /* the order changes when a mesh gets faster */
+    SMALL_SEARCH = 24,   /* meshes; up to here every one is searched thoroughly */
+    EXPLAINED = 3,       /* of the rejected, the nearest; more when asked for */
+    MAX_THREADS = 16,
+    PARALLEL_FROM = 64 /* meshes; threads do not pay below */
+};
+
+struct plan_of_work;
+
+/* What one pass does to each of `count` things, in any order. */
+struct work {
+    struct sw_search *search;
+    const struct plan_of_work *plan;
+    const int32_t *indices; /* NULL: all */
+    int32_t count;
+    bool thorough;
+    int (*visit)(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err);
+    atomic_int next, failed_at; /* failed_at: the smallest index that failed */
+    pthread_mutex_t lock;       /* of err */
+    struct sw_error err;
+};
+
+static void record_failure(struct work *w, int32_t index, const struct sw_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    if (index <
+        atomic_load(&w->failed_at)) { /* the same mistake is reported whatever the threads did */
+        atomic_store(&w->failed_at, index);
+        w->err = *err;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int32_t thread_count(int32_t meshes)
+{
+    cpu_set_t allowed; /* not all that there are: taskset, a container's share */
+    const int32_t cores =
+        sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    if (meshes < PARALLEL_FROM || cores <= 1)
+        return 1;
+    return cores < MAX_THREADS ? cores : MAX_THREADS;
+}
+
+/* Programs stay with their thread from pass to pass. */
+struct pool {
+    struct sw_searcher searcher[MAX_THREADS];
+    int32_t threads;
+};
+
+/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
+ * structure one after the other: few programs do. */
+struct group {
+    int32_t first, count; /* in order */
+};
+struct plan_of_work {
+    int32_t *order; /* [count]: meshes */
+    struct group *groups;
+    int32_t group_count;
+};
+
+struct task {
+    struct work *work;
+    struct sw_searcher *searcher;
+};
+
+static void *worker(void *context)
+{
+    const struct task *task = context;
+    struct work *w = task->work;
+    for (;;) {
+        const int32_t i = atomic_fetch_add(&w->next, 1);
+        if (i >= w->count || atomic_load(&w->failed_at) < i)
+            return NULL;
+        struct sw_error err = {0};
+        if (w->visit(task->searcher, w, w->indices == NULL ? i : w->indices[i], &err) != 0)
+            record_failure(w, i, &err);
+    }
+}
+
+/* Visits each thing by itself, so that the result does not depend on the threads. */
+static int run_pass(struct pool *pool, struct work *w, struct sw_error *err)
+{
+    pthread_t threads[MAX_THREADS];
+    struct task tasks[MAX_THREADS];
+    int32_t started = 1;
+    atomic_init(&w->next, 0);
+    atomic_init(&w->failed_at, w->count);
+    pthread_mutex_init(&w->lock, NULL);
+    for (int32_t i = 0; i < pool->threads; i++)
+        tasks[i] = (struct task){w, &pool->searcher[i]};
+    /* fewer threads than asked for only take longer */
+    while (started < pool->threads && started < w->count &&
+           pthread_create(&threads[started], NULL, worker, &tasks[started]) == 0)
+        started++;
+    worker(&tasks[0]);
+    for (int32_t i = 1; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&w->lock);
+    if (atomic_load(&w->failed_at) < w->count)
+        return sw_fail(err, w->err.status, "%s", w->err.message);
+    return 0;
+}
+
+static int visit_group(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
+{
+    const struct group *group = &w->plan->groups[i];
+    const int32_t *order = &w->plan->order[group->first];
+    struct sw_candidate *mesh = w->search->mesh;
+    struct sw_preference preference = {.count = 0};
+    /* the last splits weights least: what it does not admit, hardly any does */
+    if (sw_search_prefer(s, &mesh[order[0]].decision.mesh, &preference, err) != 0)
+        return -1;
+    if (preference.count == 0 &&
+        sw_search_prefer(s, &mesh[order[group->count - 1]].decision.mesh, &preference, err) != 0)
+        return -1;
+    for (int32_t k = 0; k < group->count; k++)
+        if (sw_search_mesh(s, &preference, w->thorough, &mesh[order[k]], err) != 0)
+            return -1;
+    return 0;
+}
+
+/* Once the candidates are sorted, only thorough looks at single ones are left. */
+static int visit_again(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
+{
+    return sw_search_mesh(s, NULL, true, &w->search->mesh[i], err);
+}
+
+struct sorted {
+    int32_t key[5]; /* whether tp and sp split anything, tp, sp, which of dp and fsdp do, index */
+};
+
+static int compare_sorted(const void *a, const void *b)
+{
+    const struct sorted *x = a, *y = b;
+    for (int32_t i = 0; i < 5; i++)
+        if (x->key[i] != y->key[i])
+            return x->key[i] < y->key[i] ? -1 : 1;
+    return 0;
+}
+
+static void free_plan(struct plan_of_work *plan)
+{
+    free(plan->order);
+    free(plan->groups);
+}
+
+static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
+                     struct sw_error *err)
+{
+    const size_t n = (size_t)search->count + 1;
+    struct sorted *sorted = calloc(n, sizeof *sorted);
+    *plan = (struct plan_of_work){.order = calloc(n, sizeof *plan->order),
+                                  .groups = calloc(n, sizeof *plan->groups)};
+    if (sorted == NULL || plan->order == NULL || plan->groups == NULL) {
+        free(sorted);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    }
+    for (int32_t i = 0; i < search->count; i++) {
+        const int32_t *size = search->mesh[i].decision.mesh.size;
+        sorted[i] = (struct sorted){{(size[SW_TP] > 1) + 2 * (size[SW_SP] > 1), size[SW_TP],
+                                     size[SW_SP], (size[SW_FSDP] > 1) + 2 * (size[SW_DP] > 1), i}};
+    }
+    qsort(sorted, (size_t)search->count, sizeof *sorted, compare_sorted);
+    for (int32_t i = 0; i < search->count; i++) {
+        plan->order[i] = sorted[i].key[4];
+        if (i == 0 || sorted[i].key[1] != sorted[i - 1].key[1] ||
+            sorted[i].key[2] != sorted[i - 1].key[2])
+            plan->groups[plan->group_count++].first = i;
+        plan->groups[plan->group_count - 1].count++;
+    }
+    free(sorted);
+    return 0;
+}
+
+static int search_all(struct pool *pool, struct sw_search *search, struct sw_error *err)
+{
+    struct plan_of_work plan = {0};
+    int status = make_plan(search, &plan, err);
+    if (status == 0) {
+        struct work look = {.search = search,
+                            .plan = &plan,
+                            .count = plan.group_count,
+                            .thorough = search->count <= SMALL_SEARCH,
+                            .visit = visit_group};
+        status = run_pass(pool, &look, err);
+    }
+    free_plan(&plan);
+    return status;
+}
+
+struct enumeration {
+    struct sw_search *search;
+    const struct sw_mesh_request *request;
+    int32_t capacity;
+};
+
+static int add_mesh(const struct sw_mesh *mesh, void *context)
+{
+    struct enumeration *e = context;
+    struct sw_search *s = e->search;
+    if (!sw_mesh_request_admits(e->request, mesh))
+        return 0;
+    if (s->count == e->capacity) {
+        const int32_t capacity = e->capacity == 0 ? 64 : e->capacity * 2;
+        struct sw_candidate *grown = realloc(s->mesh, (size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        s->mesh = grown;
+        e->capacity = capacity;
+    }
+    memset(&s->mesh[s->count], 0, sizeof s->mesh[s->count]);
+    s->mesh[s->count++].decision.mesh = *mesh;
+    return 0;
+}
+
+/* The meshes of the request; *wrong_product when its sizes cannot make the cluster. */
+static int list_meshes(const struct sw_mesh_request *request, struct sw_search *out,
+                       bool *wrong_product, struct sw_error *err)
+{
+    struct enumeration e = {.search = out, .request = request};
+    int status = 0;
+    *wrong_product = false;
+    if (request->is_auto) {
+        status = sw_mesh_enumerate(out->accelerators, add_mesh, &e);
+    } else {
+        struct sw_mesh mesh;
+        struct sw_error why = {0};
+        if (sw_mesh_request_resolve(request, out->accelerators, &mesh, &why) != 0) {
+            if (why.status != SW_UNMET)
+                return sw_fail(err, why.status, "%s", why.message);
+            struct sw_mesh_request any = {.is_auto = true};
+            e.request = &any;
+            memcpy(mesh.size, request->size, sizeof mesh.size);
+            memcpy(mesh.order, request->order, sizeof mesh.order);
+            *wrong_product = true;
+            status = add_mesh(&mesh, &e);
+            if (status == 0) {
+                out->mesh[0].reason = SW_REJECT_PRODUCT;
+                snprintf(out->mesh[0].detail, sizeof out->mesh[0].detail, "%.255s", why.message);
+                snprintf(out->mesh[0].help, sizeof out->mesh[0].help,
+                         "use mesh_dim: auto, or sizes whose product is %d", out->accelerators);
+            }
+        } else {
+            status = add_mesh(&mesh, &e);
+        }
+    }
+    return status == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory while listing meshes");
+}
+
+/* Candidates that stand at the top of either order and were only searched by guess so far. */
+static int32_t find_shallow(const struct sw_search *s, int32_t out[2 * THOROUGH_TOP])
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->feasible && i < THOROUGH_TOP; i++)
+        if (!s->mesh[i].thorough)
+            out[count++] = i;
+    int32_t fast[THOROUGH_TOP], n = 0;
+    for (int32_t i = 0; i < s->feasible; i++) {
+        int32_t at = n < THOROUGH_TOP ? n++ : THOROUGH_TOP;
+        for (; at > 0 && sw_rank_better(&s->mesh[i], &s->mesh[fast[at - 1]], SW_PREFER_TIME); at--)
+            if (at < THOROUGH_TOP)
+                fast[at] = fast[at - 1];
+        if (at < THOROUGH_TOP)
+            fast[at] = i;
+    }
+    for (int32_t i = 0; i < n; i++)
+        if (!s->mesh[fast[i]].thorough && fast[i] >= THOROUGH_TOP)
+            out[count++] = fast[i];
+    return count;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int count_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
+{
+    struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
+                              .micro_batch_size = 1,
+                              .strategy = SW_STRATEGY_RING,
+                              .layout = run->layout};
+    struct sw_program_options options;
+    if (sw_plan_program_options(run, &one, &options, err) != 0)
+        return -1;
+    return sw_program_model_flops(&options, out, err);
+}
+
+void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
+                      const struct sw_mesh_request *request)
+{
+    *s = (struct sw_searcher){.run = run, .keep_order = request->keep_order};
+    /* the run's rules may settle residual_seq */
+    for (int32_t i = 0; i < run->rule_count; i++) {
+        const struct sw_rule_config *rule = &run->rule[i];
+        if (rule->logical == NULL || strcmp(rule->logical, "residual_seq") != 0)
+            continue;
+        s->residual_fixed = true;
+        s->residual_tp = rule->count == 2 && strcmp(rule->axis[0], "sp") == 0 &&
+                         strcmp(rule->axis[1], "tp") == 0;
+    }
+}
+
+static int open_pool(struct pool *pool, const struct sw_searcher *like, int32_t meshes,
+                     struct sw_error *err)
+{
+    const int32_t wanted = thread_count(meshes);
+    for (pool->threads = 0; pool->threads < wanted; pool->threads++) {
+        struct sw_searcher *s = &pool->searcher[pool->threads];
+        *s = *like;
+        s->cache = sw_program_cache_new();
+        if (s->cache == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    }
+    return 0;
+}
+
+static void close_pool(struct pool *pool)
+{
+    for (int32_t i = 0; i < pool->threads; i++)
+        sw_program_cache_free(pool->searcher[i].cache);
+}
+
+static int parse_request(const struct sw_run_config *run, struct sw_mesh_request *out,
+                         struct sw_error *err)
+{
+    struct sw_error why = {0};
+    if (sw_mesh_request_parse(run->mesh_dim, out, &why) == 0)
+        return 0;
+    const struct sw_place *at = &run->mesh_dim_place;
+    if (at->file == NULL || at->line == 0)
+        return sw_fail(err, why.status, "%s", why.message);
+    return sw_fail(err, why.status, "%s:%d:%d: error: %s", at->file, at->line, at->column,
+                   why.message);
+}
+
+/* The meshes at the top of either order, until those that are there were looked at thoroughly. */
+static int refine(struct pool *pool, const struct sw_run_config *run, struct sw_search *search,
+                  struct sw_error *err)
+{
+    for (int32_t round = 0; round < THOROUGH_ROUNDS; round++) {
+        int32_t shallow[2 * THOROUGH_TOP];
+        struct work w = {.search = search,
+                         .indices = shallow,
+                         .count = find_shallow(search, shallow),
+                         .visit = visit_again};
+        if (w.count == 0)
+            return 0;
+        if (run_pass(pool, &w, err) != 0)
+            return -1;
+        sw_rank(search, run->prefer);
+    }
+    return 0;
+}
+
+/* Puts the place before a mistake that has none. */
+static int blame(const struct sw_place *at, const char *what, struct sw_error *err)
+{
+    if (err == NULL || at->file == NULL || strstr(err->message, ": error: ") != NULL ||
+        (err->status != SW_UNMET && err->status != SW_BAD_INPUT))
+        return -1;
+    return sw_fail_context(err, "%s:%d:%d: error%s", at->file, at->line > 0 ? at->line : 1,
+                           at->column > 0 ? at->column : 1, what);
+}
+
+/* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
+ * weight): where they stand is where to look. */
+static int blame_rules(const struct sw_run_config *run, struct sw_error *err)
+{
+    if (run->rule_count == 0)
+        return -1;
+    if (err != NULL && err->status == SW_UNMET)
+        err->status = SW_BAD_INPUT;
+    return blame(&run->rule[0].place, ": these rules do not go together", err);
+}
+
+/* With a pool that is to be closed whatever the result. */
+static int search_meshes(const struct sw_run_config *run, struct pool *pool, struct sw_search *out,
+                         struct sw_error *err)
+{
+    struct sw_mesh_request request;
+    struct sw_searcher like;
+    bool wrong_product = false;
+    memset(out, 0, sizeof *out);
+    out->fastest = -1;
+    out->accelerators = run->cluster.nodes * run->cluster.accelerators_per_node;
+    if (parse_request(run, &request, err) != 0)
+        return -1;
+    sw_searcher_init(&like, run, &request);
+    if (count_model_flops(run, &like.model_flops, err) != 0) {
+        blame(&run->sequence_place, "", err);
+        goto fail;
+    }
+    if (list_meshes(&request, out, &wrong_product, err) != 0 ||
+        open_pool(pool, &like, out->count, err) != 0)
+        goto fail;
+    if (!wrong_product && search_all(pool, out, err) != 0)
+        goto fail;
+    sw_rank(out, run->prefer);
+    if (refine(pool, run, out, err) != 0)
+        goto fail;
+    return 0;
+fail:
+    sw_search_free(out);
+    return -1;
+}
+
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+{
+    struct pool pool = {.threads = 0};
+    const int status = search_meshes(run, &pool, out, err);
+    close_pool(&pool);
+    return status == 0 ? 0 : blame_rules(run, err);
+}
+
+int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+{
+    const double start = seconds_now();
+    struct pool pool = {.threads = 0};
+    int status = search_meshes(run, &pool, out, err);
+    if (status == 0) { /* with the programs that there are */
+        status = sw_search_explain_with(&pool.searcher[0], out, out->feasible, EXPLAINED, err);
+        if (status != 0)
+            sw_search_free(out);
+    }
+    close_pool(&pool);
+    if (status != 0)
+        return blame_rules(run, err);
+    out->seconds = seconds_now() - start;
+    return 0;
+}
+
+void sw_search_free(struct sw_search *search)
+{
+    if (search == NULL)
+        return;
+    free(search->mesh);
+    memset(search, 0, sizeof *search);
+}

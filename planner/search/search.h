@@ -1,0 +1,76 @@
+/* The search: every mesh of the cluster that the request admits, each with the options that suit
+ * it.
+ *
+ * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
+ * reason; every number of a candidate is that of its own compiled program, never an estimate. */
+#ifndef SW_PLANNER_SEARCH_H
+#define SW_PLANNER_SEARCH_H
+
+#include "core/plan/plan.h"
+#include "core/cost/cost.h"
+
+struct sw_memory { /* bytes on each accelerator */
+    int64_t limit; /* what the accelerator has */
+    int64_t total; /* arena + reserved */
+    int64_t arena, parameters, gradients, optimizer, activations, workspace, reserved;
+};
+
+/* Settings of the run file (dotted where nested) that together would admit a rejected mesh, or,
+ * with mesh_dim among them, the mesh that takes its place. count 0: none is known. */
+enum { SW_MAX_CHANGES = 4 };
+struct sw_suggestion {
+    int32_t count;
+    struct {
+        char setting[32], to[48];
+    } change[SW_MAX_CHANGES];
+};
+
+struct sw_candidate {
+    struct sw_decision decision;
+    struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
+    struct sw_cost cost;
+    double tokens_per_second, mfu; /* over all accelerators; a fraction */
+    enum sw_reject reason;         /* SW_FITS: a candidate */
+    char detail[256], help[256];   /* of a rejection */
+    struct sw_suggestion suggestion;
+    bool tp_leaves_node; /* tp > accelerators_per_node */
+    bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
+    bool thorough;       /* all that looked promising was priced */
+};
+
+struct sw_search {
+    int32_t accelerators;
+    int32_t count; /* meshes enumerated */
+    int32_t
+        feasible; /* the first `feasible` of `mesh` are candidates, best first; then the rejected */
+    int32_t fastest; /* index, -1: none */
+    struct sw_candidate *mesh;
+    double seconds;
+};
+
+/* Searches. prefer is run->prefer. When the sizes of mesh_dim do not make the number of
+ * accelerators, the only mesh is rejected with SW_REJECT_PRODUCT. Finding no mesh that fits is no
+ * error: out->feasible is 0. Errors: SW_BAD_INPUT (mesh_dim, rules), SW_ENVIRONMENT. Free with
+ * sw_search_free. Threads: starts and joins its own. */
+int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
+void sw_search_free(struct sw_search *search);
+
+/* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
+ * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
+int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
+                      int32_t count, struct sw_error *err);
+
+/* Prices one set of options. out->reason tells whether it fits. May keep the program (NULL: not
+ * wanted). */
+int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
+                       double model_flops, struct sw_candidate *out, struct sw_program **program,
+                       struct sw_error *err);
+
+/* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
+ * fitting first. Sets feasible and fastest. */
+void sw_rank(struct sw_search *search, enum sw_prefer prefer);
+/* Whether a is better than b by that rule. */
+bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
+                    enum sw_prefer prefer);
+
+#endif

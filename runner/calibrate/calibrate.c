@@ -1,0 +1,406 @@
+#include "runner/calibrate/calibrate.h"
+
+#include "core/config/config.h"
+#include "runner/accelerator.h"
+#include "runner/calibrate/gpu.h"
+#include "runner/calibrate/gpu_links.h"
+#include "runner/calibrate/write.h"
+#include "runner/gpu_kinds.h"
+#include "runner/version.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Shares of the time: kernels, and each level of links; the rest is for starting and compiling. */
+static const double kernels_alone = 0.95, kernels_of_job = 0.6, links_of_job = 0.35;
+
+struct calibrating {
+    const struct sw_launch *launch;
+    const struct sw_calibrate_options *options;
+    int32_t nodes, threads;
+    struct sw_device *device;
+    struct sw_comm *comm;
+    struct sw_calibration calibration;
+    struct sw_calibration_facts facts;
+    struct sw_link_rates inside, across;
+    struct sw_device_facts gpu;        /* with --device cuda */
+    const struct sw_data_sheet *sheet; /* its; NULL: not known */
+    char versions[800], basis[600], accelerator_name[64], cluster_name[64];
+};
+
+/* ---- Set-up ---- */
+
+/* 48 bits of FNV-1a: a double holds them exactly. */
+static double host_number(const char *host)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *host != '\0'; host++)
+        hash = (hash ^ (unsigned char)*host) * UINT64_C(1099511628211);
+    return (double)(hash >> 16);
+}
+
+/* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */
+static int check_placement(struct calibrating *c, struct sw_error *err)
+{
+    const int32_t size = c->launch->size;
+    const struct sw_mesh flat = sw_mesh_make(size, 1, 1, 1);
+    struct sw_comm *comm = NULL;
+    int status = -1;
+    double *told = calloc((size_t)size * 2, sizeof *told);
+    if (told == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    told[c->launch->rank] = c->launch->local_size;
+    told[size + c->launch->rank] = host_number(c->launch->host);
+    if (sw_accelerator_comm(c->launch, &flat, c->device, false, &comm, err) != 0 ||
+        sw_calibrate_sum(comm, told, 2 * size, err) != 0)
+        goto out;
+    const int32_t local = (int32_t)told[0];
+    for (int32_t r = 0; r < size; r++)
+        if (told[r] != local || size % local != 0 ||
+            told[size + r] != told[size + r / local * local]) {
+            (void)sw_fail(err, SW_BAD_INPUT,
+                          "rank %d is not where it should be: every node must have as many ranks, "
+                          "filled one after the other; use srun --distribution=block, or mpirun "
+                          "--map-by slot",
+                          r);
+            goto out;
+        }
+    c->nodes = size / local;
+    status = 0;
+out:
+    free(told);
+    if (comm != NULL)
+        comm->vtable->destroy(comm);
+    return status;
+}
+
+/* Where the last component begins. */
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* "runs/my node.yaml" -> "my-node": a name as descriptions allow it. */
+static void name_of(const char *path, char name[64])
+{
+    size_t n = 0;
+    for (const char *c = base_name(path); *c != '\0' && n < 63; c++)
+        name[n++] = isalnum((unsigned char)*c) || strchr("._-", *c) != NULL ? *c : '-';
+    name[n] = '\0';
+    char *dot = strrchr(name, '.');
+    if (dot != NULL && dot > name)
+        *dot = '\0';
+    if (n == 0 || name[0] == '.' || name[0] == '-')
+        snprintf(name, 64, "measured");
+}
+
+/* Said before anything is measured: a minute's work should not end at a missing folder. */
+static int check_writable(const char *path, struct sw_error *err)
+{
+    char folder[4096];
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
+    const size_t bytes = (size_t)(base_name(path) - path);
+    if (bytes >= sizeof folder)
+        return sw_fail(err, SW_BAD_INPUT, "the path '%s' is too long", path);
+    snprintf(folder, sizeof folder, "%.*s", (int)bytes, path);
+    if (access(bytes == 0 ? "." : folder, W_OK | X_OK) == 0)
+        return 0;
+    return sw_fail(err, SW_ENVIRONMENT, "cannot write in '%s': %s", bytes == 0 ? "." : folder,
+                   strerror(errno));
+}
+
+static int check_paths(const struct sw_calibrate_options *o, struct sw_error *err)
+{
+    if (check_writable(o->accelerator_path, err) != 0)
+        return -1;
+    if (o->cluster_path == NULL)
+        return 0;
+    const size_t folder = (size_t)(base_name(o->accelerator_path) - o->accelerator_path);
+    if (folder != (size_t)(base_name(o->cluster_path) - o->cluster_path) ||
+        memcmp(o->accelerator_path, o->cluster_path, folder) != 0 ||
+        strcmp(o->accelerator_path, o->cluster_path) == 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "'%s' must be another file in the folder of '%s', which it names",
+                       o->cluster_path, o->accelerator_path);
+    return check_writable(o->cluster_path, err);
+}
+
+static void set_facts(struct calibrating *c)
+{
+    const struct sw_launch *launch = c->launch;
+    char versions[400];
+    struct rusage usage;
+    name_of(c->options->accelerator_path, c->accelerator_name);
+    if (c->options->cluster_path != NULL)
+        name_of(c->options->cluster_path, c->cluster_name);
+    snprintf(c->versions, sizeof c->versions, "%s", sw_version_json(versions, sizeof versions));
+    c->facts = (struct sw_calibration_facts){.accelerator_name = c->accelerator_name,
+                                             .cluster_name = c->cluster_name,
+                                             .versions = c->versions,
+                                             .device = c->device->vtable->name,
+                                             .nodes = c->nodes,
+                                             .ranks_per_node = launch->size / c->nodes,
+                                             .threads = c->threads};
+    c->facts.accelerator_path = base_name(c->options->accelerator_path);
+    c->facts.memory_bytes =
+        (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / c->facts.ranks_per_node;
+    /* what a rank holds before its arena: libraries, MPI, the device */
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        c->facts.reserved_bytes = (int64_t)usage.ru_maxrss * 1024;
+    if (getenv("SLURM_JOB_ID") != NULL)
+        c->facts.partition = getenv("SLURM_JOB_PARTITION");
+}
+
+/* After measuring, when the arenas are gone: what is in use then is in use beside every arena. The
+ * CUDA context, libraries with their workspaces, and NCCL's buffers. */
+static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
+{
+    char kind[128], versions[256];
+    const int64_t available = c->device->vtable->free_bytes(c->device);
+    if (available < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "the GPU does not say how much memory is free");
+    sw_kinds_name(&c->gpu, kind);
+    snprintf(
+        c->basis, sizeof c->basis,
+        "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n%s", kind,
+        c->sheet != NULL
+            ? "bf16's peak and the bandwidth are the data sheet's, efficiencies the measured "
+              "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
+              "took."
+            : "Peaks are the best rates that were measured, efficiencies are shares of them.",
+        c->launch->size > 1
+            ? ""
+            : "# reserved_memory is without NCCL's buffers, which a single rank does not have.\n");
+    const size_t used = strlen(c->versions);
+    snprintf(c->versions + used, sizeof c->versions - used, ", CUDA %s",
+             sw_accelerator_versions(versions, sizeof versions));
+    c->facts.basis = c->basis;
+    c->facts.compute_units = c->gpu.units;
+    c->facts.memory_bytes = c->gpu.memory_bytes;
+    c->facts.reserved_bytes = c->gpu.memory_bytes - available;
+    return 0;
+}
+
+static int set_up(struct calibrating *c, struct sw_error *err)
+{
+    if (c->launch->rank == 0 && check_paths(c->options, err) != 0)
+        return -1;
+    c->threads = sw_launch_threads(c->launch);
+    c->device = sw_accelerator_device(c->launch, c->options->cuda, c->threads, err);
+    if (c->device == NULL || c->device->vtable->facts == NULL)
+        return c->device == NULL ? -1 : 0;
+    if (c->device->vtable->facts(c->device, &c->gpu, err) != 0)
+        return -1;
+    c->sheet = sw_data_sheet_find(c->gpu.name);
+    return 0;
+}
+
+/* ---- Measuring ---- */
+
+static int measure_kernels(struct calibrating *c, double seconds, struct sw_error *err)
+{
+    struct sw_kernel_rates rates;
+    const int32_t ranks = c->launch->size;
+    if (!c->options->cuda)
+        return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0
+                   ? -1
+                   : sw_calibration_make(&rates, ranks, &c->calibration, err);
+    int32_t shapes;
+    const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
+    if (sw_gpu_kernels(c->device, c->comm, seconds, shape, shapes, &rates, err) != 0)
+        return -1;
+    return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
+}
+
+static int measure_gpu_links(struct calibrating *c, double each, struct sw_error *err)
+{
+    const int32_t local = c->launch->size / c->nodes;
+    /* those through host memory are MPI's, which are queued nowhere and direct */
+    struct sw_gpu_level level = {.parts = local, .direct = !c->comm->queued};
+    if (local > 1) {
+        if (sw_gpu_link(c->device, c->comm, &level, each, &c->inside, err) != 0)
+            return -1;
+        c->facts.inside = &c->inside;
+    }
+    level.parts = c->nodes;
+    level.members = local;
+    level.inner_latency_s = c->inside.latency_s;
+    if (c->nodes > 1) {
+        if (sw_gpu_link(c->device, c->comm, &level, each, &c->across, err) != 0)
+            return -1;
+        c->facts.across = &c->across;
+    }
+    return 0;
+}
+
+static int measure(struct calibrating *c, struct sw_error *err)
+{
+    const int32_t ranks = c->launch->size, local = ranks / c->nodes;
+    const struct sw_link_group in_node = {.axes = {1, {SW_TP}}, .share = 1};
+    /* one member per node, and everyone: of ranks - 1 others, local (nodes - 1) are elsewhere */
+    const struct sw_link_group across[2] = {
+        {.axes = {1, {SW_DP}}, .share = 1},
+        {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
+    const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
+    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->cuda, &c->comm, err) != 0)
+        return -1;
+    const double seconds = c->options->seconds;
+    if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
+        return -1;
+    const double each = seconds * links_of_job / ((local > 1) + (c->nodes > 1) + 1e-9);
+    if (c->options->cuda)
+        return measure_gpu_links(c, each, err);
+    if (local > 1) {
+        if (sw_calibrate_link(c->comm, &in_node, 1, each, &c->inside, err) != 0)
+            return -1;
+        c->facts.inside = &c->inside;
+    }
+    if (c->nodes > 1) {
+        if (sw_calibrate_link(c->comm, across, local > 1 ? 2 : 1, each, &c->across, err) != 0)
+            return -1;
+        c->facts.across = &c->across;
+    }
+    return 0;
+}
+
+/* ---- Results ---- */
+
+static void write_accelerator(FILE *out, const void *context)
+{
+    const struct calibrating *c = context;
+    sw_calibration_write_accelerator(out, &c->calibration, &c->facts);
+}
+
+static void write_cluster(FILE *out, const void *context)
+{
+    const struct calibrating *c = context;
+    sw_calibration_write_cluster(out, &c->facts);
+}
+
+/* What is written can be read: said here, not when somebody plans with it. */
+static int check_file(const char *path, enum sw_config_kind kind, struct sw_error *err)
+{
+    struct sw_config *config = sw_config_read(path, kind, NULL, 0, err);
+    if (config == NULL)
+        return -1;
+    int status = 0;
+    for (int32_t i = 0; i < sw_config_diagnostic_count(config) && status == 0; i++)
+        if (!sw_config_diagnostic(config, i)->is_note)
+            status = sw_fail(err, SW_ENVIRONMENT, "'%s' does not read back: %s", path,
+                             sw_config_diagnostic(config, i)->message);
+    sw_config_free(config);
+    return status;
+}
+
+static int save(const struct calibrating *c, struct sw_error *err)
+{
+    const struct sw_calibrate_options *o = c->options;
+    if (sw_calibration_save(o->accelerator_path, write_accelerator, c, err) != 0 ||
+        check_file(o->accelerator_path, SW_CONFIG_ACCELERATOR, err) != 0)
+        return -1;
+    if (o->cluster_path == NULL)
+        return 0;
+    if (sw_calibration_save(o->cluster_path, write_cluster, c, err) != 0)
+        return -1;
+    return check_file(o->cluster_path, SW_CONFIG_CLUSTER, err);
+}
+
+static void report_link(const char *name, const struct sw_link_rates *r)
+{
+    fprintf(stderr, "%-9s %.3g MB/s per rank, %.3g us\n", name, r->bandwidth / 1e6,
+            r->latency_s * 1e6);
+}
+
+static void report_cores(const struct calibrating *c)
+{
+    const struct sw_calibration *found = &c->calibration;
+    fprintf(stderr,
+            "measured %d rank%s of %d thread%s on %d node%s, each with a core for %.0f %% of its "
+            "time\nmatmul    %.3g GFLOP/s fp32, %.3g bf16, per rank at best\nmemory    %.3g GB/s "
+            "per rank at best\nop        %.3g us at least\n",
+            c->launch->size, c->launch->size == 1 ? "" : "s", c->threads,
+            c->threads == 1 ? "" : "s", c->nodes, c->nodes == 1 ? "" : "s", found->share * 100,
+            found->fp32_flops / 1e9, found->bf16_flops / 1e9, found->memory_bandwidth / 1e9,
+            found->launch_latency_s * 1e6);
+}
+
+/* Of small ops, a launch less says little. */
+static double largest(const struct sw_calibration_curve *curve)
+{
+    return curve->point[curve->count - 1].fraction;
+}
+
+static void report_gpus(const struct calibrating *c)
+{
+    const struct sw_calibration *found = &c->calibration;
+    const double matmul = largest(&found->curve[SW_RATE_MATMUL]);
+    fprintf(stderr,
+            "measured %d GPU%s (%s) on %d node%s; of the largest ops\nmatmul    %.3g TFLOP/s bf16, "
+            "%.3g fp32\nattention %.3g TFLOP/s bf16\nmemory    %.3g GB/s\nop        %.3g us at "
+            "least, replayed\nreserved  %.3g GB\n",
+            c->launch->size, c->launch->size == 1 ? "" : "s", c->gpu.name, c->nodes,
+            c->nodes == 1 ? "" : "s", matmul * found->bf16_flops / 1e12,
+            matmul * found->fp32_flops / 1e12,
+            largest(&found->curve[SW_RATE_ATTENTION]) * found->bf16_flops / 1e12,
+            largest(&found->curve[SW_RATE_MEMORY]) * found->memory_bandwidth / 1e9,
+            found->launch_latency_s * 1e6, (double)c->facts.reserved_bytes / 1e9);
+}
+
+static void report(const struct calibrating *c)
+{
+    if (c->options->cuda)
+        report_gpus(c);
+    else
+        report_cores(c);
+    if (c->facts.inside != NULL)
+        report_link("in node", c->facts.inside);
+    if (c->facts.across != NULL)
+        report_link("network", c->facts.across);
+    fprintf(stderr, "wrote %s%s%s\n", c->options->accelerator_path,
+            c->options->cluster_path == NULL ? "" : " and ",
+            c->options->cluster_path == NULL ? "" : c->options->cluster_path);
+}
+
+static void tear_down(struct calibrating *c)
+{
+    if (c->comm != NULL)
+        c->comm->vtable->destroy(c->comm);
+    if (c->device != NULL)
+        c->device->vtable->destroy(c->device);
+}
+
+int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_options *options)
+{
+    struct calibrating c = {.launch = launch, .options = options, .nodes = 1};
+    struct sw_error err = {0};
+    enum sw_status status = sw_launch_agree(launch, set_up(&c, &err) == 0 ? NULL : &err);
+    if (status == SW_OK && launch->size > 1)
+        status = sw_launch_agree(launch, check_placement(&c, &err) == 0 ? NULL : &err);
+    if (status == SW_OK)
+        status = sw_launch_agree(launch, sw_kinds_check(launch, c.device, &err) == 0 ? NULL : &err);
+    if (status != SW_OK) {
+        tear_down(&c);
+        return (int)status;
+    }
+    set_facts(&c);
+    if (launch->rank == 0)
+        fprintf(stderr, "measuring for about %.0f s; the machine should have nothing else to do\n",
+                options->seconds);
+    if (measure(&c, &err) != 0)
+        sw_launch_abort(launch, &err); /* the others wait in a collective */
+    const bool failed = launch->rank == 0 &&
+                        ((options->cuda && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
+    status = sw_launch_agree(launch, failed ? &err : NULL);
+    if (status == SW_OK && launch->rank == 0)
+        report(&c);
+    tear_down(&c);
+    return (int)status;
+}

@@ -1,0 +1,486 @@
+#include "runner/calibrate/gpu.h"
+
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
+#include "runner/train/init.h"
+#include "runner/calibrate/marker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, HEAD_DIM = 128, VOCABULARY = 32768 };
+enum { FILL_BYTES = 4 << 20, FILL_FLOATS = FILL_BYTES / 4 };
+
+/* Smaller ops all take what a launch takes: the first bucket holds those of up to 2^17. */
+static const double bucket_unit = 64;
+
+/* An eighth of the memory is left for the workspaces of cuBLASLt, cuDNN and our kernels. */
+static const double usable = 0.875;
+
+static const struct sw_gpu_shape shapes_by_default[] = {
+    {128, 4, 1, 32},     {2048, 1, 1, 2048},  {4096, 1, 1, 8192},  {1024, 1, 1, 512},
+    {8192, 8, 1, 4096},  {2048, 2, 4, 2048},  {512, 1, 1, 256},    {4096, 4, 1, 32768},
+    {8192, 1, 1, 2048},  {2048, 1, 1, 16384}, {1024, 1, 2, 2048},  {4096, 1, 4, 4096},
+    {2048, 8, 1, 32768}, {8192, 2, 1, 16384}, {8192, 1, 1, 32768},
+};
+
+const struct sw_gpu_shape *sw_gpu_shapes(int32_t *count)
+{
+    *count = sizeof shapes_by_default / sizeof shapes_by_default[0];
+    return shapes_by_default;
+}
+
+bool sw_gpu_fits(int64_t arena_bytes, int64_t free_bytes)
+{
+    return free_bytes < 0 || (double)arena_bytes <= usable * (double)free_bytes;
+}
+
+double sw_gpu_estimate(const struct sw_gpu_pace *pace, int64_t arena_bytes, double flops)
+{
+    return pace->set_up_per_byte * (double)arena_bytes + pace->step_per_flop * flops * MIN_STEPS;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int32_t count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+/* ---- One program ---- */
+
+static struct sw_program_options options_of(const struct sw_gpu_shape *shape, enum sw_dtype compute)
+{
+    const int32_t heads = shape->hidden / HEAD_DIM / shape->split;
+    struct sw_program_options o = {
+        .vocab_size = VOCABULARY / shape->split,
+        .hidden_size = shape->hidden,
+        .intermediate_size = shape->hidden / 2 * 7 / shape->split,
+        .layers = LAYERS,
+        .heads = heads > 0 ? heads : 1,
+        .kv_heads = heads > 4 ? heads / 4 : 1,
+        .head_dim = HEAD_DIM,
+        .rope_theta = 500000,
+        .rms_norm_eps = 1e-5,
+        .sequence_length = shape->sequence,
+        .global_batch = shape->batch,
+        .micro_batch_per_rank = shape->batch,
+        .compute = compute,
+        .params = SW_F32,
+        .reduce = SW_F32,
+        .mesh = sw_mesh_make(1, 1, 1, 1),
+        .layout = SW_ZIGZAG,
+    };
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+struct run {
+    struct sw_program_options options;
+    struct sw_program *program;
+    struct sw_comm *alone; /* the program's only rank */
+    struct sw_marker marker;
+    struct sw_executor *executor;
+    double flops;            /* of the model in a step */
+    double *busy;            /* [op_count] of the step at hand */
+    double *samples;         /* [op_count][MAX_STEPS] */
+    double whole[MAX_STEPS]; /* of a step's recordings, their marks included */
+    int32_t steps;
+};
+
+static void run_free(struct run *r)
+{
+    sw_executor_free(r->executor);
+    if (r->alone != NULL)
+        r->alone->vtable->destroy(r->alone);
+    sw_program_free(r->program);
+    sw_marker_free(&r->marker);
+    free(r->busy);
+    free(r->samples);
+}
+
+static int run_compile(struct run *r, const struct sw_gpu_shape *shape, enum sw_dtype compute,
+                       struct sw_error *err)
+{
+    *r = (struct run){.options = options_of(shape, compute)};
+    if (sw_program_compile(&r->options, SW_LAID_OUT, &r->program, err) != 0 ||
+        sw_program_model_flops(&r->options, &r->flops, err) != 0 ||
+        sw_comm_single_create(&r->alone, err) != 0)
+        return -1;
+    const size_t ops = (size_t)r->program->op_count;
+    r->busy = calloc(ops, sizeof *r->busy);
+    r->samples = calloc(ops * MAX_STEPS, sizeof *r->samples);
+    return r->busy != NULL && r->samples != NULL
+               ? 0
+               : sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
+}
+
+static int copy_repeatedly(struct sw_device *device, char *to, const void *from, size_t bytes)
+{
+    int failed = 0;
+    for (size_t at = 0; at < bytes && !failed; at += FILL_BYTES) {
+        const size_t n = bytes - at < FILL_BYTES ? bytes - at : FILL_BYTES;
+        failed = device->vtable->copy_in(device, to + at, from, n);
+    }
+    return failed;
+}
+
+/* Floats for weights, then ones for norms' weights, each FILL_BYTES; the caller frees them. Weights
+ * are as random as trained ones in what counts here: a GPU that multiplies zeros draws less power
+ * and runs faster than it ever does in training. The same few values again and again, since
+ * billions of them would take minutes to draw. */
+static float *make_fill(struct sw_error *err)
+{
+    float *fill = malloc(2 * FILL_BYTES);
+    const uint64_t key = sw_init_key(1, "calibrate");
+    if (fill == NULL)
+        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for parameters");
+    for (size_t i = 0; fill != NULL && i < FILL_FLOATS; i++) {
+        fill[i] = (float)(0.02 * sw_init_normal(key, i));
+        fill[FILL_FLOATS + i] = 1;
+    }
+    return fill;
+}
+
+static int fill_parameters(struct run *r, struct sw_device *device, const float *fill,
+                           struct sw_error *err)
+{
+    int failed = 0;
+    for (int32_t v = 0; v < r->program->value_count; v++) {
+        const struct sw_value *value = &r->program->values[v];
+        if (value->alias >= 0 || value->role != SW_ROLE_PARAMETER)
+            continue;
+        for (int32_t l = 0; l < value->stack; l++)
+            failed |= copy_repeatedly(device, sw_executor_value(r->executor, v, l),
+                                      value->ndim == 1 ? fill + FILL_FLOATS : fill,
+                                      (size_t)value->slot_bytes);
+    }
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy parameters to the device") : 0;
+}
+
+static int run_step(struct run *r, int64_t number, struct sw_error *err)
+{
+    struct sw_step step = {.step = number,
+                           .learning_rate = 1e-4,
+                           .beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .eps = 1e-8,
+                           .grad_clip = 1};
+    return sw_executor_step(r->executor, &step, sw_rate_batch, &r->options, NULL, NULL, err);
+}
+
+/* The step before the first that is measured makes the recordings, the one before that chooses
+ * kernels. */
+static int run_set_up(struct run *r, struct sw_device *device, const float *fill, bool every,
+                      struct sw_error *err)
+{
+    if (sw_marker_init(&r->marker, device, r->program, every, err) != 0 ||
+        sw_executor_create(r->program, &r->marker.base, r->alone, &r->executor, err) != 0 ||
+        fill_parameters(r, device, fill, err) != 0 || run_step(r, 1, err) != 0 ||
+        run_step(r, 2, err) != 0)
+        return -1;
+    return r->marker.count > 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "the step was not recorded");
+}
+
+/* The marks of the newest step, as sample s. */
+static int read_marks(struct run *r, int32_t s, struct sw_error *err)
+{
+    const struct sw_marker *m = &r->marker;
+    memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
+    r->whole[s] = 0;
+    for (int32_t i = 0; i < m->count; i++) {
+        if (m->what[i] == SW_MARK_BEGINS)
+            continue;
+        const double seconds = m->inner->vtable->mark_seconds(m->inner, i - 1, i);
+        if (seconds < 0)
+            return sw_fail(err, SW_ENVIRONMENT, "the device's clock does not answer");
+        r->whole[s] += seconds;
+        if (m->what[i] >= 0)
+            r->busy[m->what[i]] += seconds;
+    }
+    for (int32_t i = 0; i < r->program->op_count; i++)
+        r->samples[(size_t)i * MAX_STEPS + (size_t)s] = r->busy[i];
+    return 0;
+}
+
+static int mean(struct sw_comm *world, double *value, struct sw_error *err)
+{
+    if (sw_calibrate_sum(world, value, 1, err) != 0)
+        return -1;
+    *value /= world->size;
+    return 0;
+}
+
+/* The steps that are measured; all ranks begin together and run as many. *step_seconds: wall time
+ * of one. */
+static int run_measured(struct run *r, struct sw_comm *world, double slot, double *step_seconds,
+                        struct sw_error *err)
+{
+    double begin = now();
+    if (run_step(r, 3, err) != 0)
+        return -1;
+    *step_seconds = now() - begin;
+    if (mean(world, step_seconds, err) != 0)
+        return -1;
+    const double steps = slot / (*step_seconds > 1e-6 ? *step_seconds : 1e-6);
+    r->steps = steps < MIN_STEPS ? MIN_STEPS : steps > MAX_STEPS ? MAX_STEPS : (int32_t)steps;
+    if (world->size > 1 && world->vtable->barrier(world, err) != 0)
+        return -1;
+    for (int32_t s = 0; s < r->steps; s++)
+        if (run_step(r, s + 4, err) != 0 || read_marks(r, s, err) != 0)
+            return -1;
+    return 0;
+}
+
+/* ---- All programs ---- */
+
+struct measuring {
+    struct sw_device *device;
+    struct sw_comm *world;
+    float *fill;         /* of parameters */
+    double slot;         /* seconds for the steps of one program */
+    double mark_seconds; /* that one mark takes */
+    double launch_seconds;
+    double begin; /* of everything */
+    struct sw_gpu_pace pace;
+    struct sw_kernel_rates rates;
+};
+
+/* Seconds of all calls of op i in a step, without the marks'. */
+static double net_seconds(struct run *r, int32_t i, double calls, double mark)
+{
+    const double whole = median(r->samples + (size_t)i * MAX_STEPS, r->steps);
+    const double net = whole - calls * mark;
+    return net > 0.1 * whole ? net : 0.1 * whole; /* clocks have ticks */
+}
+
+/* Every op's time goes to its curve, that of matrix products without launches to *matmul_seconds.
+ */
+static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
+{
+    const struct sw_program *p = r->program;
+    for (int32_t g = 0; g < p->region_count; g++) {
+        const struct sw_region *region = &p->regions[g];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const int32_t kind = sw_rate_kind(&p->ops[i]);
+            if (kind < 0)
+                continue;
+            const double seconds = net_seconds(r, i, region->repeat, m->mark_seconds);
+            const double launches = region->repeat * m->launch_seconds;
+            if (kind == SW_RATE_MATMUL && seconds > launches)
+                *matmul_seconds += seconds - launches;
+            /* sums take a launch off each part, prices have one for the op */
+            const double missing = (sw_rate_parts(&p->ops[i]) - 1) * launches;
+            if (r->options.compute == SW_BF16_T)
+                sw_rate_add(&m->rates, p, &p->ops[i], region->repeat, seconds + missing,
+                            bucket_unit);
+        }
+    }
+}
+
+/* What the replay of the smallest program takes per op: the median, since some ops are several
+ * kernels. */
+static int find_launch(struct measuring *m, struct run *r, struct sw_error *err)
+{
+    const struct sw_program *p = r->program;
+    double *seconds = calloc((size_t)p->op_count, sizeof *seconds);
+    int32_t count = 0;
+    if (seconds == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
+    for (int32_t g = 0; g < p->region_count; g++) {
+        const struct sw_region *region = &p->regions[g];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            if (sw_rate_kind(&p->ops[i]) >= 0)
+                seconds[count++] =
+                    net_seconds(r, i, region->repeat, m->mark_seconds) / region->repeat;
+    }
+    m->launch_seconds = count > 0 ? median(seconds, count) : 0;
+    free(seconds);
+    return 0;
+}
+
+/* Whether every rank has the memory, and all together the time. */
+static int can_measure(struct measuring *m, const struct run *r, double seconds, bool *out,
+                       struct sw_error *err)
+{
+    struct sw_device *device = m->device;
+    const int64_t arena = r->program->arena_bytes;
+    const int64_t available =
+        device->vtable->free_bytes == NULL ? -1 : device->vtable->free_bytes(device);
+    double told[2] = {sw_gpu_fits(arena, available) ? 0 : 1, now() - m->begin};
+    if (sw_calibrate_sum(m->world, told, 2, err) != 0)
+        return -1;
+    *out = told[0] < 0.5 &&
+           told[1] / m->world->size + sw_gpu_estimate(&m->pace, arena, r->flops) <= seconds;
+    return 0;
+}
+
+/* Of what was seen so far, 0: nothing. Small programs are slow for their size, and tell nothing
+ * about large ones. */
+static double least(double before, double seen)
+{
+    return before > 0 && before < seen ? before : seen;
+}
+
+/* Runs a compiled program; what it tells stays in r. */
+static int measure(struct measuring *m, struct run *r, bool every, struct sw_error *err)
+{
+    double begin = now(), step;
+    if (run_set_up(r, m->device, m->fill, every, err) != 0)
+        return -1;
+    double set_up = now() - begin;
+    if (mean(m->world, &set_up, err) != 0 || run_measured(r, m->world, m->slot, &step, err) != 0)
+        return -1;
+    m->pace.set_up_per_byte =
+        least(m->pace.set_up_per_byte, set_up / (double)r->program->arena_bytes);
+    m->pace.step_per_flop = least(m->pace.step_per_flop, step / r->flops);
+    m->rates.programs++;
+    m->rates.steps += r->steps;
+    return 0;
+}
+
+/* The smallest program with and without marks: what a mark takes, and a launch. */
+static int measure_smallest(struct measuring *m, const struct sw_gpu_shape *shape,
+                            struct sw_error *err)
+{
+    struct run plain, marked = {.program = NULL};
+    double ignored = 0;
+    int status = run_compile(&plain, shape, SW_BF16_T, err);
+    if (status == 0)
+        status = measure(m, &plain, false, err);
+    if (status == 0)
+        status = run_compile(&marked, shape, SW_BF16_T, err);
+    if (status == 0)
+        status = measure(m, &marked, true, err);
+    if (status == 0) {
+        const double more = median(marked.whole, marked.steps) - median(plain.whole, plain.steps);
+        const int32_t marks = marked.marker.count - plain.marker.count;
+        m->mark_seconds = more > 0 ? more / marks : 0;
+        status = find_launch(m, &marked, err);
+    }
+    if (status == 0)
+        collect(m, &marked, &ignored);
+    run_free(&marked);
+    run_free(&plain);
+    return status;
+}
+
+/* seconds < 0: whatever it takes. */
+static int measure_shape(struct measuring *m, const struct sw_gpu_shape *shape,
+                         enum sw_dtype compute, double seconds, double *matmul_seconds,
+                         struct sw_error *err)
+{
+    struct run r;
+    bool can = true;
+    int status = run_compile(&r, shape, compute, err);
+    if (status == 0 && seconds >= 0)
+        status = can_measure(m, &r, seconds, &can, err);
+    if (status == 0 && can) {
+        status = measure(m, &r, true, err);
+        if (status == 0)
+            collect(m, &r, matmul_seconds);
+    }
+    run_free(&r);
+    return status;
+}
+
+static int measure_shapes(struct measuring *m, double seconds, const struct sw_gpu_shape *shapes,
+                          int32_t count, struct sw_error *err)
+{
+    double ignored = 0;
+    if (measure_smallest(m, &shapes[0], err) != 0 ||
+        measure_shape(m, &shapes[1], SW_F32, -1, &m->rates.fp32_seconds, err) != 0 ||
+        measure_shape(m, &shapes[1], SW_BF16_T, -1, &m->rates.bf16_seconds, err) != 0)
+        return -1;
+    for (int32_t i = 2; i < count; i++)
+        if (measure_shape(m, &shapes[i], SW_BF16_T, seconds, &ignored, err) != 0)
+            return -1;
+    return 0;
+}
+
+int sw_gpu_kernels(struct sw_device *device, struct sw_comm *world, double seconds,
+                   const struct sw_gpu_shape *shapes, int32_t count, struct sw_kernel_rates *out,
+                   struct sw_error *err)
+{
+    const struct sw_device_vtable *table = device->vtable;
+    struct measuring m = {
+        .device = device, .world = world, .slot = seconds / count, .begin = now()};
+    if (table->mark == NULL || table->mark_seconds == NULL || table->record_begin == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "the %s device cannot time what it queues",
+                       table->name);
+    m.fill = make_fill(err);
+    const int status = m.fill == NULL ? -1 : measure_shapes(&m, seconds, shapes, count, err);
+    free(m.fill);
+    if (status != 0)
+        return -1;
+    m.rates.least_seconds = m.launch_seconds;
+    m.rates.busy_seconds = m.rates.wall_seconds = 1; /* nobody else takes the device's time */
+    *out = m.rates;
+    return sw_calibrate_sum(world, (double *)out, sizeof *out / sizeof(double), err);
+}
+
+/* ---- From sums to figures ---- */
+
+/* Ops shorter than so many launches: what is left of them without a launch is guesswork. */
+static const double trusted_launches = 4;
+
+/* The best share of what it counts as 1 of the curve's points, launches being little of them; of
+ * all where there are only small ones. */
+static double best_share(const struct sw_calibration_curve *curve, double unit_per_s,
+                         double launch_s)
+{
+    double best = 0, trusted = 0;
+    for (int32_t i = 0; i < curve->count; i++) {
+        const struct sw_calibration_point *p = &curve->point[i];
+        best = p->fraction > best ? p->fraction : best;
+        if (p->size / (p->fraction * unit_per_s) >= trusted_launches * launch_s)
+            trusted = p->fraction > trusted ? p->fraction : trusted;
+    }
+    return trusted > 0 ? trusted : best;
+}
+
+static void rescale(struct sw_calibration_curve *curve, double share)
+{
+    for (int32_t i = 0; i < curve->count; i++) {
+        const double fraction = curve->point[i].fraction * share;
+        /* a cache can be faster than the memory behind it; small ops are guesswork */
+        curve->point[i].fraction = fraction < 1 ? fraction : 1;
+    }
+}
+
+int sw_gpu_calibration(const struct sw_kernel_rates *rates, int32_t ranks,
+                       const struct sw_data_sheet *sheet, struct sw_calibration *out,
+                       struct sw_error *err)
+{
+    if (sw_calibration_make(rates, ranks, out, err) != 0)
+        return -1;
+    struct sw_calibration_curve *matmul = &out->curve[SW_RATE_MATMUL];
+    struct sw_calibration_curve *memory = &out->curve[SW_RATE_MEMORY];
+    /* sw_calibration_make takes the curve for fp32's: here it is bf16's */
+    const double flops = out->fp32_flops, bandwidth = out->memory_bandwidth;
+    const double launch = out->launch_latency_s;
+    const double fp32_share = rates->fp32_seconds > 0 && rates->bf16_seconds > 0
+                                  ? rates->bf16_seconds / rates->fp32_seconds
+                                  : 1;
+    out->bf16_flops = sheet != NULL ? sheet->bf16_flops : flops * best_share(matmul, flops, launch);
+    out->memory_bandwidth =
+        sheet != NULL ? sheet->memory_bandwidth : bandwidth * best_share(memory, bandwidth, launch);
+    rescale(matmul, flops / out->bf16_flops);
+    rescale(&out->curve[SW_RATE_ATTENTION], flops / out->bf16_flops);
+    rescale(memory, bandwidth / out->memory_bandwidth);
+    out->fp32_flops = out->bf16_flops * fp32_share;
+    return 0;
+}

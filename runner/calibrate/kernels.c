@@ -1,0 +1,382 @@
+#include "runner/calibrate/kernels.h"
+
+#include "runner/calibrate/links.h"
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, BF16_SHAPES = 2 };
+
+/* One transformer, narrow enough that its ops have the sizes of a rank's shards: `split` divides
+ * heads, MLP and vocabulary as tp would. In order of what they tell: the first ones alone cover the
+ * usual sizes, later ones fill gaps and extend the ends. */
+struct shape {
+    int32_t hidden, split, batch, sequence;
+};
+static const struct shape shapes[] = {
+    {256, 1, 1, 256},  {128, 2, 1, 64},   {256, 2, 2, 256},   {512, 4, 1, 128},  {256, 4, 4, 256},
+    {64, 1, 1, 32},    {512, 2, 1, 512},  {128, 1, 1, 512},   {256, 1, 8, 128},  {256, 2, 1, 1024},
+    {512, 1, 4, 256},  {64, 2, 1, 2048},  {1024, 8, 1, 256},  {1024, 2, 1, 512}, {256, 1, 16, 256},
+    {1024, 1, 2, 512}, {512, 1, 2, 2048}, {2048, 4, 1, 1024},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static double wall_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double busy_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What reading the clock twice takes. */
+static double clock_seconds(void)
+{
+    double least = 1;
+    for (int32_t i = 0; i < 100; i++) {
+        const double begin = busy_now(), took = busy_now() - begin;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+/* ---- A device that times another ---- */
+
+struct timer {
+    struct sw_device base;
+    struct sw_device_vtable table;
+    struct sw_device *inner;
+    const struct sw_program *program;
+    double clock; /* seconds of the clock itself */
+    double *busy; /* [op_count] of the step at hand */
+};
+
+static struct sw_device *inner_of(struct sw_device *device)
+{
+    return ((struct timer *)device)->inner;
+}
+
+static void *timed_allocate(struct sw_device *device, size_t bytes)
+{
+    return inner_of(device)->vtable->allocate(inner_of(device), bytes);
+}
+
+static void timed_release(struct sw_device *device, void *memory)
+{
+    inner_of(device)->vtable->release(inner_of(device), memory);
+}
+
+static int timed_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
+{
+    return inner_of(device)->vtable->copy_in(inner_of(device), to, host, bytes);
+}
+
+static int timed_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
+{
+    return inner_of(device)->vtable->copy_out(inner_of(device), host, from, bytes);
+}
+
+static int timed_synchronize(struct sw_device *device, struct sw_error *err)
+{
+    return inner_of(device)->vtable->synchronize(inner_of(device), err);
+}
+
+static int timed_run(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    struct timer *timer = (struct timer *)device;
+    struct sw_device *inner = timer->inner;
+    const double begin = busy_now();
+    const int status = inner->vtable->run[call->op->kind](inner, call, err);
+    if (inner->vtable->synchronize(inner, err) != 0)
+        return -1;
+    const double took = busy_now() - begin - timer->clock;
+    timer->busy[call->op - timer->program->ops] += took > 0 ? took : 0;
+    return status;
+}
+
+static void timed_create(struct timer *timer, struct sw_device *inner,
+                         const struct sw_program *program, double *busy)
+{
+    *timer =
+        (struct timer){.inner = inner, .program = program, .clock = clock_seconds(), .busy = busy};
+    timer->table = (struct sw_device_vtable){.name = inner->vtable->name,
+                                             .allocate = timed_allocate,
+                                             .release = timed_release,
+                                             .copy_in = timed_copy_in,
+                                             .copy_out = timed_copy_out,
+                                             .synchronize = timed_synchronize};
+    for (int32_t kind = 0; kind < SW_OP_COUNT; kind++)
+        timer->table.run[kind] = inner->vtable->run[kind] == NULL ? NULL : timed_run;
+    timer->base.vtable = &timer->table;
+}
+
+/* ---- One program ---- */
+
+static struct sw_program_options options_of(const struct shape *shape, enum sw_dtype compute)
+{
+    const int32_t head_dim = shape->hidden < 512 ? 32 : 64;
+    const int32_t heads = shape->hidden / head_dim / shape->split;
+    struct sw_program_options o = {
+        .vocab_size = 1024 / shape->split,
+        .hidden_size = shape->hidden,
+        .intermediate_size = shape->hidden * 11 / 4 / shape->split,
+        .layers = LAYERS,
+        .heads = heads > 0 ? heads : 1,
+        .kv_heads = heads > 1 ? heads / 2 : 1,
+        .head_dim = head_dim,
+        .rope_theta = 10000,
+        .rms_norm_eps = 1e-5,
+        .sequence_length = shape->sequence,
+        .global_batch = shape->batch,
+        .micro_batch_per_rank = shape->batch,
+        .compute = compute,
+        .params = SW_F32,
+        .reduce = SW_F32,
+        .mesh = sw_mesh_make(1, 1, 1, 1),
+        .layout = SW_ZIGZAG,
+    };
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                  int32_t *tokens, int32_t *labels, struct sw_error *err)
+{
+    const struct sw_program_options *o = context;
+    (void)micro_step;
+    (void)err;
+    for (int64_t i = 0; i < rows * o->sequence_length; i++) {
+        const uint64_t draw = (uint64_t)(first_row * o->sequence_length + i + step) * 2654435761u;
+        tokens[i] = (int32_t)((draw >> 16) % (uint64_t)o->vocab_size);
+        labels[i] = (int32_t)((draw >> 20) % (uint64_t)o->vocab_size);
+    }
+    return 0;
+}
+
+struct run {
+    struct sw_program_options options;
+    struct sw_program *program;
+    struct sw_comm *alone; /* the program's only rank */
+    struct timer timer;
+    struct sw_executor *executor;
+    double *busy;    /* [op_count] of the step at hand */
+    double *samples; /* [op_count][MAX_STEPS] */
+    int32_t steps;
+};
+
+static void run_free(struct run *r)
+{
+    sw_executor_free(r->executor);
+    if (r->alone != NULL)
+        r->alone->vtable->destroy(r->alone);
+    sw_program_free(r->program);
+    free(r->busy);
+    free(r->samples);
+}
+
+static int run_create(struct run *r, struct sw_device *device, const struct shape *shape,
+                      enum sw_dtype compute, struct sw_error *err)
+{
+    *r = (struct run){.options = options_of(shape, compute)};
+    if (sw_program_compile(&r->options, SW_LAID_OUT, &r->program, err) != 0 ||
+        sw_comm_single_create(&r->alone, err) != 0)
+        return -1;
+    const size_t ops = (size_t)r->program->op_count;
+    r->busy = calloc(ops, sizeof *r->busy);
+    r->samples = calloc(ops * MAX_STEPS, sizeof *r->samples);
+    if (r->busy == NULL || r->samples == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
+    timed_create(&r->timer, device, r->program, r->busy);
+    if (sw_executor_create(r->program, &r->timer.base, r->alone, &r->executor, err) != 0)
+        return -1;
+    return sw_executor_init_parameters(r->executor, 1, 0.02, err);
+}
+
+static int run_step(struct run *r, int64_t number, struct sw_error *err)
+{
+    struct sw_step step = {.step = number,
+                           .learning_rate = 1e-4,
+                           .beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .eps = 1e-8,
+                           .grad_clip = 1};
+    memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
+    return sw_executor_step(r->executor, &step, sw_rate_batch, &r->options, NULL, NULL, err);
+}
+
+/* The steps that are measured; all ranks begin together. */
+static int run_measured(struct run *r, struct sw_comm *world, struct sw_kernel_rates *rates,
+                        struct sw_error *err)
+{
+    if (world->size > 1 && world->vtable->barrier(world, err) != 0)
+        return -1;
+    const double wall = wall_now(), busy = busy_now();
+    for (int32_t s = 0; s < r->steps; s++) {
+        if (run_step(r, s + 2, err) != 0)
+            return -1;
+        for (int32_t i = 0; i < r->program->op_count; i++)
+            r->samples[(size_t)i * MAX_STEPS + (size_t)s] = r->busy[i];
+    }
+    rates->wall_seconds += wall_now() - wall;
+    rates->busy_seconds += busy_now() - busy;
+    rates->steps += r->steps;
+    rates->programs++;
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- From samples to buckets ---- */
+
+int32_t sw_rate_bucket_index(double size)
+{
+    const int32_t index = size < 1 ? 0 : (int32_t)floor(log2(size)) - SW_RATE_FIRST_LOG2;
+    if (index < 0)
+        return 0;
+    return index < SW_RATE_BUCKETS ? index : SW_RATE_BUCKETS - 1;
+}
+
+int32_t sw_rate_kind(const struct sw_op *op)
+{
+    switch (sw_op_info(op->kind)->cost_class) {
+    case SW_CLASS_MATMUL:
+        return SW_RATE_MATMUL;
+    case SW_CLASS_ATTENTION:
+        return SW_RATE_ATTENTION;
+    case SW_CLASS_MEMORY:
+        return SW_RATE_MEMORY;
+    default:
+        return -1;
+    }
+}
+
+int32_t sw_rate_parts(const struct sw_op *op)
+{
+    return op->kind == SW_OP_LM_HEAD_GRAD ? 3 : 1;
+}
+
+void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
+                 const struct sw_op *op, double calls, double seconds, double unit)
+{
+    const int32_t kind = sw_rate_kind(op);
+    if (kind < 0)
+        return;
+    const struct sw_op_cost cost = sw_op_info(op->kind)->cost(program, op);
+    const double size = kind == SW_RATE_MEMORY ? (double)cost.memory_bytes : cost.flops;
+    if (size <= 0)
+        return;
+    const double parts = sw_rate_parts(op);
+    struct sw_rate_bucket *bucket = &rates->bucket[kind][sw_rate_bucket_index(size / parts / unit)];
+    bucket->calls += calls * parts;
+    bucket->size += calls * size;
+    bucket->seconds += seconds;
+}
+
+static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul_seconds,
+                    double *least)
+{
+    const struct sw_program *p = r->program;
+    for (int32_t g = 0; g < p->region_count; g++) {
+        const struct sw_region *region = &p->regions[g];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const int32_t kind = sw_rate_kind(&p->ops[i]);
+            if (kind < 0)
+                continue;
+            double *samples = r->samples + (size_t)i * MAX_STEPS;
+            qsort(samples, (size_t)r->steps, sizeof *samples, compare);
+            const double calls = region->repeat, seconds = samples[r->steps / 2];
+            *matmul_seconds += kind == SW_RATE_MATMUL ? seconds : 0;
+            *least = seconds / calls < *least ? seconds / calls : *least;
+            if (r->options.compute == SW_F32)
+                sw_rate_add(rates, p, &p->ops[i], calls, seconds, 1);
+        }
+    }
+}
+
+/* ---- All programs ---- */
+
+static int mean(struct sw_comm *world, double *value, struct sw_error *err)
+{
+    if (sw_calibrate_sum(world, value, 1, err) != 0)
+        return -1;
+    *value /= world->size;
+    return 0;
+}
+
+/* What one program needs, to know whether the next can be afforded. */
+static double work_of(const struct shape *shape)
+{
+    return (double)shape->batch * shape->sequence * shape->hidden * shape->hidden / shape->split;
+}
+
+/* *step_seconds: wall time of the program's first step, the same on every rank. */
+static int measure(struct sw_device *device, struct sw_comm *world, const struct shape *shape,
+                   enum sw_dtype compute, double slot, struct sw_kernel_rates *rates,
+                   double *matmul_seconds, double *least, double *step_seconds,
+                   struct sw_error *err)
+{
+    struct run r;
+    int status = run_create(&r, device, shape, compute, err);
+    if (status == 0)
+        status = run_step(&r, 1, err); /* makes the kernels, touches the memory */
+    const double begin = wall_now();
+    if (status == 0)
+        status = run_step(&r, 1, err);
+    *step_seconds = wall_now() - begin;
+    if (status == 0)
+        status = mean(world, step_seconds, err);
+    if (status == 0) {
+        const double steps = slot / (*step_seconds > 1e-6 ? *step_seconds : 1e-6);
+        r.steps = steps < MIN_STEPS ? MIN_STEPS : steps > MAX_STEPS ? MAX_STEPS : (int32_t)steps;
+        status = run_measured(&r, world, rates, err);
+    }
+    if (status == 0)
+        collect(&r, rates, matmul_seconds, least);
+    run_free(&r);
+    return status;
+}
+
+int sw_calibrate_kernels(struct sw_device *device, struct sw_comm *world, double seconds,
+                         struct sw_kernel_rates *out, struct sw_error *err)
+{
+    struct sw_kernel_rates rates = {0}, ignored;
+    const double begin = wall_now(), slot = seconds / SHAPES;
+    double least = 1, per_work = 0;
+    for (int32_t i = 0; i < SHAPES; i++) {
+        double spent = wall_now() - begin, matmul_seconds = 0, other_seconds = 0, step;
+        if (mean(world, &spent, err) != 0)
+            return -1;
+        if (i > 0 && spent + per_work * work_of(&shapes[i]) * (MIN_STEPS + 2) > seconds)
+            continue; /* a smaller one may still fit */
+        if (measure(device, world, &shapes[i], SW_F32, slot, &rates, &matmul_seconds, &least, &step,
+                    err) != 0)
+            return -1;
+        per_work = step / work_of(&shapes[i]);
+        if (i >= BF16_SHAPES)
+            continue;
+        memset(&ignored, 0, sizeof ignored);
+        double no_least = 1;
+        if (measure(device, world, &shapes[i], SW_BF16_T, slot, &ignored, &other_seconds, &no_least,
+                    &step, err) != 0)
+            return -1;
+        rates.fp32_seconds += matmul_seconds;
+        rates.bf16_seconds += other_seconds;
+    }
+    rates.least_seconds = least;
+    *out = rates;
+    return sw_calibrate_sum(world, (double *)out, sizeof *out / sizeof(double), err);
+}

@@ -1,0 +1,64 @@
+/* What a device's kernels reach, measured where they work: whole training steps of small
+ * transformers run through the production executor, and every op's time is taken by its kind and
+ * size.
+ *
+ * Sizes are those of the op's cost rule (op.c), so a price made of the curves and the same rule
+ * gives back the measured time. All ranks of a job measure at the same time: what they take from
+ * each other (cores, caches, memory bandwidth) is in the figures, as it is in training. Owns
+ * nothing that lasts. */
+#ifndef SW_CALIBRATE_KERNELS_H
+#define SW_CALIBRATE_KERNELS_H
+
+#include "runner/collective/collective.h"
+#include "runner/device/device.h"
+
+enum sw_rate_kind {
+    SW_RATE_MATMUL,    /* size: flops */
+    SW_RATE_ATTENTION, /* size: flops */
+    SW_RATE_MEMORY,    /* size: bytes */
+    SW_RATE_COUNT
+};
+
+/* Bucket b holds the calls whose size is in [2^(b + first), 2^(b + 1 + first)); the first and the
+ * last also hold what is beyond. */
+enum { SW_RATE_BUCKETS = 28, SW_RATE_FIRST_LOG2 = 10 };
+
+/* Sums over calls; a call's seconds are the median of several. */
+struct sw_rate_bucket {
+    double calls, size, seconds;
+};
+
+/* Doubles only: ranks add theirs up. Seconds count the compute thread at work, not the time in
+ * which other threads had its core; `wall` over `busy` says how much longer steps took. */
+struct sw_kernel_rates {
+    struct sw_rate_bucket bucket[SW_RATE_COUNT][SW_RATE_BUCKETS];
+    double wall_seconds, busy_seconds; /* of the same steps */
+    double fp32_seconds, bf16_seconds; /* of the same matrix products */
+    double least_seconds;              /* of the shortest op, over ranks: a sum */
+    double programs, steps;            /* measured, over ranks: sums */
+};
+
+int32_t sw_rate_bucket_index(double size);
+
+/* The curve that an op belongs to, -1: none. */
+int32_t sw_rate_kind(const struct sw_op *op);
+
+/* Products of equal size that core/cost/op_time.c prices the op as. */
+int32_t sw_rate_parts(const struct sw_op *op);
+
+/* Adds `calls` calls of an op of the program that together took `seconds`. unit: what counts as 1
+ * to the buckets, so that larger devices have theirs at larger sizes. */
+void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
+                 const struct sw_op *op, double calls, double seconds, double unit);
+
+/* sw_batch_function: tokens and labels of no meaning; context: the program's options. */
+int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                  int32_t *tokens, int32_t *labels, struct sw_error *err);
+
+/* Collective over `world` (all ranks measure the same); every rank gets the sums over all ranks.
+ * Takes about `seconds`, at least one small program. Errors: memory, the device's, the
+ * collectives'. */
+int sw_calibrate_kernels(struct sw_device *device, struct sw_comm *world, double seconds,
+                         struct sw_kernel_rates *out, struct sw_error *err);
+
+#endif

@@ -1,0 +1,343 @@
+#include "runner/calibrate/links.h"
+
+#include "core/program/workspace_collective.h"
+#include "runner/collective/call.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    KINDS = SW_LINK_KINDS,
+    BATCHES = 5,
+    MAX_REPEATS = 200,
+    FIRST_BYTES = 4 << 10, /* then GROWTH times more each */
+    GROWTH = SW_LINK_GROWTH,
+    ENOUGH = 4, /* sizes that are measured however slow the link */
+    AHEAD = 4,  /* calls under way at once when bandwidth is measured */
+    LATENCY_BYTES = 64
+};
+
+/* Of the compute thread before each call, about what a training step has between two collectives
+ * of a small model. */
+static const double work_seconds = 1e-3;
+
+static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void work(void)
+{
+    struct timespec t;
+    double end = 0, busy = 0;
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        busy = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+        end = end > 0 ? end : busy + work_seconds;
+    } while (busy < end);
+}
+
+static void *allocate(int64_t bytes, struct sw_error *err)
+{
+    const size_t rounded = ((size_t)bytes / SW_ARENA_ALIGNMENT + 1) * SW_ARENA_ALIGNMENT;
+    void *memory = aligned_alloc(SW_ARENA_ALIGNMENT, rounded);
+    if (memory == NULL)
+        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %lld bytes to send",
+                      (long long)bytes);
+    else
+        memset(memory, 0, rounded); /* pages are there before anything is timed */
+    return memory;
+}
+
+int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct sw_error *err)
+{
+    if (comm->size <= 1)
+        return 0;
+    struct sw_collective_call call = {.axes = every_axis, .dtype = SW_F64};
+    const int64_t shape[1] = {count};
+    sw_collective_call_shape(&call, SW_ALL_REDUCE, 1, shape, 0, 0);
+    call.in[0] = call.out[0] = values;
+    const struct sw_collective_slots slots = sw_call_slots(&call, comm->size);
+    call.workspace = allocate(slots.slots * slots.slot_bytes, err);
+    if (call.workspace == NULL)
+        return -1;
+    uint64_t ticket;
+    int status = comm->vtable->start(comm, &call, &ticket, err);
+    if (status == 0)
+        status = comm->vtable->wait(comm, ticket, err);
+    free(call.workspace);
+    return status;
+}
+
+/* ---- One kind of call at one size ---- */
+
+struct probe {
+    struct sw_comm *comm;
+    struct sw_axes axes;
+    int32_t group;
+    enum sw_collective kind;
+    struct sw_collective_call call;
+    void *in, *out;
+    int64_t bytes; /* that this rank sends, as sw_op_communication_bytes counts them */
+    int32_t ahead; /* calls in a row after each stretch of work */
+};
+
+/* A hop of the ring is a message of them. */
+const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
+
+/* A multiple of the group. */
+int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
+{
+    const double floats = (double)bytes / sizeof(float), others = group - 1;
+    double elems = floats / others; /* all_gather */
+    if (kind == SW_REDUCE_SCATTER)
+        elems = floats / others * group;
+    else if (kind == SW_ALL_REDUCE)
+        elems = floats / (2 * others) * group;
+    const int64_t blocks = (int64_t)ceil(elems / group);
+    return (blocks > 0 ? blocks : 1) * group;
+}
+
+int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems)
+{
+    const int64_t block = elems / group * (int64_t)sizeof(float), others = group - 1;
+    if (kind == SW_ALL_GATHER)
+        return elems * (int64_t)sizeof(float) * others;
+    return (kind == SW_ALL_REDUCE ? 2 : 1) * block * others;
+}
+
+static void probe_free(struct probe *p)
+{
+    free(p->in);
+    free(p->out);
+    free(p->call.workspace);
+}
+
+static int probe_create(struct probe *p, struct sw_comm *comm, struct sw_axes axes,
+                        enum sw_collective kind, int64_t bytes, int32_t ahead, struct sw_error *err)
+{
+    *p = (struct probe){.comm = comm,
+                        .axes = axes,
+                        .group = sw_axes_size(&comm->mesh, axes),
+                        .kind = kind,
+                        .ahead = ahead};
+    const int64_t elems = sw_link_elems(kind, p->group, bytes);
+    const int64_t grown = kind == SW_ALL_GATHER ? elems * p->group : elems;
+    p->bytes = sw_link_bytes(kind, p->group, elems);
+    p->in = allocate(elems * (int64_t)sizeof(float), err);
+    p->out = allocate(grown * (int64_t)sizeof(float), err);
+    if (p->in == NULL || p->out == NULL)
+        return -1;
+    sw_collective_call_shape(&p->call, kind, 1, &elems, 0, 0);
+    p->call.axes = axes;
+    p->call.dtype = SW_F32;
+    p->call.in[0] = p->in;
+    p->call.out[0] = kind == SW_ALL_REDUCE ? p->in : p->out; /* in place, as programs do */
+    const struct sw_collective_slots slots = sw_call_slots(&p->call, p->group);
+    p->call.workspace = allocate(slots.slots * slots.slot_bytes, err);
+    return p->call.workspace == NULL ? -1 : 0;
+}
+
+static int run(const struct probe *p, bool only_work, int32_t repeats, struct sw_error *err)
+{
+    for (int32_t i = 0; i < repeats; i++) {
+        uint64_t ticket = 0;
+        work();
+        if (only_work)
+            continue;
+        for (int32_t k = 0; k < p->ahead; k++)
+            if (p->comm->vtable->start(p->comm, &p->call, &ticket, err) != 0)
+                return -1;
+        if (p->comm->vtable->wait(p->comm, ticket, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The largest of the ranks' values, the same on every rank. */
+static int largest(struct sw_comm *comm, double *value, struct sw_error *err)
+{
+    double *told = calloc((size_t)comm->size, sizeof *told);
+    if (told == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    told[comm->rank] = *value;
+    const int status = sw_calibrate_sum(comm, told, comm->size, err);
+    for (int32_t r = 0; r < comm->size; r++)
+        *value = told[r] > *value ? told[r] : *value;
+    free(told);
+    return status;
+}
+
+/* Seconds of one repeat, mean over a batch. The slowest rank's: groups that share a link do not get
+ * equal parts of it, the first to be done leaves all of it to the others, and a step has to wait
+ * for those. */
+static int run_batch(const struct probe *p, bool only_work, int32_t repeats, double *seconds,
+                     struct sw_error *err)
+{
+    if (p->comm->vtable->barrier(p->comm, err) != 0)
+        return -1;
+    const double begin = now();
+    if (run(p, only_work, repeats, err) != 0)
+        return -1;
+    *seconds = (now() - begin) / repeats;
+    return largest(p->comm, seconds, err);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What a call adds to the work before it: medians of batches that together take about `slot`
+ * seconds. *took: what all of it took. */
+static int time_probe(const struct probe *p, double slot, double *seconds, double *took,
+                      struct sw_error *err)
+{
+    double with[BATCHES], without[BATCHES];
+    const double begin = now();
+    if (run_batch(p, false, 1, &with[0], err) != 0 ||
+        run_batch(p, true, 1, &without[0], err) != 0 || run_batch(p, false, 1, &with[0], err) != 0)
+        return -1;
+    const double once = with[0] + without[0];
+    int32_t batches = BATCHES;
+    double repeats = slot / (BATCHES * once);
+    if (repeats < 1) { /* a slow link: fewer batches of one */
+        repeats = 1;
+        batches = slot > 3 * once ? 3 : 1;
+    }
+    repeats = repeats < MAX_REPEATS ? repeats : MAX_REPEATS;
+    for (int32_t i = 0; i < batches; i++)
+        if (run_batch(p, true, (int32_t)repeats, &without[i], err) != 0 ||
+            run_batch(p, false, (int32_t)repeats, &with[i], err) != 0)
+            return -1;
+    qsort(with, (size_t)batches, sizeof *with, compare);
+    qsort(without, (size_t)batches, sizeof *without, compare);
+    *seconds = (with[batches / 2] - without[batches / 2]) / p->ahead;
+    *seconds = *seconds > 1e-6 ? *seconds : 1e-6;
+    *took = now() - begin;
+    if (sw_calibrate_sum(p->comm, took, 1, err) != 0)
+        return -1;
+    *took /= p->comm->size;
+    return 0;
+}
+
+/* Steps whose latency a collective adds up; the counts of core/cost/links.c for direct links. */
+static double steps_of(enum sw_collective kind)
+{
+    return kind == SW_ALL_REDUCE ? 2 : 1;
+}
+
+/* ---- All sizes ---- */
+
+/* Sums over the kinds of calls of one size. */
+struct sums {
+    double bytes;     /* sent by a rank in a call */
+    double seconds;   /* of a call */
+    double latencies; /* that the calls of these seconds hold */
+    double latency;   /* seconds of one step, if the bytes took none */
+    double spent;     /* measuring */
+};
+
+static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes, int32_t ahead,
+                        double slot, struct sums *out, struct sw_error *err)
+{
+    *out = (struct sums){0};
+    for (int32_t k = 0; k < KINDS; k++) {
+        struct probe probe;
+        double seconds = 0, spent = 0;
+        int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
+        if (status == 0)
+            status = time_probe(&probe, slot / KINDS, &seconds, &spent, err);
+        out->bytes += (double)probe.bytes;
+        out->seconds += seconds;
+        out->latencies += steps_of(sw_link_kinds[k]);
+        out->latency += seconds / steps_of(sw_link_kinds[k]) / KINDS;
+        out->spent += spent;
+        probe_free(&probe);
+        if (status != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* `share` of the way from a to b. Times grow about linearly with size where the rates between two
+ * sizes do not. */
+static struct sw_link_measured between(const struct sw_link_measured *a,
+                                       const struct sw_link_measured *b, double share)
+{
+    return (struct sw_link_measured){.bytes = a->bytes + (b->bytes - a->bytes) * share,
+                                     .crossing = a->crossing + (b->crossing - a->crossing) * share,
+                                     .seconds = a->seconds + (b->seconds - a->seconds) * share,
+                                     .latencies =
+                                         a->latencies + (b->latencies - a->latencies) * share};
+}
+
+static void add_point(struct sw_link_rates *out, const struct sw_link_measured *m)
+{
+    /* latency is priced apart; a call never moves its bytes in no time */
+    const double net = m->seconds - m->latencies * out->latency_s;
+    const double rate = m->crossing / (net > 0.1 * m->seconds ? net : 0.1 * m->seconds);
+    out->point[out->count++] = (struct sw_link_point){.bytes = m->bytes, .fraction = rate};
+    out->bandwidth = rate > out->bandwidth ? rate : out->bandwidth;
+}
+
+/* Sizes are GROWTH apart; `plan` interpolates over the points, so some lie between. */
+void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
+                    int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        add_point(out, &measured[i]);
+        for (int32_t k = 1; k < SW_LINK_BETWEEN && i + 1 < count; k++) {
+            const double share = (pow(GROWTH, (double)k / SW_LINK_BETWEEN) - 1) / (GROWTH - 1);
+            const struct sw_link_measured m = between(&measured[i], &measured[i + 1], share);
+            add_point(out, &m);
+        }
+    }
+    for (int32_t i = 0; i < out->count; i++)
+        out->point[i].fraction /= out->bandwidth;
+}
+
+/* Bandwidth is what calls in a row reach: a network that was at rest passes its first bytes faster
+ * (buffers, token buckets), which a step that is bound by it never sees. */
+int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
+                      double seconds, struct sw_link_rates *out, struct sw_error *err)
+{
+    const double slot = seconds / (SW_LINK_SIZES * count + 1);
+    struct sw_link_measured measured[SW_LINK_SIZES] = {0};
+    double spent, last = 0;
+    struct sums sums;
+    int32_t sizes = 0;
+    *out = (struct sw_link_rates){0};
+    if (measure_size(comm, groups[0].axes, LATENCY_BYTES, 1, slot, &sums, err) != 0)
+        return -1;
+    out->latency_s = sums.latency;
+    spent = sums.spent;
+    for (int64_t bytes = FIRST_BYTES; sizes < SW_LINK_SIZES; bytes *= GROWTH, sizes++) {
+        /* a call of the next size takes about GROWTH times as long and runs at least three times;
+         * every rank sees the same means, so all stop at the same size */
+        if (sizes >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
+            break;
+        struct sw_link_measured *m = &measured[sizes];
+        const double calls = KINDS * count;
+        last = 0;
+        for (int32_t g = 0; g < count; g++) {
+            if (measure_size(comm, groups[g].axes, bytes, AHEAD, slot, &sums, err) != 0)
+                return -1;
+            m->bytes += sums.bytes / calls;
+            m->crossing += sums.bytes * groups[g].share / calls;
+            m->seconds += sums.seconds / calls;
+            m->latencies += sums.latencies / calls;
+            last += sums.seconds;
+            spent += sums.spent;
+        }
+    }
+    sw_link_points(out, measured, sizes);
+    return 0;
+}

@@ -1,0 +1,238 @@
+#include "runner/calibrate/write.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Figures ---- */
+
+/* Size per second of a bucket's calls, without the time that every op takes: `plan` adds that to
+ * each. */
+static double rate_of(const struct sw_rate_bucket *bucket, double stretch, double launch)
+{
+    const double whole = bucket->seconds * stretch, net = whole - bucket->calls * launch;
+    return bucket->size / (net > 0.1 * whole ? net : 0.1 * whole);
+}
+
+/* Fills the curve in units of its best rate, which it returns; 0: nothing measured. */
+static double make_curve(const struct sw_rate_bucket *buckets, double stretch, double launch,
+                         struct sw_calibration_curve *curve)
+{
+    double best = 0;
+    curve->count = 0;
+    for (int32_t b = 0; b < SW_RATE_BUCKETS; b++) {
+        if (buckets[b].calls <= 0 || buckets[b].seconds <= 0)
+            continue;
+        const double rate = rate_of(&buckets[b], stretch, launch);
+        curve->point[curve->count++] = (struct sw_calibration_point){
+            .size = buckets[b].size / buckets[b].calls, .fraction = rate};
+        best = rate > best ? rate : best;
+    }
+    for (int32_t i = 0; i < curve->count; i++)
+        curve->point[i].fraction /= best;
+    return best;
+}
+
+int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
+                        struct sw_calibration *out, struct sw_error *err)
+{
+    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    *out = (struct sw_calibration){0};
+    if (!(rates->busy_seconds > 0) || !(rates->wall_seconds > 0))
+        return sw_fail(err, SW_ENVIRONMENT, "nothing was measured");
+    /* No thread works longer than the time that passes; clocks differ by a little. */
+    double stretch = rates->wall_seconds / rates->busy_seconds;
+    stretch = stretch > 1 ? stretch : 1;
+    out->share = 1 / stretch;
+    out->launch_latency_s = rates->least_seconds / ranks * stretch;
+    double best[SW_RATE_COUNT];
+    for (int32_t k = 0; k < SW_RATE_COUNT; k++) {
+        best[k] = make_curve(rates->bucket[k], stretch, out->launch_latency_s, &out->curve[k]);
+        if (!(best[k] > 0))
+            return sw_fail(err, SW_ENVIRONMENT, "no %s was measured", names[k]);
+    }
+    out->fp32_flops = best[SW_RATE_MATMUL];
+    out->memory_bandwidth = best[SW_RATE_MEMORY];
+    out->bf16_flops = rates->bf16_seconds > 0
+                          ? out->fp32_flops * rates->fp32_seconds / rates->bf16_seconds
+                          : out->fp32_flops;
+    /* attention is priced against the same peak as matrix products */
+    for (int32_t i = 0; i < out->curve[SW_RATE_ATTENTION].count; i++) {
+        double *fraction = &out->curve[SW_RATE_ATTENTION].point[i].fraction;
+        *fraction *= best[SW_RATE_ATTENTION] / best[SW_RATE_MATMUL];
+        *fraction = *fraction < 1 ? *fraction : 1;
+    }
+    return 0;
+}
+
+/* ---- Text ---- */
+
+/* Four digits say more than a measurement knows. */
+static void write_rate(FILE *out, double value, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+    int32_t p = 0;
+    while (value >= 1000 && p < 4) {
+        value /= 1000;
+        p++;
+    }
+    fprintf(out, "%.4g %s%s", value, prefixes[p], unit);
+}
+
+static void write_seconds(FILE *out, double seconds)
+{
+    fprintf(out, "%.4g us", seconds * 1e6);
+}
+
+static void write_points(FILE *out, const struct sw_calibration_point *point, int32_t count,
+                         const char *indent)
+{
+    fputc('[', out);
+    for (int32_t i = 0; i < count; i++) {
+        if (i > 0)
+            fprintf(out, i % 5 == 0 ? ",\n%s" : ", ", indent);
+        /* never 0, which is no fraction, and sizes that ascend as printed */
+        const double fraction = point[i].fraction > 1e-6 ? point[i].fraction : 1e-6;
+        fprintf(out, "[%.6g, %.4g]", point[i].size, fraction);
+    }
+    fputc(']', out);
+}
+
+/* As a quoted YAML text. */
+static void write_quoted(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            fputc('\'', out);
+        fputc(*text, out);
+    }
+    fputs("'\n", out);
+}
+
+static void write_header(FILE *out, const struct sw_calibration_facts *f)
+{
+    fprintf(out, "# Measured by `runner calibrate` with %d rank%s of %d thread%s",
+            f->nodes * f->ranks_per_node, f->nodes * f->ranks_per_node == 1 ? "" : "s", f->threads,
+            f->threads == 1 ? "" : "s");
+    if (f->nodes > 1)
+        fprintf(out, " on %d nodes", f->nodes);
+    fprintf(out, ", all at work at once.\n# %s\n", f->versions);
+}
+
+void sw_calibration_write_accelerator(FILE *out, const struct sw_calibration *c,
+                                      const struct sw_calibration_facts *f)
+{
+    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    write_header(out, f);
+    if (f->basis != NULL)
+        fputs(f->basis, out);
+    else
+        fprintf(out,
+                "# One accelerator is one rank; a rank's thread had a core for %.0f %% of its "
+                "time.\n# Peaks are the best rates that were measured, efficiencies are shares of "
+                "them.\n",
+                c->share * 100);
+    fprintf(out, "name: %s\ndevice: %s\n", f->accelerator_name, f->device);
+    fprintf(out, "memory: %lld MB\nreserved_memory: %lld MB\n",
+            (long long)(f->memory_bytes / 1000000), (long long)(f->reserved_bytes / 1000000 + 1));
+    fputs("peak: {bf16: ", out);
+    write_rate(out, c->bf16_flops, "FLOP/s");
+    fputs(", fp32: ", out);
+    write_rate(out, c->fp32_flops, "FLOP/s");
+    fputs("}\nmemory_bandwidth: ", out);
+    write_rate(out, c->memory_bandwidth, "B/s");
+    fputs("\nlaunch_latency: ", out);
+    write_seconds(out, c->launch_latency_s);
+    if (f->compute_units > 0)
+        fprintf(out, "\ncompute_units: %d", f->compute_units);
+    fputs("\nefficiency:\n  source: runner calibrate\n", out);
+    for (int32_t k = 0; k < SW_RATE_COUNT; k++) {
+        fprintf(out, "  %s: ", names[k]);
+        write_points(out, c->curve[k].point, c->curve[k].count, "    ");
+        fputc('\n', out);
+    }
+}
+
+static void write_link(FILE *out, const char *name, int32_t spans, const struct sw_link_rates *r)
+{
+    struct sw_calibration_point point[SW_LINK_POINTS];
+    for (int32_t i = 0; i < r->count; i++)
+        point[i] = (struct sw_calibration_point){r->point[i].bytes, r->point[i].fraction};
+    fprintf(out, "  - name: %s\n    spans: %d\n    bandwidth: ", name, spans);
+    write_rate(out, r->bandwidth, "B/s");
+    fputs("\n    latency: ", out);
+    write_seconds(out, r->latency_s);
+    fputs("\n    efficiency: ", out);
+    write_points(out, point, r->count, "      ");
+    fprintf(out, "\n    direct: %s\n    rails: %s\n    source: runner calibrate\n",
+            r->rings ? "false" : "true", r->rails ? "true" : "false");
+}
+
+void sw_calibration_write_cluster(FILE *out, const struct sw_calibration_facts *f)
+{
+    const int32_t ranks = f->nodes * f->ranks_per_node;
+    write_header(out, f);
+    fputs("# Bandwidths are those of one rank while every rank sends; efficiencies are by bytes "
+          "that a rank\n# sends in a collective.\n",
+          out);
+    fprintf(out, "name: %s\nnodes: %d\naccelerators_per_node: %d\naccelerator: ", f->cluster_name,
+            f->nodes, f->ranks_per_node);
+    write_quoted(out, f->accelerator_path);
+    if (f->inside != NULL || f->across != NULL)
+        fputs("links:\n", out);
+    if (f->inside != NULL)
+        write_link(out, "node", f->ranks_per_node, f->inside);
+    if (f->across != NULL)
+        write_link(out, "network", ranks, f->across);
+    if (f->partition == NULL)
+        fputs("launcher: mpirun\n", out);
+    else if (strcmp(f->device, "cuda") == 0)
+        fprintf(out,
+                "launcher: slurm\nslurm: {partition: '%s', gpus_per_node: '%d', cpus_per_task: "
+                "%d}\n",
+                f->partition, f->ranks_per_node, f->threads);
+    else
+        fprintf(out, "launcher: slurm\nslurm: {partition: '%s', cpus_per_task: %d}\n", f->partition,
+                f->threads);
+}
+
+int sw_calibration_save(const char *path, void (*write)(FILE *out, const void *context),
+                        const void *context, struct sw_error *err)
+{
+    /* the rename below would put a file where a device or a pipe was */
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
+    const size_t bytes = strlen(path) + sizeof ".tmp.XXXXXX";
+    char *temporary = malloc(bytes);
+    if (temporary == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the name of '%s'", path);
+    snprintf(temporary, bytes, "%s.tmp.XXXXXX", path);
+    int status = -1;
+    const int descriptor = mkstemp(temporary);
+    if (descriptor < 0) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "cannot write beside '%s': %s", path, strerror(errno));
+        goto out;
+    }
+    /* mkstemp makes it private; a description is for everyone who may read the folder */
+    (void)fchmod(descriptor, 0644);
+    FILE *file = fdopen(descriptor, "w");
+    if (file == NULL) {
+        (void)close(descriptor);
+    } else {
+        write(file, context);
+        const bool written = fflush(file) == 0 && !ferror(file) && fsync(descriptor) == 0;
+        status = fclose(file) == 0 && written ? rename(temporary, path) : -1;
+    }
+    if (status != 0) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+        (void)unlink(temporary);
+    }
+out:
+    free(temporary);
+    return status;
+}

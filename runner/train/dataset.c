@@ -1,0 +1,413 @@
+#include "runner/train/dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LLMC_HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, LLMC_UINT16 = 1, LLMC_UINT32 = 7 };
+
+struct sw_dataset {
+    char *path;
+    int file;
+    void *mapping;
+    size_t mapping_bytes;
+    const unsigned char *data; /* the first token */
+    int32_t width;             /* bytes per token: 1, 2 or 4 */
+    int64_t tokens, train, vocab_size, sequence_length;
+    uint64_t seed;
+};
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static int64_t token_at(const struct sw_dataset *d, int64_t i)
+{
+    const unsigned char *at = d->data + i * d->width;
+    int64_t token = at[0];
+    for (int32_t b = 1; b < d->width; b++)
+        token |= (int64_t)at[b] << (8 * b);
+    return token;
+}
+
+static uint32_t word_at(const unsigned char *data, int32_t i)
+{
+    const unsigned char *at = data + 4 * i;
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* Finds where the tokens are and how wide. */
+static int read_form(struct sw_dataset *d, struct sw_error *err)
+{
+    const size_t length = strlen(d->path);
+    const unsigned char *all = d->mapping;
+    size_t bytes = d->mapping_bytes;
+    d->data = all;
+    d->width = 1;
+    if (length >= 4 && strcmp(d->path + length - 4, ".bin") == 0) {
+        d->width = d->vocab_size <= 65536 ? 2 : 4;
+        if (bytes >= LLMC_HEADER_BYTES && word_at(all, 0) == LLMC_MAGIC) {
+            const uint32_t version = word_at(all, 1);
+            if (version != LLMC_UINT16 && version != LLMC_UINT32)
+                return sw_fail(
+                    err, SW_BAD_INPUT,
+                    "%s: error: a token file of version %u; write version 1 (uint16) or 7 (uint32)",
+                    d->path, version);
+            d->width = version == LLMC_UINT16 ? 2 : 4;
+            d->data = all + LLMC_HEADER_BYTES;
+            bytes -= LLMC_HEADER_BYTES;
+            if (bytes / (size_t)d->width != word_at(all, 2))
+                return sw_fail(err, SW_BAD_INPUT,
+                               "%s: error: the header says %u token%s, the file holds %zu; write "
+                               "or copy it again",
+                               d->path, word_at(all, 2), word_at(all, 2) == 1 ? "" : "s",
+                               bytes / (size_t)d->width);
+        }
+        if (bytes % (size_t)d->width != 0)
+            return sw_fail(err, SW_BAD_INPUT,
+                           "%s: error: no whole number of %d-byte tokens in %zu byte%s; write or "
+                           "copy it again",
+                           d->path, d->width, bytes, bytes == 1 ? "" : "s");
+    } else if (d->vocab_size < 256) {
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: bytes need a vocab_size of at least 256, the model has %" PRId64
+                       "; use another model, or a .bin file of its tokens",
+                       d->path, d->vocab_size);
+    }
+    d->tokens = (int64_t)(bytes / (size_t)d->width);
+    return 0;
+}
+
+/* A wrong name is the user's mistake; a file that is there and cannot be read is not. */
+static enum sw_status status_of(int reason)
+{
+    static const int names[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (reason == names[i])
+            return SW_BAD_INPUT;
+    return SW_ENVIRONMENT;
+}
+
+static int fail_to_open(const char *path, const char *what, const char *help, struct sw_error *err)
+{
+    const enum sw_status status = status_of(errno);
+    return sw_fail(err, status, "%s: error: cannot open %s: %s; %s", path, what, strerror(errno),
+                   status == SW_BAD_INPUT ? help : "it must be readable on every node");
+}
+
+static int map_file(struct sw_dataset *d, struct sw_error *err)
+{
+    struct stat info;
+    d->file = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    if (d->file < 0)
+        return fail_to_open(
+            d->path, "the data file",
+            "name one that every node has as data.path in the run file and emit the plan again",
+            err);
+    if (fstat(d->file, &info) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
+                       strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: the data is %s; name a text file or a .bin file of tokens",
+                       d->path, S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+    if (info.st_size == 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: the data file is empty; name one with something to train on",
+                       d->path);
+    void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, d->file, 0);
+    if (mapping == MAP_FAILED)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
+                       strerror(errno));
+    d->mapping = mapping;
+    d->mapping_bytes = (size_t)info.st_size;
+    return 0;
+}
+
+/* Reading beyond the end of a mapped file ends the process without a word. */
+static int check_length(const struct sw_dataset *d, struct sw_error *err)
+{
+    struct stat info;
+    if (fstat(d->file, &info) == 0 && info.st_size >= (off_t)d->mapping_bytes)
+        return 0;
+    return sw_fail(
+        err, SW_ENVIRONMENT,
+        "%s: error: the data file became shorter while it was in use; restore it and start again",
+        d->path);
+}
+
+int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
+                    int64_t sequence_length, struct sw_dataset **out, struct sw_error *err)
+{
+    struct sw_dataset *d = calloc(1, sizeof *d);
+    if (d == NULL || (d->path = strdup(path)) == NULL) {
+        free(d);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
+    }
+    d->file = -1;
+    d->vocab_size = vocab_size;
+    d->sequence_length = sequence_length;
+    d->seed = seed;
+    if (map_file(d, err) != 0 || read_form(d, err) != 0) {
+        sw_dataset_close(d);
+        return -1;
+    }
+    d->train = d->tokens - (int64_t)((double)d->tokens * holdout);
+    if (d->train < sequence_length + 1) {
+        sw_fail(err, SW_BAD_INPUT,
+                "%s: error: %" PRId64 " token%s to train on, a sequence takes %" PRId64
+                "; use more data, a smaller sequence_length or holdout",
+                path, d->train, d->train == 1 ? "" : "s", sequence_length + 1);
+        sw_dataset_close(d);
+        return -1;
+    }
+    *out = d;
+    return 0;
+}
+
+void sw_dataset_close(struct sw_dataset *d)
+{
+    if (d == NULL)
+        return;
+    if (d->mapping != NULL)
+        munmap(d->mapping, d->mapping_bytes);
+    if (d->file >= 0)
+        close(d->file);
+    free(d->path);
+    free(d);
+}
+
+bool sw_dataset_is_bytes(const struct sw_dataset *d)
+{
+    return d->width == 1;
+}
+
+int64_t sw_dataset_train_tokens(const struct sw_dataset *d)
+{
+    return d->train;
+}
+
+int64_t sw_dataset_holdout_tokens(const struct sw_dataset *d)
+{
+    return d->tokens - d->train;
+}
+
+/* A permutation of [0, count): four Feistel rounds over the next even number of bits, walked until
+ * inside. */
+static int64_t permute(uint64_t key, int64_t count, int64_t i)
+{
+    int32_t half = 1;
+    while (half < 31 && (int64_t)1 << (2 * half) < count)
+        half++;
+    const uint64_t mask = ((uint64_t)1 << half) - 1;
+    uint64_t x = (uint64_t)i;
+    do {
+        uint64_t left = x >> half, right = x & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            const uint64_t swap = left ^ (mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
+            left = right;
+            right = swap;
+        }
+        x = left << half | right;
+    } while (x >= (uint64_t)count);
+    return (int64_t)x;
+}
+
+static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, struct sw_error *err)
+{
+    const int64_t value = token_at(d, at);
+    if (value >= d->vocab_size)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: token %" PRId64 " at position %" PRId64
+                       " is not below the model's vocab_size %" PRId64
+                       "; use a model made for these tokens, or tokenize again",
+                       d->path, value, at, d->vocab_size);
+    *token = (int32_t)value;
+    return 0;
+}
+
+int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *tokens, int32_t *labels,
+                     struct sw_error *err)
+{
+    const int64_t windows = (d->train - 1) / d->sequence_length;
+    const int64_t epoch = sequence / windows;
+    const uint64_t key = mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
+    const int64_t slack = d->train - 1 - windows * d->sequence_length;
+    const int64_t shift = (int64_t)(mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
+    const int64_t start = permute(key, windows, sequence % windows) * d->sequence_length + shift;
+    if (check_length(d, err) != 0)
+        return -1;
+    for (int64_t i = 0; i < d->sequence_length; i++)
+        if (copy_token(d, start + i, &tokens[i], err) != 0 ||
+            copy_token(d, start + i + 1, &labels[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+int64_t sw_dataset_holdout_labels(const struct sw_dataset *d)
+{
+    return d->tokens - d->train > 1 ? d->tokens - d->train - 1 : 0;
+}
+
+int64_t sw_dataset_holdout_sequences(const struct sw_dataset *d)
+{
+    return (sw_dataset_holdout_labels(d) + d->sequence_length - 1) / d->sequence_length;
+}
+
+int sw_dataset_holdout(const struct sw_dataset *d, int64_t sequence, int32_t *tokens,
+                       int32_t *labels, struct sw_error *err)
+{
+    const int64_t count = sw_dataset_holdout_labels(d);
+    if (check_length(d, err) != 0)
+        return -1;
+    for (int64_t i = 0; i < d->sequence_length; i++) {
+        const int64_t at = sequence * d->sequence_length + i;
+        tokens[i] = 0;
+        labels[i] = -1;
+        if (at < count && (copy_token(d, d->train + at, &tokens[i], err) != 0 ||
+                           copy_token(d, d->train + at + 1, &labels[i], err) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+double sw_dataset_bigram_bits(const struct sw_dataset *d)
+{
+    uint64_t *pairs = calloc(256 * 256, sizeof *pairs);
+    uint64_t total[256] = {0};
+    if (pairs == NULL || check_length(d, NULL) != 0) {
+        free(pairs);
+        return NAN;
+    }
+    for (int64_t i = 0; i + 1 < d->train; i++) {
+        pairs[d->data[i] * 256 + d->data[i + 1]]++;
+        total[d->data[i]]++;
+    }
+    double bits = 0;
+    for (int64_t i = d->train; i + 1 < d->tokens; i++) {
+        const unsigned char a = d->data[i], b = d->data[i + 1];
+        bits -= log2((double)(pairs[a * 256 + b] + 1) / (double)(total[a] + 256));
+    }
+    free(pairs);
+    return bits / (double)sw_dataset_holdout_labels(d);
+}
+
+static int write_tokens(FILE *in, FILE *out, int64_t *count)
+{
+    unsigned char bytes[16384], words[2 * sizeof bytes];
+    *count = 0;
+    for (size_t n; *count <= INT32_MAX && (n = fread(bytes, 1, sizeof bytes, in)) > 0;) {
+        *count += (int64_t)n;
+        for (size_t i = 0; i < n; i++) {
+            words[2 * i] = bytes[i];
+            words[2 * i + 1] = 0;
+        }
+        if (fwrite(words, 2, n, out) != n)
+            return -1;
+    }
+    return ferror(in) ? -1 : 0;
+}
+
+static int write_header(FILE *out, uint32_t count)
+{
+    unsigned char header[LLMC_HEADER_BYTES] = {0};
+    const uint32_t words[3] = {LLMC_MAGIC, LLMC_UINT16, count};
+    for (int32_t w = 0; w < 3; w++)
+        for (int32_t b = 0; b < 4; b++)
+            header[4 * w + b] = (unsigned char)(words[w] >> (8 * b));
+    rewind(out);
+    return fwrite(header, 1, sizeof header, out) == sizeof header ? 0 : -1;
+}
+
+static bool same_file(const struct stat *a, const char *path)
+{
+    struct stat b;
+    return stat(path, &b) == 0 && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+static int fail_too_long(const char *from, struct sw_error *err)
+{
+    return sw_fail(err, SW_BAD_INPUT, "%s: error: more than 2^31 - 1 bytes; split the file", from);
+}
+
+/* Whether `in` can be tokenized, and `to` and `partial` written meanwhile. */
+static int check_files(FILE *in, const char *from, const char *to, const char *partial,
+                       struct sw_error *err)
+{
+    struct stat source, there;
+    if (fstat(fileno(in), &source) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from, strerror(errno));
+    if (S_ISDIR(source.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: this is a folder; name a file to tokenize",
+                       from);
+    if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX)
+        return fail_too_long(from, err);
+    if (same_file(&source, to) || same_file(&source, partial))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%s: error: this is the file to tokenize; name another one to write", to);
+    /* the rename at the end would put a file where a device or a pipe was */
+    if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: no regular file; name a file to write", to);
+    return 0;
+}
+
+/* Fails with what went wrong first: reading, or else writing for the reason given. */
+static int fail_to_tokenize(FILE *in, const char *from, const char *to, int64_t count, int reason,
+                            struct sw_error *err)
+{
+    if (ferror(in))
+        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from,
+                       strerror(reason));
+    if (count > INT32_MAX)
+        return fail_too_long(from, err);
+    if (count == 0)
+        return sw_fail(err, SW_BAD_INPUT, "%s: error: the file is empty; name one with a text",
+                       from);
+    return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(reason));
+}
+
+int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
+{
+    char partial[4096];
+    int64_t count = 0;
+    int status = -1;
+    if (snprintf(partial, sizeof partial, "%s.partial", to) >= (int)sizeof partial)
+        return sw_fail(err, SW_BAD_INPUT, "the name of the file to write is too long");
+    FILE *out = NULL, *in = fopen(from, "rb");
+    if (in == NULL)
+        return fail_to_open(from, "the file to tokenize", "name a file that exists", err);
+    if (check_files(in, from, to, partial, err) != 0)
+        goto out;
+    out = fopen(partial, "wb");
+    if (out == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(errno));
+        goto out;
+    }
+    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0 && count > 0 &&
+              count <= INT32_MAX && write_header(out, (uint32_t)count) == 0 && fflush(out) == 0;
+    int reason = errno;
+    if (fclose(out) != 0 && ok) {
+        reason = errno;
+        ok = false;
+    }
+    if (ok && rename(partial, to) != 0) {
+        reason = errno;
+        ok = false;
+    }
+    status = ok ? 0 : fail_to_tokenize(in, from, to, count, reason, err);
+    if (!ok)
+        unlink(partial);
+out:
+    fclose(in);
+    return status;
+}

@@ -1,0 +1,28 @@
+#include "runner/train/init.h"
+
+#include <math.h>
+
+static uint64_t splitmix64(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+uint64_t sw_init_key(uint64_t seed, const char *name)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (uint8_t)*name) * 1099511628211u;
+    return splitmix64(seed ^ hash);
+}
+
+double sw_init_normal(uint64_t key, uint64_t index)
+{
+    const double two_pi = 6.283185307179586476925286766559;
+    const uint64_t a = splitmix64(key + 2 * index), b = splitmix64(key + 2 * index + 1);
+    const double u1 = ((double)(a >> 11) + 1) / 9007199254740992.0,
+                 u2 = (double)(b >> 11) / 9007199254740992.0;
+    return sqrt(-2 * log(u1)) * cos(two_pi * u2);
+}
