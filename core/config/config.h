@@ -6,6 +6,7 @@
 #define SW_CONFIG_H
 
 #include "core/base/error.h"
+#include "core/base/model.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,14 +24,7 @@ struct sw_place {
 
 struct sw_model_config {
     const char *path; /* file it came from */
-    int64_t vocab_size, hidden_size, intermediate_size;
-    int32_t num_hidden_layers, num_attention_heads, num_key_value_heads; /* kv default: heads */
-    int32_t head_dim;                /* default hidden_size / num_attention_heads; even */
-    int64_t max_position_embeddings; /* default 2048 */
-    double rope_theta;               /* default 10000 */
-    double rms_norm_eps;             /* default 1e-5 */
-    double initializer_range;        /* default 0.02 */
-    bool tie_word_embeddings;        /* default false */
+    struct sw_model shape;
 };
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };

@@ -22,17 +22,17 @@ static void complain(struct sw_config *c, struct section *section, const char *k
     section->bad |= UINT64_C(1) << (sw_field_find(section->fields, key) - section->fields);
 }
 
-static void check_heads(struct sw_config *c, struct section *s, struct sw_model_config *model)
+static void check_heads(struct sw_config *c, struct section *s, struct sw_model *model)
 {
-    int32_t heads = model->num_attention_heads;
+    int32_t heads = model->heads;
     if (sw_section_good(s, "num_attention_heads", "num_key_value_heads", NULL)) {
-        if (model->num_key_value_heads == 0)
-            model->num_key_value_heads = heads;
-        if (heads % model->num_key_value_heads != 0)
+        if (model->kv_heads == 0)
+            model->kv_heads = heads;
+        if (heads % model->kv_heads != 0)
             complain(c, s, "num_key_value_heads",
                      sw_config_format(
                          c, "'num_key_value_heads' (%d) does not divide 'num_attention_heads' (%d)",
-                         (int)model->num_key_value_heads, (int)heads),
+                         (int)model->kv_heads, (int)heads),
                      NULL);
     }
     if (!sw_section_good(s, "head_dim", NULL))
@@ -74,7 +74,7 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
         return false;
     out->path = root->source->file;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
-    check_heads(c, &s, out);
+    check_heads(c, &s, &out->shape);
     return s.bad == 0;
 }
 

@@ -12,7 +12,7 @@ static const char *const silu_words[] = {"silu", NULL};
 
 #define SLURM_EXPECTS "letters, digits and any of _ . , : = + @ / % - without spaces"
 
-#define AT(member) .offset = offsetof(struct sw_model_config, member)
+#define AT(member) .offset = offsetof(struct sw_model_config, shape.member)
 const struct field sw_model_fields[] = {
     {.key = "architectures",
      .type = FIELD_CUSTOM,
@@ -53,7 +53,7 @@ const struct field sw_model_fields[] = {
      .about = "width of the MLP"},
     {.key = "num_hidden_layers",
      .type = FIELD_INTEGER32,
-     AT(num_hidden_layers),
+     AT(layers),
      .required = true,
      .min = 1,
      .max = 10000,
@@ -61,7 +61,7 @@ const struct field sw_model_fields[] = {
      .about = "number of layers"},
     {.key = "num_attention_heads",
      .type = FIELD_INTEGER32,
-     AT(num_attention_heads),
+     AT(heads),
      .required = true,
      .min = 1,
      .max = 65536,
@@ -69,7 +69,7 @@ const struct field sw_model_fields[] = {
      .about = "query heads of a layer"},
     {.key = "num_key_value_heads",
      .type = FIELD_INTEGER32,
-     AT(num_key_value_heads),
+     AT(kv_heads),
      .min = 1,
      .max = 65536,
      .example = "8",
@@ -91,7 +91,7 @@ const struct field sw_model_fields[] = {
      .about = "longest sequence that the model was made for"},
     {.key = "rope_theta",
      .type = FIELD_REAL,
-     AT(rope_theta),
+     AT(rope.theta),
      .fallback = "10000",
      .min = 0,
      .above_min = true,
@@ -146,7 +146,7 @@ const struct field sw_model_fields[] = {
      .about = "standard deviation of the initial weights"},
     {.key = "tie_word_embeddings",
      .type = FIELD_BOOL,
-     AT(tie_word_embeddings),
+     AT(tied),
      .fallback = "false",
      .example = "false",
      .about = "whether the head is the embedding"},

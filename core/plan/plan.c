@@ -66,18 +66,8 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err)
 {
-    const struct sw_model_config *model = &run->model;
     memset(out, 0, sizeof *out);
-    out->vocab_size = model->vocab_size;
-    out->hidden_size = model->hidden_size;
-    out->intermediate_size = model->intermediate_size;
-    out->layers = model->num_hidden_layers;
-    out->heads = model->num_attention_heads;
-    out->kv_heads = model->num_key_value_heads;
-    out->head_dim = model->head_dim;
-    out->rope_theta = model->rope_theta;
-    out->rms_norm_eps = model->rms_norm_eps;
-    out->tied = model->tie_word_embeddings;
+    out->model = run->model.shape;
     out->sequence_length = run->sequence_length;
     out->global_batch = run->global_batch_size;
     out->micro_batch_per_rank = decision->micro_batch_size;

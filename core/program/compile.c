@@ -192,17 +192,17 @@ static bool admits_kv_heads(const struct sw_program_options *o, enum sw_logical 
                             char detail[256], char help[256])
 {
     const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[row]);
-    if (o->kv_heads % ways == 0 || ways % o->kv_heads == 0)
+    if (o->model.kv_heads % ways == 0 || ways % o->model.kv_heads == 0)
         return true;
     if (detail == NULL)
         return false;
     char names[32], options[128];
-    divisors(o->kv_heads, options);
+    divisors(o->model.kv_heads, options);
     sw_axes_format(sw_axes_effective(&o->mesh, o->rules.axes[row]), names, sizeof names);
     snprintf(detail, 256, "num_key_value_heads %d and %s %" PRId64 " do not divide one another",
-             o->kv_heads, names, ways);
+             o->model.kv_heads, names, ways);
     snprintf(help, 256, "use %s %s, or a multiple of %d that divides the %d heads", names, options,
-             o->kv_heads, o->heads);
+             o->model.kv_heads, o->model.heads);
     return false;
 }
 
@@ -233,9 +233,10 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
  * where nothing is sharded, and 16 values of each width for each token of each layer. */
 static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
 {
-    const double h = (double)o->hidden_size, f = (double)o->intermediate_size,
-                 q = (double)o->heads * o->head_dim, layers = (double)o->layers + 1;
-    const double weights = layers * h * (4 * q + 3 * f + 2) + 2 * h * (double)o->vocab_size;
+    const double h = (double)o->model.hidden_size, f = (double)o->model.intermediate_size,
+                 q = (double)o->model.heads * o->model.head_dim,
+                 layers = (double)o->model.layers + 1;
+    const double weights = layers * h * (4 * q + 3 * f + 2) + 2 * h * (double)o->model.vocab_size;
     const double values =
         layers * (double)o->micro_batch_per_rank * (double)o->sequence_length * 16 * (h + q + f);
     if (16 * weights + 4 * values < 0x1p62)
@@ -245,7 +246,7 @@ static bool admits_size(const struct sw_program_options *o, char detail[256], ch
     snprintf(detail, 256,
              "hidden_size %" PRId64 " with sequence_length %" PRId64
              " and micro_batch_size %" PRId64 " needs more memory than any machine has",
-             o->hidden_size, o->sequence_length, o->micro_batch_per_rank);
+             o->model.hidden_size, o->sequence_length, o->micro_batch_per_rank);
     snprintf(help, 256, "use a smaller model, a shorter sequence or a smaller micro_batch_size");
     return false;
 }
@@ -257,19 +258,19 @@ enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail
         detail[0] = help[0] = '\0';
     if (!admits_batch(o, detail, help))
         return SW_REJECT_BATCH;
-    if (!divides(o, "num_attention_heads", o->heads, SW_L_HEADS, detail, help) ||
-        !divides(o, "num_attention_heads", o->heads, SW_L_ATTN_HEADS, detail, help))
+    if (!divides(o, "num_attention_heads", o->model.heads, SW_L_HEADS, detail, help) ||
+        !divides(o, "num_attention_heads", o->model.heads, SW_L_ATTN_HEADS, detail, help))
         return SW_REJECT_HEADS;
     if (!admits_kv_heads(o, SW_L_HEADS, detail, help) ||
         !admits_kv_heads(o, SW_L_KV_HEADS, detail, help) ||
         !admits_kv_heads(o, SW_L_ATTN_HEADS, detail, help))
         return SW_REJECT_KV_HEADS;
-    if (!divides(o, "hidden_size", o->hidden_size, SW_L_EMBED, detail, help) ||
-        !divides(o, "hidden_size", o->hidden_size, SW_L_ACT_EMBED, detail, help))
+    if (!divides(o, "hidden_size", o->model.hidden_size, SW_L_EMBED, detail, help) ||
+        !divides(o, "hidden_size", o->model.hidden_size, SW_L_ACT_EMBED, detail, help))
         return SW_REJECT_HIDDEN;
-    if (!divides(o, "intermediate_size", o->intermediate_size, SW_L_MLP, detail, help))
+    if (!divides(o, "intermediate_size", o->model.intermediate_size, SW_L_MLP, detail, help))
         return SW_REJECT_INTERMEDIATE;
-    if (!divides(o, "vocab_size", o->vocab_size, SW_L_VOCAB, detail, help))
+    if (!divides(o, "vocab_size", o->model.vocab_size, SW_L_VOCAB, detail, help))
         return SW_REJECT_VOCAB;
     if (!admits_sequence(o, detail, help) || !admits_size(o, detail, help))
         return SW_REJECT_SEQUENCE;
@@ -293,7 +294,7 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
                            struct sw_program *p, struct sw_error *err)
 {
     struct sw_builder b = {.program = p, .options = o, .region = -1};
-    p->layers = o->layers;
+    p->layers = o->model.layers;
     p->sequence_length = o->sequence_length;
     set_sizes(o, p);
     p->stage = SW_LOGICAL;
@@ -377,19 +378,30 @@ uint64_t sw_program_structure(const struct sw_program_options *o)
     uint64_t hash = 14695981039346656037u;
     const int64_t micro_batch =
         o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
-    const int64_t whole[] = {o->vocab_size,   o->hidden_size, o->intermediate_size,
-                             o->layers,       o->heads,       o->kv_heads,
-                             o->head_dim,     o->tied,        o->sequence_length,
-                             o->global_batch, o->compute,     o->params,
-                             o->reduce,       o->layout,      o->recompute,
-                             o->forward_only, o->logits};
+    const int64_t whole[] = {o->model.vocab_size,
+                             o->model.hidden_size,
+                             o->model.intermediate_size,
+                             o->model.layers,
+                             o->model.heads,
+                             o->model.kv_heads,
+                             o->model.head_dim,
+                             o->model.tied,
+                             o->sequence_length,
+                             o->global_batch,
+                             o->compute,
+                             o->params,
+                             o->reduce,
+                             o->layout,
+                             o->recompute,
+                             o->forward_only,
+                             o->logits};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         mix(&hash, (uint64_t)whole[i]);
-    mix_real(&hash, o->rope_theta);
-    mix_real(&hash, o->rms_norm_eps);
+    mix_real(&hash, o->model.rope.theta);
+    mix_real(&hash, o->model.rms_norm_eps);
     mix(&hash, micro_batch == o->global_batch);
     mix(&hash, sw_kv_copies(o) > 1);
-    mix(&hash, o->kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0);
+    mix(&hash, o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0);
     for (int32_t row = 0; row < SW_L_COUNT; row++) {
         const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
         mix(&hash, axes.count);
@@ -405,7 +417,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     const int32_t copies = sw_kv_copies(o);
     const struct sw_sizes sizes = {
         .batch = o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
-        .kv_heads = (int64_t)o->kv_heads * o->head_dim * copies,
+        .kv_heads = (int64_t)o->model.kv_heads * o->model.head_dim * copies,
         .stats = (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB])};
     struct sw_program_options before = *o;
     before.mesh = p->mesh;
@@ -417,7 +429,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
         struct sw_op *op = &p->ops[i];
         if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
             op->sequence_shards = p->sequence_shards;
-            op->group = o->heads / (o->kv_heads * copies);
+            op->group = o->model.heads / (o->model.kv_heads * copies);
         } else if (op->kind == SW_OP_REPLICATE_HEADS || op->kind == SW_OP_REPLICATE_HEADS_GRAD) {
             op->group = copies;
         }

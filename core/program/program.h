@@ -12,6 +12,7 @@
 #ifndef SW_PROGRAM_H
 #define SW_PROGRAM_H
 
+#include "core/base/model.h"
 #include "core/sharding/reshard.h"
 #include "core/sharding/sequence.h"
 
@@ -209,11 +210,7 @@ struct sw_program {
 
 /* What to compile. Plain values; strings and pointers are not kept. */
 struct sw_program_options {
-    /* model */
-    int64_t vocab_size, hidden_size, intermediate_size;
-    int32_t layers, heads, kv_heads, head_dim;
-    double rope_theta, rms_norm_eps;
-    bool tied;
+    struct sw_model model;
     /* run */
     int64_t sequence_length, global_batch; /* sequences */
     int64_t micro_batch_per_rank; /* sequences of one data-parallel rank in one micro-step */

@@ -120,7 +120,7 @@ static const struct sw_model_config *find_model(const struct sw_fit_set *set, co
 
 /* A model by its sizes. An MLP of two matrices 4 h wide is mapped to our gated one of three with as
  * many parameters, 8/3 h rounded to 64. */
-static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
+static bool model_by_sizes(const struct table *t, struct sw_model *m)
 {
     const char *notes = field(t, "arch_notes");
     const char *vocabulary = strstr(notes, "vocab"), *mlp = strstr(notes, "mlp");
@@ -132,17 +132,16 @@ static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
     const double times = strtod(mlp + 3, NULL);
     if (!(times > 0 && times < 64))
         return false;
-    *m = (struct sw_model_config){.path = t->path,
-                                  .vocab_size = strtoll(vocabulary + 5, NULL, 10),
-                                  .hidden_size = h,
-                                  .num_hidden_layers = (int32_t)layers,
-                                  .num_attention_heads = (int32_t)heads,
-                                  .num_key_value_heads = (int32_t)heads,
-                                  .head_dim = (int32_t)(h / heads),
-                                  .max_position_embeddings = number(t, "seq_len", 1),
-                                  .rope_theta = 10000,
-                                  .rms_norm_eps = 1e-5,
-                                  .initializer_range = 0.02};
+    *m = (struct sw_model){.vocab_size = strtoll(vocabulary + 5, NULL, 10),
+                           .hidden_size = h,
+                           .layers = (int32_t)layers,
+                           .heads = (int32_t)heads,
+                           .kv_heads = (int32_t)heads,
+                           .head_dim = (int32_t)(h / heads),
+                           .max_position_embeddings = number(t, "seq_len", 1),
+                           .rope.theta = 10000,
+                           .rms_norm_eps = 1e-5,
+                           .initializer_range = 0.02};
     m->intermediate_size = (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
     if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
         return false;
@@ -151,7 +150,7 @@ static bool model_by_sizes(const struct table *t, struct sw_model_config *m)
     const double rest = (double)layers * (4.0 * (double)h * (double)h +
                                           3.0 * (double)h * (double)m->intermediate_size);
     const double given = (double)number(t, "n_params", 0);
-    m->tie_word_embeddings = given > 0 && given < rest + 1.5 * table;
+    m->tied = given > 0 && given < rest + 1.5 * table;
     return true;
 }
 
@@ -232,14 +231,14 @@ static void round_fsdp(struct sw_fit_run *r)
     int32_t *fsdp = &r->decision.mesh.size[SW_FSDP];
     const int32_t wanted = *fsdp, others = sw_mesh_rank_count(&r->decision.mesh) / wanted;
     const int64_t ways = (int64_t)r->decision.mesh.size[SW_SP];
-    while (*fsdp > 1 && r->run.model.hidden_size % (*fsdp * ways) != 0)
+    while (*fsdp > 1 && r->run.model.shape.hidden_size % (*fsdp * ways) != 0)
         --*fsdp;
     if (*fsdp == wanted)
         return;
     r->run.global_batch_size = r->run.global_batch_size / wanted * *fsdp;
     fit_cluster(&r->run.cluster, others * *fsdp);
     snprintf(r->note, sizeof r->note, "priced as fsdp %d: hidden size %" PRId64, *fsdp,
-             r->run.model.hidden_size);
+             r->run.model.shape.hidden_size);
 }
 
 /* Recomputation. "selective" means something else in every framework: it is priced as the lightest
@@ -292,9 +291,10 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     }
     r->run.cluster = *cluster;
     fit_cluster(&r->run.cluster, r->accelerators);
+    r->run.model.path = t->path;
     if (known != NULL)
         r->run.model = *known;
-    else if (!model_by_sizes(t, &r->run.model)) {
+    else if (!model_by_sizes(t, &r->run.model.shape)) {
         skip(r, "no model file of that name was given, and the row has no sizes");
         return 0;
     }

@@ -127,15 +127,15 @@ static struct sw_program_options options_of(const struct shape *shape, enum sw_d
     const int32_t head_dim = shape->hidden < 512 ? 32 : 64;
     const int32_t heads = shape->hidden / head_dim / shape->split;
     struct sw_program_options o = {
-        .vocab_size = 1024 / shape->split,
-        .hidden_size = shape->hidden,
-        .intermediate_size = shape->hidden * 11 / 4 / shape->split,
-        .layers = LAYERS,
-        .heads = heads > 0 ? heads : 1,
-        .kv_heads = heads > 1 ? heads / 2 : 1,
-        .head_dim = head_dim,
-        .rope_theta = 10000,
-        .rms_norm_eps = 1e-5,
+        .model.vocab_size = 1024 / shape->split,
+        .model.hidden_size = shape->hidden,
+        .model.intermediate_size = shape->hidden * 11 / 4 / shape->split,
+        .model.layers = LAYERS,
+        .model.heads = heads > 0 ? heads : 1,
+        .model.kv_heads = heads > 1 ? heads / 2 : 1,
+        .model.head_dim = head_dim,
+        .model.rope.theta = 10000,
+        .model.rms_norm_eps = 1e-5,
         .sequence_length = shape->sequence,
         .global_batch = shape->batch,
         .micro_batch_per_rank = shape->batch,
@@ -157,8 +157,8 @@ int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first
     (void)err;
     for (int64_t i = 0; i < rows * o->sequence_length; i++) {
         const uint64_t draw = (uint64_t)(first_row * o->sequence_length + i + step) * 2654435761u;
-        tokens[i] = (int32_t)((draw >> 16) % (uint64_t)o->vocab_size);
-        labels[i] = (int32_t)((draw >> 20) % (uint64_t)o->vocab_size);
+        tokens[i] = (int32_t)((draw >> 16) % (uint64_t)o->model.vocab_size);
+        labels[i] = (int32_t)((draw >> 20) % (uint64_t)o->model.vocab_size);
     }
     return 0;
 }

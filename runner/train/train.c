@@ -143,8 +143,8 @@ static int set_up(struct training *t)
                        t->plan_path);
     if (compile(t) != 0)
         return -1;
-    if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed, run->model.vocab_size,
-                        run->sequence_length, &t->data, &t->err) != 0)
+    if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed,
+                        run->model.shape.vocab_size, run->sequence_length, &t->data, &t->err) != 0)
         return -1;
     t->device = sw_accelerator_device(t->launch, on_gpus(t), sw_launch_threads(t->launch), &t->err);
     return t->device == NULL ? -1 : 0;
@@ -188,8 +188,8 @@ static int set_up_executor(struct training *t)
         (size_t)((slots.slots * slots.slot_bytes / SW_ARENA_ALIGNMENT + 1) * SW_ARENA_ALIGNMENT));
     if (t->exchange_workspace == NULL)
         return sw_fail(&t->err, SW_ENVIRONMENT, "out of memory");
-    return sw_executor_init_parameters(t->executor, run->data_seed, run->model.initializer_range,
-                                       &t->err);
+    return sw_executor_init_parameters(t->executor, run->data_seed,
+                                       run->model.shape.initializer_range, &t->err);
 }
 
 static void tear_down(struct training *t)

@@ -52,18 +52,18 @@ static void read_fixture(const char *name, struct fixture *f)
     assert_int_equal(fread(n, sizeof n[0], 12, in), 12);
     assert_int_equal(fread(x, sizeof x[0], 5, in), 5);
     f->options = (struct sw_program_options){
-        .vocab_size = n[0],
-        .hidden_size = n[1],
-        .intermediate_size = n[2],
-        .layers = (int32_t)n[3],
-        .heads = (int32_t)n[4],
-        .kv_heads = (int32_t)n[5],
-        .head_dim = (int32_t)n[6],
-        .tied = n[7] != 0,
+        .model.vocab_size = n[0],
+        .model.hidden_size = n[1],
+        .model.intermediate_size = n[2],
+        .model.layers = (int32_t)n[3],
+        .model.heads = (int32_t)n[4],
+        .model.kv_heads = (int32_t)n[5],
+        .model.head_dim = (int32_t)n[6],
+        .model.tied = n[7] != 0,
         .sequence_length = n[8],
         .global_batch = n[9],
-        .rope_theta = x[0],
-        .rms_norm_eps = x[1],
+        .model.rope.theta = x[0],
+        .model.rms_norm_eps = x[1],
         .compute = SW_F32,
         .params = SW_F32,
         .reduce = SW_F32,
@@ -155,7 +155,7 @@ static void compare(struct fixture *f, bool logits)
     for (int32_t i = 0; i < f->count; i++)
         if (strncmp(f->tensor[i].name, logits ? "logits" : "grad ", logits ? 6 : 5) == 0)
             names[wanted++] = f->tensor[i].name;
-    assert_true(logits ? wanted == 1 : wanted == (f->options.tied ? 11 : 12));
+    assert_true(logits ? wanted == 1 : wanted == (f->options.model.tied ? 11 : 12));
     f->options.forward_only = f->options.logits = logits;
     const struct sw_harness harness = {
         .options = &f->options,

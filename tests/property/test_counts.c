@@ -24,15 +24,15 @@ static struct sw_program_options make_options(struct sw_mesh mesh,
                                               enum sw_attention_strategy strategy)
 {
     struct sw_program_options o = {
-        .vocab_size = 64,
-        .hidden_size = 32,
-        .intermediate_size = 48,
-        .layers = 3,
-        .heads = 8,
-        .kv_heads = 4,
-        .head_dim = 4,
-        .rope_theta = 10000.0,
-        .rms_norm_eps = 1e-5,
+        .model.vocab_size = 64,
+        .model.hidden_size = 32,
+        .model.intermediate_size = 48,
+        .model.layers = 3,
+        .model.heads = 8,
+        .model.kv_heads = 4,
+        .model.head_dim = 4,
+        .model.rope.theta = 10000.0,
+        .model.rms_norm_eps = 1e-5,
         .sequence_length = 32,
         .global_batch = 8,
         .micro_batch_per_rank = 8 / (mesh.size[SW_DP] * mesh.size[SW_FSDP]),
@@ -313,7 +313,7 @@ static void test_accumulation(void **state)
         }
     }
     /* 7 matrices of each layer, head, embedding; norms and the loss together */
-    assert_true(crossing == 7 * o.layers + 2 + 1);
+    assert_true(crossing == 7 * o.model.layers + 2 + 1);
     assert_int_equal(operands(p, "layer backward", SW_OP_ALL_REDUCE, DP, SW_ROLE_GRADIENT), 7);
     assert_int_equal(operands(p, "update", SW_OP_ALL_REDUCE, DP | FSDP | SP, SW_ROLE_GRADIENT), 3);
     assert_int_equal(count(p, "layer backward").reduce_scatter, 7);
@@ -347,7 +347,7 @@ static void test_tied(void **state)
 {
     (void)state;
     struct sw_program_options o = make_options(sw_mesh_make(2, 2, 1, 1), SW_ATTENTION_RING);
-    o.tied = true;
+    o.model.tied = true;
     struct sw_program *p = compile(&o);
     assert_int_equal(count(p, "embed").all_gather, 1);
     assert_int_equal(count(p, "head").all_gather, 1);
@@ -365,7 +365,7 @@ static void test_size_does_not_grow(void **state)
     (void)state;
     struct sw_program_options o = make_options(sw_mesh_make(1, 2, 2, 2), SW_ATTENTION_RING);
     struct sw_program *few = compile(&o);
-    o.layers = 200;
+    o.model.layers = 200;
     struct sw_program *many = compile(&o);
     assert_int_equal(few->op_count, many->op_count);
     assert_int_equal(few->value_count, many->value_count);

@@ -99,16 +99,16 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
                struct rank *result)
 {
     struct sw_program_options o = {
-        .vocab_size = VOCAB,
-        .hidden_size = 16,
-        .intermediate_size = 24,
-        .layers = 2,
-        .heads = 8,
-        .kv_heads = variant == 1 ? 2 : 8,
-        .head_dim = 2,
-        .rope_theta = 100.0,
-        .rms_norm_eps = 1e-5,
-        .tied = variant == 1,
+        .model.vocab_size = VOCAB,
+        .model.hidden_size = 16,
+        .model.intermediate_size = 24,
+        .model.layers = 2,
+        .model.heads = 8,
+        .model.kv_heads = variant == 1 ? 2 : 8,
+        .model.head_dim = 2,
+        .model.rope.theta = 100.0,
+        .model.rms_norm_eps = 1e-5,
+        .model.tied = variant == 1,
         .sequence_length = LENGTH,
         .global_batch = BATCH,
         .micro_batch_per_rank =

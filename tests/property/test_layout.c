@@ -196,14 +196,14 @@ static struct sw_program_options options(const struct sw_mesh *mesh)
 {
     struct sw_program_options o;
     memset(&o, 0, sizeof o);
-    o.vocab_size = 64;
-    o.hidden_size = 64;
-    o.intermediate_size = 128;
-    o.heads = 8;
-    o.kv_heads = 4;
-    o.head_dim = 8;
-    o.rope_theta = 10000;
-    o.rms_norm_eps = 1e-5;
+    o.model.vocab_size = 64;
+    o.model.hidden_size = 64;
+    o.model.intermediate_size = 128;
+    o.model.heads = 8;
+    o.model.kv_heads = 4;
+    o.model.head_dim = 8;
+    o.model.rope.theta = 10000;
+    o.model.rms_norm_eps = 1e-5;
     o.sequence_length = 64;
     o.global_batch = 16;
     o.micro_batch_per_rank = 1;
@@ -225,11 +225,11 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         v /= 2;
         o.recompute = (uint8_t)(v % 3);
         v /= 3;
-        o.tied = v % 2;
+        o.model.tied = v % 2;
         v /= 2;
         o.compute = v % 2 ? SW_BF16_T : SW_F32;
         v /= 2;
-        o.layers = v % 2 ? 1 : 4;
+        o.model.layers = v % 2 ? 1 : 4;
         v /= 2;
         o.forward_only = v % 2;
         o.layout = variant % 5 == 0 ? SW_CONTIGUOUS : SW_ZIGZAG;
@@ -263,15 +263,15 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
 {
     struct template_program *templates = context;
     struct sw_program_options o = options(mesh);
-    o.layers = 3;
-    o.heads = o.kv_heads = 64;
-    o.hidden_size = 512;
-    o.vocab_size = 256;
-    o.intermediate_size = 512;
+    o.model.layers = 3;
+    o.model.heads = o.model.kv_heads = 64;
+    o.model.hidden_size = 512;
+    o.model.vocab_size = 256;
+    o.model.intermediate_size = 512;
     o.sequence_length = 512;
     o.global_batch = 64;
     for (int variant = 0; variant < 3 * 2 * 3 * 2 * 3; variant++) {
-        o.kv_heads = variant / 36 == 1 ? 4 : 64; /* 4: copied where tp is larger */
+        o.model.kv_heads = variant / 36 == 1 ? 4 : 64; /* 4: copied where tp is larger */
         char detail[256], help[256];
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
         if (variant / 36 == 2) /* a rule of the user's own */

@@ -137,16 +137,16 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
                                               enum sw_dtype dtype)
 {
     struct sw_program_options o = {
-        .vocab_size = 24,
-        .hidden_size = 16,
-        .intermediate_size = 24,
-        .layers = 2,
-        .heads = 8,
-        .kv_heads = v->few_kv_heads ? 2 : 8,
-        .head_dim = 2,
-        .rope_theta = 100.0,
-        .rms_norm_eps = 1e-5,
-        .tied = v->tied,
+        .model.vocab_size = 24,
+        .model.hidden_size = 16,
+        .model.intermediate_size = 24,
+        .model.layers = 2,
+        .model.heads = 8,
+        .model.kv_heads = v->few_kv_heads ? 2 : 8,
+        .model.head_dim = 2,
+        .model.rope.theta = 100.0,
+        .model.rms_norm_eps = 1e-5,
+        .model.tied = v->tied,
         .sequence_length = 16,
         .global_batch = 16,
         .micro_batch_per_rank =

@@ -44,7 +44,7 @@ static int32_t *make_rows(const struct sw_harness *h)
     uint64_t x = h->seed;
     for (int64_t i = 0; rows != NULL && i < count; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
-        rows[i] = (int32_t)((x >> 33) % (uint64_t)o->vocab_size);
+        rows[i] = (int32_t)((x >> 33) % (uint64_t)o->model.vocab_size);
     }
     return rows;
 }

@@ -206,11 +206,11 @@ static void a_config_json_is_a_model(void **state)
     free(got);
     assert_int_equal(sw_config_error_count(c), 0);
     assert_int_equal(sw_config_get_kind(c), SW_CONFIG_MODEL);
-    const struct sw_model_config *m = sw_config_model(c);
+    const struct sw_model *m = &sw_config_model(c)->shape;
     assert_non_null(m);
-    assert_int_equal(m->num_key_value_heads, 8);
+    assert_int_equal(m->kv_heads, 8);
     assert_int_equal(m->head_dim, 128);
-    assert_true(m->rms_norm_eps == 1e-5 && m->rope_theta == 5e5);
+    assert_true(m->rms_norm_eps == 1e-5 && m->rope.theta == 5e5);
     assert_null(sw_config_run(c));
     sw_config_free(c);
 
@@ -399,10 +399,10 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->checkpoint_every_steps, 0);
     assert_int_equal(r->cluster.launcher, SW_LAUNCHER_SLURM);
     assert_null(r->cluster.slurm.partition);
-    assert_int_equal(r->model.num_key_value_heads, 4);
-    assert_int_equal(r->model.head_dim, 16);
-    assert_true(r->model.rope_theta == 1e4 && r->model.initializer_range == 0.02);
-    assert_int_equal(r->model.max_position_embeddings, 2048);
+    assert_int_equal(r->model.shape.kv_heads, 4);
+    assert_int_equal(r->model.shape.head_dim, 16);
+    assert_true(r->model.shape.rope.theta == 1e4 && r->model.shape.initializer_range == 0.02);
+    assert_int_equal(r->model.shape.max_position_embeddings, 2048);
     sw_config_free(c);
 }
 

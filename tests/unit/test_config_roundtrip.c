@@ -79,20 +79,20 @@ static void fill_curve(uint64_t *s, struct sw_curve *curve)
     }
 }
 
-static void fill_model(uint64_t *s, struct sw_model_config *m)
+static void fill_model(uint64_t *s, struct sw_model *m)
 {
-    m->num_key_value_heads = (int32_t)between(s, 1, 16);
-    m->num_attention_heads = m->num_key_value_heads * (int32_t)between(s, 1, 16);
+    m->kv_heads = (int32_t)between(s, 1, 16);
+    m->heads = m->kv_heads * (int32_t)between(s, 1, 16);
     m->head_dim = 2 * (int32_t)between(s, 1, 128);
     m->hidden_size = between(s, 1, 1 << 20);
     m->vocab_size = between(s, 2, 1 << 20);
     m->intermediate_size = between(s, 1, 1 << 20);
-    m->num_hidden_layers = (int32_t)between(s, 1, 1000);
+    m->layers = (int32_t)between(s, 1, 1000);
     m->max_position_embeddings = between(s, 1, INT64_C(1) << 53);
-    m->rope_theta = real(s, 1e-9, 1e30);
+    m->rope.theta = real(s, 1e-9, 1e30);
     m->rms_norm_eps = real(s, 1e-300, 1);
     m->initializer_range = real(s, 1e-9, 10);
-    m->tie_word_embeddings = draw(s) & 1;
+    m->tied = draw(s) & 1;
 }
 
 static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
@@ -147,7 +147,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
 {
     static const char *const axes[] = {"dp", "fsdp", "tp", "sp"};
     static const char *const logical[] = {"seq", "residual_seq", "true", "mlp"};
-    fill_model(s, &r->model);
+    fill_model(s, &r->model.shape);
     fill_cluster(s, &r->cluster);
     r->name = draw(s) & 1 ? "run-1" : "1.5";
     r->sequence_length = between(s, 1, 1 << 30);
@@ -206,20 +206,20 @@ static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
 
 #define SAME(member) assert_true(a->member == b->member)
 
-static void same_model(const struct sw_model_config *a, const struct sw_model_config *b)
+static void same_model(const struct sw_model *a, const struct sw_model *b)
 {
     SAME(vocab_size);
     SAME(hidden_size);
     SAME(intermediate_size);
-    SAME(num_hidden_layers);
-    SAME(num_attention_heads);
-    SAME(num_key_value_heads);
+    SAME(layers);
+    SAME(heads);
+    SAME(kv_heads);
     SAME(head_dim);
     SAME(max_position_embeddings);
-    SAME(rope_theta);
+    SAME(rope.theta);
     SAME(rms_norm_eps);
     SAME(initializer_range);
-    SAME(tie_word_embeddings);
+    SAME(tied);
 }
 
 static void same_cluster(const struct sw_cluster_config *a, const struct sw_cluster_config *b)
@@ -271,7 +271,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
 static void same_run(const struct sw_run_config *a, const struct sw_run_config *b)
 {
     same_text(a->name, b->name);
-    same_model(&a->model, &b->model);
+    same_model(&a->model.shape, &b->model.shape);
     same_cluster(&a->cluster, &b->cluster);
     SAME(sequence_length);
     SAME(global_batch_size);

@@ -84,10 +84,10 @@ static void reads_rows(void **state)
     assert_non_null(r->program);
     assert_int_equal(r->line, 3);
     assert_int_equal(r->run.cluster.nodes, 2);
-    assert_int_equal(r->run.model.intermediate_size, 2048); /* 2 x 4 h h = 3 x 8/3 h h */
-    assert_int_equal(r->run.model.vocab_size, 50368);
-    assert_true(r->run.model.tie_word_embeddings); /* 12 layers and one table make 125 M */
-    assert_false(set.run[1].run.model.tie_word_embeddings);
+    assert_int_equal(r->run.model.shape.intermediate_size, 2048); /* 2 x 4 h h = 3 x 8/3 h h */
+    assert_int_equal(r->run.model.shape.vocab_size, 50368);
+    assert_true(r->run.model.shape.tied); /* 12 layers and one table make 125 M */
+    assert_false(set.run[1].run.model.shape.tied);
     assert_int_equal(r->run.global_batch_size, 16 * 26 * 3);
     assert_int_equal(r->program->accumulation_steps, 3);
     assert_int_equal(r->decision.mesh.size[SW_FSDP], 16);

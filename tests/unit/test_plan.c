@@ -346,8 +346,8 @@ static void maps_options(void **state)
     struct sw_program_options options;
     struct sw_error err = {0};
     assert_int_equal(sw_plan_program_options(run, &decision, &options, &err), 0);
-    assert_int_equal(options.vocab_size, 32000);
-    assert_int_equal(options.head_dim, 128);
+    assert_int_equal(options.model.vocab_size, 32000);
+    assert_int_equal(options.model.head_dim, 128);
     assert_int_equal(options.compute, SW_BF16_T);
     assert_int_equal(options.params, SW_F32);
     assert_int_equal(options.reduce, SW_BF16_T);

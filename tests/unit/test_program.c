@@ -18,15 +18,15 @@ static struct sw_program_options small_model(struct sw_mesh mesh)
 {
     struct sw_program_options o;
     memset(&o, 0, sizeof o);
-    o.vocab_size = 64;
-    o.hidden_size = 32;
-    o.intermediate_size = 48;
-    o.layers = 3;
-    o.heads = 4;
-    o.kv_heads = 2;
-    o.head_dim = 8;
-    o.rope_theta = 10000;
-    o.rms_norm_eps = 1e-5;
+    o.model.vocab_size = 64;
+    o.model.hidden_size = 32;
+    o.model.intermediate_size = 48;
+    o.model.layers = 3;
+    o.model.heads = 4;
+    o.model.kv_heads = 2;
+    o.model.head_dim = 8;
+    o.model.rope.theta = 10000;
+    o.model.rms_norm_eps = 1e-5;
     o.sequence_length = 32;
     o.global_batch = 4;
     o.micro_batch_per_rank = 1;
@@ -98,7 +98,7 @@ static void test_variants(void **state)
     (void)state;
     struct sw_program_options o = small_model(sw_mesh_make(2, 1, 2, 1));
     o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
-    o.tied = true;
+    o.model.tied = true;
     o.recompute = 2;
     o.compute = SW_BF16_T;
     compare("megatron_sequence_parallel", print(&o, SW_SCHEDULED));
@@ -132,7 +132,7 @@ static void test_cost_of_compiling_is_that_of_one_layer(void **state)
     struct sw_program_options o = small_model(sw_mesh_make(1, 2, 2, 2));
     struct sw_program *few = NULL, *many = NULL;
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &few, NULL), 0);
-    o.layers = 200;
+    o.model.layers = 200;
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &many, NULL), 0);
     assert_int_equal(few->op_count, many->op_count);
     assert_int_equal(few->value_count, many->value_count);
@@ -148,7 +148,7 @@ static void test_digest(void **state)
     struct sw_program *a = NULL, *b = NULL, *c = NULL;
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &a, NULL), 0);
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &b, NULL), 0);
-    o.rope_theta = 20000;
+    o.model.rope.theta = 20000;
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &c, NULL), 0);
     assert_true(sw_program_digest(a) == sw_program_digest(b));
     assert_true(sw_program_digest(a) != sw_program_digest(c));
@@ -183,8 +183,8 @@ static void test_refusals(void **state)
     refuse(small_model(sw_mesh_make(1, 1, 1, 3)), SW_REJECT_HIDDEN,
            "hidden_size 32 is not divisible by sp 3", "use sp 1, 2, 4, 8, 16 or 32");
     struct sw_program_options o = small_model(sw_mesh_make(1, 1, 6, 1));
-    o.heads = 12;
-    o.kv_heads = 4;
+    o.model.heads = 12;
+    o.model.kv_heads = 4;
     refuse(o, SW_REJECT_KV_HEADS, "num_key_value_heads 4 and tp 6 do not divide one another",
            "use tp 1, 2 or 4, or a multiple of 4 that divides the 12 heads");
     o = small_model(sw_mesh_make(1, 1, 1, 4));
@@ -193,8 +193,8 @@ static void test_refusals(void **state)
            "sequence_length 36 is not divisible by 2 x sp 4, as the zigzag layout needs",
            "use a sequence_length that is a multiple of 8, or layout: contiguous");
     o = small_model(sw_mesh_make(1, 1, 1, 1));
-    o.hidden_size = 1 << 24;
-    o.intermediate_size = 1 << 26;
+    o.model.hidden_size = 1 << 24;
+    o.model.intermediate_size = 1 << 26;
     o.sequence_length = o.global_batch = o.micro_batch_per_rank = 1 << 30;
     refuse(o, SW_REJECT_SEQUENCE,
            "hidden_size 16777216 with sequence_length 1073741824 and micro_batch_size 1073741824 "

@@ -17,7 +17,7 @@ int32_t sw_kv_copies(const struct sw_program_options *o)
     int32_t heads_ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_HEADS]);
     if (heads_ways > ways)
         ways = heads_ways;
-    return o->kv_heads % ways == 0 ? 1 : ways / o->kv_heads;
+    return o->model.kv_heads % ways == 0 ? 1 : ways / o->model.kv_heads;
 }
 
 static int32_t apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
@@ -57,7 +57,7 @@ static int32_t norm(struct sw_builder *b, struct sw_ref x, int32_t w, const char
     int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
     sw_builder_in(b, op, x);
     sw_builder_in(b, op, sw_builder_ref(b, w));
-    b->program->ops[op].scale = b->options->rms_norm_eps;
+    b->program->ops[op].scale = b->options->model.rms_norm_eps;
     return result(b, op, name, b->options->compute, 3, dims, stack);
 }
 
@@ -65,8 +65,8 @@ static int32_t rope(struct sw_builder *b, int32_t x, int32_t positions, const ch
                     const struct sw_dim dims[3], int32_t stack)
 {
     int32_t op = apply(b, SW_OP_ROPE, x, positions);
-    b->program->ops[op].head_dim = b->options->head_dim;
-    b->program->ops[op].scale = b->options->rope_theta;
+    b->program->ops[op].head_dim = b->options->model.head_dim;
+    b->program->ops[op].scale = b->options->model.rope.theta;
     return result(b, op, name, b->options->compute, 3, dims, stack);
 }
 
@@ -83,7 +83,7 @@ static int32_t replicate(struct sw_builder *b, int32_t x, int32_t copies, const 
     if (copies == 1)
         return x;
     int32_t op = apply(b, SW_OP_REPLICATE_HEADS, x, -1);
-    b->program->ops[op].head_dim = b->options->head_dim;
+    b->program->ops[op].head_dim = b->options->model.head_dim;
     b->program->ops[op].group = copies;
     return result(b, op, name, b->options->compute, 3, dims, stack);
 }
@@ -94,20 +94,22 @@ static void layer_region(struct sw_builder *b, int32_t x, const struct layer_wei
     struct sw_program *p = b->program;
     const enum sw_dtype c = o->compute;
     const int32_t n = p->layers;
-    const int64_t d = o->head_dim, s = p->sequence_length;
+    const int64_t d = o->model.head_dim, s = p->sequence_length;
     const int32_t copies = sw_kv_copies(o);
     const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1}, seq = {SW_L_SEQ, s, 1};
     const struct sw_dim aseq = {SW_L_ATTN_SEQ, s, 1}, kseq = {SW_L_KEY_SEQ, s, 1};
     const struct sw_dim residual[3] = {
-        batch, {SW_L_RESIDUAL_SEQ, s, 1}, {SW_L_ACT_EMBED, o->hidden_size, 1}};
-    const struct sw_dim heads[3] = {batch, seq, {SW_L_HEADS, o->heads * d, d}};
+        batch, {SW_L_RESIDUAL_SEQ, s, 1}, {SW_L_ACT_EMBED, o->model.hidden_size, 1}};
+    const struct sw_dim heads[3] = {batch, seq, {SW_L_HEADS, o->model.heads * d, d}};
     const struct sw_dim kv[3] = {
-        batch, seq, {(enum sw_logical)p->values[w->wk].axis[1], o->kv_heads * d, d}};
-    const struct sw_dim kv_copied[3] = {batch, seq, {SW_L_HEADS, o->kv_heads * d * copies, d}};
-    const struct sw_dim q_in[3] = {batch, aseq, {SW_L_ATTN_HEADS, o->heads * d, d}};
-    const struct sw_dim k_in[3] = {batch, kseq, {SW_L_ATTN_HEADS, o->kv_heads * d * copies, d}};
-    const struct sw_dim lse[3] = {batch, aseq, {SW_L_ATTN_HEADS, o->heads, 1}};
-    const struct sw_dim mlp[3] = {batch, seq, {SW_L_MLP, o->intermediate_size, 1}};
+        batch, seq, {(enum sw_logical)p->values[w->wk].axis[1], o->model.kv_heads * d, d}};
+    const struct sw_dim kv_copied[3] = {
+        batch, seq, {SW_L_HEADS, o->model.kv_heads * d * copies, d}};
+    const struct sw_dim q_in[3] = {batch, aseq, {SW_L_ATTN_HEADS, o->model.heads * d, d}};
+    const struct sw_dim k_in[3] = {
+        batch, kseq, {SW_L_ATTN_HEADS, o->model.kv_heads * d * copies, d}};
+    const struct sw_dim lse[3] = {batch, aseq, {SW_L_ATTN_HEADS, o->model.heads, 1}};
+    const struct sw_dim mlp[3] = {batch, seq, {SW_L_MLP, o->model.intermediate_size, 1}};
 
     sw_builder_region(b, "layer", SW_PHASE_FORWARD, n, false);
     const struct sw_ref x_in = {x, SW_INDEX_LAYER, 0}, x_out = {x, SW_INDEX_LAYER, 1};
@@ -128,8 +130,8 @@ static void layer_region(struct sw_builder *b, int32_t x, const struct layer_wei
     p->values[k2].copied = p->values[v2].copied = copies > 1;
     int32_t op = apply(b, SW_OP_RING_ATTENTION, q, k);
     sw_builder_in(b, op, sw_builder_ref(b, v));
-    p->ops[op].head_dim = o->head_dim;
-    p->ops[op].group = o->heads / (o->kv_heads * copies);
+    p->ops[op].head_dim = o->model.head_dim;
+    p->ops[op].group = o->model.heads / (o->model.kv_heads * copies);
     p->ops[op].scale = 1.0 / sqrt((double)d);
     p->ops[op].sequence_layout = (uint8_t)p->sequence_layout;
     p->ops[op].sequence_shards = p->sequence_shards;
@@ -162,10 +164,10 @@ static void head_region(struct sw_builder *b, int32_t x, int32_t final_norm, int
     const int64_t shards = sw_axes_size(&p->mesh, o->rules.axes[SW_L_VOCAB]);
     const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1}, seq = {SW_L_SEQ, s, 1};
     const struct sw_dim residual[3] = {
-        batch, {SW_L_RESIDUAL_SEQ, s, 1}, {SW_L_ACT_EMBED, o->hidden_size, 1}};
+        batch, {SW_L_RESIDUAL_SEQ, s, 1}, {SW_L_ACT_EMBED, o->model.hidden_size, 1}};
     const struct sw_dim stats[3] = {
         batch, seq, {SW_L_VOCAB, SW_STATS_PER_SHARD * shards, SW_STATS_PER_SHARD}};
-    const struct sw_dim logits[3] = {batch, seq, {SW_L_VOCAB, o->vocab_size, 1}};
+    const struct sw_dim logits[3] = {batch, seq, {SW_L_VOCAB, o->model.vocab_size, 1}};
     const struct sw_dim tokens[2] = {batch, seq};
     const struct sw_dim scalar[1] = {{SW_L_NONE, 1, 1}};
 
@@ -196,7 +198,7 @@ int sw_build_transformer(struct sw_builder *b, struct sw_error *err)
     const struct sw_program_options *o = b->options;
     struct sw_program *p = b->program;
     const enum sw_dtype t = o->params;
-    const int64_t e = o->hidden_size, d = o->head_dim;
+    const int64_t e = o->model.hidden_size, d = o->model.head_dim;
     const struct sw_dim batch = {SW_L_BATCH, p->micro_batch, 1},
                         seq = {SW_L_SEQ, p->sequence_length, 1};
     const struct sw_dim tokens[2] = {batch, seq};
@@ -206,12 +208,13 @@ int sw_build_transformer(struct sw_builder *b, struct sw_error *err)
     p->positions = sw_builder_value(b, "positions", SW_ROLE_INPUT, SW_I32, 1, &seq, 1);
 
     /* kv heads that tp cannot split stay whole and are copied after the projection */
-    bool split_kv = o->kv_heads % sw_axes_size(&p->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
+    bool split_kv = o->model.kv_heads % sw_axes_size(&p->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
     const struct sw_dim embed = {SW_L_EMBED, e, 1};
-    const struct sw_dim table[2] = {{SW_L_VOCAB, o->vocab_size, 1}, embed};
-    const struct sw_dim heads[2] = {embed, {SW_L_HEADS, o->heads * d, d}};
-    const struct sw_dim kv[2] = {embed, {split_kv ? SW_L_KV_HEADS : SW_L_NONE, o->kv_heads * d, d}};
-    const struct sw_dim mlp[2] = {embed, {SW_L_MLP, o->intermediate_size, 1}};
+    const struct sw_dim table[2] = {{SW_L_VOCAB, o->model.vocab_size, 1}, embed};
+    const struct sw_dim heads[2] = {embed, {SW_L_HEADS, o->model.heads * d, d}};
+    const struct sw_dim kv[2] = {embed,
+                                 {split_kv ? SW_L_KV_HEADS : SW_L_NONE, o->model.kv_heads * d, d}};
+    const struct sw_dim mlp[2] = {embed, {SW_L_MLP, o->model.intermediate_size, 1}};
     const struct sw_dim scale[1] = {{SW_L_ACT_EMBED, e, 1}};
     const enum sw_role role = SW_ROLE_PARAMETER;
     const int32_t n = p->layers;
@@ -227,7 +230,7 @@ int sw_build_transformer(struct sw_builder *b, struct sw_error *err)
     w.w_up = sw_builder_value(b, "w_up", role, t, 2, mlp, n);
     w.w_down = sw_builder_value(b, "w_down", role, t, 2, mlp, n);
     int32_t final_norm = sw_builder_value(b, "final_norm", role, t, 1, scale, 1);
-    int32_t head = o->tied ? embedding : sw_builder_value(b, "head", role, t, 2, table, 1);
+    int32_t head = o->model.tied ? embedding : sw_builder_value(b, "head", role, t, 2, table, 1);
     p->loss = sw_builder_value(b, "loss", SW_ROLE_ACCUMULATOR, sw_accumulate_dtype(o->compute), 1,
                                scalar, 1);
 

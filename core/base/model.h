@@ -1,0 +1,47 @@
+/* What a dense decoder-only transformer is: one description that the configuration reads, fits use
+ * and programs are built from. Names follow Hugging Face's config.json where it has one.
+ *
+ * Plain values without padding, so that two can be compared as bytes; owns nothing. */
+#ifndef SW_MODEL_H
+#define SW_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How the angles of rotary positions are stretched beyond the length a model was made for. */
+enum sw_rope_scaling {
+    SW_ROPE_PLAIN,
+    SW_ROPE_LINEAR, /* position / factor (Chen et al. 2023) */
+    SW_ROPE_LLAMA3  /* by wavelength: long ones / factor, short ones as they are (Llama 3.1) */
+};
+struct sw_rope {
+    double theta;  /* base of the angles */
+    double factor; /* linear, llama3; else 1 */
+    /* llama3: wavelengths above original_positions / low_freq_factor are stretched, those below
+     * original_positions / high_freq_factor are not, between them smoothly; else 0 */
+    double low_freq_factor, high_freq_factor;
+    int64_t original_positions;
+    int64_t scaling; /* enum sw_rope_scaling */
+};
+
+enum sw_family { SW_FAMILY_LLAMA, SW_FAMILY_MISTRAL, SW_FAMILY_QWEN2, SW_FAMILY_QWEN3 };
+
+struct sw_model {
+    int64_t vocab_size, hidden_size, intermediate_size;
+    int64_t max_position_embeddings;
+    int64_t sliding_window; /* tokens that attention looks back over; 0: all */
+    double rms_norm_eps, initializer_range;
+    struct sw_rope rope;
+    int32_t layers, heads,
+        kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
+    int32_t head_dim;           /* even; hidden_size / heads need not be it */
+    uint8_t family;             /* enum sw_family: for writing config.json */
+    bool tied;                  /* tie_word_embeddings */
+    bool qkv_bias, output_bias; /* of the attention's projections */
+    bool mlp_bias;
+    bool qk_norm;      /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
+    uint8_t unused[2]; /* zero */
+};
+_Static_assert(sizeof(struct sw_model) == 16 * 8, "no padding: models are compared as bytes");
+
+#endif
