@@ -1,5 +1,6 @@
 #include "core/plan/inputs.h"
 
+#include "core/base/hash.h"
 #include "core/plan/internal.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@ static bool file_digest(const char *path, uint64_t *digest)
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return false;
-    *digest = SW_PLAN_FNV_START;
+    *digest = SW_HASH_START;
     while ((bytes = fread(block, 1, sizeof block, file)) > 0)
-        *digest = sw_plan_fnv(*digest, block, bytes);
+        *digest = sw_hash_bytes(*digest, block, bytes);
     const bool good = ferror(file) == 0;
     fclose(file);
     return good;

@@ -17,10 +17,6 @@ extern const char *const sw_plan_strategy_words[3];
 extern const char *const sw_plan_layout_words[2];
 extern const char *const sw_plan_residual_words[2];
 
-#define SW_PLAN_FNV_START UINT64_C(14695981039346656037)
-/* FNV-1a 64, continued. */
-uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count);
-
 /* FNV-1a 64 over every byte but the digest's digits. bytes >= the head and the digits. */
 uint64_t sw_plan_text_digest(const char *text, size_t bytes);
 

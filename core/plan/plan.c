@@ -1,3 +1,4 @@
+#include "core/base/hash.h"
 #include "core/plan/internal.h"
 
 #include <inttypes.h>
@@ -10,17 +11,10 @@ const char *const sw_plan_strategy_words[3] = {"ring", "gather", "ulysses"};
 const char *const sw_plan_layout_words[2] = {"zigzag", "contiguous"};
 const char *const sw_plan_residual_words[2] = {"sp", "sp,tp"};
 
-uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (uint8_t)bytes[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
 uint64_t sw_plan_text_digest(const char *text, size_t bytes)
 {
     const size_t head = strlen(SW_PLAN_HEAD), tail = head + SW_PLAN_DIGEST_DIGITS;
-    return sw_plan_fnv(sw_plan_fnv(SW_PLAN_FNV_START, text, head), text + tail, bytes - tail);
+    return sw_hash_bytes(sw_hash_bytes(SW_HASH_START, text, head), text + tail, bytes - tail);
 }
 
 static enum sw_dtype dtype_of(enum sw_precision precision)

@@ -1,4 +1,5 @@
 /* Measured runs from tables and logs. */
+#include "core/base/number.h"
 #include "planner/fit/fit.h"
 
 #include <ctype.h>
@@ -387,12 +388,6 @@ out:
     return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of `step_seconds` after the first two steps, which warm up. */
 static int median_step(const char *path, double *out, struct sw_error *err)
 {
@@ -420,7 +415,7 @@ static int median_step(const char *path, double *out, struct sw_error *err)
                 seen + 1, WARM_STEPS + 1);
         goto out;
     }
-    qsort(steps, (size_t)count, sizeof *steps, compare_doubles);
+    qsort(steps, (size_t)count, sizeof *steps, sw_compare_doubles);
     *out = steps[count / 2];
     status = 0;
 out:

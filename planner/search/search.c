@@ -1,5 +1,6 @@
 /* The search over meshes: listing them, sharing them among threads, and which of them deserve a
  * thorough look. Each mesh is searched by itself, so that results do not depend on the threads. */
+#include "core/base/clock.h"
 #include "planner/search/internal.h"
 
 #include <pthread.h>
@@ -7,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     THOROUGH_TOP = 4,    /* meshes from the top of each order */
@@ -282,13 +282,6 @@ static int32_t find_shallow(const struct sw_search *s, int32_t out[2 * THOROUGH_
     return count;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int count_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
 {
     struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
@@ -430,7 +423,7 @@ int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, str
 
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
 {
-    const double start = seconds_now();
+    const double start = sw_clock_now();
     struct pool pool = {.threads = 0};
     int status = search_meshes(run, &pool, out, err);
     if (status == 0) { /* with the programs that there are */
@@ -441,7 +434,7 @@ int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct
     close_pool(&pool);
     if (status != 0)
         return blame_rules(run, err);
-    out->seconds = seconds_now() - start;
+    out->seconds = sw_clock_now() - start;
     return 0;
 }
 

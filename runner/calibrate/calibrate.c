@@ -1,5 +1,6 @@
 #include "runner/calibrate/calibrate.h"
 
+#include "core/base/hash.h"
 #include "core/config/config.h"
 #include "runner/accelerator.h"
 #include "runner/calibrate/gpu.h"
@@ -35,13 +36,10 @@ struct calibrating {
 
 /* ---- Set-up ---- */
 
-/* 48 bits of FNV-1a: a double holds them exactly. */
+/* 48 bits of a hash: a double holds them exactly. */
 static double host_number(const char *host)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *host != '\0'; host++)
-        hash = (hash ^ (unsigned char)*host) * UINT64_C(1099511628211);
-    return (double)(hash >> 16);
+    return (double)(sw_hash_text(host) >> 16);
 }
 
 /* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */

@@ -1,5 +1,7 @@
 #include "runner/train/init.h"
 
+#include "core/base/hash.h"
+
 #include <math.h>
 
 static uint64_t splitmix64(uint64_t x)
@@ -12,10 +14,7 @@ static uint64_t splitmix64(uint64_t x)
 
 uint64_t sw_init_key(uint64_t seed, const char *name)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * 1099511628211u;
-    return splitmix64(seed ^ hash);
+    return splitmix64(seed ^ sw_hash_text(name));
 }
 
 double sw_init_normal(uint64_t key, uint64_t index)

@@ -1,5 +1,6 @@
 #include "runner/train/train.h"
 
+#include "core/base/clock.h"
 #include "core/program/workspace_collective.h"
 #include "runner/accelerator.h"
 #include "runner/train/dataset.h"
@@ -14,7 +15,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What the ranks tell each other between steps. */
@@ -46,13 +46,6 @@ static void request_stop(int number)
 {
     (void)number;
     stop_requested = 1;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- Data ---- */
@@ -225,7 +218,7 @@ static void progress(struct training *t, int64_t step, int64_t last, double loss
 {
     const bool terminal = isatty(STDERR_FILENO) == 1;
     const int64_t every = last / 20 > 0 ? last / 20 : 1;
-    const double time = now();
+    const double time = sw_clock_now();
     char left[32];
     const bool due =
         terminal ? time - t->last_line >= 0.1 : step % every == 0 || time - t->last_line >= 10;
@@ -299,13 +292,13 @@ static double peak_flops(const struct sw_run_config *run)
 static int run_steps(struct training *t, int64_t last, int64_t *done)
 {
     const struct sw_run_config *run = t->plan->run;
-    t->started = t->last_line = now();
+    t->started = t->last_line = sw_clock_now();
     for (int64_t number = 1; number <= last && !t->stopped; number++) {
         struct sw_step step = make_step(&run->optimizer, number);
-        double loss = 0, norm = 0, begin = now();
+        double loss = 0, norm = 0, begin = sw_clock_now();
         if (sw_executor_step(t->executor, &step, train_batch, t, &loss, &norm, &t->err) != 0)
             return sw_fail_context(&t->err, "step %" PRId64, number);
-        const double seconds = now() - begin;
+        const double seconds = sw_clock_now() - begin;
         if (exchange(t) != 0)
             return -1;
         *done = number;
