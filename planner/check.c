@@ -1,4 +1,5 @@
 /* `plan check` and `plan schema`. */
+#include "core/base/text.h"
 #include "planner/command.h"
 
 #include <inttypes.h>
@@ -226,7 +227,7 @@ int sw_command_schema(const struct sw_options *options)
             sw_config_schema(stdout, kinds[i]);
             return SW_OK;
         }
-    const char *near = sw_command_nearest(options->files[0], names, 4);
+    const char *near = sw_text_nearest(options->files[0], names, 4);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "no schema '%.40s'; did you mean '%s'?", options->files[0],
                 near);

@@ -32,8 +32,6 @@ int sw_command_fail(const struct sw_error *err);
 int32_t sw_command_diagnose(const struct sw_config *config, bool notes);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
-/* The name most like `name`, NULL when none is near. */
-const char *sw_command_nearest(const char *name, const char *const *names, int32_t count);
 
 /* The words of the run file. */
 const char *sw_recompute_word(enum sw_recompute recompute);

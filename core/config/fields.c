@@ -1,4 +1,5 @@
 /* Reads mappings by their field tables. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <errno.h>
@@ -177,7 +178,7 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
             return true;
         }
         list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", word);
-        if (value->kind == NODE_SCALAR && sw_config_is_near(value->text, word, &distance) &&
+        if (value->kind == NODE_SCALAR && sw_text_is_near(value->text, word, &distance) &&
             distance < best) {
             best = distance;
             near = word;
@@ -342,7 +343,7 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         const struct field *near = NULL;
         int32_t best = 1000, distance;
         for (const struct field *f = fields; f->key != NULL; f++)
-            if (sw_config_is_near(key, f->key, &distance) && distance < best &&
+            if (sw_text_is_near(key, f->key, &distance) && distance < best &&
                 !(hub && (distance > 2 || sw_node_find(map, f->key) != NULL))) {
                 best = distance;
                 near = f;

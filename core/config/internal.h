@@ -94,10 +94,6 @@ void sw_config_error_at(struct sw_config *c, const struct node *node, const char
                         const char *help);
 void sw_config_note_at(struct sw_config *c, const struct node *node, const char *message);
 void sw_config_finish_diagnostics(struct sw_config *c);
-/* Damerau-Levenshtein distance without regard to case; 1000 when a text is too long to bother. */
-int32_t sw_config_distance(const char *a, const char *b);
-/* Whether a typo of that size is likely: at most a third of the length. */
-bool sw_config_is_near(const char *a, const char *b, int32_t *distance);
 
 /* paths.c */
 /* The path that `path` means in a text of that source; in the arena. */

@@ -1,4 +1,5 @@
 /* Writes a run as YAML that reads back to the same description. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static void write_text(FILE *out, const char *text)
     static const char *const words[] = {"null", "true", "false", "yes", "no",
                                         "on",   "off",  "y",     "n"};
     for (size_t i = 0; plain && i < sizeof words / sizeof words[0]; i++)
-        plain = sw_config_distance(text, words[i]) != 0;
+        plain = sw_text_distance(text, words[i]) != 0;
     if (plain) {
         fputs(text, out);
     } else if (ascii) {

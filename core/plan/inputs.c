@@ -1,5 +1,6 @@
 #include "core/plan/inputs.h"
 
+#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/plan/internal.h"
 
@@ -71,11 +72,8 @@ void sw_plan_inputs_free(struct sw_plan_inputs *inputs)
 enum sw_plan_input_state sw_plan_input_check(const char *plan_path,
                                              const struct sw_plan_input *input, char **path)
 {
-    const char *slash = strrchr(plan_path, '/');
     uint64_t digest;
-    char *directory =
-        slash == NULL ? strdup(".")
-                      : strndup(plan_path, slash == plan_path ? 1 : (size_t)(slash - plan_path));
+    char *directory = sw_path_folder(plan_path);
     char *whole = directory == NULL ? NULL : sw_path_join(directory, input->path);
     *path = whole == NULL ? NULL : sw_path_absolute(whole);
     /* not by *path: '..' after a symbolic link is not what it looks like */

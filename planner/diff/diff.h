@@ -118,8 +118,6 @@ int sw_diff_print_json(FILE *out, const struct sw_diff *diff, struct sw_error *e
 
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);
-/* Copies at most `most` bytes of text and "..." without cutting a character in two. */
-char *sw_diff_shorten(const char *text, size_t most, char *buffer);
 /* A setting's key as the run file and --set spell it. */
 const char *sw_diff_key(const char *key);
 /* The texts of one row: axes, calls and bytes, "old -> new" where they changed. */

@@ -1,4 +1,5 @@
 /* Measured runs from tables and logs. */
+#include "core/base/file.h"
 #include "core/base/number.h"
 #include "planner/fit/fit.h"
 
@@ -110,8 +111,7 @@ static const struct sw_model_config *find_model(const struct sw_fit_set *set, co
         const struct sw_model_config *m = sw_config_model(set->config[i]);
         if (m == NULL)
             continue;
-        const char *file = strrchr(m->path, '/');
-        file = file != NULL ? file + 1 : m->path;
+        const char *file = sw_path_name(m->path);
         const size_t bytes = strlen(name);
         if (strncmp(file, name, bytes) == 0 && file[bytes] == '.')
             return m;

@@ -8,8 +8,6 @@
 
 enum { SW_HTML_WIDTH = 960 }; /* of every picture, in its own units */
 
-/* Escapes & < > " ' and replaces control characters. */
-void sw_html_escape(FILE *out, const char *text);
 /* <svg ...><title>...</title><desc>...</desc>; id is unique on the page. */
 void sw_html_svg_open(FILE *out, const char *id, int32_t height, const char *title,
                       const char *description);

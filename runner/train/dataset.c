@@ -1,5 +1,7 @@
 #include "runner/train/dataset.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -340,9 +342,8 @@ static int fail_too_long(const char *from, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "%s: error: more than 2^31 - 1 bytes; split the file", from);
 }
 
-/* Whether `in` can be tokenized, and `to` and `partial` written meanwhile. */
-static int check_files(FILE *in, const char *from, const char *to, const char *partial,
-                       struct sw_error *err)
+/* Whether `in` can be tokenized and `to` written meanwhile. */
+static int check_files(FILE *in, const char *from, const char *to, struct sw_error *err)
 {
     struct stat source, there;
     if (fstat(fileno(in), &source) != 0)
@@ -352,7 +353,7 @@ static int check_files(FILE *in, const char *from, const char *to, const char *p
                        from);
     if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX)
         return fail_too_long(from, err);
-    if (same_file(&source, to) || same_file(&source, partial))
+    if (same_file(&source, to))
         return sw_fail(err, SW_BAD_INPUT,
                        "%s: error: this is the file to tokenize; name another one to write", to);
     /* the rename at the end would put a file where a device or a pipe was */
@@ -378,35 +379,26 @@ static int fail_to_tokenize(FILE *in, const char *from, const char *to, int64_t 
 
 int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
 {
-    char partial[4096];
+    struct sw_new_file made;
     int64_t count = 0;
     int status = -1;
-    if (snprintf(partial, sizeof partial, "%s.partial", to) >= (int)sizeof partial)
-        return sw_fail(err, SW_BAD_INPUT, "the name of the file to write is too long");
-    FILE *out = NULL, *in = fopen(from, "rb");
+    FILE *in = fopen(from, "rb");
     if (in == NULL)
         return fail_to_open(from, "the file to tokenize", "name a file that exists", err);
-    if (check_files(in, from, to, partial, err) != 0)
+    if (check_files(in, from, to, err) != 0)
         goto out;
-    out = fopen(partial, "wb");
-    if (out == NULL) {
+    if (sw_file_begin(&made, to, 0666, NULL) != 0) {
         sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(errno));
         goto out;
     }
-    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0 && count > 0 &&
-              count <= INT32_MAX && write_header(out, (uint32_t)count) == 0 && fflush(out) == 0;
-    int reason = errno;
-    if (fclose(out) != 0 && ok) {
-        reason = errno;
-        ok = false;
+    if (write_header(made.out, 0) == 0 && write_tokens(in, made.out, &count) == 0 && count > 0 &&
+        count <= INT32_MAX && write_header(made.out, (uint32_t)count) == 0)
+        status = sw_file_commit(&made, NULL);
+    if (status != 0) {
+        const int reason = errno;
+        sw_file_abandon(&made);
+        (void)fail_to_tokenize(in, from, to, count, reason, err);
     }
-    if (ok && rename(partial, to) != 0) {
-        reason = errno;
-        ok = false;
-    }
-    status = ok ? 0 : fail_to_tokenize(in, from, to, count, reason, err);
-    if (!ok)
-        unlink(partial);
 out:
     fclose(in);
     return status;

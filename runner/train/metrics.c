@@ -1,12 +1,13 @@
 #include "runner/train/metrics.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct sw_metrics {
@@ -14,25 +15,6 @@ struct sw_metrics {
     off_t whole; /* where the last whole line ends */
     char path[4096];
 };
-
-static int make_directories(const char *path, struct sw_error *err)
-{
-    char part[4096];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
-        return sw_fail(err, SW_BAD_INPUT, "the directory name %s is too long", path);
-    for (char *at = part + 1;; at++) {
-        if (*at != '/' && *at != '\0')
-            continue;
-        const char end = *at;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot create the directory %s: %s", part,
-                           strerror(errno));
-        if (end == '\0')
-            return 0;
-        *at = end;
-    }
-}
 
 /* A run that was killed may have left the beginning of a line; the next one starts below it. */
 static bool ends_inside_line(FILE *file)
@@ -42,7 +24,7 @@ static bool ends_inside_line(FILE *file)
 
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err)
 {
-    if (make_directories(directory, err) != 0)
+    if (sw_file_make_folder(directory, err) != 0)
         return -1;
     struct sw_metrics *m = calloc(1, sizeof *m);
     if (m == NULL)
