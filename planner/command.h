@@ -43,11 +43,11 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                       const struct sw_options *options);
 void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
 
-/* json.c: the JSON of INTERFACE.md, one object and a newline. Errors (SW_ENVIRONMENT): memory. */
-struct sw_explain;
-int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
-                   const struct sw_options *options, struct sw_error *err);
-int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err);
+/* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
+struct sw_json;
+void sw_search_print_json(FILE *out, const struct sw_run_config *run,
+                          const struct sw_search *search, const struct sw_options *options);
+void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
 /* explain.c: collectives of one kind over one group in one step. */
 struct sw_traffic {

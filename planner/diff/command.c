@@ -168,7 +168,7 @@ static int print(const struct sw_options *options, const struct sw_diff *diff)
     const bool differs = diff->changed + diff->added + diff->removed + diff->failed > 0;
     /* a document for machines is one even when it is empty; people get silence */
     if (options->json)
-        status = sw_diff_print_json(stdout, diff, &err);
+        sw_diff_print_json(stdout, diff);
     else if (differs && options->markdown)
         status = sw_diff_print_markdown(stdout, diff, COMMENT_BYTES, &err);
     else if (differs)

@@ -114,7 +114,7 @@ void sw_diff_pairs_free(struct sw_diff_pair *pairs, int32_t count);
 void sw_diff_print_text(FILE *out, const struct sw_diff *diff);
 int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_bytes,
                            struct sw_error *err);
-int sw_diff_print_json(FILE *out, const struct sw_diff *diff, struct sw_error *err);
+void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);

@@ -35,7 +35,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     if (options->program)
         sw_program_print(stdout, x->program);
     else if (options->json)
-        return sw_json_explain(stdout, x, options->rejected, err);
+        sw_explain_print_json(stdout, x, options->rejected);
     else if (options->html == NULL)
         sw_explain_text(stdout, x, options->rejected);
     return 0;
