@@ -13,4 +13,13 @@ uint64_t sw_hash_bytes(uint64_t hash, const void *data, size_t bytes);
 /* The hash of a text without its end. */
 uint64_t sw_hash_text(const char *text);
 
+/* Every bit of the result depends on every bit of x, one to one (the finalizer of splitmix64):
+ * numbers that count become random ones. */
+static inline uint64_t sw_hash_mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
 #endif

@@ -25,9 +25,9 @@ static inline uint16_t sw_bf16_from_float(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(bits >> 16 | 0x40u);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    const uint32_t quiet = bits >> 16 | 0x40u,
+                   rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16; /* no branch: for loops */
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
 /* A qsort order of doubles, the smallest first; without NaN. */

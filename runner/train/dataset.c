@@ -1,6 +1,7 @@
 #include "runner/train/dataset.h"
 
 #include "core/base/file.h"
+#include "core/base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +26,6 @@ struct sw_dataset {
     int64_t tokens, train, vocab_size, sequence_length;
     uint64_t seed;
 };
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 
 static int64_t token_at(const struct sw_dataset *d, int64_t i)
 {
@@ -216,7 +210,8 @@ static int64_t permute(uint64_t key, int64_t count, int64_t i)
     do {
         uint64_t left = x >> half, right = x & mask;
         for (uint64_t round = 0; round < 4; round++) {
-            const uint64_t swap = left ^ (mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
+            const uint64_t swap =
+                left ^ (sw_hash_mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
             left = right;
             right = swap;
         }
@@ -243,9 +238,9 @@ int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *toke
 {
     const int64_t windows = (d->train - 1) / d->sequence_length;
     const int64_t epoch = sequence / windows;
-    const uint64_t key = mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
+    const uint64_t key = sw_hash_mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
     const int64_t slack = d->train - 1 - windows * d->sequence_length;
-    const int64_t shift = (int64_t)(mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
+    const int64_t shift = (int64_t)(sw_hash_mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
     const int64_t start = permute(key, windows, sequence % windows) * d->sequence_length + shift;
     if (check_length(d, err) != 0)
         return -1;

@@ -6,10 +6,7 @@
 
 static uint64_t splitmix64(uint64_t x)
 {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    return sw_hash_mix(x + 0x9e3779b97f4a7c15u);
 }
 
 uint64_t sw_init_key(uint64_t seed, const char *name)

@@ -25,6 +25,15 @@ static void hash_is_fnv_1a(void **state)
     assert_true(sw_hash_bytes(SW_HASH_START, "\xff\0", 2) != sw_hash_text("\xff"));
 }
 
+/* The first numbers of splitmix64 with seed 0, as its author publishes them. */
+static void mix_is_that_of_splitmix64(void **state)
+{
+    (void)state;
+    static const uint64_t wanted[] = {0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f};
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true(sw_hash_mix((i + 1) * 0x9e3779b97f4a7c15u) == wanted[i]);
+}
+
 static void align_rounds_up(void **state)
 {
     (void)state;
@@ -102,13 +111,10 @@ static void clocks_go_forward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_is_fnv_1a),
-        cmocka_unit_test(align_rounds_up),
-        cmocka_unit_test(bf16_rounds_to_nearest_even),
-        cmocka_unit_test(bf16_keeps_nan),
-        cmocka_unit_test(bf16_comes_back),
-        cmocka_unit_test(doubles_sort),
-        cmocka_unit_test(clocks_go_forward),
+        cmocka_unit_test(hash_is_fnv_1a),  cmocka_unit_test(mix_is_that_of_splitmix64),
+        cmocka_unit_test(align_rounds_up), cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(bf16_keeps_nan),  cmocka_unit_test(bf16_comes_back),
+        cmocka_unit_test(doubles_sort),    cmocka_unit_test(clocks_go_forward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
