@@ -34,28 +34,12 @@ static void annotate(const char *level, const char *file, int32_t line, int32_t 
     printf("\n");
 }
 
-/* "FILE:LINE:COL: error: MESSAGE", "FILE: error: MESSAGE" or only a message. */
 static int fail(const struct sw_options *options, const char *path, const struct sw_error *err)
 {
-    char file[sizeof err->message];
-    int line = 0, column = 0, used = 0;
     if (!options->github)
         return sw_command_fail(err);
-    const char *mark = strstr(err->message, ": error: ");
-    if (mark == NULL) {
-        annotate("error", path, 0, 0, err->message, NULL);
-        return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
-    }
-    snprintf(file, sizeof file, "%.*s", (int)(mark - err->message), err->message);
-    /* the place is what follows the last but one ':' when those are numbers */
-    for (char *colon = strchr(file, ':'); colon != NULL; colon = strchr(colon + 1, ':'))
-        if (sscanf(colon, ":%d:%d%n", &line, &column, &used) == 2 && colon[used] == '\0') {
-            *colon = '\0';
-            break;
-        } else {
-            line = column = 0;
-        }
-    annotate("error", file, line, column, mark + strlen(": error: "), NULL);
+    annotate("error", err->file[0] != '\0' ? err->file : path, err->line, err->column, err->message,
+             NULL);
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
@@ -149,17 +133,15 @@ static int check_plan(const struct sw_options *options, const char *path)
         return fail(options, path, &err);
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
         sw_program_compile(&program_options, SW_LAID_OUT, &program, &err) != 0) {
-        /* a rule's mistake names its own place */
-        if (strstr(err.message, ": error: ") == NULL)
-            sw_fail_context(&err, "%s:%d:1: error", path, DECISION_LINE);
+        /* unless a rule's mistake names its own */
+        sw_fail_place(&err, (struct sw_place){path, DECISION_LINE, 1});
         status = fail(options, path, &err);
         goto out;
     }
     if (sw_program_digest(program) != plan.program_digest) {
-        sw_fail(&err, SW_BAD_INPUT,
-                "%s:%d:1: error: this version of plan makes another program of it; write it again "
-                "with 'plan emit'",
-                path, PROGRAM_LINE);
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, PROGRAM_LINE, 1},
+                   "this version of plan makes another program of it; write it again "
+                   "with 'plan emit'");
         status = fail(options, path, &err);
         goto out;
     }

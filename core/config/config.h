@@ -15,13 +15,6 @@
 
 enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
 
-/* Where a value came from, for later messages ("mesh_dim does not fit": point at the line). */
-struct sw_place {
-    const char *file; /* as given or as included; never NULL in a read description */
-    int32_t line;     /* from 1; 0: not written, a default */
-    int32_t column;   /* from 1 */
-};
-
 struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;

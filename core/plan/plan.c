@@ -58,9 +58,8 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
     }
     if (why.status == SW_OK && sw_rules_set(rules, rule->logical, axes, &why) == 0)
         return 0;
-    return sw_fail(err, SW_BAD_INPUT, "%s:%d:%d: error: %s",
-                   rule->place.file == NULL ? "rules" : rule->place.file, rule->place.line,
-                   rule->place.column, why.message);
+    sw_fail_place(&why, rule->place);
+    return sw_fail_as(err, &why);
 }
 
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,

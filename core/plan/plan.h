@@ -47,7 +47,7 @@ struct sw_plan {
     uint64_t digest, program_digest;
     struct sw_plan_inputs inputs; /* the files it was written from; count 0: not known */
 };
-/* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found).
+/* Reads and verifies the digest (errors have their place; any edited byte is found).
  * The run's paths are resolved against the plan's folder: absolute when `path` is, else seen from
  * the working directory. Free with sw_plan_free. */
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err);

@@ -17,9 +17,8 @@ struct reader {
 
 static int fail_at(const struct reader *r, const char *what)
 {
-    return sw_fail(r->err, SW_BAD_INPUT,
-                   "%s:%d:1: error: %s; write the plan again with 'plan emit'", r->path, r->line,
-                   what);
+    return sw_fail_at(r->err, SW_BAD_INPUT, (struct sw_place){r->path, r->line, 1},
+                      "%s; write the plan again with 'plan emit'", what);
 }
 
 static int read_file(const char *path, char **text, size_t *bytes, struct sw_error *err)
@@ -29,26 +28,30 @@ static int read_file(const char *path, char **text, size_t *bytes, struct sw_err
     size_t used = 0, capacity = 1 << 16;
     FILE *file = fopen(path, "rb");
     if (file == NULL)
-        return sw_fail(err, errno == ENOMEM ? SW_ENVIRONMENT : SW_BAD_INPUT,
-                       "%s: error: cannot open the plan: %s", path, strerror(errno));
+        return sw_fail_at(err, errno == ENOMEM ? SW_ENVIRONMENT : SW_BAD_INPUT,
+                          (struct sw_place){.file = path}, "cannot open the plan: %s",
+                          strerror(errno));
     for (;;) {
         char *grown = realloc(buffer, capacity + 1);
         if (grown == NULL) {
-            sw_fail(err, SW_ENVIRONMENT, "%s: error: out of memory while reading the plan", path);
+            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = path},
+                       "out of memory while reading the plan");
             goto out;
         }
         buffer = grown;
         errno = 0;
         used += fread(buffer + used, 1, capacity - used, file);
         if (ferror(file)) {
-            sw_fail(err, errno == EISDIR ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                    "%s: error: cannot read the plan: %s", path, strerror(errno));
+            sw_fail_at(err, errno == EISDIR ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                       (struct sw_place){.file = path}, "cannot read the plan: %s",
+                       strerror(errno));
             goto out;
         }
         if (used < capacity)
             break;
         if (capacity >= MAX_PLAN_BYTES) {
-            sw_fail(err, SW_BAD_INPUT, "%s: error: larger than a plan ever is", path);
+            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                       "larger than a plan ever is");
             goto out;
         }
         capacity *= 2;
@@ -68,9 +71,8 @@ static int verify(const struct reader *r, const char *text, size_t bytes, uint64
 {
     const size_t head = strlen(SW_PLAN_HEAD);
     if (bytes < head + SW_PLAN_DIGEST_DIGITS + 2 || memcmp(text, SW_PLAN_HEAD, head) != 0)
-        return sw_fail(r->err, SW_BAD_INPUT,
-                       "%s:1:1: error: this is no plan of this version; write one with 'plan emit'",
-                       r->path);
+        return sw_fail_at(r->err, SW_BAD_INPUT, (struct sw_place){r->path, 1, 1},
+                          "this is no plan of this version; write one with 'plan emit'");
     char expected[SW_PLAN_DIGEST_DIGITS + 1];
     *digest = sw_plan_text_digest(text, bytes);
     snprintf(expected, sizeof expected, "%016" PRIx64, *digest);
@@ -79,12 +81,12 @@ static int verify(const struct reader *r, const char *text, size_t bytes, uint64
     char found[SW_PLAN_DIGEST_DIGITS + 1] = ""; /* only digits are shown: it may be any bytes */
     memcpy(found, text + head, SW_PLAN_DIGEST_DIGITS);
     const bool digits = strspn(found, "0123456789abcdef") == SW_PLAN_DIGEST_DIGITS;
-    return sw_fail(r->err, SW_BAD_INPUT,
-                   "%s:3:10: error: the plan was changed after it was written: its digest is "
-                   "%s%s%s, its content's is '%s'; edit the run file and write the plan again "
-                   "with 'plan emit'",
-                   r->path, digits ? "'" : "", digits ? found : "not 16 hexadecimal digits",
-                   digits ? "'" : "", expected);
+    return sw_fail_at(r->err, SW_BAD_INPUT, (struct sw_place){r->path, 3, 10},
+                      "the plan was changed after it was written: its digest is "
+                      "%s%s%s, its content's is '%s'; edit the run file and write the plan again "
+                      "with 'plan emit'",
+                      digits ? "'" : "", digits ? found : "not 16 hexadecimal digits",
+                      digits ? "'" : "", expected);
 }
 
 /* The rest of the next line if it starts with `key`; quotes around the value are taken off. */
@@ -204,8 +206,8 @@ static int read_input_path(struct reader *r, struct sw_plan_input *input)
         return fail_at(r, "an input has no path");
     char *out = input->path = malloc((size_t)(stop - r->at));
     if (out == NULL)
-        return sw_fail(r->err, SW_ENVIRONMENT, "%s: error: out of memory while reading the plan",
-                       r->path);
+        return sw_fail_at(r->err, SW_ENVIRONMENT, (struct sw_place){.file = r->path},
+                          "out of memory while reading the plan");
     for (const char *p = r->at; p < stop - 2;) {
         if (p[0] == '%' && stop - 2 - p >= 3) {
             const char digits[3] = {p[1], p[2], '\0'};
@@ -269,10 +271,10 @@ static int first_mistake(const struct reader *r, const struct sw_config *config)
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
         if (!d->is_note)
-            return sw_fail(r->err, SW_BAD_INPUT, "%s:%d:%d: error: %s", d->file, d->line, d->column,
-                           d->message);
+            return sw_fail_at(r->err, SW_BAD_INPUT, (struct sw_place){d->file, d->line, d->column},
+                              "%s", d->message);
     }
-    return sw_fail(r->err, SW_BAD_INPUT, "%s: error: holds no run", r->path);
+    return sw_fail_at(r->err, SW_BAD_INPUT, (struct sw_place){.file = r->path}, "holds no run");
 }
 
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)

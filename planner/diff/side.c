@@ -83,7 +83,8 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
         return SW_BAD_INPUT;
     }
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {
-        sw_fail(&err, SW_BAD_INPUT, "%s:1:1: error: neither a run nor a plan; compare those", path);
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                   "neither a run nor a plan; compare those");
     } else if (kind == SW_CONFIG_PLAN) {
         out->is_plan = true;
         read_plan(out, &err);

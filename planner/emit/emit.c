@@ -220,19 +220,20 @@ static char *read_template(const char *path, struct sw_error *err)
     char *text = malloc(MAX_TEMPLATE_BYTES + 1);
     FILE *file = fopen(path, "rb");
     if (text == NULL || file == NULL) {
-        sw_fail(err, file == NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                "%s: error: cannot open the template: %s", path, strerror(errno));
+        sw_fail_at(err, file == NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                   (struct sw_place){.file = path}, "cannot open the template: %s",
+                   strerror(errno));
         goto fail;
     }
     const size_t bytes = fread(text, 1, MAX_TEMPLATE_BYTES + 1, file);
     if (ferror(file)) {
-        sw_fail(err, SW_BAD_INPUT, "%s: error: cannot read the template: %s", path,
-                strerror(errno));
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "cannot read the template: %s", strerror(errno));
         goto fail;
     }
     if (bytes > MAX_TEMPLATE_BYTES || memchr(text, '\0', bytes) != NULL) {
-        sw_fail(err, SW_BAD_INPUT, "%s: error: the template is no text of at most %d bytes", path,
-                MAX_TEMPLATE_BYTES);
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "the template is no text of at most %d bytes", MAX_TEMPLATE_BYTES);
         goto fail;
     }
     text[bytes] = '\0';

@@ -20,7 +20,7 @@ static const char model_text[] = "vocab_size: 256\nhidden_size: 64\nintermediate
 static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT, "no mistake of the user", err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 static void add_config(struct sw_fit_set *set, const char *name, const char *text)

@@ -23,7 +23,7 @@ static char *write_plan(const struct sw_plan *plan, size_t *bytes)
 static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT, "no mistake of the user", err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 /* What every user of a plan does next. */

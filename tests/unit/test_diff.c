@@ -127,7 +127,8 @@ static void points_at_mistakes(void **state)
         char wanted[400];
         snprintf(wanted, sizeof wanted, "--fail-if:1:%s", cases[i].message);
         assert_int_equal(sw_fail_if_parse(cases[i].text, &condition, &err), -1);
-        assert_string_equal(err.message, wanted);
+        char said[SW_ERROR_TEXT_BYTES];
+        assert_string_equal(sw_error_format(&err, NULL, said), wanted);
         assert_int_equal(err.status, SW_BAD_INPUT);
     }
     char deep[400];
