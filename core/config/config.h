@@ -203,4 +203,12 @@ void sw_config_schema(FILE *out, enum sw_config_kind kind);
  * the shortest digits that read back equal. */
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
 
+/* Calls visit for every setting that sw_run_config_write writes, in its order: "PREFIX.key.key"
+ * (prefix may be "") and the value without quotes; one with other than printable ASCII stands in
+ * double quotes with escapes. An entry of a list is called by its name:
+ * "cluster.links.nvlink.bandwidth". Both texts live until visit returns. */
+typedef void (*sw_config_visitor)(void *context, const char *path, const char *value);
+void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
+                         sw_config_visitor visit, void *context);
+
 #endif
