@@ -37,7 +37,7 @@ static bool read_architectures(struct sw_config *c, const struct field *field, s
 static void write_architectures(struct writer *w, const struct field *field, const void *base)
 {
     (void)base;
-    w->value(w, field->key, "[LlamaForCausalLM]", false);
+    w->value(w, field->key, "[LlamaForCausalLM]", STYLE_BARE);
 }
 
 const struct field_type sw_type_architectures = {read_architectures, write_architectures, NULL,
@@ -150,7 +150,7 @@ static void write_curve(struct writer *w, const struct field *field, const void 
                                  sw_real_format(curve->point[i].fraction, fraction));
     text[used++] = ']';
     text[used] = '\0';
-    w->value(w, field->key, text, false);
+    w->value(w, field->key, text, STYLE_BARE);
 }
 
 const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING};
@@ -192,7 +192,7 @@ static void write_links(struct writer *w, const struct field *field, const void 
 {
     const struct sw_cluster_config *cluster = base;
     if (cluster->link_count == 0) {
-        w->value(w, field->key, "[]", false);
+        w->value(w, field->key, "[]", STYLE_BARE);
         return;
     }
     w->open(w, field->key);
@@ -285,7 +285,7 @@ static void write_rules(struct writer *w, const struct field *field, const void 
 {
     const struct sw_run_config *run = base;
     if (run->rule_count == 0) {
-        w->value(w, field->key, "{}", false);
+        w->value(w, field->key, "{}", STYLE_BARE);
         return;
     }
     w->open(w, field->key);
@@ -297,7 +297,7 @@ static void write_rules(struct writer *w, const struct field *field, const void 
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", j > 0 ? ", " : "",
                                      rule->axis[j]);
         snprintf(text + used, sizeof text - used, "]");
-        w->value(w, rule->logical, text, false);
+        w->value(w, rule->logical, text, STYLE_BARE);
     }
     w->close(w);
 }
@@ -333,7 +333,7 @@ static void write_betas(struct writer *w, const struct field *field, const void 
     char text[80], beta1[32], beta2[32];
     snprintf(text, sizeof text, "[%s, %s]", sw_real_format(optimizer->beta1, beta1),
              sw_real_format(optimizer->beta2, beta2));
-    w->value(w, field->key, text, false);
+    w->value(w, field->key, text, STYLE_BARE);
 }
 
 const struct field_type sw_type_betas = {read_betas, write_betas, NULL, INSIDE_NOTHING};

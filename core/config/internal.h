@@ -64,7 +64,9 @@ struct sw_config {
     struct sw_model_config *model;
     struct sw_accelerator_config *accelerator;
     struct sw_cluster_config *cluster;
-    struct sw_run_config *run;
+    struct sw_run_config *run; /* of a plan: inside it */
+    struct sw_plan_config *plan;
+    struct sw_place digest_place; /* of a plan */
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
     int32_t stored_count, stored_capacity, dropped_errors;
@@ -169,6 +171,7 @@ struct field {
     bool required;
     bool elsewhere;       /* written as a part of another field */
     bool brief;           /* not written when it is empty */
+    bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;       /* min itself is not allowed */
@@ -210,14 +213,15 @@ bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const 
 const char *sw_config_example(struct sw_config *c, const struct field *field);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
-/* tables.c, tables_run.c */
+/* tables.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
+#define SW_PLAN_SCHEMA "shardwright.plan/1"
 #define SW_NAME_EXPECTS                                                                            \
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster_fields[],
-    sw_run_fields[], sw_link_fields[], sw_slurm_fields[];
+    sw_run_fields[], sw_plan_fields[], sw_link_fields[], sw_slurm_fields[];
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
 bool sw_model_key_is_known_elsewhere(const char *key); /* Hugging Face keys that we ignore */
@@ -244,6 +248,7 @@ bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
 bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
+bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
 
 /* The mapping that a value means: itself, or the file that it names. NULL: reported. */
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);
@@ -256,6 +261,9 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
 /* The shortest digits that read back as the same double. */
 const char *sw_real_format(double value, char buffer[32]);
 
+/* How a value stands: as it is, in quotes where any text could be misread, always in quotes. */
+enum style { STYLE_BARE, STYLE_TEXT, STYLE_QUOTED };
+
 /* Where written values go: a YAML file, or a list of paths and values. */
 struct writer {
     /* A mapping inside the one that is written. */
@@ -263,8 +271,7 @@ struct writer {
     /* One mapping of a list, in one line; name: what tells it from the others. */
     void (*open_item)(struct writer *w, const char *name);
     void (*close)(struct writer *w); /* either */
-    /* is_text: any text, to be quoted where it could be misread; else it stands as it is. */
-    void (*value)(struct writer *w, const char *key, const char *text, bool is_text);
+    void (*value)(struct writer *w, const char *key, const char *text, enum style style);
 };
 /* Writes what a struct holds, by its table. */
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base);

@@ -146,9 +146,6 @@ void sw_config_schema(FILE *out, enum sw_config_kind kind)
             "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
             "  \"title\": \"Shardwright %s\",\n  \"allOf\": [",
             name);
-    if (fields != NULL)
-        sw_config_schema_object(out, kind == SW_CONFIG_MODEL, fields, 2);
-    else
-        fputs("{\"type\": \"object\", \"required\": [\"schema\", \"run\"]}", out);
+    sw_config_schema_object(out, kind == SW_CONFIG_MODEL, fields, 2);
     fputs("]\n}\n", out);
 }

@@ -522,6 +522,8 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
         return sw_cluster_fields;
     case SW_CONFIG_RUN:
         return sw_run_fields;
+    case SW_CONFIG_PLAN:
+        return sw_plan_fields;
     default:
         return NULL;
     }

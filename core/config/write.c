@@ -137,29 +137,31 @@ static void write_scalar(struct writer *w, const struct field *field, const void
     case FIELD_TEXT:
     case FIELD_PATH:
         memcpy(&text, at, sizeof text);
-        w->value(w, field->key, text, true);
+        w->value(w, field->key, text, STYLE_TEXT);
         return;
     case FIELD_WORD:
         memcpy(&word, at, sizeof word);
-        w->value(w, field->key, field->words[word], false);
+        w->value(w, field->key, field->words[word], field->quoted ? STYLE_QUOTED : STYLE_BARE);
         return;
     default:
         memcpy(&real, at, sizeof real);
         sw_real_format(real, buffer);
         break;
     }
-    w->value(w, field->key, buffer, false);
+    w->value(w, field->key, buffer, STYLE_BARE);
 }
 
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base)
 {
     for (const struct field *field = fields; field->key != NULL; field++) {
+        if (field->elsewhere)
+            continue;
         if (field->type == FIELD_CUSTOM) {
             if (field->custom->write != NULL)
                 field->custom->write(w, field, base);
             continue;
         }
-        if (field->offset == FIELD_NOWHERE || field->elsewhere)
+        if (field->offset == FIELD_NOWHERE)
             continue;
         const void *at = (const char *)base + field->offset;
         if (field->type == FIELD_SECTION) {
@@ -208,7 +210,7 @@ static void yaml_close(struct writer *w)
     y->in_item = false;
 }
 
-static void yaml_value(struct writer *w, const char *key, const char *text, bool is_text)
+static void yaml_value(struct writer *w, const char *key, const char *text, enum style style)
 {
     struct yaml_writer *y = (struct yaml_writer *)w;
     if (!y->in_item)
@@ -218,19 +220,29 @@ static void yaml_value(struct writer *w, const char *key, const char *text, bool
     y->first = false;
     write_text(y->out, key);
     fputs(": ", y->out);
-    if (is_text)
+    if (style == STYLE_TEXT)
         write_text(y->out, text);
     else
-        fputs(text, y->out);
+        fprintf(y->out, style == STYLE_QUOTED ? "'%s'" : "%s", text);
     if (!y->in_item)
         fputc('\n', y->out);
 }
 
-void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
+static void write_yaml(FILE *out, int32_t indent, const struct field *fields, const void *base)
 {
     struct yaml_writer y = {
         {yaml_open, yaml_open_item, yaml_close, yaml_value}, out, indent, false, false};
-    sw_config_write_fields(&y.writer, sw_run_fields, run);
+    sw_config_write_fields(&y.writer, fields, base);
+}
+
+void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
+{
+    write_yaml(out, indent, sw_run_fields, run);
+}
+
+void sw_plan_config_write(FILE *out, const struct sw_plan_config *plan)
+{
+    write_yaml(out, 0, sw_plan_fields, plan);
 }
 
 /* ---- As paths and values ---- */
@@ -268,11 +280,11 @@ static void list_close(struct writer *w)
     ((struct lister *)w)->depth--;
 }
 
-static void list_value(struct writer *w, const char *key, const char *text, bool is_text)
+static void list_value(struct writer *w, const char *key, const char *text, enum style style)
 {
     struct lister *l = (struct lister *)w;
     extend(l, key);
-    if (!is_text || is_printable(text)) {
+    if (style != STYLE_TEXT || is_printable(text)) {
         l->visit(l->context, l->path, text);
         return;
     }
@@ -286,11 +298,22 @@ static void list_value(struct writer *w, const char *key, const char *text, bool
     free(quoted);
 }
 
-void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
-                         sw_config_visitor visit, void *context)
+static void list(const char *prefix, const struct field *fields, const void *base,
+                 sw_config_visitor visit, void *context)
 {
     struct lister l = {{list_open, list_open, list_close, list_value}, visit, context, "", {0}, 0};
     if (prefix[0] != '\0')
         list_open(&l.writer, prefix);
-    sw_config_write_fields(&l.writer, sw_run_fields, run);
+    sw_config_write_fields(&l.writer, fields, base);
+}
+
+void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
+                         sw_config_visitor visit, void *context)
+{
+    list(prefix, sw_run_fields, run, visit, context);
+}
+
+void sw_plan_config_visit(const struct sw_plan_config *plan, sw_config_visitor visit, void *context)
+{
+    list("", sw_plan_fields, plan, visit, context);
 }
