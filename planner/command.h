@@ -51,11 +51,4 @@ int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_s
                    const struct sw_options *options, struct sw_error *err);
 int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err);
 
-/* explain.c: collectives of one kind over one group in one step. */
-struct sw_traffic {
-    enum sw_op_kind kind;
-    struct sw_axes axes;
-    double calls, bytes, seconds; /* of a step, on one rank */
-};
-
 #endif

@@ -64,7 +64,7 @@ static cJSON *changes_array(const struct sw_setting_change *change, int32_t coun
     return array;
 }
 
-static cJSON *amount_object(const struct sw_diff_traffic *t, bool *ok)
+static cJSON *amount_object(const struct sw_traffic *t, bool *ok)
 {
     if (t == NULL)
         return cJSON_CreateNull();
@@ -80,7 +80,7 @@ static cJSON *traffic_array(const struct sw_diff_file *f, bool *ok)
     cJSON *array = cJSON_CreateArray();
     for (int32_t i = 0; i < f->traffic_count; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
-        const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+        const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
         cJSON *one = cJSON_CreateObject();
         string(one, "kind", sw_op_info(any->kind)->name, ok);
         string(one, "axes", sw_axes_format(any->axes, axes, sizeof axes), ok);

@@ -176,14 +176,14 @@ int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct
         element(regions, region, &ok);
     }
     cJSON *collectives = cJSON_AddArrayToObject(root, "collectives");
-    for (int32_t i = 0; i < x->traffic_count; i++) {
+    for (int32_t i = 0; i < x->traffic.count; i++) {
         char axes[64];
         cJSON *one = cJSON_CreateObject();
-        string(one, "kind", sw_op_info(x->traffic[i].kind)->name, &ok);
-        string(one, "axes", sw_axes_format(x->traffic[i].axes, axes, sizeof axes), &ok);
-        number(one, "calls", x->traffic[i].calls, &ok);
-        number(one, "bytes", round(x->traffic[i].bytes), &ok);
-        number(one, "seconds", x->traffic[i].seconds, &ok);
+        string(one, "kind", sw_op_info(x->traffic.entry[i].kind)->name, &ok);
+        string(one, "axes", sw_axes_format(x->traffic.entry[i].axes, axes, sizeof axes), &ok);
+        number(one, "calls", x->traffic.entry[i].calls, &ok);
+        number(one, "bytes", round(x->traffic.entry[i].bytes), &ok);
+        number(one, "seconds", x->traffic.entry[i].seconds, &ok);
         element(collectives, one, &ok);
     }
     sw_explain_json(root, x, rejected, &ok);
