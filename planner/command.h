@@ -49,11 +49,4 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run,
                           const struct sw_search *search, const struct sw_options *options);
 void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
-/* explain.c: collectives of one kind over one group in one step. */
-struct sw_traffic {
-    enum sw_op_kind kind;
-    struct sw_axes axes;
-    double calls, bytes, seconds; /* of a step, on one rank */
-};
-
 #endif

@@ -92,9 +92,10 @@ double sw_cost_attention_share(const struct sw_accelerator_config *a, double flo
            (length + diagonal_block);
 }
 
-/* m, n, k of each product of the op; returns how many. */
-static int32_t products_of(const struct sw_program *p, const struct sw_op *op, double out[3][3])
+int32_t sw_cost_products(const struct sw_program *p, const struct sw_op *op, double out[3][3])
 {
+    if (sw_op_info(op->kind)->cost_class != SW_CLASS_MATMUL)
+        return 0;
     const struct sw_value *x = &p->values[op->in[0].value];
     const bool gradient = op->kind == SW_OP_LINEAR_DW;
     const struct sw_value *w = &p->values[gradient ? op->out[0].value : op->in[1].value];
@@ -140,7 +141,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
         double product[3][3];
-        const int32_t count = products_of(p, op, product);
+        const int32_t count = sw_cost_products(p, op, product);
         for (int32_t i = 0; i < count; i++) {
             const double *s = product[i];
             seconds += 2 * s[0] * s[1] * s[2] / (peak * sw_cost_matmul_share(a, s[0], s[1], s[2]));

@@ -71,13 +71,13 @@ static int compare_choices(struct sw_diff_file *f, struct sw_error *err)
     return 0;
 }
 
-static const struct sw_diff_traffic *find_traffic(const struct sw_diff_side *side,
-                                                  const struct sw_diff_traffic *wanted)
+static const struct sw_traffic *find_traffic(const struct sw_diff_side *side,
+                                             const struct sw_traffic *wanted)
 {
-    for (int32_t i = 0; i < side->traffic_count; i++)
-        if (side->traffic[i].kind == wanted->kind &&
-            sw_axes_equal(side->traffic[i].axes, wanted->axes))
-            return &side->traffic[i];
+    for (int32_t i = 0; i < side->traffic.count; i++)
+        if (side->traffic.entry[i].kind == wanted->kind &&
+            sw_axes_equal(side->traffic.entry[i].axes, wanted->axes))
+            return &side->traffic.entry[i];
     return NULL;
 }
 
@@ -86,17 +86,22 @@ static bool same_amount(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
-static void compare_traffic(struct sw_diff_file *f)
+static int compare_traffic(struct sw_diff_file *f, struct sw_error *err)
 {
-    for (int32_t i = 0; i < f->before.traffic_count; i++) {
-        const struct sw_diff_traffic *a = &f->before.traffic[i], *b = find_traffic(&f->after, a);
+    const size_t most = (size_t)f->before.traffic.count + (size_t)f->after.traffic.count;
+    f->traffic = calloc(most + 1, sizeof *f->traffic);
+    if (f->traffic == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    for (int32_t i = 0; i < f->before.traffic.count; i++) {
+        const struct sw_traffic *a = &f->before.traffic.entry[i], *b = find_traffic(&f->after, a);
         if (b == NULL || !same_amount(a->calls, b->calls) || !same_amount(a->bytes, b->bytes))
             f->traffic[f->traffic_count++] = (struct sw_diff_traffic_change){a, b};
     }
-    for (int32_t i = 0; i < f->after.traffic_count; i++)
-        if (find_traffic(&f->before, &f->after.traffic[i]) == NULL)
+    for (int32_t i = 0; i < f->after.traffic.count; i++)
+        if (find_traffic(&f->before, &f->after.traffic.entry[i]) == NULL)
             f->traffic[f->traffic_count++] =
-                (struct sw_diff_traffic_change){NULL, &f->after.traffic[i]};
+                (struct sw_diff_traffic_change){NULL, &f->after.traffic.entry[i]};
+    return 0;
 }
 
 /* Both lists are sorted by size, descending. A mesh that only one side considered (another
@@ -294,8 +299,8 @@ int sw_diff_file_compare(struct sw_diff_file *f, const struct sw_fail_if *condit
         (has_new && sw_diff_side_price(&f->after, err) != 0))
         return -1;
     if (has_old && has_new) {
-        compare_traffic(f);
-        if (compare_choices(f, err) != 0 || compare_meshes(f, err) != 0)
+        if (compare_traffic(f, err) != 0 || compare_choices(f, err) != 0 ||
+            compare_meshes(f, err) != 0)
             return -1;
         /* a plan against its run: the same unless one was edited or decides otherwise now */
         if (f->before.is_plan != f->after.is_plan && f->setting_count + f->choice_count == 0 &&
@@ -316,6 +321,7 @@ void sw_diff_file_free(struct sw_diff_file *file)
     free(file->path);
     free(file->setting);
     free(file->choice);
+    free(file->traffic);
     free(file->mesh);
     free(file->outcome);
     sw_diff_side_free(&file->before);
@@ -327,7 +333,7 @@ void sw_diff_traffic_text(const struct sw_diff_traffic_change *t, char axes[64],
                           char bytes[80])
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
-    const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+    const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
     sw_axes_format(any->axes, axes, 64);
     if (t->before == NULL || t->after == NULL || same_amount(t->before->calls, t->after->calls))
         snprintf(calls, 80, "%s", sw_format_count(any->calls, a));

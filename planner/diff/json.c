@@ -39,7 +39,7 @@ static void write_changes(struct sw_json *j, const char *key,
     sw_json_end(j);
 }
 
-static void write_amount(struct sw_json *j, const char *key, const struct sw_diff_traffic *t)
+static void write_amount(struct sw_json *j, const char *key, const struct sw_traffic *t)
 {
     if (t == NULL) {
         sw_json_null(j, key);
@@ -57,7 +57,7 @@ static void write_traffic(struct sw_json *j, const struct sw_diff_file *f)
     sw_json_array(j, "collectives");
     for (int32_t i = 0; i < f->traffic_count; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
-        const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+        const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
         sw_json_object(j, NULL);
         sw_json_text(j, "kind", sw_op_info(any->kind)->name);
         sw_json_text(j, "axes", sw_axes_format(any->axes, axes, sizeof axes));

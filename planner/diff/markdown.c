@@ -151,7 +151,7 @@ static void put_traffic(struct writer *w, const struct sw_diff_file *f)
     fputs("| | kind | axes | calls | sent |\n| --- | --- | --- | --- | --- |\n", w->out);
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
-        const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+        const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
         sw_diff_traffic_text(t, axes, calls, bytes);
         fprintf(w->out, "| %s | `%s` | %s | %s | %s |\n",
                 t->before == NULL  ? "added"

@@ -8,8 +8,9 @@
 #include "planner/command.h"
 #include "planner/explain/memory_profile.h"
 #include "core/cost/timeline.h"
+#include "core/cost/traffic.h"
 
-enum { SW_EXPLAIN_TRAFFIC = 64, SW_EXPLAIN_CHOICES = 16 };
+enum { SW_EXPLAIN_CHOICES = 16 };
 
 /* Compute of one op kind in one step on one rank. */
 struct sw_kind_time {
@@ -48,8 +49,7 @@ struct sw_explain {
     bool requested;              /* mesh_dim named it: the rule was not asked */
     struct sw_candidate c;
     struct sw_program *program;
-    struct sw_traffic traffic[SW_EXPLAIN_TRAFFIC];
-    int32_t traffic_count;
+    struct sw_traffics traffic; /* by kind and group, with the seconds they take on the links */
     struct sw_kind_time kind[SW_OP_COUNT];
     int32_t kind_count;
     double slowed_seconds; /* compute_seconds beyond the sum of kind[]: slower beside collectives */

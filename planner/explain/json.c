@@ -176,13 +176,13 @@ static void write_collectives(struct sw_json *j, const struct sw_explain *x)
 {
     char axes[64];
     sw_json_array(j, "collectives");
-    for (int32_t i = 0; i < x->traffic_count; i++) {
+    for (int32_t i = 0; i < x->traffic.count; i++) {
         sw_json_object(j, NULL);
-        sw_json_text(j, "kind", sw_op_info(x->traffic[i].kind)->name);
-        sw_json_text(j, "axes", sw_axes_format(x->traffic[i].axes, axes, sizeof axes));
-        sw_json_number(j, "calls", x->traffic[i].calls);
-        sw_json_number(j, "bytes", round(x->traffic[i].bytes));
-        sw_json_number(j, "seconds", x->traffic[i].seconds);
+        sw_json_text(j, "kind", sw_op_info(x->traffic.entry[i].kind)->name);
+        sw_json_text(j, "axes", sw_axes_format(x->traffic.entry[i].axes, axes, sizeof axes));
+        sw_json_number(j, "calls", x->traffic.entry[i].calls);
+        sw_json_number(j, "bytes", round(x->traffic.entry[i].bytes));
+        sw_json_number(j, "seconds", x->traffic.entry[i].seconds);
         sw_json_end(j);
     }
     sw_json_end(j);

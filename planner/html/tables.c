@@ -150,11 +150,11 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
         fputs("</tr>\n", out);
     }
     close_table(out);
-    if (x->traffic_count == 0)
+    if (x->traffic.count == 0)
         return;
     open_table(out, "Communication", "what|axes|#calls|#sent|#time|over");
-    for (int32_t i = 0; i < x->traffic_count; i++) {
-        const struct sw_traffic *t = &x->traffic[i];
+    for (int32_t i = 0; i < x->traffic.count; i++) {
+        const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
         sw_links_span(cluster, &x->program->mesh, t->axes, &span);
         const int32_t link = sw_links_outermost(&span);

@@ -3,6 +3,7 @@
 #ifndef SW_PLANNER_SEARCH_INTERNAL_H
 #define SW_PLANNER_SEARCH_INTERNAL_H
 
+#include "core/cost/traffic.h"
 #include "planner/search/search.h"
 
 enum { SW_MAX_VARIANTS = 8, SW_MAX_ORDERS = 24, SW_MAX_MICRO_BATCHES = 24 };
@@ -96,27 +97,6 @@ void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
-enum { SW_MAX_TRAFFIC = 64 };
-/* Collectives of one kind over one group. */
-struct sw_traffic {
-    uint8_t kind; /* enum sw_op_kind */
-    struct sw_axes axes;
-    enum {
-        SW_TRAFFIC_BATCH,          /* of activations */
-        SW_TRAFFIC_AGAIN,          /* of those, in recomputation */
-        SW_TRAFFIC_WEIGHT_FORWARD, /* of weights, in each micro-step */
-        SW_TRAFFIC_WEIGHT_BACKWARD,
-        SW_TRAFFIC_ONCE, /* in the update */
-        SW_TRAFFIC_RING
-    } what;
-    double calls, bytes; /* in a step; bytes of all calls */
-    double block;        /* ring: seconds of computing on one block */
-};
-/* Of one program, whatever the axis order. */
-struct sw_traffics {
-    struct sw_traffic entry[SW_MAX_TRAFFIC];
-    int32_t count;
-};
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
     double saved_bytes; /* per sequence: what no recomputation would keep in addition */
@@ -136,8 +116,9 @@ struct sw_option {
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
 void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
                       struct sw_compute *out);
-void sw_guess_traffic(const struct sw_program *program, const struct sw_run_config *run,
-                      struct sw_traffics *out);
+/* Of one program, whatever the axis order, by part; sw_traffics_free is the caller's. */
+int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
+                     struct sw_error *err);
 /* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
  * order counts. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
@@ -147,10 +128,10 @@ void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 /* Recompute levels and micro-batches that the run allows, level by level, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
-/* The axis orders that differ, best guess first. */
-int32_t sw_guess_orders(const struct sw_mesh *mesh, const struct sw_run_config *run,
+/* The axis orders of the program's mesh that differ, best guess first. -1: no memory. */
+int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        struct sw_mesh out[SW_MAX_ORDERS]);
+                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 

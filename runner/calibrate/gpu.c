@@ -271,7 +271,7 @@ static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
             if (kind == SW_RATE_MATMUL && seconds > launches)
                 *matmul_seconds += seconds - launches;
             /* sums take a launch off each part, prices have one for the op */
-            const double missing = (sw_rate_parts(&p->ops[i]) - 1) * launches;
+            const double missing = (sw_rate_parts(p, &p->ops[i]) - 1) * launches;
             if (r->options.compute == SW_BF16_T)
                 sw_rate_add(&m->rates, p, &p->ops[i], region->repeat, seconds + missing,
                             bucket_unit);

@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/collective/call.h"
@@ -22,18 +23,13 @@ enum {
 
 double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective kind)
 {
-    if (level->direct)
-        return kind == SW_ALL_REDUCE ? 2 : 1;
-    if (kind != SW_ALL_REDUCE)
-        return level->parts - 1;
-    return 2 * (level->members == 0 ? level->parts - 1 : ceil(log2(level->parts)));
+    return sw_links_steps(level->direct, sw_link_op(kind), level->members == 0, level->parts);
 }
 
-/* k nodes of m ranks: of the n/(n-1) that is the whole, (k-1)/(k m) leaves through each port. */
 double sw_gpu_link_share(const struct sw_gpu_level *level)
 {
-    const double ranks = (double)level->parts * level->members;
-    return (level->direct ? level->members : 1) * (level->parts - 1) / (ranks - 1);
+    return sw_links_crossing(level->direct, SW_OP_ALL_GATHER, level->parts * level->members,
+                             level->parts, level->members, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)

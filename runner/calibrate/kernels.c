@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/cost/cost.h"
 #include "runner/calibrate/links.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
@@ -245,9 +246,11 @@ int32_t sw_rate_kind(const struct sw_op *op)
     }
 }
 
-int32_t sw_rate_parts(const struct sw_op *op)
+int32_t sw_rate_parts(const struct sw_program *program, const struct sw_op *op)
 {
-    return op->kind == SW_OP_LM_HEAD_GRAD ? 3 : 1;
+    double product[3][3];
+    const int32_t count = sw_cost_products(program, op, product);
+    return count > 0 ? count : 1;
 }
 
 void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
@@ -260,7 +263,7 @@ void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program
     const double size = kind == SW_RATE_MEMORY ? (double)cost.memory_bytes : cost.flops;
     if (size <= 0)
         return;
-    const double parts = sw_rate_parts(op);
+    const double parts = sw_rate_parts(program, op);
     struct sw_rate_bucket *bucket = &rates->bucket[kind][sw_rate_bucket_index(size / parts / unit)];
     bucket->calls += calls * parts;
     bucket->size += calls * size;

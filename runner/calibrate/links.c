@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
+#include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/collective/call.h"
 
@@ -83,25 +84,26 @@ struct probe {
 /* A hop of the ring is a message of them. */
 const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
 
+enum sw_op_kind sw_link_op(enum sw_collective kind)
+{
+    static const enum sw_op_kind ops[] = {[SW_ALL_GATHER] = SW_OP_ALL_GATHER,
+                                          [SW_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
+                                          [SW_ALL_REDUCE] = SW_OP_ALL_REDUCE,
+                                          [SW_ALL_TO_ALL] = SW_OP_ALL_TO_ALL};
+    return ops[kind];
+}
+
 /* A multiple of the group. */
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 {
-    const double floats = (double)bytes / sizeof(float), others = group - 1;
-    double elems = floats / others; /* all_gather */
-    if (kind == SW_REDUCE_SCATTER)
-        elems = floats / others * group;
-    else if (kind == SW_ALL_REDUCE)
-        elems = floats / (2 * others) * group;
-    const int64_t blocks = (int64_t)ceil(elems / group);
+    const int64_t each = sw_link_bytes(kind, group, group), blocks = (bytes + each - 1) / each;
     return (blocks > 0 ? blocks : 1) * group;
 }
 
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems)
 {
-    const int64_t block = elems / group * (int64_t)sizeof(float), others = group - 1;
-    if (kind == SW_ALL_GATHER)
-        return elems * (int64_t)sizeof(float) * others;
-    return (kind == SW_ALL_REDUCE ? 2 : 1) * block * others;
+    const double array = (double)elems * (kind == SW_ALL_GATHER ? group : 1) * sizeof(float);
+    return llround(sw_links_sent_share(sw_link_op(kind), group) * array);
 }
 
 static void probe_free(struct probe *p)
@@ -214,12 +216,6 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
     return 0;
 }
 
-/* Steps whose latency a collective adds up; the counts of core/cost/links.c for direct links. */
-static double steps_of(enum sw_collective kind)
-{
-    return kind == SW_ALL_REDUCE ? 2 : 1;
-}
-
 /* ---- All sizes ---- */
 
 /* Sums over the kinds of calls of one size. */
@@ -236,6 +232,9 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
 {
     *out = (struct sums){0};
     for (int32_t k = 0; k < KINDS; k++) {
+        const enum sw_op_kind op = sw_link_op(sw_link_kinds[k]);
+        const double steps =
+            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes)); /* as MPI's go */
         struct probe probe;
         double seconds = 0, spent = 0;
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
@@ -243,8 +242,8 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
             status = time_probe(&probe, slot / KINDS, &seconds, &spent, err);
         out->bytes += (double)probe.bytes;
         out->seconds += seconds;
-        out->latencies += steps_of(sw_link_kinds[k]);
-        out->latency += seconds / steps_of(sw_link_kinds[k]) / KINDS;
+        out->latencies += steps;
+        out->latency += seconds / steps / KINDS;
         out->spent += spent;
         probe_free(&probe);
         if (status != 0)
