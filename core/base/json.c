@@ -91,10 +91,10 @@ void sw_json_end(struct sw_json *j)
     fputc(j->open[--j->depth].kind == ARRAY ? ']' : '}', j->out);
 }
 
-void sw_json_raw(struct sw_json *j, const char *key, const char *text)
+void sw_json_raw(struct sw_json *j, const char *key, const char *text, size_t bytes)
 {
     lead(j, key);
-    fputs(text, j->out);
+    fwrite(text, 1, bytes, j->out);
 }
 
 void sw_json_text(struct sw_json *j, const char *key, const char *text)
@@ -132,10 +132,11 @@ void sw_json_integer(struct sw_json *j, const char *key, int64_t value)
 
 void sw_json_bool(struct sw_json *j, const char *key, bool value)
 {
-    sw_json_raw(j, key, value ? "true" : "false");
+    lead(j, key);
+    fputs(value ? "true" : "false", j->out);
 }
 
 void sw_json_null(struct sw_json *j, const char *key)
 {
-    sw_json_raw(j, key, "null");
+    sw_json_text(j, key, NULL);
 }

@@ -14,6 +14,7 @@
 #define SW_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -54,6 +55,6 @@ void sw_json_integer(struct sw_json *json, const char *key, int64_t value);
 void sw_json_bool(struct sw_json *json, const char *key, bool value);
 void sw_json_null(struct sw_json *json, const char *key);
 /* What is JSON already: a value, or, without a key in an object, its members. */
-void sw_json_raw(struct sw_json *json, const char *key, const char *text);
+void sw_json_raw(struct sw_json *json, const char *key, const char *text, size_t bytes);
 
 #endif

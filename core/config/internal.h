@@ -6,6 +6,7 @@
 #ifndef SW_CONFIG_INTERNAL_H
 #define SW_CONFIG_INTERNAL_H
 
+#include "core/base/json.h"
 #include "core/config/config.h"
 
 #include <sys/types.h>
@@ -153,7 +154,7 @@ enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_DESCRIPTION };
 struct field_type {
     bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
     void (*write)(struct writer *w, const struct field *field, const void *base); /* NULL: never */
-    void (*schema)(FILE *out, const struct field *field, int32_t indent); /* NULL: field->schema */
+    void (*schema)(struct sw_json *j, const struct field *field); /* NULL: field->schema */
     enum inside inside;
 };
 
@@ -273,8 +274,8 @@ struct writer {
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base);
 
 /* schema.c */
-/* The JSON Schema of a mapping, with its braces. */
-void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fields,
-                             int32_t indent);
+/* The JSON Schema of a mapping. */
+void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended,
+                             const struct field *fields);
 
 #endif

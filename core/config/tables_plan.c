@@ -158,12 +158,12 @@ static void write_run(struct writer *w, const struct field *field, const void *b
     w->close(w);
 }
 
-static void schema_run(FILE *out, const struct field *field, int32_t indent)
+static void schema_run(struct sw_json *j, const struct field *field)
 {
     (void)field;
-    fputs("\"allOf\": [", out);
-    sw_config_schema_object(out, false, sw_run_fields, indent + 2);
-    fputc(']', out);
+    sw_json_array(j, "allOf");
+    sw_config_schema_object(j, NULL, false, sw_run_fields);
+    sw_json_end(j);
 }
 
 static const struct field_type run_type = {read_run, write_run, schema_run, INSIDE_DESCRIPTION};

@@ -92,7 +92,7 @@ int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const ch
     sw_json_digits(&j, "predicted_step_seconds", plan->prediction.step_seconds, DIGITS);
     sw_json_integer(&j, "predicted_memory", plan->prediction.memory_total);
     sw_json_integer(&j, "arena_bytes", plan->prediction.arena_bytes);
-    sw_json_raw(&j, "versions", versions);
+    sw_json_raw(&j, "versions", versions, strlen(versions));
     sw_json_end(&j);
     return finish(m, err);
 }

@@ -25,7 +25,7 @@ static void write_sample(struct sw_json *j)
     sw_json_end(j);
     sw_json_end(j);
     sw_json_inline(j, "in");
-    sw_json_raw(j, NULL, "\"a\": 0");
+    sw_json_raw(j, NULL, "{\"a\": 0}" + 1, 6);
     sw_json_bool(j, "b", false);
     sw_json_object(j, "c");
     sw_json_end(j);
