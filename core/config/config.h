@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/model.h"
+#include "core/base/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,8 +20,6 @@ struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;
 };
-
-enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
 
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
 struct sw_curve_point {
@@ -77,12 +76,6 @@ struct sw_cluster_config {
 };
 
 enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
-enum sw_recompute {
-    SW_RECOMPUTE_NONE,
-    SW_RECOMPUTE_ATTENTION,
-    SW_RECOMPUTE_FULL,
-    SW_RECOMPUTE_AUTO
-};
 enum sw_precision { SW_BF16, SW_FP32 };
 enum sw_strategy { SW_STRATEGY_RING, SW_STRATEGY_GATHER, SW_STRATEGY_ULYSSES, SW_STRATEGY_AUTO };
 enum sw_layout_choice { SW_LAYOUT_ZIGZAG, SW_LAYOUT_CONTIGUOUS };
