@@ -35,9 +35,6 @@ int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *se
 /* The name most like `name`, NULL when none is near. */
 const char *sw_command_nearest(const char *name, const char *const *names, int32_t count);
 
-/* The words of the run file. */
-const char *sw_recompute_word(enum sw_recompute recompute);
-const char *sw_strategy_word(enum sw_strategy strategy);
 const char *sw_version(void);
 
 /* report.c: text for people. */

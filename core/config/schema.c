@@ -22,12 +22,13 @@ static void write_limits(FILE *out, const struct field *field)
             field->above_min ? "exclusiveMinimum" : "minimum", field->min, field->max);
 }
 
-static void write_words(FILE *out, const char *const *words)
+static void write_words(FILE *out, const struct field *field)
 {
+    const char *word;
     fputs("\"enum\": [", out);
-    for (int32_t i = 0; words[i] != NULL; i++) {
+    for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++) {
         fputs(i > 0 ? ", " : "", out);
-        write_json_text(out, words[i]);
+        write_json_text(out, word);
     }
     fputc(']', out);
 }
@@ -75,7 +76,7 @@ static void write_type(FILE *out, const struct field *field, int32_t indent)
         fputs("\"type\": \"string\"", out);
         break;
     case FIELD_WORD:
-        write_words(out, field->words);
+        write_words(out, field);
         break;
     case FIELD_BYTES:
     case FIELD_BANDWIDTH:

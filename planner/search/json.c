@@ -63,9 +63,9 @@ static cJSON *candidate_object(const struct sw_candidate *c, bool *ok)
     string(object, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order), ok);
     number(object, "micro_batch_size", (double)c->decision.micro_batch_size, ok);
     number(object, "accumulation_steps", (double)c->decision.accumulation_steps, ok);
-    string(object, "recompute", sw_recompute_word(c->decision.recompute), ok);
-    string(object, "strategy", sw_strategy_word(c->decision.strategy), ok);
-    string(object, "layout", c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous", ok);
+    string(object, "recompute", sw_word(sw_words_recompute, c->decision.recompute), ok);
+    string(object, "strategy", sw_word(sw_words_strategy, c->decision.strategy), ok);
+    string(object, "layout", sw_word(sw_words_layout, c->decision.layout), ok);
     string(object, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp", ok);
     item(object, "memory", memory_object(&c->memory, ok), ok);
     number(object, "step_seconds", c->cost.step_seconds, ok);
