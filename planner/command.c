@@ -5,18 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *sw_recompute_word(enum sw_recompute recompute)
-{
-    static const char *const words[] = {"none", "attention", "full", "auto"};
-    return words[recompute];
-}
-
-const char *sw_strategy_word(enum sw_strategy strategy)
-{
-    static const char *const words[] = {"ring", "gather", "ulysses", "auto"};
-    return words[strategy];
-}
-
 const char *sw_version(void)
 {
     return SW_VERSION;

@@ -33,9 +33,6 @@ int32_t sw_command_diagnose(const struct sw_config *config, bool notes);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
-/* The words of the run file. */
-const char *sw_recompute_word(enum sw_recompute recompute);
-const char *sw_strategy_word(enum sw_strategy strategy);
 const char *sw_version(void);
 
 /* report.c: text for people. */

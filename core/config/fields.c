@@ -164,27 +164,37 @@ static bool read_text(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
+const char *sw_field_word(const struct field *field, int32_t i, int32_t *value)
+{
+    *value = i;
+    if (field->vocabulary == NULL)
+        return field->words[i];
+    const struct sw_word *word = &field->vocabulary[i];
+    *value = word->value;
+    return word->text == NULL || (field->decided && strcmp(word->text, "auto") == 0) ? NULL
+                                                                                     : word->text;
+}
+
 static bool read_word(struct sw_config *c, const struct field *field, struct node *value,
                       void *base)
 {
     const char *list = "", *near = NULL;
     int32_t best = 1000;
-    for (int32_t i = 0; field->words[i] != NULL; i++) {
-        const char *word = field->words[i];
-        int32_t distance;
+    const char *word;
+    int32_t count = 0;
+    for (int32_t stored, distance; (word = sw_field_word(field, count, &stored)) != NULL; count++) {
         if (value->kind == NODE_SCALAR && strcmp(value->text, word) == 0) {
-            int stored = (int)i; /* every enum of config.h has the size of an int */
-            put(field, base, &stored, sizeof stored);
+            put(field, base, &stored, sizeof stored); /* every enum has the size of an int */
             return true;
         }
-        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", word);
+        list = sw_config_format(c, "%s%s%s", list, count > 0 ? ", " : "", word);
         if (value->kind == NODE_SCALAR && sw_text_is_near(value->text, word, &distance) &&
             distance < best) {
             best = distance;
             near = word;
         }
     }
-    const char *expected = field->words[1] == NULL ? list : sw_config_format(c, "one of %s", list);
+    const char *expected = count == 1 ? list : sw_config_format(c, "one of %s", list);
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value, expected);
     sw_config_error_at(c, value,

@@ -172,8 +172,10 @@ struct field {
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;       /* min itself is not allowed */
-    const char *zero_word;    /* integers: a word that means 0 ("auto") */
-    const char *const *words; /* FIELD_WORD, ends with NULL */
+    const char *zero_word;            /* integers: a word that means 0 ("auto") */
+    const char *const *words;         /* FIELD_WORD, ends with NULL: stored as an index */
+    const struct sw_word *vocabulary; /* FIELD_WORD instead of `words`: stored as its value */
+    bool decided;                     /* of its vocabulary all but "auto" */
     bool (*accept)(const char *text);
     const char *expects; /* what `accept` wants, in words */
     const struct field *fields;
@@ -208,6 +210,8 @@ const struct node *sw_section_place(const struct section *section, const char *k
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected);
 const char *sw_config_example(struct sw_config *c, const struct field *field);
+/* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. */
+const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
 /* tables.c, tables_run.c, tables_plan.c */

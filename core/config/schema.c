@@ -40,11 +40,12 @@ static void write_integer(struct sw_json *j, const struct field *field)
     }
 }
 
-static void write_words(struct sw_json *j, const char *const *words)
+static void write_words(struct sw_json *j, const struct field *field)
 {
+    const char *word;
     sw_json_array(j, "enum");
-    for (int32_t i = 0; words[i] != NULL; i++)
-        sw_json_text(j, NULL, words[i]);
+    for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++)
+        sw_json_text(j, NULL, word);
     sw_json_end(j);
 }
 
@@ -74,7 +75,7 @@ static void write_type(struct sw_json *j, const struct field *field)
         sw_json_text(j, "type", "string");
         break;
     case FIELD_WORD:
-        write_words(j, field->words);
+        write_words(j, field);
         break;
     case FIELD_BYTES:
     case FIELD_BANDWIDTH:

@@ -8,10 +8,6 @@
 
 enum { DIGEST_DIGITS = 16 };
 
-/* Of every choice but 'auto', which is none. */
-static const char *const recompute_words[] = {"none", "attention", "full", NULL};
-static const char *const strategy_words[] = {"ring", "gather", "ulysses", NULL};
-static const char *const layout_words[] = {"zigzag", "contiguous", NULL};
 static const char *const residual_words[] = {"sp", "sp,tp", NULL};
 static const char *const schema_words[] = {SW_PLAN_SCHEMA, NULL};
 
@@ -206,21 +202,23 @@ static const struct field decision_fields[] = {
      .type = FIELD_WORD,
      AT(recompute),
      .required = true,
-     .words = recompute_words,
+     .vocabulary = sw_words_recompute,
+     .decided = true,
      .example = "none",
      .about = "what backward computes again"},
     {.key = "strategy",
      .type = FIELD_WORD,
      AT(strategy),
      .required = true,
-     .words = strategy_words,
+     .vocabulary = sw_words_strategy,
+     .decided = true,
      .example = "ring",
      .about = "how sp attends"},
     {.key = "layout",
      .type = FIELD_WORD,
      AT(layout),
      .required = true,
-     .words = layout_words,
+     .vocabulary = sw_words_layout,
      .example = "zigzag",
      .about = "which part of the sequence a rank holds"},
     {.key = "residual_seq",

@@ -142,7 +142,8 @@ static void write_scalar(struct writer *w, const struct field *field, const void
         return;
     case FIELD_WORD:
         memcpy(&word, at, sizeof word);
-        w->value(w, field->key, field->words[word], field->quoted ? STYLE_QUOTED : STYLE_BARE);
+        text = field->vocabulary != NULL ? sw_word(field->vocabulary, word) : field->words[word];
+        w->value(w, field->key, text, field->quoted ? STYLE_QUOTED : STYLE_BARE);
         return;
     default:
         memcpy(&real, at, sizeof real);

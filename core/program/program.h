@@ -13,6 +13,7 @@
 #define SW_PROGRAM_H
 
 #include "core/base/model.h"
+#include "core/base/words.h"
 #include "core/sharding/reshard.h"
 #include "core/sharding/sequence.h"
 
@@ -20,7 +21,6 @@
 
 enum { SW_OP_MAX_IN = 16, SW_OP_MAX_OUT = 16, SW_NAME_BYTES = 40, SW_ARENA_ALIGNMENT = 256 };
 
-enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
 size_t sw_dtype_bytes(enum sw_dtype dtype);
 const char *sw_dtype_name(enum sw_dtype dtype); /* "f32" "bf16" "f64" "i32" */
 
@@ -46,7 +46,6 @@ const char *sw_logical_name(enum sw_logical axis);
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
 };
-enum sw_attention_strategy { SW_ATTENTION_RING, SW_ATTENTION_GATHER, SW_ATTENTION_ULYSSES };
 /* LWM's table (DESIGN section 4) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
 /* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
@@ -218,8 +217,8 @@ struct sw_program_options {
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
-    uint8_t recompute; /* 0 none, 1 attention, 2 full */
-    bool forward_only; /* eval: loss only, no gradients */
+    enum sw_recompute recompute; /* not AUTO */
+    bool forward_only;           /* eval: loss only, no gradients */
     bool logits; /* forward_only: the head also writes logits [batch, seq, vocab] (oracle, tests) */
 };
 

@@ -93,7 +93,7 @@ static int model_flops(const struct sw_run_config *run, double *out, struct sw_e
 {
     const struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
                                     .micro_batch_size = 1,
-                                    .strategy = SW_STRATEGY_RING,
+                                    .strategy = SW_ATTENTION_RING,
                                     .layout = run->layout};
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)

@@ -180,16 +180,16 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
         .mesh = sw_mesh_make((int32_t)dp, (int32_t)fsdp, (int32_t)tp, (int32_t)sp),
         .micro_batch_size = micro,
         .accumulation_steps = accumulation,
-        .strategy = SW_STRATEGY_RING,
-        .layout = SW_LAYOUT_ZIGZAG};
+        .strategy = SW_ATTENTION_RING,
+        .layout = SW_ZIGZAG};
     r->run.sequence_length = sequence;
     r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
     r->run.micro_batch_size = micro;
     r->run.mesh_dim = "auto";
     r->run.name = "measured";
-    r->run.compute = SW_BF16;
-    r->run.params = SW_FP32;
-    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16 : SW_FP32;
+    r->run.compute = SW_BF16_T;
+    r->run.params = SW_F32;
+    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
     r->decision.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)

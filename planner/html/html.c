@@ -93,14 +93,14 @@ static void introduction(FILE *out, const struct sw_explain *x)
             sw_format_count((double)x->run->global_batch_size, a),
             sw_format_count((double)x->run->sequence_length, b));
     cards(out, x);
-    fprintf(out,
-            "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
-            sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
-            c->decision.micro_batch_size, c->decision.accumulation_steps,
-            sw_recompute_word(c->decision.recompute), sw_strategy_word(c->decision.strategy),
-            c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous",
-            c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    fprintf(
+        out,
+        "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
+        ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
+        sw_mesh_format_order(&c->decision.mesh, order, sizeof order), c->decision.micro_batch_size,
+        c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
+        sw_word(sw_words_strategy, c->decision.strategy),
+        sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "<p class=\"dim\">The step takes %s to %s in 10 to 90 %% of cases (",
             sw_format_seconds(c->cost.band_low_seconds, a),
             sw_format_seconds(c->cost.band_high_seconds, b));

@@ -10,8 +10,8 @@ enum { SW_MAX_VARIANTS = 8, SW_MAX_ORDERS = 24, SW_MAX_MICRO_BATCHES = 24 };
 
 /* What decides, with recomputation and micro-batch put aside, which ops there are. */
 struct sw_variant {
-    enum sw_strategy strategy;
-    enum sw_layout_choice layout;
+    enum sw_attention_strategy strategy;
+    enum sw_sequence_layout layout;
     bool residual_seq_tp;
 };
 

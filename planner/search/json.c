@@ -38,9 +38,9 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     sw_json_number(j, "micro_batch_size", (double)c->decision.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.accumulation_steps);
-    sw_json_text(j, "recompute", sw_recompute_word(c->decision.recompute));
-    sw_json_text(j, "strategy", sw_strategy_word(c->decision.strategy));
-    sw_json_text(j, "layout", c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous");
+    sw_json_text(j, "recompute", sw_word(sw_words_recompute, c->decision.recompute));
+    sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
+    sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
     sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);

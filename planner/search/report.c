@@ -47,9 +47,9 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
             ", recompute %s\n          attention %s, %s, residual_seq %s\n",
             decision->micro_batch_size, decision->accumulation_steps,
-            sw_recompute_word(decision->recompute), sw_strategy_word(decision->strategy),
-            decision->layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous",
-            decision->residual_seq_tp ? "sp,tp" : "sp");
+            sw_word(sw_words_recompute, decision->recompute),
+            sw_word(sw_words_strategy, decision->strategy),
+            sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "memory    %s of %s per accelerator\n",
             sw_format_bytes((double)c->memory.total, a),
             sw_format_bytes((double)c->memory.limit, b));
@@ -110,7 +110,7 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-9s %10s %9s %9s %12s %5.1f%%%s\n",
                 i == 0 ? "✓" : " ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
                 c->decision.micro_batch_size, c->decision.accumulation_steps,
-                sw_recompute_word(c->decision.recompute),
+                sw_word(sw_words_recompute, c->decision.recompute),
                 sw_format_bytes((double)c->memory.total, memory),
                 sw_format_seconds(c->cost.step_seconds, step),
                 sw_format_seconds(total_exposed(&c->cost), wait),

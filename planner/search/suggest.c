@@ -252,7 +252,6 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
 
 static void explain_memory(struct sw_candidate *c)
 {
-    static const char *const levels[] = {"none", "attention", "full"};
     char total[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES], state[SW_FORMAT_BYTES],
         rest[SW_FORMAT_BYTES];
     const int64_t states = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
@@ -263,7 +262,7 @@ static void explain_memory(struct sw_candidate *c)
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
-             c->decision.micro_batch_size, levels[c->decision.recompute]);
+             c->decision.micro_batch_size, sw_word(sw_words_recompute, c->decision.recompute));
 }
 
 static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,

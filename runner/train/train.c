@@ -281,7 +281,7 @@ static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t num
 static double peak_flops(const struct sw_run_config *run)
 {
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
-    return run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    return run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
 }
 
 /* *done: steps that were reported. A failure to report the last one stays in t->err. */

@@ -382,11 +382,11 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->prefer, SW_PREFER_FSDP);
     assert_int_equal(r->micro_batch_size, 0);
     assert_int_equal(r->recompute, SW_RECOMPUTE_AUTO);
-    assert_int_equal(r->compute, SW_BF16);
-    assert_int_equal(r->params, SW_FP32);
-    assert_int_equal(r->reduce, SW_FP32);
-    assert_int_equal(r->strategy, SW_STRATEGY_RING);
-    assert_int_equal(r->layout, SW_LAYOUT_ZIGZAG);
+    assert_int_equal(r->compute, SW_BF16_T);
+    assert_int_equal(r->params, SW_F32);
+    assert_int_equal(r->reduce, SW_F32);
+    assert_int_equal(r->strategy, SW_ATTENTION_RING);
+    assert_int_equal(r->layout, SW_ZIGZAG);
     assert_int_equal(r->optimizer.schedule, SW_SCHEDULE_COSINE);
     assert_true(r->optimizer.beta1 == 0.9 && r->optimizer.beta2 == 0.95);
     assert_true(r->optimizer.learning_rate == 3e-4 && r->optimizer.eps == 1e-8);

@@ -156,11 +156,11 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->prefer = (enum sw_prefer)between(s, 0, 1);
     r->micro_batch_size = between(s, 0, 3);
     r->recompute = (enum sw_recompute)between(s, 0, 3);
-    r->compute = (enum sw_precision)between(s, 0, 1);
-    r->params = (enum sw_precision)between(s, 0, 1);
-    r->reduce = (enum sw_precision)between(s, 0, 1);
-    r->strategy = (enum sw_strategy)between(s, 0, 3);
-    r->layout = (enum sw_layout_choice)between(s, 0, 1);
+    r->compute = (enum sw_dtype)between(s, 0, 1);
+    r->params = (enum sw_dtype)between(s, 0, 1);
+    r->reduce = (enum sw_dtype)between(s, 0, 1);
+    r->strategy = (enum sw_attention_strategy)between(s, 0, 3);
+    r->layout = (enum sw_sequence_layout)between(s, 0, 1);
     r->rule_count = (int32_t)between(s, 0, 4);
     for (int32_t i = 0; i < r->rule_count; i++) {
         r->rule[i].logical = logical[i];

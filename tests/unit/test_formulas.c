@@ -57,7 +57,7 @@ static struct sw_program *compile(struct setup setup)
     const struct sw_decision decision = {.mesh = setup.mesh,
                                          .micro_batch_size = micro_batch,
                                          .recompute = setup.recompute,
-                                         .layout = SW_LAYOUT_ZIGZAG,
+                                         .layout = SW_ZIGZAG,
                                          .residual_seq_tp = setup.residual_seq_tp};
     struct sw_program_options options;
     struct sw_program *p = NULL;

@@ -85,8 +85,8 @@ static void make_plan(const struct job *job)
                                          .micro_batch_size = 4 / shards, /* two micro-steps */
                                          .accumulation_steps = 2,
                                          .recompute = SW_RECOMPUTE_NONE,
-                                         .strategy = SW_STRATEGY_RING,
-                                         .layout = SW_LAYOUT_ZIGZAG};
+                                         .strategy = SW_ATTENTION_RING,
+                                         .layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *program = NULL;
     if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
