@@ -306,7 +306,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
     any.mesh_dim = "auto";
-    if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, err) != 0)
+    if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, NULL, err) != 0)
         goto out;
     for (int32_t i = first; i < search->count && i < first + count; i++) {
         struct sw_candidate *c = &search->mesh[i];
