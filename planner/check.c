@@ -47,7 +47,7 @@ static int fail(const struct sw_options *options, const char *path, const struct
 static int32_t diagnose(const struct sw_options *options, const struct sw_config *config)
 {
     if (!options->github)
-        return sw_command_diagnose(config, true);
+        return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
         annotate(d->is_note ? "notice" : "error", d->file, d->line, d->column, d->message, d->help);

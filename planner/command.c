@@ -17,16 +17,18 @@ int sw_command_fail(const struct sw_error *err)
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
-int32_t sw_command_diagnose(const struct sw_config *config, bool notes)
+int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
 {
     const bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
     int32_t shown = 0;
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
-        const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        if (d->is_note && !notes)
+        struct sw_diagnostic d = *sw_config_diagnostic(config, i);
+        if (d.is_note && notes == SW_NOTES_HIDDEN)
             continue;
-        sw_diagnostic_print(stderr, d, colour);
-        shown += !d->is_note;
+        if (d.is_note && notes == SW_NOTES_SHORT)
+            d.source_line = d.help = NULL;
+        sw_diagnostic_print(stderr, &d, colour);
+        shown += !d.is_note;
     }
     const int32_t errors = sw_config_error_count(config);
     if (errors > shown)
@@ -49,7 +51,7 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
                                  options->override_count, &err);
     if (out->config == NULL)
         return sw_command_fail(&err);
-    if (sw_command_diagnose(out->config, false) > 0)
+    if (sw_command_diagnose(out->config, SW_NOTES_SHORT) > 0)
         return SW_BAD_INPUT;
     if (absolute && sw_config_make_paths_absolute(out->config, &err) != 0)
         return sw_command_fail(&err);

@@ -21,15 +21,17 @@ struct sw_session {
     struct sw_config *config; /* owns what run points to */
     struct sw_run_config run;
 };
-/* Reads the only file of the options. absolute: paths become absolute (for files that are written).
- * Returns an exit code; mistakes are printed. Free with sw_session_free. */
+/* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
+ * files that are written). Returns an exit code; mistakes are printed. Free with sw_session_free.
+ */
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
 
 /* One line on stderr; returns the error's exit code. */
 int sw_command_fail(const struct sw_error *err);
-/* Prints errors and, when notes is set, notes; returns the number of errors. */
-int32_t sw_command_diagnose(const struct sw_config *config, bool notes);
+/* Prints errors and notes; returns the number of errors. */
+enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };
+int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 

@@ -8,7 +8,7 @@
 /* What backward computes again. */
 enum sw_recompute {
     SW_RECOMPUTE_NONE,
-    SW_RECOMPUTE_ATTENTION,
+    SW_RECOMPUTE_BEFORE_ATTENTION, /* the layer up to attention, whose result is kept */
     SW_RECOMPUTE_FULL,
     SW_RECOMPUTE_AUTO
 };
@@ -31,13 +31,15 @@ enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
 struct sw_word {
     const char *text; /* NULL: the end of a table */
     int32_t value;    /* of the enum */
+    const char *why;  /* an old word, still understood: why there is a new one; else NULL */
 };
 
-/* In the order in which people are told them; "auto", where there is one, is the last. */
+/* In the order in which people are told them; "auto", where there is one, is the last of them; old
+ * words follow. */
 extern const struct sw_word sw_words_recompute[], sw_words_strategy[], sw_words_layout[],
     sw_words_precision[], sw_words_device[];
 
-/* The word of a value, in static memory; NULL: it has none. */
+/* The word of a value, in static memory, never an old one; NULL: it has none. */
 const char *sw_word(const struct sw_word *words, int32_t value);
 
 #endif

@@ -170,7 +170,7 @@ struct sw_diagnostic {
     const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
     const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* a note, not an error: ignored config.json keys */
+    bool is_note;            /* a note, not an error: ignored keys, old words, doubtful choices */
 };
 
 struct sw_config; /* opaque: arena + one description + diagnostics */

@@ -171,8 +171,26 @@ const char *sw_field_word(const struct field *field, int32_t i, int32_t *value)
         return field->words[i];
     const struct sw_word *word = &field->vocabulary[i];
     *value = word->value;
-    return word->text == NULL || (field->decided && strcmp(word->text, "auto") == 0) ? NULL
-                                                                                     : word->text;
+    const bool hidden = word->why != NULL ||
+                        (field->decided && word->text != NULL && strcmp(word->text, "auto") == 0);
+    return hidden ? NULL : word->text;
+}
+
+/* Whether the value is a word that has become another one. */
+static bool read_old_word(struct sw_config *c, const struct field *field, const struct node *value,
+                          void *base)
+{
+    const struct sw_word *word = field->vocabulary;
+    while (word != NULL && word->text != NULL &&
+           (word->why == NULL || strcmp(word->text, value->text) != 0))
+        word++;
+    if (word == NULL || word->text == NULL)
+        return false;
+    put(field, base, &word->value, sizeof word->value);
+    sw_config_note_at(c, value,
+                      sw_config_format(c, "'%s: %s' is now called '%s'; %s", field->key, word->text,
+                                       sw_word(field->vocabulary, word->value), word->why));
+    return true;
 }
 
 static bool read_word(struct sw_config *c, const struct field *field, struct node *value,
@@ -197,6 +215,8 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
     const char *expected = count == 1 ? list : sw_config_format(c, "one of %s", list);
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value, expected);
+    if (read_old_word(c, field, value, base))
+        return true;
     sw_config_error_at(c, value,
                        sw_config_format(c, "'%s' must be %s, not %s%s%s%s", field->key, expected,
                                         sw_config_quote(c, value->text),

@@ -210,7 +210,7 @@ const struct node *sw_section_place(const struct section *section, const char *k
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected);
 const char *sw_config_example(struct sw_config *c, const struct field *field);
-/* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. */
+/* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. Old words don't count. */
 const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 

@@ -70,7 +70,7 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
     }
     if (sw_config_error_count(out->config) > 0) {
         if (!quiet)
-            sw_command_diagnose(out->config, false);
+            sw_command_diagnose(out->config, SW_NOTES_HIDDEN);
         return SW_BAD_INPUT;
     }
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {

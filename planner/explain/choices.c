@@ -183,7 +183,7 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
 
 static int recompute_choices(struct sw_explain *x, struct sw_error *err)
 {
-    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_ATTENTION,
+    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_BEFORE_ATTENTION,
                                                SW_RECOMPUTE_FULL};
     const char *fixed = x->run->recompute == SW_RECOMPUTE_AUTO ? NULL : "recompute";
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {

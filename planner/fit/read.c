@@ -252,7 +252,7 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
     if (strcmp(level, "True") == 0 || starts(level, "full"))
         r->decision.recompute = SW_RECOMPUTE_FULL;
     else if (selective)
-        r->decision.recompute = SW_RECOMPUTE_ATTENTION;
+        r->decision.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&

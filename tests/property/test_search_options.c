@@ -200,7 +200,7 @@ static void constraints(void **state)
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search s;
     run.micro_batch_size = 2;
-    run.recompute = SW_RECOMPUTE_ATTENTION;
+    run.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
     run.strategy = SW_ATTENTION_GATHER;
     run.layout = SW_CONTIGUOUS;
     search(&run, &s);
@@ -208,7 +208,7 @@ static void constraints(void **state)
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
         assert_int_equal(d->micro_batch_size, 2);
-        assert_int_equal(d->recompute, SW_RECOMPUTE_ATTENTION);
+        assert_int_equal(d->recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
         assert_int_equal(d->strategy, SW_ATTENTION_GATHER);
         assert_int_equal(d->layout, SW_CONTIGUOUS);
     }

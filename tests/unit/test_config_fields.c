@@ -530,6 +530,21 @@ static void quantities(void **state)
     "zigzag, residual_seq: 'sp,tp'}\ninputs: [{digest: '000000000000000f', path: "                 \
     "'../a%25b %27c%27%0'}, {digest: '0000000000000001', path: '%00'}]\n"
 
+static void notes(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN,
+           RUN_HEAD "recompute: attention\nprecision: {compute: bf16,\n  params: bf16}\n",
+           "t:6:12: note: 'recompute: attention' is now called 'before_attention'; it recomputes "
+           "what comes before attention\n"
+           "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
+           "vanish; use params: fp32\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\nprecision: {compute: bf16}\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: atention\n",
+           "t:6:12: 'recompute' must be one of none, before_attention, full, auto, not "
+           "'atention'\n");
+}
+
 static void plans(void **state)
 {
     (void)state;
@@ -608,6 +623,7 @@ int main(void)
         cmocka_unit_test(overrides),
         cmocka_unit_test(quantities),
         cmocka_unit_test(plans),
+        cmocka_unit_test(notes),
         cmocka_unit_test(schemas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

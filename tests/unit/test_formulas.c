@@ -319,7 +319,7 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = SW_RECOMPUTE_ATTENTION;
+            setup.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
             struct sw_program *p = compile(setup);
             same(saved(p), tokens * (layers * (6 * residual + (2 * q + 6 * f) / t) + 2 * residual));
             sw_program_free(p);
