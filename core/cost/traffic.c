@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sw_traffic_is_ring(enum sw_op_kind kind)
-{
-    return kind == SW_OP_RING_ATTENTION || kind == SW_OP_RING_ATTENTION_GRAD;
-}
-
 bool sw_traffic_of_batch(const struct sw_value *value)
 {
     for (uint8_t d = 0; d < value->ndim; d++)
@@ -30,8 +25,7 @@ bool sw_traffic_next(struct sw_traffic_walk *w)
         const struct sw_region *region = &p->regions[w->region];
         while (w->next < region->op_count) {
             const struct sw_op *op = &p->ops[region->first_op + w->next++];
-            if (op->axes.count == 0 ||
-                (!sw_op_is_collective(op->kind) && !sw_traffic_is_ring(op->kind)))
+            if (op->axes.count == 0 || (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind)))
                 continue;
             w->axes = sw_axes_effective(&p->mesh, op->axes);
             if (w->axes.count == 0)
@@ -59,7 +53,7 @@ enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
     const struct sw_region *region = &p->regions[w->region];
-    if (sw_traffic_is_ring(w->op->kind))
+    if (sw_op_is_ring(w->op->kind))
         return SW_TRAFFIC_RING;
     if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)
         return SW_TRAFFIC_ONCE;
