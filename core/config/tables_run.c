@@ -98,6 +98,18 @@ static const struct field run_checkpoint_fields[] = {
      .about = "how many checkpoints stay"},
     {.key = NULL},
 };
+
+static const struct field run_evaluate_fields[] = {
+    {.key = "every_steps",
+     .type = FIELD_INTEGER64,
+     AT(evaluate_every_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MANY,
+     .example = "500",
+     .about = "steps from one evaluation to the next; 0: at the end only"},
+    {.key = NULL},
+};
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_optimizer_config, member)
@@ -301,6 +313,12 @@ const struct field sw_run_fields[] = {
      .fields = run_checkpoint_fields,
      .example = "{every_steps: 100, keep: 3}",
      .about = "where and when the state is saved"},
+    {.key = "evaluate",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = run_evaluate_fields,
+     .example = "{every_steps: 500}",
+     .about = "when the held-out data is judged by, besides at the end"},
     /* After `cluster`: what is written here replaces what the cluster says. */
     {.key = "slurm",
      .type = FIELD_SECTION,
