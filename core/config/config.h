@@ -22,9 +22,17 @@ struct sw_place {
     int32_t column;   /* from 1 */
 };
 
+/* How Qwen's config.json says which layers have a window. In a read description
+ * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
+enum sw_layer_types { SW_LAYERS_NOT_TOLD, SW_LAYERS_FULL, SW_LAYERS_WINDOWED };
+enum { SW_MAX_WINDOW_LAYERS = 28 }; /* the default */
+
 struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;
+    enum sw_layer_types layer_types;
+    int32_t max_window_layers;
+    bool use_sliding_window;
 };
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };

@@ -154,15 +154,17 @@ struct field {
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
     bool required;
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
-    double min, max;      /* numbers and quantities, both included; 0,0: not limited */
-    bool above_min;       /* min itself is not allowed */
+    bool quiet; /* the writer leaves the default out, so that a plan says only what is unusual */
+    double min, max;          /* numbers and quantities, both included; 0,0: not limited */
+    bool above_min;           /* min itself is not allowed */
     const char *zero_word;    /* integers: a word that means 0 ("auto") */
-    const char *const *words; /* FIELD_WORD, ends with NULL */
+    const char *const *words; /* FIELD_WORD, and architectures; ends with NULL */
     bool (*accept)(const char *text);
     const char *expects; /* what `accept` wants, in words */
     const struct field *fields;
     bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
-    const char *schema; /* FIELD_CUSTOM: its JSON Schema; NULL: a reference to `kind` */
+    const char *schema; /* FIELD_CUSTOM: its JSON Schema; NULL: `words`, `fields` or a reference to
+                         * `kind` */
     enum sw_config_kind kind;
     const char *example; /* a value that can be pasted */
     const char *about;
@@ -186,6 +188,8 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
                           void *base);
 /* Whether every one of the named fields (ending with NULL) has a usable value. */
 bool sw_section_good(const struct section *section, const char *key, ...);
+/* Whether the key stands in the text with a value. */
+bool sw_section_wrote(const struct section *section, const char *key);
 /* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
  */
 const struct node *sw_section_place(const struct section *section, const char *key);
@@ -204,17 +208,32 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster
     sw_run_fields[], sw_link_fields[], sw_slurm_fields[];
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
-bool sw_model_key_is_known_elsewhere(const char *key); /* Hugging Face keys that we ignore */
 
-/* custom.c: readers of the values that are no scalars */
+/* families.c */
+extern const char *const sw_family_architectures[], *const sw_family_model_types[];
+/* ^ by enum sw_family, then NULL */
+/* Whether the model is of a kind that cannot be run. Reported with the reason; then nothing else
+ * about the description matters. */
+bool sw_model_is_refused(struct sw_config *c, const struct node *root);
+/* What becomes of a key of a model that has no row: nobody knows it, it changes nothing that is
+ * computed, or it does and its value is not supported (reported). */
+enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
+enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value);
+/* What the family fixes and what it makes of the keys that were read; false: reported. */
+bool sw_model_apply_family(struct sw_config *c, const struct section *section,
+                           struct sw_model_config *model);
 bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
                            void *base);
+bool sw_read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base);
+
+/* rope.c */
+extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
+bool sw_read_rope(struct sw_config *c, const struct field *field, struct node *value, void *base);
+
+/* custom.c: readers of the values that are no scalars */
 bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
                          void *base);
-bool sw_read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base);
-bool sw_read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
-                             void *base);
 bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *value, void *base);
 bool sw_read_links(struct sw_config *c, const struct field *field, struct node *value, void *base);
 bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *value, void *base);

@@ -40,6 +40,14 @@ static void write_custom(FILE *out, const struct field *field, int32_t indent)
     if (field->read == sw_read_links) {
         fprintf(out, "\"type\": \"array\", \"maxItems\": %d, \"items\": ", SW_MAX_LINKS);
         write_object(out, SW_CONFIG_UNKNOWN, sw_link_fields, indent + 2);
+    } else if (field->words != NULL) {
+        fputs("\"type\": \"array\", \"items\": {", out);
+        write_words(out, field->words);
+        fputc('}', out);
+    } else if (field->fields != NULL) {
+        fputs("\"anyOf\": [{\"type\": \"null\"}, ", out);
+        write_object(out, SW_CONFIG_UNKNOWN, field->fields, indent + 2);
+        fputc(']', out);
     } else if (field->schema != NULL) {
         /* The row holds a whole object: its inside goes here. */
         fprintf(out, "%.*s", (int)strlen(field->schema) - 2, field->schema + 1);
@@ -129,7 +137,12 @@ static void write_object(FILE *out, enum sw_config_kind kind, const struct field
         fprintf(out, "%s\n%*s", field > fields ? "," : "", (int)indent + 4, "");
         write_json_text(out, field->key);
         fputs(": {", out);
+        /* A config.json says null for what is not set. */
+        const bool null =
+            kind == SW_CONFIG_MODEL && !field->required && field->type != FIELD_CUSTOM;
+        fputs(null ? "\"anyOf\": [{\"type\": \"null\"}, {" : "", out);
         write_type(out, field, indent + 4);
+        fputs(null ? "}]" : "", out);
         write_default(out, field);
         fputs(", \"description\": ", out);
         write_json_text(out, field->about);

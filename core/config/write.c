@@ -136,14 +136,35 @@ static void write_rules(FILE *out, const struct sw_run_config *run, int32_t inde
     }
 }
 
+static void write_rope_scaling(FILE *out, const struct sw_rope *rope, int32_t indent)
+{
+    if (rope->scaling == SW_ROPE_PLAIN)
+        return;
+    fprintf(out, "%*srope_scaling: {rope_type: %s, factor: ", (int)indent, "",
+            rope->scaling == SW_ROPE_LINEAR ? "linear" : "llama3");
+    write_real(out, rope->factor);
+    if (rope->scaling == SW_ROPE_LLAMA3) {
+        fputs(", low_freq_factor: ", out);
+        write_real(out, rope->low_freq_factor);
+        fputs(", high_freq_factor: ", out);
+        write_real(out, rope->high_freq_factor);
+        fprintf(out, ", original_max_position_embeddings: %" PRId64, rope->original_positions);
+    }
+    fputs("}\n", out);
+}
+
 /* The values that are no scalars; false: this one is not written. */
 static bool write_custom(FILE *out, const struct field *field, const void *base, int32_t indent)
 {
     const void *at = (const char *)base + (field->offset != FIELD_NOWHERE ? field->offset : 0);
     if (field->read == sw_read_architectures) {
-        fprintf(out, "%*s%s: [LlamaForCausalLM]\n", (int)indent, "", field->key);
+        const struct sw_model_config *model = at;
+        fprintf(out, "%*s%s: [%s]\n", (int)indent, "", field->key,
+                sw_family_architectures[model->shape.family]);
         return true;
     }
+    if (field->read == sw_read_rope && strcmp(field->key, "rope_scaling") == 0)
+        write_rope_scaling(out, &((const struct sw_model_config *)at)->shape.rope, indent);
     if (field->read != sw_read_curve && field->read != sw_read_links &&
         field->read != sw_read_rules && field->read != sw_read_betas &&
         field->read != sw_read_reference)
@@ -169,6 +190,28 @@ static bool write_custom(FILE *out, const struct field *field, const void *base,
         write_section(out, sw_config_fields(field->kind), at, indent + 2, true);
     }
     return true;
+}
+
+/* Whether a quiet setting is its default (0 or false without one). */
+static bool is_quiet(const struct field *field, const void *at)
+{
+    const char *fallback = field->fallback != NULL ? field->fallback : "0";
+    int64_t wide = 0;
+    int32_t narrow;
+    bool truth;
+    if (!field->quiet)
+        return false;
+    switch (field->type) {
+    case FIELD_BOOL:
+        memcpy(&truth, at, sizeof truth);
+        return truth == (strcmp(fallback, "true") == 0);
+    case FIELD_INTEGER64:
+        memcpy(&wide, at, sizeof wide);
+        return wide == strtoll(fallback, NULL, 10);
+    default:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow == strtoll(fallback, NULL, 10);
+    }
 }
 
 /* Whether an optional setting without a default is not set, and so not written. */
@@ -252,7 +295,7 @@ static void write_section(FILE *out, const struct field *fields, const void *bas
                 continue;
             fprintf(out, "%*s%s:\n", (int)indent, "", field->key);
             write_section(out, field->fields, at, indent + 2, slurm_above);
-        } else if (!is_unset(field, at)) {
+        } else if (!is_unset(field, at) && !is_quiet(field, at)) {
             fprintf(out, "%*s%s: ", (int)indent, "", field->key);
             write_scalar(out, field, at);
             fputc('\n', out);

@@ -1,3 +1,3 @@
-foreach(part document fields roundtrip)
+foreach(part document families fields roundtrip)
   sw_test(test_config_${part} SOURCES test_config_${part}.c LIBRARIES sw_config sw_base)
 endforeach()

@@ -1,0 +1,483 @@
+/* Which models there are, what each family fixes, and what the keys of a config.json change: a key
+ * that changes the arithmetic is honoured or refused, never passed over. Names and meanings are
+ * those of Hugging Face's configuration classes. */
+#include "core/config/internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* The keys that not every family reads. */
+enum {
+    READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
+    READS_MLP_BIAS = 2,
+    READS_WINDOW = 4,
+    READS_WINDOW_SWITCH = 8 /* use_sliding_window, max_window_layers, layer_types */
+};
+
+/* clang-format off */
+/*      family   architecture          model_type  qkv_bias  qk_norm  reads */
+#define FAMILIES(ROW)                                                                              \
+    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    false,    false,   READS_ATTENTION_BIAS | READS_MLP_BIAS) \
+    ROW(MISTRAL, "MistralForCausalLM", "mistral",  false,    false,   READS_WINDOW)                \
+    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    true,     false,   READS_WINDOW | READS_WINDOW_SWITCH) \
+    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    false,    true,    READS_ATTENTION_BIAS | READS_WINDOW | READS_WINDOW_SWITCH)
+/* clang-format on */
+
+#define ARCHITECTURE(family, architecture, type, bias, norm, reads)                                \
+    [SW_FAMILY_##family] = (architecture),
+#define MODEL_TYPE(family, architecture, type, bias, norm, reads) [SW_FAMILY_##family] = (type),
+#define ROW(family, architecture, type, bias, norm, keys)                                          \
+    [SW_FAMILY_##family] = {.qkv_bias = (bias), .qk_norm = (norm), .reads = (keys)},
+const char *const sw_family_architectures[] = {FAMILIES(ARCHITECTURE) NULL};
+const char *const sw_family_model_types[] = {FAMILIES(MODEL_TYPE) NULL};
+static const struct family {
+    bool qkv_bias, qk_norm; /* always */
+    int reads;
+} families[] = {FAMILIES(ROW)};
+
+#define EXPERTS "a mixture of experts"
+#define LATENT "multi-head latent attention"
+#define PARTIAL "rotation of only a part of each head"
+#define FUSED "projections stored as one matrix"
+#define GEMMA "scaled embeddings, norms that multiply by 1 + weight, and GELU"
+
+/* Models that people try, and why they are not a member of a family above. The stem is what comes
+ * before "For", "LMHead" or "Model". */
+static const struct refusal {
+    const char *stem, *model_type, *reason;
+} refusals[] = {
+    {"Baichuan", "baichuan", FUSED},
+    {"Bert", "bert", "an encoder"},
+    {"Bloom", "bloom", "ALiBi positions, LayerNorm and GELU"},
+    {"ChatGLM", "chatglm", FUSED " and " PARTIAL},
+    {"Cohere", "cohere", "LayerNorm, and attention beside the MLP"},
+    {"Cohere2", "cohere2", "LayerNorm, and attention beside the MLP"},
+    {"Dbrx", "dbrx", EXPERTS},
+    {"Deepseek", "deepseek", EXPERTS},
+    {"DeepseekV2", "deepseek_v2", LATENT " and " EXPERTS},
+    {"DeepseekV3", "deepseek_v3", LATENT " and " EXPERTS},
+    {"Ernie4_5_Moe", "ernie4_5_moe", EXPERTS},
+    {"Falcon", "falcon", "LayerNorm, GELU, and attention beside the MLP"},
+    {"GPT2", "gpt2", "learned positions, LayerNorm and GELU"},
+    {"GPTBigCode", "gpt_bigcode", "learned positions, LayerNorm and GELU"},
+    {"GPTJ", "gptj", "LayerNorm, GELU, and " PARTIAL},
+    {"GPTNeoX", "gpt_neox", "LayerNorm, GELU, and " PARTIAL},
+    {"Gemma", "gemma", GEMMA},
+    {"Gemma2", "gemma2", GEMMA ", with norms after each block and soft caps on logits"},
+    {"Gemma3", "gemma3", GEMMA ", with norms after each block and two kinds of rotary positions"},
+    {"Gemma3", "gemma3_text",
+     GEMMA ", with norms after each block and two kinds of rotary positions"},
+    {"Gemma3n", "gemma3n", GEMMA ", with embeddings for every layer"},
+    {"Glm", "glm", PARTIAL},
+    {"Glm4", "glm4", "norms after each block, and " PARTIAL},
+    {"Glm4Moe", "glm4_moe", EXPERTS},
+    {"GptOss", "gpt_oss", EXPERTS " and attention sinks"},
+    {"Granite", "granite", "multipliers on embeddings, attention, residuals and logits"},
+    {"GraniteMoe", "granitemoe", EXPERTS},
+    {"InternLM2", "internlm2", FUSED},
+    {"Jamba", "jamba", "state-space layers and " EXPERTS},
+    {"KimiK2", "kimi_k2", LATENT " and " EXPERTS},
+    {"Llama4", "llama4", EXPERTS},
+    {"Llama4", "llama4_text", EXPERTS},
+    {"Llava", "llava", "an image encoder"},
+    {"MPT", "mpt", "ALiBi positions, LayerNorm and GELU"},
+    {"Mamba", "mamba", "state-space layers"},
+    {"Mamba2", "mamba2", "state-space layers"},
+    {"MiniCPM", "minicpm", "multipliers on embeddings, residuals and logits"},
+    {"MiniCPM3", "minicpm3", LATENT},
+    {"Mixtral", "mixtral", EXPERTS},
+    {"Mllama", "mllama", "cross-attention to images"},
+    {"Nemotron", "nemotron", "LayerNorm, squared ReLU, and " PARTIAL},
+    {"OPT", "opt", "learned positions, LayerNorm and ReLU"},
+    {"Olmo", "olmo", "LayerNorm without weights"},
+    {"Olmo2", "olmo2", "norms after each block instead of before it"},
+    {"Olmo3", "olmo3", "norms after each block instead of before it"},
+    {"Olmoe", "olmoe", EXPERTS},
+    {"Phi", "phi", "LayerNorm, GELU, and " PARTIAL},
+    {"Phi3", "phi3", FUSED " and positions scaled by longrope"},
+    {"PhiMoE", "phimoe", EXPERTS},
+    {"Qwen2Moe", "qwen2_moe", EXPERTS},
+    {"Qwen2VL", "qwen2_vl", "an image encoder"},
+    {"Qwen2_5_VL", "qwen2_5_vl", "an image encoder"},
+    {"Qwen3Moe", "qwen3_moe", EXPERTS},
+    {"Qwen3Next", "qwen3_next", "linear attention and " EXPERTS},
+    {"SmolLM3", "smollm3", "layers without rotary positions"},
+    {"StableLm", "stablelm", "LayerNorm, and " PARTIAL},
+    {"Starcoder2", "starcoder2", "LayerNorm and GELU"},
+    {"T5", "t5", "an encoder beside the decoder"},
+};
+
+/* Keys of a config.json that no row of the field table reads. Without a reason a key changes
+ * nothing that is computed and is only listed in a note; with one it must have the harmless value
+ * (or null). */
+static const struct other_key {
+    const char *key, *harmless, *reason;
+} other_keys[] = {
+    {"_attn_implementation", NULL, NULL},
+    {"_name_or_path", NULL, NULL},
+    {"add_cross_attention", "false", "cross-attention"},
+    {"alibi", "false", "ALiBi positions"},
+    {"attention_chunk_size", NULL, "attention in chunks"},
+    {"attention_dropout", "0.0", "dropout"},
+    {"attention_multiplier", NULL, "a multiplier on attention"},
+    {"attn_logit_softcapping", NULL, "soft caps on attention"},
+    {"attn_pdrop", "0.0", "dropout"},
+    {"auto_map", NULL, NULL},
+    {"bad_words_ids", NULL, NULL},
+    {"begin_suppress_tokens", NULL, NULL},
+    {"bos_token_id", NULL, NULL},
+    {"chunk_size_feed_forward", NULL, NULL},
+    {"clip_qkv", NULL, "clipped q, k and v"},
+    {"cross_attention_hidden_size", NULL, "cross-attention"},
+    {"cross_attention_layers", NULL, "cross-attention"},
+    {"decoder_start_token_id", NULL, NULL},
+    {"diversity_penalty", NULL, NULL},
+    {"do_sample", NULL, NULL},
+    {"dtype", NULL, NULL},
+    {"early_stopping", NULL, NULL},
+    {"embd_pdrop", "0.0", "dropout"},
+    {"embedding_multiplier", "1.0", "a multiplier on embeddings"},
+    {"encoder_no_repeat_ngram_size", NULL, NULL},
+    {"eos_token_id", NULL, NULL},
+    {"exponential_decay_length_penalty", NULL, NULL},
+    {"final_logit_softcapping", NULL, "soft caps on logits"},
+    {"finetuning_task", NULL, NULL},
+    {"forced_bos_token_id", NULL, NULL},
+    {"forced_eos_token_id", NULL, NULL},
+    {"hidden_activation", "silu", "another activation"},
+    {"hidden_dropout", "0.0", "dropout"},
+    {"id2label", NULL, NULL},
+    {"is_decoder", NULL, NULL},
+    {"is_encoder_decoder", "false", "an encoder beside the decoder"},
+    {"is_llama_config", NULL, NULL},
+    {"kv_lora_rank", NULL, LATENT},
+    {"label2id", NULL, NULL},
+    {"length_penalty", NULL, NULL},
+    {"logits_scaling", "1.0", "a divisor of logits"},
+    {"max_length", NULL, NULL},
+    {"max_sequence_length", NULL, NULL},
+    {"min_length", NULL, NULL},
+    {"moe_intermediate_size", NULL, EXPERTS},
+    {"n_routed_experts", NULL, EXPERTS},
+    {"n_shared_experts", NULL, EXPERTS},
+    {"no_repeat_ngram_size", NULL, NULL},
+    {"no_rope_layer_interval", NULL, "layers without rotary positions"},
+    {"no_rope_layers", NULL, "layers without rotary positions"},
+    {"num_beam_groups", NULL, NULL},
+    {"num_beams", NULL, NULL},
+    {"num_experts", "0", EXPERTS},
+    {"num_experts_per_tok", "0", EXPERTS},
+    {"num_local_experts", "0", EXPERTS},
+    {"num_nextn_predict_layers", "0", "layers that predict further tokens"},
+    {"num_return_sequences", NULL, NULL},
+    {"output_attentions", NULL, NULL},
+    {"output_hidden_states", NULL, NULL},
+    {"output_scores", NULL, NULL},
+    {"pad_token_id", NULL, NULL},
+    {"partial_rotary_factor", "1.0", PARTIAL},
+    {"prefix", NULL, NULL},
+    {"pretraining_tp", NULL, NULL},
+    {"problem_type", NULL, NULL},
+    {"pruned_heads", "{}", "heads that are left out"},
+    {"q_lora_rank", NULL, LATENT},
+    {"qk_layernorm", "false", "LayerNorm of q and k"},
+    {"qk_nope_head_dim", NULL, LATENT},
+    {"qk_rope_head_dim", NULL, LATENT},
+    {"qkv_bias", "false", "a bias that its family does not read"},
+    {"query_pre_attn_scalar", NULL, "another scale of attention"},
+    {"remove_invalid_values", NULL, NULL},
+    {"repetition_penalty", NULL, NULL},
+    {"resid_pdrop", "0.0", "dropout"},
+    {"residual_multiplier", "1.0", "a multiplier on residuals"},
+    {"return_dict", NULL, NULL},
+    {"return_dict_in_generate", NULL, NULL},
+    {"rope_interleaved", "false", "rotary positions in interleaved pairs"},
+    {"rotary_pct", "1.0", PARTIAL},
+    {"sep_token_id", NULL, NULL},
+    {"suppress_tokens", NULL, NULL},
+    {"task_specific_params", NULL, NULL},
+    {"temperature", NULL, NULL},
+    {"text_config", NULL, "a model inside another"},
+    {"tf_legacy_loss", NULL, NULL},
+    {"tie_encoder_decoder", NULL, NULL},
+    {"tokenizer_class", NULL, NULL},
+    {"top_k", NULL, NULL},
+    {"top_p", NULL, NULL},
+    {"torch_dtype", NULL, NULL},
+    {"torchscript", NULL, NULL},
+    {"transformers_version", NULL, NULL},
+    {"typical_p", NULL, NULL},
+    {"unk_token_id", NULL, NULL},
+    {"use_bfloat16", NULL, NULL},
+    {"use_cache", NULL, NULL},
+    {"use_mrope", "false", "rotary positions of images"},
+    {"use_parallel_residual", "false", "attention beside the MLP"},
+    {"use_qk_norm", "false", "norms of q and k that its family does not read"},
+    {"v_head_dim", NULL, LATENT},
+    {"vision_config", NULL, "an image encoder"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- Names ---- */
+
+static const struct refusal *find_refusal(const char *architecture, const char *model_type)
+{
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        if (model_type != NULL && strcmp(model_type, r->model_type) == 0)
+            return r;
+        const size_t stem = strlen(r->stem);
+        if (architecture == NULL || strncmp(architecture, r->stem, stem) != 0)
+            continue;
+        const char *rest = architecture + stem;
+        if (strncmp(rest, "For", 3) == 0 || strncmp(rest, "LMHead", 6) == 0 ||
+            strcmp(rest, "Model") == 0)
+            return r;
+    }
+    return NULL;
+}
+
+static const char *supported(struct sw_config *c)
+{
+    const char *list = "supported: ";
+    for (size_t i = 0; sw_family_architectures[i] != NULL; i++)
+        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", sw_family_architectures[i]);
+    return list;
+}
+
+bool sw_model_is_refused(struct sw_config *c, const struct node *root)
+{
+    const struct node *names = sw_node_find(root, "architectures");
+    const struct node *name = names != NULL && names->kind == NODE_SEQUENCE ? names->first : names;
+    const struct node *type = sw_node_find(root, "model_type");
+    const bool has_name = name != NULL && name->kind == NODE_SCALAR;
+    const bool has_type = type != NULL && type->kind == NODE_SCALAR;
+    const struct refusal *r = has_name ? find_refusal(name->text, NULL) : NULL;
+    if (r != NULL) {
+        sw_config_error_at(c, name,
+                           sw_config_format(c, "the architecture %s is not supported: %s",
+                                            sw_config_quote(c, name->text), r->reason),
+                           supported(c));
+        return true;
+    }
+    r = has_type ? find_refusal(NULL, type->text) : NULL;
+    if (r != NULL)
+        sw_config_error_at(c, type,
+                           sw_config_format(c, "the model_type %s is not supported: %s",
+                                            sw_config_quote(c, type->text), r->reason),
+                           supported(c));
+    return r != NULL;
+}
+
+/* The family of one name; -1: reported. */
+static int read_architecture(struct sw_config *c, const struct node *item)
+{
+    const char *near = NULL;
+    int32_t best = 1000, distance;
+    for (int i = 0; sw_family_architectures[i] != NULL; i++) {
+        if (strcmp(item->text, sw_family_architectures[i]) == 0)
+            return i;
+        if (sw_config_is_near(item->text, sw_family_architectures[i], &distance) &&
+            distance < best) {
+            best = distance;
+            near = sw_family_architectures[i];
+        }
+    }
+    sw_config_error_at(c, item,
+                       sw_config_format(c, "the architecture %s is not supported%s%s%s",
+                                        sw_config_quote(c, item->text),
+                                        near != NULL ? "; did you mean '" : "",
+                                        near != NULL ? near : "", near != NULL ? "'?" : ""),
+                       supported(c));
+    return -1;
+}
+
+bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base)
+{
+    struct sw_model_config *model = base;
+    if (value->kind == NODE_MAPPING)
+        return sw_config_wrong_type(c, field, value, "a list of texts");
+    if (value->kind == NODE_SEQUENCE && value->count == 0) {
+        sw_config_error_at(c, value, "'architectures' is an empty list",
+                           sw_config_example(c, field));
+        return false;
+    }
+    bool good = true;
+    const struct node *item = value->kind == NODE_SEQUENCE ? value->first : value;
+    for (bool first = true; item != NULL; first = false) {
+        int family = -1;
+        if (item->kind != NODE_SCALAR)
+            sw_config_wrong_type(c, field, item, "a list of texts");
+        else
+            family = read_architecture(c, item);
+        if (first && family >= 0)
+            model->shape.family = (uint8_t)family;
+        if (family >= 0 && good && family != model->shape.family) {
+            sw_config_error_at(c, item, "'architectures' names two kinds of model", NULL);
+            family = -1;
+        }
+        good = good && family >= 0;
+        item = value->kind == NODE_SEQUENCE ? item->next : NULL;
+    }
+    return good;
+}
+
+/* ---- Keys ---- */
+
+static bool is_harmless(const struct node *value, const char *harmless)
+{
+    double a, b;
+    if (sw_node_is_null(value))
+        return true;
+    if (harmless == NULL)
+        return false;
+    if (value->kind != NODE_SCALAR)
+        return value->count == 0 && strcmp(harmless, "{}") == 0;
+    if (sw_number_parse(value->text, &a) && sw_number_parse(harmless, &b))
+        return a == b;
+    return strcasecmp(value->text, harmless) == 0;
+}
+
+enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
+{
+    const char *key = value->key->text;
+    for (size_t i = 0; i < COUNT(other_keys); i++) {
+        const struct other_key *k = &other_keys[i];
+        if (strcmp(key, k->key) != 0)
+            continue;
+        if (k->reason == NULL || value->kind == NODE_BROKEN || is_harmless(value, k->harmless))
+            return KEY_NOTED;
+        const char *shown =
+            value->kind == NODE_SCALAR
+                ? sw_config_format(c, "%s: %s", key, sw_config_shown(c, value->text))
+                : key;
+        sw_config_error_at(
+            c, value, sw_config_format(c, "'%s' is not supported: %s", shown, k->reason),
+            k->harmless == NULL
+                ? NULL
+                : sw_config_format(c, "leave it out or write '%s: %s'", key, k->harmless));
+        return KEY_REFUSED;
+    }
+    return KEY_UNKNOWN;
+}
+
+bool sw_read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    struct sw_model_config *model = base;
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value, "a list of texts");
+    model->layer_types = SW_LAYERS_FULL;
+    for (const struct node *item = value->first; item != NULL; item = item->next) {
+        if (item->kind != NODE_SCALAR)
+            return sw_config_wrong_type(c, field, item, "a list of texts");
+        if (strcmp(item->text, "sliding_attention") == 0) {
+            model->layer_types = SW_LAYERS_WINDOWED;
+        } else if (strcmp(item->text, "full_attention") != 0) {
+            sw_config_error_at(c, item,
+                               sw_config_format(c, "'layer_types' has the unsupported type %s",
+                                                sw_config_quote(c, item->text)),
+                               "supported: full_attention, sliding_attention");
+            return false; /* the others would be wrong in the same way */
+        }
+    }
+    return true;
+}
+
+/* ---- What a family makes of the keys ---- */
+
+/* A key with an effect that the family does not read. */
+static bool not_read(struct sw_config *c, const struct section *s, const char *key, uint8_t family)
+{
+    sw_config_error_at(
+        c, sw_section_place(s, key),
+        sw_config_format(c, "'%s' means nothing to %s", key, sw_family_architectures[family]),
+        "leave it out");
+    return false;
+}
+
+/* Whether layers look back over a window, as Qwen2Config decides it. */
+static bool has_windows(const struct sw_model_config *m)
+{
+    if (!m->use_sliding_window || m->layer_types == SW_LAYERS_FULL)
+        return false;
+    return m->layer_types == SW_LAYERS_WINDOWED || m->max_window_layers < m->shape.layers;
+}
+
+static bool apply_window(struct sw_config *c, const struct section *s, struct sw_model_config *m,
+                         int reads)
+{
+    const uint8_t family = m->shape.family;
+    const bool off = sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window;
+    bool good = true;
+    if ((reads & READS_WINDOW_SWITCH) != 0) {
+        if (m->use_sliding_window && m->shape.sliding_window == 0) {
+            sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
+                               "'use_sliding_window: true' needs a 'sliding_window'",
+                               "for example: sliding_window: 4096");
+            return false;
+        }
+        if (!has_windows(m))
+            m->shape.sliding_window = 0;
+    } else {
+        if (m->shape.sliding_window != 0 && (reads & READS_WINDOW) == 0 && !off)
+            good = not_read(c, s, "sliding_window", family);
+        else if (m->use_sliding_window ||
+                 (off && m->shape.sliding_window != 0 && (reads & READS_WINDOW) != 0))
+            good = not_read(c, s, "use_sliding_window", family);
+        if (m->layer_types == SW_LAYERS_WINDOWED)
+            good = not_read(c, s, "layer_types", family);
+        if (off)
+            m->shape.sliding_window = 0;
+    }
+    /* As a plan writes them. */
+    m->use_sliding_window = (reads & READS_WINDOW_SWITCH) != 0 && m->shape.sliding_window != 0;
+    m->max_window_layers = m->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
+    return good;
+}
+
+/* model_type says the family where architectures does not, and must not contradict it. */
+static bool apply_model_type(struct sw_config *c, const struct section *s, struct sw_model *model)
+{
+    if (!sw_section_wrote(s, "model_type"))
+        return true;
+    const struct node *value = sw_section_place(s, "model_type");
+    uint8_t family = 0;
+    while (strcmp(value->text, sw_family_model_types[family]) != 0)
+        family++;
+    if (!sw_section_wrote(s, "architectures"))
+        model->family = family;
+    if (model->family == family)
+        return true;
+    sw_config_error_at(
+        c, value,
+        sw_config_format(c, "'model_type: %s' contradicts the architecture %s", value->text,
+                         sw_family_architectures[model->family]),
+        sw_config_format(c, "for example: model_type: %s", sw_family_model_types[model->family]));
+    return false;
+}
+
+bool sw_model_apply_family(struct sw_config *c, const struct section *s, struct sw_model_config *m)
+{
+    if (!sw_section_good(s, "architectures", "model_type", "num_hidden_layers", "rope_scaling",
+                         "rope_parameters", "attention_bias", "mlp_bias", "sliding_window",
+                         "use_sliding_window", "max_window_layers", "layer_types", NULL))
+        return false;
+    if (!apply_model_type(c, s, &m->shape))
+        return false;
+    const struct family *family = &families[m->shape.family];
+    bool good = true;
+    if (m->shape.output_bias && (family->reads & READS_ATTENTION_BIAS) == 0)
+        good = not_read(c, s, "attention_bias", m->shape.family);
+    if (m->shape.mlp_bias && (family->reads & READS_MLP_BIAS) == 0)
+        good = not_read(c, s, "mlp_bias", m->shape.family);
+    if (!apply_window(c, s, m, family->reads))
+        good = false;
+    m->shape.qkv_bias = family->qkv_bias || m->shape.output_bias;
+    m->shape.qk_norm = family->qk_norm;
+    if (m->shape.rope.factor == 0)
+        m->shape.rope.factor = 1;
+    return good;
+}
