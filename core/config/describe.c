@@ -73,11 +73,12 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
         return false;
     out->path = root->source->file;
-    if (sw_model_is_refused(c, root))
+    const enum family_fate family = sw_model_read_family(c, root, &out->shape);
+    if (family == FAMILY_REFUSED)
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
     check_heads(c, &s, &out->shape);
-    return sw_model_apply_family(c, &s, out) && s.bad == 0;
+    return family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out) && s.bad == 0;
 }
 
 bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,

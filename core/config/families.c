@@ -238,90 +238,145 @@ static const struct refusal *find_refusal(const char *architecture, const char *
     return NULL;
 }
 
-static const char *supported(struct sw_config *c)
+/* A copy without the ending that all architectures share; NULL: it has another. */
+static const char *stem_of(struct sw_config *c, const char *text)
 {
-    const char *list = "supported: ";
-    for (size_t i = 0; sw_family_architectures[i] != NULL; i++)
-        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", sw_family_architectures[i]);
-    return list;
+    static const char ending[] = "ForCausalLM";
+    const size_t bytes = strlen(text), end = sizeof ending - 1;
+    if (bytes <= end || strcmp(text + bytes - end, ending) != 0)
+        return NULL;
+    return sw_config_copy(c, text, bytes - end);
 }
 
-bool sw_model_is_refused(struct sw_config *c, const struct node *root)
+/* Whether two names differ in digits only: other versions, no typos of each other. */
+static bool is_other_version(const char *a, const char *b)
 {
-    const struct node *names = sw_node_find(root, "architectures");
-    const struct node *name = names != NULL && names->kind == NODE_SEQUENCE ? names->first : names;
-    const struct node *type = sw_node_find(root, "model_type");
-    const bool has_name = name != NULL && name->kind == NODE_SCALAR;
-    const bool has_type = type != NULL && type->kind == NODE_SCALAR;
-    const struct refusal *r = has_name ? find_refusal(name->text, NULL) : NULL;
-    if (r != NULL) {
-        sw_config_error_at(c, name,
-                           sw_config_format(c, "the architecture %s is not supported: %s",
-                                            sw_config_quote(c, name->text), r->reason),
-                           supported(c));
-        return true;
+    static const char digits[] = "0123456789_.";
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b)
+            return false;
+        if (*a == '\0')
+            return true;
     }
-    r = has_type ? find_refusal(NULL, type->text) : NULL;
-    if (r != NULL)
-        sw_config_error_at(c, type,
-                           sw_config_format(c, "the model_type %s is not supported: %s",
-                                            sw_config_quote(c, type->text), r->reason),
-                           supported(c));
-    return r != NULL;
 }
 
-/* The family of one name; -1: reported. */
-static int read_architecture(struct sw_config *c, const struct node *item)
+/* What of the table was probably meant; NULL: nothing. */
+static const char *find_near(struct sw_config *c, const char *text, const char *const *names)
 {
-    const char *near = NULL;
+    const char *near = NULL, *stem = stem_of(c, text);
     int32_t best = 1000, distance;
-    for (int i = 0; sw_family_architectures[i] != NULL; i++) {
-        if (strcmp(item->text, sw_family_architectures[i]) == 0)
-            return i;
-        if (sw_config_is_near(item->text, sw_family_architectures[i], &distance) &&
-            distance < best) {
+    for (; *names != NULL; names++) {
+        const char *a = stem != NULL ? stem : text, *b = stem != NULL ? stem_of(c, *names) : *names;
+        if (sw_config_is_near(a, b, &distance) && distance < best && !is_other_version(a, b)) {
             best = distance;
-            near = sw_family_architectures[i];
+            near = *names;
         }
     }
+    return near;
+}
+
+/* The index of one name; -1 where it is not supported: reported, and *refused set where it was no
+ * typo. */
+static int read_name(struct sw_config *c, const struct node *item, const char *const *names,
+                     const char *what, bool *refused)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(item->text, names[i]) == 0)
+            return i;
+    const bool architecture = names == sw_family_architectures;
+    const struct refusal *r =
+        find_refusal(architecture ? item->text : NULL, architecture ? NULL : item->text);
+    const char *near = r == NULL ? find_near(c, item->text, names) : NULL;
+    const char *rest = r != NULL      ? sw_config_format(c, ": %s", r->reason)
+                       : near != NULL ? sw_config_format(c, "; did you mean '%s'?", near)
+                                      : "";
+    const char *list = "supported: ";
+    for (int i = 0; names[i] != NULL; i++)
+        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
     sw_config_error_at(c, item,
-                       sw_config_format(c, "the architecture %s is not supported%s%s%s",
-                                        sw_config_quote(c, item->text),
-                                        near != NULL ? "; did you mean '" : "",
-                                        near != NULL ? near : "", near != NULL ? "'?" : ""),
-                       supported(c));
+                       sw_config_format(c, "the %s %s is not supported%s", what,
+                                        sw_config_quote(c, item->text), rest),
+                       list);
+    *refused = near == NULL;
     return -1;
 }
 
+/* The family that a list of architectures (or one) names; -1: reported. */
+static int read_architectures(struct sw_config *c, const struct node *value, bool *refused)
+{
+    const struct field *field = sw_field_find(sw_model_fields, "architectures");
+    if (value->kind == NODE_SEQUENCE && value->count == 0)
+        sw_config_error_at(c, value, "'architectures' is an empty list",
+                           sw_config_example(c, field));
+    const bool is_list = value->kind == NODE_SEQUENCE;
+    const struct node *item = is_list ? value->first : value;
+    int family = -1;
+    for (bool first = true; item != NULL; first = false, item = is_list ? item->next : NULL) {
+        if (item->kind != NODE_SCALAR) {
+            sw_config_wrong_type(c, field, item, "a list of texts");
+            return -1;
+        }
+        const int one = read_name(c, item, sw_family_architectures, "architecture", refused);
+        if (one >= 0 && !first && one != family)
+            sw_config_error_at(c, item, "'architectures' names two kinds of model", NULL);
+        if (one < 0 || (!first && one != family))
+            return -1;
+        family = one;
+    }
+    return family;
+}
+
+enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
+                                      struct sw_model *model)
+{
+    const struct node *names = sw_node_find(root, "architectures");
+    const struct node *type = sw_node_find(root, "model_type");
+    const bool has_names = names != NULL && !sw_node_is_null(names);
+    const bool has_type = type != NULL && !sw_node_is_null(type);
+    int named = SW_FAMILY_LLAMA, typed = SW_FAMILY_LLAMA;
+    bool refused = false;
+    if (has_names)
+        named = read_architectures(c, names, &refused);
+    if (has_type && !refused) {
+        typed = -1;
+        if (type->kind == NODE_SCALAR)
+            typed = read_name(c, type, sw_family_model_types, "model_type", &refused);
+        else
+            sw_config_wrong_type(c, sw_field_find(sw_model_fields, "model_type"), type, "a text");
+    }
+    if (refused)
+        return FAMILY_REFUSED;
+    if (named < 0 || typed < 0)
+        return FAMILY_WRONG;
+    if (has_names && has_type && named != typed) {
+        sw_config_error_at(
+            c, type,
+            sw_config_format(c, "'model_type: %s' contradicts the architecture %s", type->text,
+                             sw_family_architectures[named]),
+            sw_config_format(c, "for example: model_type: %s", sw_family_model_types[named]));
+        return FAMILY_WRONG;
+    }
+    model->family = (uint8_t)(has_names ? named : typed);
+    return FAMILY_KNOWN;
+}
+
+/* Both keys are read before all others, by sw_model_read_family. */
 bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
                            void *base)
 {
-    struct sw_model_config *model = base;
-    if (value->kind == NODE_MAPPING)
-        return sw_config_wrong_type(c, field, value, "a list of texts");
-    if (value->kind == NODE_SEQUENCE && value->count == 0) {
-        sw_config_error_at(c, value, "'architectures' is an empty list",
-                           sw_config_example(c, field));
-        return false;
-    }
-    bool good = true;
-    const struct node *item = value->kind == NODE_SEQUENCE ? value->first : value;
-    for (bool first = true; item != NULL; first = false) {
-        int family = -1;
-        if (item->kind != NODE_SCALAR)
-            sw_config_wrong_type(c, field, item, "a list of texts");
-        else
-            family = read_architecture(c, item);
-        if (first && family >= 0)
-            model->shape.family = (uint8_t)family;
-        if (family >= 0 && good && family != model->shape.family) {
-            sw_config_error_at(c, item, "'architectures' names two kinds of model", NULL);
-            family = -1;
-        }
-        good = good && family >= 0;
-        item = value->kind == NODE_SEQUENCE ? item->next : NULL;
-    }
-    return good;
+    (void)c;
+    (void)field;
+    (void)value;
+    (void)base;
+    return true;
+}
+
+bool sw_read_model_type(struct sw_config *c, const struct field *field, struct node *value,
+                        void *base)
+{
+    return sw_read_architectures(c, field, value, base);
 }
 
 /* ---- Keys ---- */
@@ -438,34 +493,11 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     return good;
 }
 
-/* model_type says the family where architectures does not, and must not contradict it. */
-static bool apply_model_type(struct sw_config *c, const struct section *s, struct sw_model *model)
-{
-    if (!sw_section_wrote(s, "model_type"))
-        return true;
-    const struct node *value = sw_section_place(s, "model_type");
-    uint8_t family = 0;
-    while (strcmp(value->text, sw_family_model_types[family]) != 0)
-        family++;
-    if (!sw_section_wrote(s, "architectures"))
-        model->family = family;
-    if (model->family == family)
-        return true;
-    sw_config_error_at(
-        c, value,
-        sw_config_format(c, "'model_type: %s' contradicts the architecture %s", value->text,
-                         sw_family_architectures[model->family]),
-        sw_config_format(c, "for example: model_type: %s", sw_family_model_types[model->family]));
-    return false;
-}
-
 bool sw_model_apply_family(struct sw_config *c, const struct section *s, struct sw_model_config *m)
 {
-    if (!sw_section_good(s, "architectures", "model_type", "num_hidden_layers", "rope_scaling",
-                         "rope_parameters", "attention_bias", "mlp_bias", "sliding_window",
-                         "use_sliding_window", "max_window_layers", "layer_types", NULL))
-        return false;
-    if (!apply_model_type(c, s, &m->shape))
+    if (!sw_section_good(s, "num_hidden_layers", "rope_scaling", "rope_parameters",
+                         "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
+                         "max_window_layers", "layer_types", NULL))
         return false;
     const struct family *family = &families[m->shape.family];
     bool good = true;

@@ -158,10 +158,10 @@ struct field {
     double min, max;          /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;           /* min itself is not allowed */
     const char *zero_word;    /* integers: a word that means 0 ("auto") */
-    const char *const *words; /* FIELD_WORD, and architectures; ends with NULL */
+    const char *const *words; /* FIELD_WORD, architectures, model_type; ends with NULL */
     bool (*accept)(const char *text);
-    const char *expects; /* what `accept` wants, in words */
-    const struct field *fields;
+    const char *expects;        /* what `accept` wants, in words */
+    const struct field *fields; /* of the keys inside: FIELD_SECTION, and rope_scaling */
     bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
     const char *schema; /* FIELD_CUSTOM: its JSON Schema; NULL: `words`, `fields` or a reference to
                          * `kind` */
@@ -212,9 +212,11 @@ const char *sw_config_kind_name(enum sw_config_kind kind);
 /* families.c */
 extern const char *const sw_family_architectures[], *const sw_family_model_types[];
 /* ^ by enum sw_family, then NULL */
-/* Whether the model is of a kind that cannot be run. Reported with the reason; then nothing else
- * about the description matters. */
-bool sw_model_is_refused(struct sw_config *c, const struct node *root);
+/* Reads architectures and model_type. Of a model that is refused nothing else matters: its reason
+ * is reported; a family that is wrong (a typo, a contradiction) is reported too. */
+enum family_fate { FAMILY_KNOWN, FAMILY_WRONG, FAMILY_REFUSED };
+enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
+                                      struct sw_model *model);
 /* What becomes of a key of a model that has no row: nobody knows it, it changes nothing that is
  * computed, or it does and its value is not supported (reported). */
 enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
@@ -224,6 +226,8 @@ bool sw_model_apply_family(struct sw_config *c, const struct section *section,
                            struct sw_model_config *model);
 bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
                            void *base);
+bool sw_read_model_type(struct sw_config *c, const struct field *field, struct node *value,
+                        void *base);
 bool sw_read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
                          void *base);
 

@@ -114,7 +114,7 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
     struct node *place = make_node(c, source, at, NODE_MAPPING);
     if (place == NULL || entry->kind == NODE_BROKEN)
         return false;
-    if (field->type != FIELD_SECTION && !is_reference && !is_rules) {
+    if (field->fields == NULL && !is_reference && !is_rules) {
         sw_config_error_at(c, place, sw_config_format(c, "'%s' has no keys inside", field->key),
                            sw_config_format(c, "set it as a whole: --set %s=...", field->key));
         return false;
@@ -185,7 +185,7 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
             return;
         }
         map = entry;
-        fields = field->type == FIELD_SECTION       ? field->fields
+        fields = field->fields != NULL              ? field->fields
                  : field->read == sw_read_reference ? sw_config_fields(field->kind)
                                                     : NULL; /* rules: any name */
         at += length + 1;

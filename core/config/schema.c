@@ -40,7 +40,9 @@ static void write_custom(FILE *out, const struct field *field, int32_t indent)
     if (field->read == sw_read_links) {
         fprintf(out, "\"type\": \"array\", \"maxItems\": %d, \"items\": ", SW_MAX_LINKS);
         write_object(out, SW_CONFIG_UNKNOWN, sw_link_fields, indent + 2);
-    } else if (field->words != NULL) {
+    } else if (field->read == sw_read_model_type) {
+        write_words(out, field->words);
+    } else if (field->read == sw_read_architectures) {
         fputs("\"type\": \"array\", \"items\": {", out);
         write_words(out, field->words);
         fputc('}', out);

@@ -7,6 +7,7 @@
     "num_attention_heads: 4\n"
 #define SUPPORTED                                                                                  \
     " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM\n"
+#define TYPES " | supported: llama, mistral, qwen2, qwen3\n"
 
 struct one {
     const char *text, *expected;
@@ -30,7 +31,13 @@ static void kinds_of_model(void **state)
          "t:6:17: the architecture 'MixtralForCausalLM' is not supported: a mixture of "
          "experts" SUPPORTED},
         {"model_type: mixtral\nnum_local_experts: 8\n",
-         "t:6:13: the model_type 'mixtral' is not supported: a mixture of experts" SUPPORTED},
+         "t:6:13: the model_type 'mixtral' is not supported: a mixture of experts" TYPES},
+        {"model_type: exaone\nx: 1\n", "t:6:13: the model_type 'exaone' is not supported" TYPES},
+        {"model_type: qwen4\n", "t:6:13: the model_type 'qwen4' is not supported" TYPES},
+        {"model_type: [llama]\n", "t:6:13: 'model_type' must be a text, not a list | for example: "
+                                  "model_type: llama\n"},
+        {"architectures: [Llama5ForCausalLM]\nx: 1\n",
+         "t:6:17: the architecture 'Llama5ForCausalLM' is not supported" SUPPORTED},
         {"architectures: [DeepseekV3ForCausalLM]\n",
          "t:6:17: the architecture 'DeepseekV3ForCausalLM' is not supported: multi-head latent "
          "attention and a mixture of experts" SUPPORTED},
@@ -63,8 +70,8 @@ static void kinds_of_model(void **state)
         {"architectures: [{a: b}]\n", "t:6:17: 'architectures' must be a list of texts, not a "
                                       "mapping | for example: architectures: "
                                       "[LlamaForCausalLM]\n"},
-        {"model_type: lama\n", "t:6:13: 'model_type' must be one of llama, mistral, qwen2, qwen3, "
-                               "not 'lama'; did you mean 'llama'?\n"},
+        {"model_type: lama\n",
+         "t:6:13: the model_type 'lama' is not supported; did you mean 'llama'?" TYPES},
         {"architectures: [LlamaForCausalLM]\nmodel_type: mistral\n",
          "t:7:13: 'model_type: mistral' contradicts the architecture LlamaForCausalLM | for "
          "example: model_type: llama\n"},
@@ -305,6 +312,30 @@ static void a_window_limits_the_sequence(void **state)
            "sequence_length <= 4096\n");
 }
 
+/* --set reaches the keys inside of rope_scaling, and takes the whole away. */
+static void parts_can_be_overridden(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: r\ncluster: " CLUSTER
+        "\nglobal_batch_size: 8\nsequence_length: 8\nmodel: {vocab_size: 256, "
+        "hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, "
+        "num_attention_heads: 4, rope_scaling: {type: linear, factor: 2}}\n";
+    static const char *const factor[] = {"model.rope_scaling.factor=4", NULL};
+    static const char *const none[] = {"model.rope_scaling=null", NULL};
+    static const char *const typo[] = {"model.rope_scaling.fctor=4", NULL};
+    struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, factor);
+    assert_non_null(sw_config_run(c));
+    assert_true(sw_config_run(c)->model.shape.rope.factor == 4);
+    sw_config_free(c);
+    c = read_named("t", text, SW_CONFIG_RUN, none);
+    assert_non_null(sw_config_run(c));
+    assert_int_equal(sw_config_run(c)->model.shape.rope.scaling, SW_ROPE_PLAIN);
+    sw_config_free(c);
+    expect_named("t", SW_CONFIG_RUN, text, typo,
+                 "--set:1:20: unknown key 'fctor'; did you mean 'factor'?\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +346,7 @@ int main(void)
         cmocka_unit_test(families_fix_what_they_are),
         cmocka_unit_test(windows_count_where_they_are_used),
         cmocka_unit_test(a_window_limits_the_sequence),
+        cmocka_unit_test(parts_can_be_overridden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
