@@ -194,3 +194,26 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
         out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
     return true;
 }
+
+static struct sw_place key_place_of(const struct node *map, const char *key)
+{
+    const struct node *at = sw_node_find(map, key);
+    if (at == NULL)
+        return (struct sw_place){.file = NULL};
+    return (struct sw_place){at->source->file, at->key->line, at->key->column};
+}
+
+bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_PLAN))
+        return false;
+    const struct node *digest = sw_node_find(root, "digest");
+    if (digest != NULL)
+        c->digest_place = (struct sw_place){digest->source->file, digest->line, digest->column};
+    const struct node *decision = sw_node_find(root, "decision");
+    out->decision_place = key_place_of(root, "decision");
+    out->program_place = key_place_of(root, "program");
+    out->mesh_place = key_place_of(decision, "mesh_dim");
+    out->order_place = key_place_of(decision, "axis_order");
+    return sw_config_read_section(c, root, sw_plan_fields, out, UNKNOWN_ERROR).bad == 0;
+}

@@ -363,8 +363,8 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct node *ro
 }
 
 /* Both keys are read before all others, by sw_model_read_family. */
-bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base)
+static bool read_names(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
 {
     (void)c;
     (void)field;
@@ -373,11 +373,40 @@ bool sw_read_architectures(struct sw_config *c, const struct field *field, struc
     return true;
 }
 
-bool sw_read_model_type(struct sw_config *c, const struct field *field, struct node *value,
-                        void *base)
+static void write_architectures(struct writer *w, const struct field *field, const void *base)
 {
-    return sw_read_architectures(c, field, value, base);
+    const struct sw_model_config *model = base;
+    char text[64];
+    snprintf(text, sizeof text, "[%s]", sw_family_architectures[model->shape.family]);
+    w->value(w, field->key, text, STYLE_BARE);
 }
+
+static void schema_names(FILE *out, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        fprintf(out, "%s\"%s\"", i > 0 ? ", " : "\"enum\": [", names[i]);
+    fputc(']', out);
+}
+
+static void schema_architectures(FILE *out, const struct field *field, int32_t indent)
+{
+    (void)field;
+    (void)indent;
+    fputs("\"type\": \"array\", \"items\": {", out);
+    schema_names(out, sw_family_architectures);
+    fputc('}', out);
+}
+
+static void schema_model_type(FILE *out, const struct field *field, int32_t indent)
+{
+    (void)field;
+    (void)indent;
+    schema_names(out, sw_family_model_types);
+}
+
+const struct field_type sw_type_architectures = {read_names, write_architectures,
+                                                 schema_architectures, INSIDE_NOTHING};
+const struct field_type sw_type_model_type = {read_names, NULL, schema_model_type, INSIDE_NOTHING};
 
 /* ---- Keys ---- */
 
@@ -418,8 +447,8 @@ enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
     return KEY_UNKNOWN;
 }
 
-bool sw_read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
-                         void *base)
+static bool read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
+                             void *base)
 {
     struct sw_model_config *model = base;
     if (value->kind != NODE_SEQUENCE)
@@ -440,6 +469,8 @@ bool sw_read_layer_types(struct sw_config *c, const struct field *field, struct 
     }
     return true;
 }
+
+const struct field_type sw_type_layer_types = {.read = read_layer_types};
 
 /* ---- What a family makes of the keys ---- */
 

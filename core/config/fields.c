@@ -274,7 +274,7 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
     case FIELD_SECTION:
         return read_subsection(c, field, value, base);
     case FIELD_CUSTOM:
-        return field->read(c, field, value, base);
+        return field->custom->read(c, field, value, base);
     }
     return false;
 }

@@ -1,6 +1,9 @@
 /* rope_parameters and rope_scaling: how the rotary angles are stretched. */
 #include "core/config/internal.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -28,6 +31,8 @@ static bool read_partial(struct sw_config *c, const struct field *field, struct 
     (void)base;
     return sw_model_key_fate(c, value) != KEY_REFUSED;
 }
+
+static const struct field_type partial_type = {.read = read_partial};
 
 static const char *const rope_types[] = {
     [SW_ROPE_PLAIN] = "default", [SW_ROPE_LINEAR] = "linear", [SW_ROPE_LLAMA3] = "llama3", NULL};
@@ -88,7 +93,7 @@ const struct field sw_rope_fields[] = {
     {.key = "partial_rotary_factor",
      .type = FIELD_CUSTOM,
      .offset = FIELD_NOWHERE,
-     .read = read_partial,
+     .custom = &partial_type,
      .schema = "{\"const\": 1}",
      .example = "1.0",
      .about = "share of a head that rotates; only 1"},
@@ -158,7 +163,8 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
     return good;
 }
 
-bool sw_read_rope(struct sw_config *c, const struct field *field, struct node *value, void *base)
+static bool read_rope(struct sw_config *c, const struct field *field, struct node *value,
+                      void *base)
 {
     const bool is_scaling = strcmp(field->key, "rope_scaling") == 0;
     struct sw_rope *rope = &((struct sw_model_config *)base)->shape.rope;
@@ -196,3 +202,32 @@ bool sw_read_rope(struct sw_config *c, const struct field *field, struct node *v
     *rope = text.rope;
     return true;
 }
+
+static void write_rope_scaling(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_rope *rope = &((const struct sw_model_config *)base)->shape.rope;
+    char text[32];
+    if (rope->scaling == SW_ROPE_PLAIN)
+        return;
+    w->open(w, field->key);
+    w->value(w, "rope_type", rope_types[rope->scaling], STYLE_BARE);
+    w->value(w, "factor", sw_real_format(rope->factor, text), STYLE_BARE);
+    if (rope->scaling == SW_ROPE_LLAMA3) {
+        w->value(w, "low_freq_factor", sw_real_format(rope->low_freq_factor, text), STYLE_BARE);
+        w->value(w, "high_freq_factor", sw_real_format(rope->high_freq_factor, text), STYLE_BARE);
+        snprintf(text, sizeof text, "%" PRId64, rope->original_positions);
+        w->value(w, "original_max_position_embeddings", text, STYLE_BARE);
+    }
+    w->close(w);
+}
+
+static void schema_rope(FILE *out, const struct field *field, int32_t indent)
+{
+    fputs("\"anyOf\": [{\"type\": \"null\"}, ", out);
+    sw_config_schema_object(out, false, field->fields, indent + 2);
+    fputc(']', out);
+}
+
+const struct field_type sw_type_rope_parameters = {read_rope, NULL, schema_rope, INSIDE_FIELDS};
+const struct field_type sw_type_rope_scaling = {read_rope, write_rope_scaling, schema_rope,
+                                                INSIDE_FIELDS};
