@@ -119,7 +119,11 @@ void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fie
         fprintf(out, "%s\n%*s", field > fields ? "," : "", (int)indent + 4, "");
         write_json_text(out, field->key);
         fputs(": {", out);
+        /* A config.json says null for what is not set. */
+        const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
+        fputs(null ? "\"anyOf\": [{\"type\": \"null\"}, {" : "", out);
         write_type(out, field, indent + 4);
+        fputs(null ? "}]" : "", out);
         write_default(out, field);
         fputs(", \"description\": ", out);
         write_json_text(out, field->about);
