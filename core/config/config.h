@@ -16,9 +16,17 @@
 
 enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
 
+/* How Qwen's config.json says which layers have a window. In a read description
+ * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
+enum sw_layer_types { SW_LAYERS_NOT_TOLD, SW_LAYERS_FULL, SW_LAYERS_WINDOWED };
+enum { SW_MAX_WINDOW_LAYERS = 28 }; /* the default */
+
 struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;
+    enum sw_layer_types layer_types;
+    int32_t max_window_layers;
+    bool use_sliding_window;
 };
 
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */

@@ -11,38 +11,6 @@ static bool complain(struct sw_config *c, const struct node *at, const struct fi
     return false;
 }
 
-static bool read_architectures(struct sw_config *c, const struct field *field, struct node *value,
-                               void *base)
-{
-    (void)base;
-    if (value->kind == NODE_MAPPING)
-        return sw_config_wrong_type(c, field, value, "a list of texts");
-    if (value->kind == NODE_SEQUENCE && value->count == 0)
-        return complain(c, value, field, "'architectures' is an empty list");
-    bool good = true;
-    const struct node *item = value->kind == NODE_SEQUENCE ? value->first : value;
-    for (; item != NULL; item = value->kind == NODE_SEQUENCE ? item->next : NULL) {
-        if (item->kind != NODE_SCALAR)
-            good = sw_config_wrong_type(c, field, item, "a list of texts");
-        else if (strcmp(item->text, "LlamaForCausalLM") != 0)
-            good = complain(c, item, field,
-                            sw_config_format(c,
-                                             "the architecture %s is not supported; only "
-                                             "LlamaForCausalLM is",
-                                             sw_config_quote(c, item->text)));
-    }
-    return good;
-}
-
-static void write_architectures(struct writer *w, const struct field *field, const void *base)
-{
-    (void)base;
-    w->value(w, field->key, "[LlamaForCausalLM]", STYLE_BARE);
-}
-
-const struct field_type sw_type_architectures = {read_architectures, write_architectures, NULL,
-                                                 INSIDE_NOTHING};
-
 static bool read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
                              void *base)
 {
@@ -54,42 +22,6 @@ static bool read_unsupported(struct sw_config *c, const struct field *field, str
 }
 
 const struct field_type sw_type_unsupported = {.read = read_unsupported};
-
-static bool read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
-                               void *base)
-{
-    (void)base;
-    bool truth = false;
-    struct field plain = *field;
-    plain.type = FIELD_BOOL;
-    plain.offset = 0;
-    if (!sw_config_read_field(c, &plain, value, &truth))
-        return false;
-    if (truth)
-        sw_config_error_at(c, value, sw_config_format(c, "'%s: true' is not supported", field->key),
-                           NULL);
-    return !truth;
-}
-
-const struct field_type sw_type_must_be_false = {.read = read_must_be_false};
-
-static bool read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
-                                 void *base)
-{
-    static const char *const types[] = {"default", NULL};
-    const struct field theta = *sw_field_find(sw_model_fields, "rope_theta");
-    struct field rows[] = {
-        {.key = "rope_type", .type = FIELD_WORD, .offset = FIELD_NOWHERE, .words = types},
-        theta,
-        {.key = NULL},
-    };
-    rows[1].fallback = NULL; /* a rope_theta beside it stays */
-    if (value->kind != NODE_MAPPING)
-        return sw_config_wrong_type(c, field, value, "a mapping");
-    return sw_config_read_section(c, value, rows, base, UNKNOWN_ERROR).bad == 0;
-}
-
-const struct field_type sw_type_rope_parameters = {.read = read_rope_parameters};
 
 /* One [a, b] of plain numbers. */
 static bool read_pair(const struct node *node, double *a, double *b)

@@ -73,9 +73,12 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
         return false;
     out->path = root->source->file;
+    const enum family_fate family = sw_model_read_family(c, root, &out->shape);
+    if (family == FAMILY_REFUSED)
+        return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
     check_heads(c, &s, &out->shape);
-    return s.bad == 0;
+    return family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out) && s.bad == 0;
 }
 
 bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
@@ -168,6 +171,19 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
                           "vanish; use params: fp32");
 }
 
+/* Within its window attention is like any other. */
+static void check_window(struct sw_config *c, struct section *s, const struct sw_run_config *out)
+{
+    const int64_t window = out->model.shape.sliding_window;
+    if (!sw_section_good(s, "model", "sequence_length", NULL) || window == 0 ||
+        out->sequence_length <= window)
+        return;
+    complain(c, s, "sequence_length",
+             sw_config_format(c, "sliding-window attention beyond %lld tokens is not supported",
+                              (long long)window),
+             sw_config_format(c, "use sequence_length <= %lld", (long long)window));
+}
+
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))
@@ -181,6 +197,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->sequence_place = place_of(&s, "sequence_length");
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
+    check_window(c, &s, out);
     if (s.bad != 0)
         return false;
     if (out->directory == NULL)

@@ -148,7 +148,7 @@ struct field;
 struct writer;
 
 /* What --set may step into with a '.'. */
-enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_DESCRIPTION };
+enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_FIELDS, INSIDE_DESCRIPTION };
 
 /* How a value that is no scalar is read, written and described. */
 struct field_type {
@@ -167,7 +167,7 @@ struct field {
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
     bool required;
     bool elsewhere;       /* written as a part of another field */
-    bool brief;           /* not written when it is empty */
+    bool brief;           /* not written when it is empty, or a scalar's default */
     bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
@@ -177,8 +177,8 @@ struct field {
     const struct sw_word *vocabulary; /* FIELD_WORD instead of `words`: stored as its value */
     bool decided;                     /* of its vocabulary all but "auto" */
     bool (*accept)(const char *text);
-    const char *expects; /* what `accept` wants, in words */
-    const struct field *fields;
+    const char *expects;        /* what `accept` wants, in words */
+    const struct field *fields; /* of the keys inside */
     const struct field_type *custom;
     const char *schema;       /* FIELD_CUSTOM: its JSON Schema, where `custom` has none */
     enum sw_config_kind kind; /* of a reference */
@@ -204,6 +204,8 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
                           void *base);
 /* Whether every one of the named fields (ending with NULL) has a usable value. */
 bool sw_section_good(const struct section *section, const char *key, ...);
+/* Whether the key stands in the text with a value. */
+bool sw_section_wrote(const struct section *section, const char *key);
 /* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
  */
 const struct node *sw_section_place(const struct section *section, const char *key);
@@ -225,12 +227,31 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster
     sw_run_fields[], sw_plan_fields[], sw_link_fields[], sw_slurm_fields[];
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
-bool sw_model_key_is_known_elsewhere(const char *key); /* Hugging Face keys that we ignore */
+
+/* families.c */
+extern const char *const sw_family_architectures[], *const sw_family_model_types[];
+/* ^ by enum sw_family, then NULL */
+/* Reads architectures and model_type. Of a model that is refused nothing else matters: its reason
+ * is reported; a family that is wrong (a typo, a contradiction) is reported too. */
+enum family_fate { FAMILY_KNOWN, FAMILY_WRONG, FAMILY_REFUSED };
+enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
+                                      struct sw_model *model);
+/* What becomes of a key of a model that has no row: nobody knows it, it changes nothing that is
+ * computed, or it does and its value is not supported (reported). */
+enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
+enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value);
+/* What the family fixes and what it makes of the keys that were read; false: reported. */
+bool sw_model_apply_family(struct sw_config *c, const struct section *section,
+                           struct sw_model_config *model);
+extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
+
+/* rope.c */
+extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
+extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
-extern const struct field_type sw_type_architectures, sw_type_unsupported, sw_type_must_be_false,
-    sw_type_rope_parameters, sw_type_curve, sw_type_links, sw_type_rules, sw_type_betas,
-    sw_type_reference;
+extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links, sw_type_rules,
+    sw_type_betas, sw_type_reference;
 
 /* checks.c: what the texts of a description may look like */
 bool sw_text_is_name(const char *text);

@@ -185,7 +185,7 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
             return;
         }
         map = entry;
-        fields = field->type == FIELD_SECTION                  ? field->fields
+        fields = field->fields != NULL                         ? field->fields
                  : field->custom->inside == INSIDE_DESCRIPTION ? sw_config_fields(field->kind)
                                                                : NULL; /* any name */
         at += length + 1;

@@ -121,7 +121,18 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
     sw_json_object(j, "properties");
     for (const struct field *field = fields; field->key != NULL; field++) {
         sw_json_inline(j, field->key);
+        /* A config.json says null for what is not set. */
+        const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
+        if (null) {
+            sw_json_array(j, "anyOf");
+            write_choice(j, "type", "null", NULL);
+            sw_json_inline(j, NULL);
+        }
         write_type(j, field);
+        if (null) {
+            sw_json_end(j);
+            sw_json_end(j);
+        }
         write_default(j, field);
         sw_json_text(j, "description", field->about);
         sw_json_end(j);

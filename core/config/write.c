@@ -86,6 +86,27 @@ static void write_text(FILE *out, const char *text)
     }
 }
 
+/* Whether a brief setting is its default (0 or false without one). */
+static bool is_default(const struct field *field, const void *at)
+{
+    const char *fallback = field->fallback != NULL ? field->fallback : "0";
+    int64_t wide = 0;
+    int32_t narrow;
+    bool truth;
+    switch (field->type) {
+    case FIELD_BOOL:
+        memcpy(&truth, at, sizeof truth);
+        return truth == (strcmp(fallback, "true") == 0);
+    case FIELD_INTEGER32:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow == strtoll(fallback, NULL, 10);
+    default:
+        assert(field->type == FIELD_INTEGER64);
+        memcpy(&wide, at, sizeof wide);
+        return wide == strtoll(fallback, NULL, 10);
+    }
+}
+
 /* Whether an optional setting without a default is not set, and so not written. */
 static bool is_unset(const struct field *field, const void *at)
 {
@@ -170,7 +191,7 @@ void sw_config_write_fields(struct writer *w, const struct field *fields, const 
             w->open(w, field->key);
             sw_config_write_fields(w, field->fields, at);
             w->close(w);
-        } else if (!is_unset(field, at)) {
+        } else if (!is_unset(field, at) && !(field->brief && is_default(field, at))) {
             write_scalar(w, field, at);
         }
     }
