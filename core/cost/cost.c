@@ -102,17 +102,15 @@ static double ring_delay(const struct timing *t, double backlog)
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
-static void count_bytes(const struct sw_program *p, double bytes[SW_AXIS_COUNT])
+static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
 {
-    struct sw_traffic_walk sent = sw_traffic_begin(p);
-    while (sw_traffic_next(&sent)) {
-        double parts = 0;
-        for (uint8_t i = 0; i < sent.axes.count; i++)
-            parts += p->mesh.size[sent.axes.axis[i]] - 1;
-        for (uint8_t i = 0; i < sent.axes.count; i++) {
-            const uint8_t a = sent.axes.axis[i];
-            bytes[a] += sent.bytes * sent.calls * (p->mesh.size[a] - 1) / parts;
-        }
+    const int32_t *size = c->p->mesh.size;
+    double parts = 0;
+    for (uint8_t i = 0; i < sent->axes.count; i++)
+        parts += size[sent->axes.axis[i]] - 1;
+    for (uint8_t i = 0; i < sent->axes.count; i++) {
+        const uint8_t a = sent->axes.axis[i];
+        c->out->communication_bytes[a] += sent->bytes * sent->calls * (size[a] - 1) / parts;
     }
 }
 
@@ -143,40 +141,44 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
-/* `like`: the timing of an op that is alike, NULL: none is known. */
-static void time_collective(struct pricing *c, const struct sw_op *op, const struct timing *like,
+/* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
+ * alike, NULL: none is known. */
+static void time_collective(struct pricing *c, const struct sw_op *op,
+                            const struct sw_traffic_walk *sent, const struct timing *like,
                             struct timing *t)
 {
-    const struct sw_axes axes = sw_axes_effective(&c->p->mesh, op->axes);
-    const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(c->p, op) : 0;
-    t->axes = sw_axes_set(axes);
     t->value = op->out[0].value;
-    t->communication = like != NULL
-                           ? like->communication
-                           : sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
+    if (sent == NULL)
+        return;
+    t->axes = sw_axes_set(sent->axes);
+    t->communication = like != NULL ? like->communication
+                                    : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                                       op->kind, sent->bytes);
 }
 
-static void time_compute(struct pricing *c, const struct sw_op *op, const struct timing *like,
+static void time_compute(struct pricing *c, const struct sw_op *op,
+                         const struct sw_traffic_walk *sent, const struct timing *like,
                          struct timing *t)
 {
-    const bool ring = sw_traffic_is_ring(op->kind);
-    t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
-    if (ring) {
-        const double bytes = (double)sw_op_communication_bytes(c->p, op);
-        if (bytes > 0) {
-            *t = ring_timing(c, op, t->compute, bytes);
-            check_ring(c, op);
-        }
-    }
+    t->compute = like != NULL && !sw_traffic_is_ring(op->kind)
+                     ? like->compute
+                     : sw_cost_compute_seconds(c->p, op, c->run);
+    if (sent == NULL)
+        return;
+    *t = ring_timing(c, op, t->compute, sent->bytes);
+    check_ring(c, op);
 }
 
 static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
+    struct sw_traffic_walk walk = sw_traffic_begin(p);
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
+            const struct sw_traffic_walk *sent =
+                op->axes.count > 0 && sw_traffic_at(&walk, region, op) ? &walk : NULL;
             const int32_t first = sw_program_alike(p, i);
             const struct timing *like = first < i ? &c->timing[first] : NULL;
             struct timing *t = &c->timing[i];
@@ -186,13 +188,15 @@ static void time_ops(struct pricing *c)
                 t->value = op->in[0].value;
             } else if (sw_op_is_collective(op->kind)) {
                 t->part = PART_COLLECTIVE;
-                time_collective(c, op, like, t);
+                time_collective(c, op, sent, like, t);
             } else {
-                time_compute(c, op, like, t);
+                time_compute(c, op, sent, like, t);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
             c->once = c->once || op->last_micro_step;
+            if (sent != NULL)
+                count_bytes(c, sent);
         }
     }
 }
@@ -439,7 +443,6 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
     time_ops(c);
-    count_bytes(program, out->communication_bytes);
     run_step(c);
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;
