@@ -16,7 +16,7 @@ static const double default_low = 0.8, default_high = 1.3;
 
 /* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
  * last of them. */
-enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
+enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 /* When an op runs, bit by bit. */
@@ -52,8 +52,10 @@ struct pricing {
     double *done;          /* [value_count]: when the last collective that writes it ends */
     struct sw_span span[AXIS_SETS];
     bool span_known[AXIS_SETS];
-    struct flight flight[MAX_FLIGHTS]; /* the last ones, a ring buffer */
-    uint32_t flights;
+    struct flight
+        *flight; /* [flights], in their order: what ended before compute came is dropped */
+    int32_t flights, flight_capacity;
+    bool failed; /* no memory for them */
     struct clocks now;
     double contention;
     bool once;   /* some ops run in the last micro-step only */
@@ -219,8 +221,8 @@ static void expose(struct clocks *now, sw_axis_set axes, double seconds)
 static void wait_until(struct pricing *c, double now, double until)
 {
     double at = until;
-    for (uint32_t i = 0; i < MAX_FLIGHTS && i < c->flights && at > now; i++) {
-        const struct flight *f = &c->flight[(c->flights - 1 - i) % MAX_FLIGHTS];
+    for (int32_t i = c->flights - 1; i >= 0 && at > now && c->flight[i].end > now; i--) {
+        const struct flight *f = &c->flight[i];
         const double from = f->start > now ? f->start : now;
         if (f->end <= from || from >= at)
             continue;
@@ -237,6 +239,30 @@ static double total_exposed(const struct clocks *now)
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         sum += now->exposed[a];
     return sum;
+}
+
+/* A collective was issued while the compute stream stands at `compute`, before which nothing will
+ * ask any more. */
+static void add_flight(struct pricing *c, double compute, struct flight flight)
+{
+    if (c->flights == c->flight_capacity) {
+        int32_t over = 0;
+        while (over < c->flights && c->flight[over].end <= compute)
+            over++;
+        c->flights -= over;
+        if (c->flights > 0)
+            memmove(c->flight, c->flight + over, (size_t)c->flights * sizeof *c->flight);
+        if (2 * c->flights >= c->flight_capacity) {
+            const int32_t capacity = c->flight_capacity == 0 ? FEW_FLIGHTS : 2 * c->flight_capacity;
+            struct flight *grown = realloc(c->flight, (size_t)capacity * sizeof *grown);
+            c->failed = c->failed || grown == NULL;
+            if (grown == NULL)
+                return;
+            c->flight = grown;
+            c->flight_capacity = capacity;
+        }
+    }
+    c->flight[c->flights++] = flight;
 }
 
 /* Ops one after the other, but for those that run only as `skip` says. Walked many times: looks at
@@ -269,7 +295,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
-            c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, communication, t->axes};
+            add_flight(c, compute, (struct flight){start, communication, t->axes});
             c->done[t->value] = communication; /* waits name the first result */
         } else {
             const double until = c->done[t->value];
@@ -336,8 +362,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     const double step = now->compute - before->compute, shift = step * times;
     for (int32_t v = 0; v < c->p->value_count; v++)
         c->done[v] += shift;
-    const int32_t flights = c->flights < MAX_FLIGHTS ? (int32_t)c->flights : MAX_FLIGHTS;
-    for (int32_t i = 0; i < flights; i++) {
+    for (int32_t i = 0; i < c->flights; i++) {
         c->flight[i].start += shift;
         c->flight[i].end += shift;
     }
@@ -444,6 +469,10 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
     time_ops(c);
     run_step(c);
+    if (c->failed) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+        goto out;
+    }
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;
     out->band_low_seconds = out->step_seconds * (a->band_low > 0 ? a->band_low : default_low);
@@ -455,6 +484,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
 out:
     free(c->timing);
     free(c->done);
+    free(c->flight);
     free(c);
     return status;
 }
