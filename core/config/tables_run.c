@@ -102,6 +102,18 @@ static const struct field run_checkpoint_fields[] = {
      .about = "how many checkpoints stay"},
     {.key = NULL},
 };
+
+static const struct field run_evaluate_fields[] = {
+    {.key = "every_steps",
+     .type = FIELD_INTEGER64,
+     AT(evaluate_every_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MANY,
+     .example = "500",
+     .about = "steps from one evaluation to the next; 0: at the end only"},
+    {.key = NULL},
+};
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_optimizer_config, member)
@@ -124,7 +136,7 @@ static const struct field optimizer_fields[] = {
     {.key = "betas",
      .type = FIELD_CUSTOM,
      .offset = 0,
-     .read = sw_read_betas,
+     .custom = &sw_type_betas,
      .example = "[0.9, 0.95]",
      .schema = "{\"type\": \"array\", \"items\": {\"type\": \"number\", \"minimum\": 0, "
                "\"exclusiveMaximum\": 1}, \"minItems\": 2, \"maxItems\": 2}",
@@ -203,7 +215,7 @@ const struct field sw_run_fields[] = {
      .type = FIELD_CUSTOM,
      AT(model),
      .required = true,
-     .read = sw_read_reference,
+     .custom = &sw_type_reference,
      .kind = SW_CONFIG_MODEL,
      .example = "../models/llama-7b.yaml",
      .about = "path of a model file or config.json, or its keys"},
@@ -211,7 +223,7 @@ const struct field sw_run_fields[] = {
      .type = FIELD_CUSTOM,
      AT(cluster),
      .required = true,
-     .read = sw_read_reference,
+     .custom = &sw_type_reference,
      .kind = SW_CONFIG_CLUSTER,
      .example = "../clusters/h100-8x8.yaml",
      .about = "path of a cluster file, or its keys"},
@@ -277,7 +289,7 @@ const struct field sw_run_fields[] = {
     {.key = "rules",
      .type = FIELD_CUSTOM,
      .offset = 0,
-     .read = sw_read_rules,
+     .custom = &sw_type_rules,
      .example = "{residual_seq: [sp, tp]}",
      .schema = "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"array\", \"items\": "
                "{\"enum\": [\"dp\", \"fsdp\", \"tp\", \"sp\"]}, \"uniqueItems\": true}}",
@@ -305,10 +317,17 @@ const struct field sw_run_fields[] = {
      .fields = run_checkpoint_fields,
      .example = "{every_steps: 100, keep: 3}",
      .about = "where and when the state is saved"},
+    {.key = "evaluate",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = run_evaluate_fields,
+     .example = "{every_steps: 500}",
+     .about = "when the held-out data is judged by, besides at the end"},
     /* After `cluster`: what is written here replaces what the cluster says. */
     {.key = "slurm",
      .type = FIELD_SECTION,
      AT(cluster.slurm),
+     .elsewhere = true,
      .fields = sw_slurm_fields,
      .example = "{time: '2:00:00'}",
      .about = "overrides of the cluster's slurm settings"},

@@ -78,11 +78,6 @@ struct sw_efficiency {
 /* What is assumed where nothing was measured. */
 struct sw_efficiency sw_cost_usual(enum sw_device_kind device);
 
-/* m, n, k of each matrix product that the op is priced as; returns how many, 0: it is priced as
- * something else. */
-int32_t sw_cost_products(const struct sw_program *program, const struct sw_op *op,
-                         double out[3][3]);
-
 /* Fraction of peak that a product [m,k] x [k,n] reaches; causal attention over `length` queries. */
 double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k);
 double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,

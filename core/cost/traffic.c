@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sw_traffic_is_ring(enum sw_op_kind kind)
-{
-    return kind == SW_OP_RING_ATTENTION || kind == SW_OP_RING_ATTENTION_GRAD;
-}
-
 bool sw_traffic_of_batch(const struct sw_value *value)
 {
     for (uint8_t d = 0; d < value->ndim; d++)
@@ -26,7 +21,7 @@ struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
 bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
                    const struct sw_op *op)
 {
-    if (!sw_op_is_collective(op->kind) && !sw_traffic_is_ring(op->kind))
+    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind))
         return false;
     w->axes = sw_axes_effective(&w->program->mesh, op->axes);
     if (w->axes.count == 0)
@@ -65,7 +60,7 @@ enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
     const struct sw_region *region = &p->regions[w->region];
-    if (sw_traffic_is_ring(w->op->kind))
+    if (sw_op_is_ring(w->op->kind))
         return SW_TRAFFIC_RING;
     if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)
         return SW_TRAFFIC_ONCE;

@@ -51,7 +51,6 @@ struct sw_traffic *sw_traffics_add(struct sw_traffics *list, const struct sw_tra
                                    enum sw_traffic_part part, struct sw_error *err);
 void sw_traffics_free(struct sw_traffics *list); /* an empty one too */
 
-bool sw_traffic_is_ring(enum sw_op_kind kind);
 /* Whether a value is as large as the micro-batch. */
 bool sw_traffic_of_batch(const struct sw_value *value);
 

@@ -15,9 +15,9 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
             return -1;
         struct sw_span span;
         sw_links_span(cluster, &x->program->mesh, sent.axes, &span);
-        const double hops = row->kind == SW_OP_RING_ATTENTION_GRAD ? span.ranks : span.ranks - 1;
+        const double hops = sw_op_info(row->kind)->travels_home ? span.ranks : span.ranks - 1;
         const double seconds =
-            sent.calls * (sw_traffic_is_ring(row->kind)
+            sent.calls * (sw_op_is_ring(row->kind)
                               ? hops * sw_links_hop_seconds(cluster, &span, sent.bytes / hops)
                               : sw_links_seconds(cluster, &span, row->kind, sent.bytes));
         row->seconds += seconds;
@@ -30,7 +30,7 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
 static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
 {
     int32_t at = 0;
-    if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
+    if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
         return;
     while (at < x->kind_count && x->kind[at].kind != (enum sw_op_kind)op->kind)
         at++;
