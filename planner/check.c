@@ -223,7 +223,10 @@ int sw_command_schema(const struct sw_options *options)
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(options->files[0], names[i]) == 0) {
-            sw_config_schema(stdout, kinds[i]);
+            if (options->markdown)
+                sw_config_reference(stdout, kinds[i]);
+            else
+                sw_config_schema(stdout, kinds[i]);
             return SW_OK;
         }
     const char *near = sw_command_nearest(options->files[0], names, 4);

@@ -30,7 +30,7 @@ static const struct command {
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
     {"schema", "model|accelerator|cluster|run", "JSON Schema of a file, for editors",
-     SW_OPTION_HELP, sw_command_schema},
+     SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -228,7 +228,7 @@ static void test_words(void **state)
 {
     (void)state;
     expect_exit(0, "%s --help", runner);
-    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
     assert_null(strstr(output, "generate")); /* nothing that is not there */
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
@@ -255,7 +255,7 @@ static void test_words(void **state)
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
     assert_string_equal(output, "error: unexpected argument a.yaml; see 'runner --help'\n");
     expect_exit(0, "%s calibrate --help", runner);
-    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
     /* said before anything is measured */
     expect_exit(2, "%s calibrate -o . 2>&1", runner);
     assert_string_equal(output, "error: '.' is no regular file; name a file to write\n");
