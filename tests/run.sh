@@ -177,7 +177,7 @@ check_scripts() {
         echo "SKIP: shellcheck is not installed"
         return 77
     }
-    find tests examples .ci \( -name '*.sh' -o -path '.ci/*' \) -type f -print0 |
+    find tests examples docs .ci \( -name '*.sh' -o -path '.ci/*' \) -type f -print0 |
         xargs -0 shellcheck
 }
 
