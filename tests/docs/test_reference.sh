@@ -78,5 +78,15 @@ grep -rhoE '"[A-Z][A-Z0-9]*_[A-Z0-9_]+"|\$\{?(SHARDWRIGHT_[A-Z_]+)' planner runn
 grep -oE '`[A-Z][A-Z0-9]*_[A-Z0-9_]+`' $reference/commands.md | tr -d '`' | sort -u >"$scratch/documented"
 same "environment variables" "$scratch/documented" "$scratch/known"
 
+# What comments in the code cite is there.
+cited=0
+while IFS=: read -r file line section; do
+    cited=$((cited + 1))
+    section=${section##*architecture.md, }
+    grep -qx "## $section" docs/architecture.md || complain "$file:$line cites '$section'"
+done < <(grep -rnoE 'docs/architecture\.md, [A-Z][a-z]+( [a-z]+)*' core planner runner tests \
+    --include='*.[ch]' --include='*.inc' --include='*.cu' --include='*.cuh')
+[ $cited -gt 0 ] || complain "no comment cites the architecture"
+
 [ $bad -eq 0 ] && echo "docs/reference is up to date"
 exit $((bad > 0))

@@ -331,7 +331,8 @@ static void test_meshes(void **state)
         assert_int_equal(m.holdouts, 1);
         if (i == 0)
             first = m;
-        /* DESIGN section 8: fp32, relative 1e-5 for the first five steps, 1e-4 for all */
+        /* docs/architecture.md, How we know: fp32, relative 1e-5 for the first five steps, 1e-4 for
+         * all */
         for (int32_t s = 0; s < 8; s++)
             assert_true(fabs(m.loss[s] - first.loss[s]) <= (s < 5 ? 1e-5 : 1e-4) * first.loss[s]);
         assert_true(fabs(m.holdout_bits - first.holdout_bits) <= 1e-4 * first.holdout_bits);
