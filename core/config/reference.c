@@ -69,23 +69,23 @@ static void write_words(FILE *out, const char *const *words)
     }
 }
 
-/* What stands for another file, or has a shape of its own: its example shows which. */
+/* What is no scalar: the row's words, keys or example show its form. */
 static void write_custom(FILE *out, const struct field *field)
 {
-    static const char *const pages[] = {"model", "accelerator", "cluster", "run", "plan"};
-    if (field->read == sw_read_links) {
-        fprintf(out, "list of mappings, at most %d", SW_MAX_LINKS);
+    const bool list = field->example[0] == '[', mapping = field->example[0] == '{';
+    if (field->fields != NULL) {
+        fputs(list ? "list of mappings, below" : "mapping, below", out);
+    } else if (field->words != NULL) {
+        fputs("list of ", out);
+        write_words(out, field->words);
     } else if (field->schema == NULL) {
-        fprintf(out, "path, or mapping with the keys of [%s files](%s.md)", pages[field->kind],
-                pages[field->kind]);
-    } else if (field->read == sw_read_unsupported || field->read == sw_read_must_be_false) {
+        const char *kind = sw_config_kind_name(field->kind);
+        fprintf(out, "path, or mapping with the keys of a [%s file](%s.md)", kind, kind);
+    } else if (list || mapping) {
+        fputs(list ? "list" : "mapping", out);
+    } else {
         fputs("only ", out);
         write_code(out, field->example);
-    } else {
-        fputs(field->example[0] == '['   ? "list"
-              : field->example[0] == '{' ? "mapping"
-                                         : "value",
-              out);
     }
 }
 
@@ -158,8 +158,7 @@ static void write_row(FILE *out, const struct path *path, const struct field *fi
     else if (field->fallback != NULL)
         write_code(out, field->fallback);
     fputs(" | ", out);
-    if (field->example != NULL)
-        write_code(out, field->example);
+    write_code(out, field->example);
     fputs(" | ", out);
     write_cell(out, field->about);
     fputs(" |\n", out);
@@ -172,15 +171,13 @@ static void write_table(FILE *out, const struct path *path, const struct field *
     for (const struct field *field = fields; field->key != NULL; field++)
         write_row(out, path, field);
     for (const struct field *field = fields; field->key != NULL; field++) {
-        const struct path inside = {path, field->key, field->read == sw_read_links};
-        if (field->type != FIELD_SECTION && !inside.list)
+        const struct path inside = {path, field->key, field->example[0] == '['};
+        if (field->fields == NULL)
             continue;
         fputs("\n## ", out);
         write_path(out, path);
         fprintf(out, "%s\n\n", field->key);
-        write_cell(out, field->about);
-        fputs(".\n\n", out);
-        write_table(out, &inside, inside.list ? sw_link_fields : field->fields);
+        write_table(out, &inside, field->fields);
     }
 }
 
@@ -189,8 +186,7 @@ static bool has_units(const struct field *fields)
 {
     for (const struct field *field = fields; field->key != NULL; field++)
         if ((field->type >= FIELD_BYTES && field->type <= FIELD_FLOPS) ||
-            field->read == sw_read_links ||
-            (field->type == FIELD_SECTION && has_units(field->fields)))
+            (field->fields != NULL && has_units(field->fields)))
             return true;
     return false;
 }

@@ -500,6 +500,7 @@ const struct field sw_cluster_fields[] = {
      .type = FIELD_CUSTOM,
      .offset = 0,
      .read = sw_read_links,
+     .fields = sw_link_fields,
      .example = "[{name: nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]",
      .schema = "",
      .about = "networks between accelerators, innermost first; the last must span all of them; one "
