@@ -45,8 +45,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                       const struct sw_options *options);
 void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
 
-/* json.c: the JSON of docs/reference/json.md, one object and a newline. Errors (SW_ENVIRONMENT):
- * memory. */
+/* json.c: the JSON of INTERFACE.md, one object and a newline. Errors (SW_ENVIRONMENT): memory. */
 struct sw_explain;
 int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
                    const struct sw_options *options, struct sw_error *err);

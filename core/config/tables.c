@@ -503,7 +503,8 @@ const struct field sw_cluster_fields[] = {
      .fields = sw_link_fields,
      .example = "[{name: nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]",
      .schema = "",
-     .about = "networks between accelerators, innermost first; the last must span all of them; one "
+     .about = "networks between accelerators, at most 8, innermost first; the last must span all "
+              "of them; one "
               "node of one accelerator needs none"},
     {.key = "launcher",
      .type = FIELD_WORD,
