@@ -78,6 +78,15 @@ grep -rhoE '"[A-Z][A-Z0-9]*_[A-Z0-9_]+"|\$\{?(SHARDWRIGHT_[A-Z_]+)' planner runn
 grep -oE '`[A-Z][A-Z0-9]*_[A-Z0-9_]+`' $reference/commands.md | tr -d '`' | sort -u >"$scratch/documented"
 same "environment variables" "$scratch/documented" "$scratch/known"
 
+# Options of the runner, whose help is a text.
+options=0
+while IFS= read -r option; do
+    options=$((options + 1))
+    sed -n '/^## runner/,/^## Environment/p' $reference/commands.md | grep -qE -- "(^|[ [])$option( |$)" ||
+        complain "runner --help does not explain '$option'"
+done < <(grep -hoE '"--?[a-z][a-z-]*"' runner/*.c | tr -d '"' | sort -u)
+[ $options -ge 5 ] || complain "only $options options of the runner were found"
+
 # What comments in the code cite is there.
 cited=0
 while IFS=: read -r file line section; do
