@@ -11,8 +11,9 @@ A comment on the line before a fenced block says what the block is:
                           any lines
   <!-- not run: WHY -->   neither
 
-Blocks of sh and yaml must have one. Moreover every link of every page leads somewhere. Each page has a folder of its own with copies of configs/ and
-templates/, the programs in build/ and the tests' data, in which its blocks are run from top to bottom.
+Blocks of sh and yaml must have one. Each page has a folder of its own with copies of configs/ and
+templates/, the programs in build/ and the tests' data, in which its blocks are run from top to
+bottom. Moreover every link of every page leads somewhere.
 """
 import glob
 import os
@@ -66,6 +67,17 @@ def shows(wanted, printed):
     return None
 
 
+def environment():
+    """mpirun takes variables for its ranks from this one or from -x, which our scripts use: here
+    all programs get them."""
+    env = dict(os.environ)
+    for setting in env.pop("OMPI_MCA_mca_base_env_list", "").split(";"):
+        name, _, value = setting.partition("=")
+        if name:
+            env[name] = value
+    return env
+
+
 def prepare(page):
     folder = os.path.join(scratch, os.path.splitext(page.replace("/", "_"))[0])
     shutil.rmtree(folder, ignore_errors=True)
@@ -112,8 +124,8 @@ for page in pages:
             open(path, "w").write(text)
         elif kind == "run":
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  check=False)
+                                  env=environment(), stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, check=False)
             printed, count = (done.stdout + done.stderr).splitlines(), count + 1
             if done.returncode != int(what or 0):
                 complain(page, line, f"exit {done.returncode}:\n{text}{done.stdout}{done.stderr}")
