@@ -80,12 +80,15 @@ static void write_custom(FILE *out, const struct field *field)
         write_words(out, field->words);
     } else if (field->schema == NULL) {
         const char *kind = sw_config_kind_name(field->kind);
-        fprintf(out, "path, or mapping with the keys of a [%s file](%s.md)", kind, kind);
+        fprintf(out, "%smapping with the keys of a [%s file](%s.md)",
+                field->kind == SW_CONFIG_RUN ? "" : "path, or ", kind, kind);
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
-    } else {
+    } else if (strcmp(field->example, "null") == 0 || strcmp(field->example, "false") == 0) {
         fputs("only ", out);
         write_code(out, field->example);
+    } else {
+        fputs(field->example[0] == '\'' ? "text" : "number", out);
     }
 }
 
