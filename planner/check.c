@@ -1,6 +1,8 @@
 /* `plan check` and `plan schema`. */
 #include "planner/command.h"
 
+#include "core/program/state.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,20 +144,20 @@ static int check_plan(const struct sw_options *options, const char *path)
 {
     struct sw_plan plan = {0};
     struct sw_program_options program_options;
-    struct sw_program *program = NULL;
+    struct sw_program_set *programs = NULL;
     struct sw_error err = {0};
     int status = SW_OK;
     if (sw_plan_read(path, &plan, &err) != 0)
         return fail(options, path, &err);
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
-        sw_program_compile(&program_options, SW_LAID_OUT, &program, &err) != 0) {
+        sw_program_set_compile(&program_options, &programs, &err) != 0) {
         /* a rule's mistake names its own place */
         if (strstr(err.message, ": error: ") == NULL)
             sw_fail_context(&err, "%s:%d:1: error", path, DECISION_LINE);
         status = fail(options, path, &err);
         goto out;
     }
-    if (sw_program_digest(program) != plan.program_digest) {
+    if (sw_program_set_digest(programs) != plan.program_digest) {
         sw_fail(&err, SW_BAD_INPUT,
                 "%s:%d:1: error: this version of plan makes another program of it; write it again "
                 "with 'plan emit'",
@@ -166,7 +168,7 @@ static int check_plan(const struct sw_options *options, const char *path)
     check_inputs(options, path, &plan);
     printf("%s: ok, a plan, digest %016" PRIx64 "\n", path, plan.digest);
 out:
-    sw_program_free(program);
+    sw_program_set_free(programs);
     sw_plan_free(&plan);
     return status;
 }

@@ -23,8 +23,20 @@ struct operand {
 };
 
 struct prepared {
-    struct operand in[SW_OP_MAX_IN], out[SW_OP_MAX_OUT];
+    struct operand *in, *out;             /* [n_in], [n_out] of the op */
     struct sw_collective_call collective; /* all but the addresses */
+};
+
+/* What is known of one program of the set. A device that can record runs the first step op by op
+ * (libraries choose their kernels then), later ones as recordings. */
+struct running {
+    const struct sw_program *program; /* NULL: the set has none of this kind */
+    struct prepared *prepared;        /* [op_count] */
+    struct operand *operands;         /* of all ops */
+    uint64_t *ticket;                 /* [value_count]: of the newest collective that writes it */
+    bool *in_flight;                  /* [value_count] */
+    bool records, warm;
+    struct sw_recording *recording[PHASES];
 };
 
 /* The transfers of the ring attention at hand, oldest first. */
@@ -36,23 +48,20 @@ struct transfers {
 };
 
 struct sw_executor {
-    const struct sw_program *program;
+    const struct sw_program_set *set;
+    struct running programs[SW_PROGRAM_KINDS];
+    struct running *now;    /* the program at hand */
+    struct running *placed; /* the one whose positions are in the arena */
     struct sw_device *device;
     struct sw_comm *comm;
     char *arena;
     size_t arena_bytes;        /* as allocated */
-    struct prepared *prepared; /* [op_count] */
-    uint64_t *ticket;          /* [value_count]: of the newest collective that writes the value */
-    bool *in_flight;           /* [value_count] */
+    struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
     struct transfers transfers;
     /* this rank's part of a micro-batch */
     int64_t first_row, rows, first_position, columns;
     int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
     int32_t *stored;     /* [rows, columns] in storage order */
-    /* A device that can record runs the first step op by op (libraries choose their kernels then),
-     * later ones as recordings. */
-    bool records, warm;
-    struct sw_recording *recording[PHASES];
 };
 
 /* ---- Addresses ---- */
@@ -76,7 +85,7 @@ static void *address(const struct sw_executor *x, const struct operand *o, int32
 
 static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref ref)
 {
-    const struct sw_program *p = x->program;
+    const struct sw_program *p = x->now->program;
     const struct sw_value *value = &p->values[ref.value];
     struct operand o = {.offset = value->offset,
                         .slot_bytes = value->slot_bytes,
@@ -102,24 +111,10 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     return o;
 }
 
-static enum sw_collective collective_of(enum sw_op_kind kind)
-{
-    switch (kind) {
-    case SW_OP_ALL_GATHER:
-        return SW_ALL_GATHER;
-    case SW_OP_REDUCE_SCATTER:
-        return SW_REDUCE_SCATTER;
-    case SW_OP_ALL_TO_ALL:
-        return SW_ALL_TO_ALL;
-    default:
-        return SW_ALL_REDUCE;
-    }
-}
-
 static void prepare_collective(const struct sw_executor *x, const struct sw_op *op,
                                struct prepared *prepared)
 {
-    const struct sw_value *value = &x->program->values[op->in[0].value];
+    const struct sw_value *value = &x->now->program->values[op->in[0].value];
     struct sw_collective_call *call = &prepared->collective;
     int64_t shape[SW_MAX_DIMS + 1];
     int lead = 0;
@@ -127,26 +122,31 @@ static void prepare_collective(const struct sw_executor *x, const struct sw_op *
         shape[lead++] = value->stack;
     for (uint8_t d = 0; d < value->ndim; d++)
         shape[lead + d] = value->local[d];
-    sw_collective_call_shape(call, collective_of(op->kind), value->ndim + lead, shape,
-                             op->dim + lead, op->dim_to + lead);
+    sw_collective_call_shape(call, sw_op_collective(op->kind), value->ndim + lead, shape,
+                             op->as.move.dim + lead, op->as.move.dim_to + lead);
     call->axes = op->axes;
     call->dtype = value->dtype;
     call->count = op->n_in;
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         call->elems[i] = prepared->in[i].tensor.elems;
     call->workspace = x->arena + op->workspace_offset;
 }
 
 static void prepare(struct sw_executor *x)
 {
-    for (int32_t i = 0; i < x->program->op_count; i++) {
-        const struct sw_op *op = &x->program->ops[i];
-        for (uint8_t k = 0; k < op->n_in; k++)
-            x->prepared[i].in[k] = prepare_operand(x, op->in[k]);
-        for (uint8_t k = 0; k < op->n_out; k++)
-            x->prepared[i].out[k] = prepare_operand(x, op->out[k]);
+    struct operand *next = x->now->operands;
+    for (int32_t i = 0; i < x->now->program->op_count; i++) {
+        const struct sw_op *op = &x->now->program->ops[i];
+        struct prepared *prepared = &x->now->prepared[i];
+        prepared->in = next;
+        prepared->out = next + op->n_in;
+        next += op->n_in + op->n_out;
+        for (uint16_t k = 0; k < op->n_in; k++)
+            prepared->in[k] = prepare_operand(x, op->in[k]);
+        for (uint16_t k = 0; k < op->n_out; k++)
+            prepared->out[k] = prepare_operand(x, op->out[k]);
         if (sw_op_is_collective(op->kind))
-            prepare_collective(x, op, &x->prepared[i]);
+            prepare_collective(x, op, prepared);
     }
 }
 
@@ -178,54 +178,55 @@ static int ring_wait(void *context, struct sw_error *err)
 static int start_collective(struct sw_executor *x, int32_t index, int32_t layer,
                             struct sw_error *err)
 {
-    const struct sw_op *op = &x->program->ops[index];
-    const struct prepared *prepared = &x->prepared[index];
+    const struct sw_op *op = &x->now->program->ops[index];
+    const struct prepared *prepared = &x->now->prepared[index];
     struct sw_collective_call call = prepared->collective;
     uint64_t ticket;
-    for (uint8_t i = 0; i < op->n_in; i++) {
+    for (uint16_t i = 0; i < op->n_in; i++) {
         call.in[i] = address(x, &prepared->in[i], layer);
         call.out[i] = address(x, &prepared->out[i], layer);
     }
     if (x->comm->vtable->start(x->comm, &call, &ticket, err) != 0)
         return -1;
-    for (uint8_t i = 0; i < op->n_out; i++) {
-        x->ticket[op->out[i].value] = ticket;
-        x->in_flight[op->out[i].value] = true;
+    for (uint16_t i = 0; i < op->n_out; i++) {
+        x->now->ticket[op->out[i].value] = ticket;
+        x->now->in_flight[op->out[i].value] = true;
     }
     return 0;
 }
 
 static int wait_for(struct sw_executor *x, int32_t value, struct sw_error *err)
 {
-    if (!x->in_flight[value])
+    if (!x->now->in_flight[value])
         return 0;
-    x->in_flight[value] = false;
-    return x->comm->vtable->wait(x->comm, x->ticket[value], err);
+    x->now->in_flight[value] = false;
+    return x->comm->vtable->wait(x->comm, x->now->ticket[value], err);
 }
 
 static int compute(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
                    struct sw_error *err)
 {
-    const struct sw_op *op = &x->program->ops[index];
-    const struct prepared *prepared = &x->prepared[index];
-    struct sw_call call;
-    call.op = op;
-    call.step = step;
-    call.workspace = x->arena + op->workspace_offset;
-    call.ring = NULL;
-    for (uint8_t i = 0; i < op->n_in; i++) {
-        call.in[i] = prepared->in[i].tensor;
-        call.in[i].data = address(x, &prepared->in[i], layer);
+    const struct sw_op *op = &x->now->program->ops[index];
+    const struct prepared *prepared = &x->now->prepared[index];
+    struct sw_tensor *tensor = x->tensors;
+    for (uint16_t i = 0; i < op->n_in; i++, tensor++) {
+        *tensor = prepared->in[i].tensor;
+        tensor->data = address(x, &prepared->in[i], layer);
     }
-    for (uint8_t i = 0; i < op->n_out; i++) {
-        call.out[i] = prepared->out[i].tensor;
-        call.out[i].data = address(x, &prepared->out[i], layer);
+    for (uint16_t i = 0; i < op->n_out; i++, tensor++) {
+        *tensor = prepared->out[i].tensor;
+        tensor->data = address(x, &prepared->out[i], layer);
     }
+    struct sw_call call = {.op = op,
+                           .in = x->tensors,
+                           .out = x->tensors + op->n_in,
+                           .workspace = x->arena + op->workspace_offset,
+                           .step = step};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
-    if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
-        ring.size = sw_axes_size(&x->program->mesh, op->axes);
-        ring.index = sw_axes_index(&x->program->mesh, op->axes, x->comm->rank);
+    if (sw_op_is_ring(op->kind)) {
+        ring.size = sw_axes_size(&x->now->program->mesh, op->axes);
+        ring.index = sw_axes_index(&x->now->program->mesh, op->axes, x->comm->rank);
         x->transfers = (struct transfers){.comm = x->comm, .axes = op->axes};
         call.ring = &ring;
     }
@@ -235,8 +236,8 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
 static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
                   struct sw_error *err)
 {
-    const struct sw_op *op = &x->program->ops[index];
-    if (op->kind == SW_OP_WAIT)
+    const struct sw_op *op = &x->now->program->ops[index];
+    if (sw_op_is_wait(op->kind))
         return wait_for(x, op->in[0].value, err);
     if (sw_op_is_collective(op->kind))
         return start_collective(x, index, layer, err);
@@ -248,56 +249,64 @@ static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const str
 static int run_region(struct sw_executor *x, const struct sw_region *region, enum phase phase,
                       const struct sw_step *step, struct sw_error *err)
 {
+    const struct sw_op *ops = x->now->program->ops;
     for (int32_t i = -1; i < region->repeat; i++)
         for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
-            const bool ahead = x->program->ops[o].ahead;
+            const bool ahead = ops[o].ahead;
             const int32_t iteration = i + (ahead ? 1 : 0);
             if ((i < 0 && !ahead) || iteration >= region->repeat ||
-                (x->program->ops[o].last_micro_step && phase == MICRO_STEP))
+                (ops[o].last_micro_step && phase == MICRO_STEP))
                 continue;
             const int32_t layer = region->reverse ? region->repeat - 1 - iteration : iteration;
             if (run_op(x, o, layer, step, err) != 0)
-                return sw_fail_context(err, "%s, %s", region->name,
-                                       sw_op_info(x->program->ops[o].kind)->name);
+                return sw_fail_context(err, "%s, %s", region->name, sw_op_info(ops[o].kind)->name);
         }
     return 0;
 }
 
 /* ---- Inputs ---- */
 
-static int write_value(struct sw_executor *x, int32_t value, const int32_t *data)
+/* Of the program at hand; one without it (-1) needs none. */
+static int write_input(struct sw_executor *x, const char *name, const int32_t *data)
 {
-    const struct sw_value *v = &x->program->values[value];
+    const struct sw_program *p = x->now->program;
+    const int32_t value = sw_program_input(p, name);
+    if (value < 0)
+        return 0;
+    const struct sw_value *v = &p->values[value];
     return x->device->vtable->copy_in(x->device, x->arena + v->offset, data,
                                       (size_t)sw_value_local_elems(v) * sizeof *data);
 }
 
-/* Positions never change: the storage order of this rank's part of the sequence. */
-static int write_positions(struct sw_executor *x)
+static int64_t stored_position(const struct sw_executor *x, int64_t i)
 {
-    const struct sw_program *p = x->program;
-    for (int64_t i = 0; i < x->columns; i++)
-        x->stored[i] = (int32_t)sw_sequence_position(p->sequence_layout, p->sequence_length,
-                                                     p->sequence_shards, x->first_position + i);
-    return write_value(x, p->positions, x->stored);
+    const struct sw_program *p = x->now->program;
+    return sw_sequence_position(p->sequence_layout, p->sequence_length, p->sequence_shards,
+                                x->first_position + i);
 }
 
-static int write_batch(struct sw_executor *x, const struct sw_step *step, sw_batch_function batch,
-                       void *context, struct sw_error *err)
+/* The storage order of this rank's part of the sequence. */
+static int write_positions(struct sw_executor *x)
 {
-    const struct sw_program *p = x->program;
-    const int32_t inputs[2] = {p->tokens, p->labels};
-    if (batch(context, step->step, step->micro_step, x->first_row, x->rows, x->natural[0],
-              x->natural[1], err) != 0)
+    for (int64_t i = 0; i < x->columns; i++)
+        x->stored[i] = (int32_t)stored_position(x, i);
+    return write_input(x, "positions", x->stored);
+}
+
+static int write_batch(struct sw_executor *x, const struct sw_step *step,
+                       const struct sw_batches *inputs, struct sw_error *err)
+{
+    static const char *const names[2] = {"tokens", "labels"};
+    const int64_t length = x->now->program->sequence_length;
+    if (inputs->read(inputs->context, step->step, step->micro_step, x->first_row, x->rows,
+                     x->natural[0], x->natural[1], err) != 0)
         return -1;
     for (int32_t k = 0; k < 2; k++) {
         for (int64_t row = 0; row < x->rows; row++)
             for (int64_t i = 0; i < x->columns; i++)
                 x->stored[row * x->columns + i] =
-                    x->natural[k][row * p->sequence_length +
-                                  sw_sequence_position(p->sequence_layout, p->sequence_length,
-                                                       p->sequence_shards, x->first_position + i)];
-        if (write_value(x, inputs[k], x->stored) != 0)
+                    x->natural[k][row * length + stored_position(x, i)];
+        if (write_input(x, names[k], x->stored) != 0)
             return sw_fail(err, SW_ENVIRONMENT, "cannot copy a batch to the device");
     }
     return 0;
@@ -305,38 +314,79 @@ static int write_batch(struct sw_executor *x, const struct sw_step *step, sw_bat
 
 /* ---- The executor ---- */
 
-static int allocate(struct sw_executor *x, struct sw_error *err)
+/* Whether the device runs every op of the program, and room for what is known of each. */
+static int prepare_program(struct sw_executor *x, const struct sw_program *p, struct sw_error *err)
 {
-    const struct sw_program *p = x->program;
-    const struct sw_value *tokens = &p->values[p->tokens];
-    int64_t offset[SW_MAX_DIMS];
-    sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->size, x->comm->rank, offset);
-    x->first_row = offset[0];
-    x->first_position = offset[1];
-    x->rows = tokens->local[0];
-    x->columns = tokens->local[1];
-    const size_t natural = (size_t)(x->rows * p->sequence_length);
-    x->prepared = calloc((size_t)p->op_count, sizeof *x->prepared);
-    x->ticket = calloc((size_t)p->value_count, sizeof *x->ticket);
-    x->in_flight = calloc((size_t)p->value_count, sizeof *x->in_flight);
-    x->natural[0] = malloc(natural * sizeof *x->natural[0]);
-    x->natural[1] = malloc(natural * sizeof *x->natural[1]);
-    x->stored = malloc(natural * sizeof *x->stored);
-    if (x->prepared == NULL || x->ticket == NULL || x->in_flight == NULL || x->natural[0] == NULL ||
-        x->natural[1] == NULL || x->stored == NULL)
+    size_t operands = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const enum sw_op_kind kind = p->ops[i].kind;
+        operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
+        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) &&
+            x->device->vtable->run[kind] == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "device %s cannot run %s", x->device->vtable->name,
+                           sw_op_info(kind)->name);
+    }
+    x->now->program = p;
+    x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);
+    x->now->operands = calloc(operands + 1, sizeof *x->now->operands);
+    x->now->ticket = calloc((size_t)p->value_count + 1, sizeof *x->now->ticket);
+    x->now->in_flight = calloc((size_t)p->value_count + 1, sizeof *x->now->in_flight);
+    if (x->now->prepared == NULL || x->now->operands == NULL || x->now->ticket == NULL ||
+        x->now->in_flight == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
-    x->arena_bytes = (size_t)p->arena_bytes;
+    return 0;
+}
+
+/* The buffers of the host, for the programs of a set, which all read the same part of a batch. */
+static int allocate_host(struct sw_executor *x, struct sw_error *err)
+{
+    size_t most_operands = 1;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = x->set->program[k];
+        if (p == NULL)
+            continue;
+        for (int32_t i = 0; i < p->op_count; i++)
+            if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
+                most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
+        const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
+        int64_t offset[SW_MAX_DIMS];
+        sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->size, x->comm->rank, offset);
+        if (x->stored != NULL && (x->first_row != offset[0] || x->rows != tokens->local[0] ||
+                                  x->first_position != offset[1] || x->columns != tokens->local[1]))
+            return sw_fail(err, SW_ENVIRONMENT, "the programs read different parts of a batch");
+        if (x->stored != NULL)
+            continue;
+        x->first_row = offset[0];
+        x->first_position = offset[1];
+        x->rows = tokens->local[0];
+        x->columns = tokens->local[1];
+        const size_t natural = (size_t)(x->rows * p->sequence_length);
+        x->natural[0] = malloc(natural * sizeof *x->natural[0]);
+        x->natural[1] = malloc(natural * sizeof *x->natural[1]);
+        x->stored = malloc(natural * sizeof *x->stored);
+        if (x->natural[0] == NULL || x->natural[1] == NULL || x->stored == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    }
+    x->tensors = calloc(most_operands, sizeof *x->tensors);
+    if (x->tensors == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    return 0;
+}
+
+static int allocate_arena(struct sw_executor *x, struct sw_error *err)
+{
+    const long long planned = (long long)x->set->arena_bytes;
+    x->arena_bytes = (size_t)x->set->arena_bytes;
     x->arena = x->device->vtable->allocate(x->device, x->arena_bytes);
     if (x->arena == NULL && x->device->vtable->free_bytes != NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "the arena of %lld planned bytes does not fit: %lld are free on the device; "
                        "use a mesh that needs less memory",
-                       (long long)p->arena_bytes,
-                       (long long)x->device->vtable->free_bytes(x->device));
+                       planned, (long long)x->device->vtable->free_bytes(x->device));
     if (x->arena == NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
-                       (long long)p->arena_bytes);
+                       planned);
     if (x->comm->vtable->attach != NULL)
         return x->comm->vtable->attach(x->comm, x->arena, x->arena_bytes, err);
     return 0;
@@ -345,73 +395,81 @@ static int allocate(struct sw_executor *x, struct sw_error *err)
 /* Recordings hold addresses, and whatever the host does between two calls is not in them. */
 static bool can_record(const struct sw_executor *x)
 {
+    const struct sw_program *p = x->now->program;
     if (x->device->vtable->record_begin == NULL)
         return false;
     if (x->comm->queued)
         return true;
-    for (int32_t i = 0; i < x->program->op_count; i++) {
-        const struct sw_op *op = &x->program->ops[i];
-        const bool ring = op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
         if (sw_op_is_collective(op->kind) ||
-            (ring && sw_axes_size(&x->program->mesh, op->axes) > 1))
+            (sw_op_is_ring(op->kind) && sw_axes_size(&p->mesh, op->axes) > 1))
             return false;
     }
     return true;
 }
 
-int sw_executor_create(const struct sw_program *program, struct sw_device *device,
+int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
                        struct sw_comm *comm, struct sw_executor **out, struct sw_error *err)
 {
-    if (program->stage != SW_LAID_OUT)
-        return sw_fail(err, SW_ENVIRONMENT, "the program has no layout");
-    if (comm->size != sw_mesh_rank_count(&program->mesh))
-        return sw_fail(err, SW_BAD_INPUT, "the mesh has %d ranks but %d were started",
-                       sw_mesh_rank_count(&program->mesh), comm->size);
-    for (int32_t i = 0; i < program->op_count; i++) {
-        const enum sw_op_kind kind = program->ops[i].kind;
-        if (kind != SW_OP_WAIT && !sw_op_is_collective(kind) && device->vtable->run[kind] == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "device %s cannot run %s", device->vtable->name,
-                           sw_op_info(kind)->name);
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = set->program[k];
+        if (p != NULL && p->stage != SW_LAID_OUT)
+            return sw_fail(err, SW_ENVIRONMENT, "the program has no layout");
+        if (p != NULL && comm->size != sw_mesh_rank_count(&p->mesh))
+            return sw_fail(err, SW_BAD_INPUT, "the mesh has %d ranks but %d were started",
+                           sw_mesh_rank_count(&p->mesh), comm->size);
     }
     struct sw_executor *x = calloc(1, sizeof *x);
     if (x == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
-    x->program = program;
+    x->set = set;
     x->device = device;
     x->comm = comm;
-    if (allocate(x, err) != 0) {
-        sw_executor_free(x);
-        return -1;
-    }
-    prepare(x);
-    x->records = can_record(x);
-    if (write_positions(x) != 0) {
-        sw_executor_free(x);
-        return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
+    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0)
+        goto fail;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        x->now = &x->programs[k];
+        if (set->program[k] == NULL)
+            continue;
+        if (prepare_program(x, set->program[k], err) != 0)
+            goto fail;
+        prepare(x);
+        x->now->records = can_record(x);
     }
     *out = x;
     return 0;
+fail:
+    sw_executor_free(x);
+    return -1;
 }
 
 void sw_executor_free(struct sw_executor *x)
 {
     if (x == NULL)
         return;
-    for (int32_t i = 0; i < PHASES; i++)
-        if (x->recording[i] != NULL)
-            x->device->vtable->recording_free(x->device, x->recording[i]);
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        struct running *r = &x->programs[k];
+        for (int32_t i = 0; i < PHASES; i++)
+            if (r->recording[i] != NULL)
+                x->device->vtable->recording_free(x->device, r->recording[i]);
+        free(r->prepared);
+        free(r->operands);
+        free(r->ticket);
+        free(r->in_flight);
+    }
     if (x->arena != NULL && x->comm->vtable->attach != NULL)
         (void)x->comm->vtable->attach(x->comm, NULL, 0, NULL);
     if (x->arena != NULL)
         x->device->vtable->release(x->device, x->arena);
-    free(x->prepared);
-    free(x->ticket);
-    free(x->in_flight);
+    free(x->tensors);
     free(x->natural[0]);
     free(x->natural[1]);
     free(x->stored);
     free(x);
 }
+
+/* ---- The state's first values ---- */
 
 static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 {
@@ -419,7 +477,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
     } else if (dtype == SW_F32) {
         ((float *)data)[i] = (float)value;
-    } else { /* bf16: round to nearest even */
+    } else { /* bf16: round to nearest even; what starts as a number is one */
         const float narrow = (float)value;
         uint32_t bits;
         memcpy(&bits, &narrow, sizeof bits);
@@ -429,7 +487,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 
 /* Elements [first, end) of this rank's shard of one instance. */
 struct filling {
-    const struct sw_value *value;
+    const struct sw_state_row *row;
     int64_t start[SW_MAX_DIMS], first, end;
     uint64_t key;
     double stddev;
@@ -440,10 +498,10 @@ struct filling {
 static int64_t whole_index(const struct filling *f, int64_t i)
 {
     int64_t index = 0, scale = 1;
-    for (int d = f->value->ndim - 1; d >= 0; d--) {
-        index += (f->start[d] + i % f->value->local[d]) * scale;
-        i /= f->value->local[d];
-        scale *= f->value->size[d];
+    for (int d = f->row->ndim - 1; d >= 0; d--) {
+        index += (f->start[d] + i % f->row->local[d]) * scale;
+        i /= f->row->local[d];
+        scale *= f->row->size[d];
     }
     return index;
 }
@@ -451,25 +509,25 @@ static int64_t whole_index(const struct filling *f, int64_t i)
 static void *fill_part(void *argument)
 {
     const struct filling *f = argument;
-    const int64_t row = f->value->local[f->value->ndim - 1];
+    const int64_t row = f->row->local[f->row->ndim - 1];
     for (int64_t i = f->first, n; i < f->end; i += n) {
         const int64_t index = whole_index(f, i);
         n = row - i % row < f->end - i ? row - i % row : f->end - i;
         for (int64_t j = 0; j < n; j++)
-            store(f->value->dtype, f->data, i + j,
-                  f->value->ndim == 1 ? 1.0
-                                      : f->stddev * sw_init_normal(f->key, (uint64_t)(index + j)));
+            store(f->row->dtype, f->data, i + j,
+                  f->row->initial == SW_INITIAL_ONES
+                      ? 1.0
+                      : f->stddev * sw_init_normal(f->key, (uint64_t)(index + j)));
     }
     return NULL;
 }
 
 /* From each element's index in the whole tensor, so shares can be filled side by side: a billion
  * elements take one core most of a minute. */
-static void fill_shard(const struct sw_executor *x, const struct sw_value *value, uint64_t key,
+static void fill_shard(const struct sw_executor *x, const struct sw_state_row *row, uint64_t key,
                        double stddev, void *data)
 {
-    const struct sw_program *p = x->program;
-    const int64_t elems = sw_value_local_elems(value);
+    const int64_t elems = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
     struct filling part[FILL_THREADS];
     pthread_t thread[FILL_THREADS];
     bool started[FILL_THREADS] = {false};
@@ -479,13 +537,14 @@ static void fill_shard(const struct sw_executor *x, const struct sw_value *value
         count = elems / FILL_SHARE;
     count = count < 1 ? 1 : count > FILL_THREADS ? FILL_THREADS : count;
     for (int64_t i = 0; i < count; i++) {
-        part[i] = (struct filling){.value = value,
+        part[i] = (struct filling){.row = row,
                                    .first = elems * i / count,
                                    .end = elems * (i + 1) / count,
                                    .key = key,
                                    .stddev = stddev,
                                    .data = data};
-        sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, part[i].start);
+        sw_shard_offset(&x->comm->mesh, &row->sharding.spec, row->size, x->comm->rank,
+                        part[i].start);
         started[i] = i + 1 < count && pthread_create(&thread[i], NULL, fill_part, &part[i]) == 0;
         if (!started[i])
             (void)fill_part(&part[i]);
@@ -495,31 +554,28 @@ static void fill_shard(const struct sw_executor *x, const struct sw_value *value
             (void)pthread_join(thread[i], NULL);
 }
 
-int sw_executor_init_parameters(struct sw_executor *x, uint64_t seed, double stddev,
-                                struct sw_error *err)
+int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
+                           struct sw_error *err)
 {
-    const struct sw_program *p = x->program;
+    const struct sw_state *state = &x->set->state;
     int64_t largest = 0;
-    for (int32_t v = 0; v < p->value_count; v++)
-        if (p->values[v].slot_bytes > largest)
-            largest = p->values[v].slot_bytes;
-    void *shard = malloc((size_t)largest);
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->row[i].instance_bytes > largest)
+            largest = state->row[i].instance_bytes;
+    void *shard = malloc((size_t)largest + 1);
     if (shard == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for initial parameters");
     int failed = 0;
-    for (int32_t v = 0; v < p->value_count; v++) {
-        const struct sw_value *value = &p->values[v];
-        const bool parameter = value->role == SW_ROLE_PARAMETER;
-        if (value->alias >= 0 || (!parameter && value->role != SW_ROLE_OPTIMIZER))
-            continue;
-        memset(shard, 0, (size_t)value->slot_bytes);
-        for (int32_t l = 0; l < value->stack; l++) {
+    for (int32_t i = 0; i < state->count; i++) {
+        const struct sw_state_row *row = &state->row[i];
+        memset(shard, 0, (size_t)row->instance_bytes);
+        for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
-            snprintf(name, sizeof name, value->stack > 1 ? "%s.%d" : "%s", value->name, l);
-            if (parameter)
-                fill_shard(x, value, sw_init_key(seed, name), stddev, shard);
-            failed |= x->device->vtable->copy_in(x->device, sw_executor_value(x, v, l), shard,
-                                                 (size_t)value->slot_bytes);
+            snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
+            if (row->initial != SW_INITIAL_ZEROS)
+                fill_shard(x, row, sw_init_key(seed, name), stddev, shard);
+            failed |= x->device->vtable->copy_in(x->device, sw_executor_state(x, row, l), shard,
+                                                 (size_t)row->instance_bytes);
         }
     }
     free(shard);
@@ -527,9 +583,11 @@ int sw_executor_init_parameters(struct sw_executor *x, uint64_t seed, double std
                   : 0;
 }
 
+/* ---- Running ---- */
+
 static int read_scalar(struct sw_executor *x, int32_t value, double *out)
 {
-    const struct sw_value *v = &x->program->values[value];
+    const struct sw_value *v = &x->now->program->values[value];
     double wide = 0;
     float narrow = 0;
     const bool f64 = v->dtype == SW_F64;
@@ -544,7 +602,7 @@ static int read_scalar(struct sw_executor *x, int32_t value, double *out)
 static int run_regions(struct sw_executor *x, enum phase phase, const struct sw_step *step,
                        struct sw_error *err)
 {
-    const struct sw_program *p = x->program;
+    const struct sw_program *p = x->now->program;
     for (int32_t r = 0; r < p->region_count; r++)
         if ((p->regions[r].phase == SW_PHASE_UPDATE) == (phase == UPDATE) &&
             run_region(x, &p->regions[r], phase, step, err) != 0)
@@ -555,7 +613,7 @@ static int run_regions(struct sw_executor *x, enum phase phase, const struct sw_
 /* A recording ends with all that it started: no other can wait for it. */
 static int wait_for_all(struct sw_executor *x, struct sw_error *err)
 {
-    for (int32_t v = 0; v < x->program->value_count; v++)
+    for (int32_t v = 0; v < x->now->program->value_count; v++)
         if (wait_for(x, v, err) != 0)
             return -1;
     return 0;
@@ -565,10 +623,10 @@ static int run_phase(struct sw_executor *x, enum phase phase, const struct sw_st
                      struct sw_error *err)
 {
     const struct sw_device_vtable *device = x->device->vtable;
-    struct sw_recording **recording = &x->recording[phase];
+    struct sw_recording **recording = &x->now->recording[phase];
     if (device->set_step != NULL && device->set_step(x->device, step, err) != 0)
         return -1;
-    if (!x->records || !x->warm)
+    if (!x->now->records || !x->now->warm)
         return run_regions(x, phase, step, err);
     if (*recording == NULL) {
         if (device->record_begin(x->device, err) != 0)
@@ -583,13 +641,24 @@ static int run_phase(struct sw_executor *x, enum phase phase, const struct sw_st
     return device->replay(x->device, *recording, err);
 }
 
-int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_function batch,
-                     void *context, double *loss, double *grad_norm, struct sw_error *err)
+int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct sw_step *step,
+                    const struct sw_batches *inputs, struct sw_output *outputs,
+                    int32_t output_count, struct sw_error *err)
 {
-    const struct sw_program *p = x->program;
+    x->now = &x->programs[program];
+    const struct sw_program *p = x->now->program;
+    if (p == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s'",
+                       sw_program_kind_name(program));
+    const int64_t counted =
+        inputs->counted != NULL ? inputs->counted(inputs->context, step->step) : p->tokens_per_step;
+    step->loss_scale = counted > 0 ? 1.0 / (double)counted : 0;
+    if (x->placed != x->now && write_positions(x) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
+    x->placed = x->now;
     for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
         const bool last = step->micro_step == p->accumulation_steps - 1;
-        if (write_batch(x, step, batch, context, err) != 0 ||
+        if (write_batch(x, step, inputs, err) != 0 ||
             run_phase(x, last ? LAST_MICRO_STEP : MICRO_STEP, step, err) != 0)
             return -1;
     }
@@ -597,18 +666,28 @@ int sw_executor_step(struct sw_executor *x, struct sw_step *step, sw_batch_funct
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
-    x->warm = true;
-    int failed = 0;
-    if (loss != NULL)
-        failed |= read_scalar(x, p->loss, loss);
-    if (grad_norm != NULL && p->grad_norm >= 0)
-        failed |= read_scalar(x, p->grad_norm, grad_norm);
-    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot read the loss from the device") : 0;
+    x->now->warm = true;
+    for (int32_t i = 0; i < output_count; i++) {
+        const int32_t value = sw_program_output(p, outputs[i].name);
+        if (value < 0)
+            return sw_fail(err, SW_ENVIRONMENT, "the program '%s' has no output '%s'",
+                           sw_program_kind_name(program), outputs[i].name);
+        if (read_scalar(x, value, &outputs[i].value) != 0)
+            return sw_fail(err, SW_ENVIRONMENT, "cannot read the %s from the device",
+                           outputs[i].name);
+    }
+    return 0;
 }
 
-void *sw_executor_value(struct sw_executor *x, int32_t value, int32_t instance)
+void *sw_executor_state(struct sw_executor *x, const struct sw_state_row *row, int32_t instance)
 {
-    const struct sw_value *v = &x->program->values[value];
+    return x->arena + row->offset + instance * row->instance_bytes;
+}
+
+void *sw_executor_value(struct sw_executor *x, const struct sw_program *program, int32_t value,
+                        int32_t instance)
+{
+    const struct sw_value *v = &program->values[value];
     return x->arena + v->offset + (instance % v->slots) * v->slot_bytes;
 }
 

@@ -1,34 +1,56 @@
-/* Executes a laid-out program on one rank: the arena, the order of ops, the waits. Nothing is
- * allocated after sw_executor_create. Owns the arena; borrows device, comm and program. */
+/* Executes the laid-out programs of a set on one rank, over one arena: the order of ops, the waits.
+ * Nothing is allocated after sw_executor_create, and going from one program to another moves
+ * nothing. Owns the arena; borrows device, comm and the programs. */
 #ifndef SW_EXECUTE_H
 #define SW_EXECUTE_H
 
+#include "core/program/state.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 
 struct sw_executor;
 
-int sw_executor_create(const struct sw_program *program, struct sw_device *device,
+int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
                        struct sw_comm *comm, struct sw_executor **out, struct sw_error *err);
 void sw_executor_free(struct sw_executor *executor);
 
-/* Fills every parameter from the counter-based generator (init.h), zeroes the rest of the state. */
-int sw_executor_init_parameters(struct sw_executor *executor, uint64_t seed, double stddev,
-                                struct sw_error *err);
+/* Fills the whole state with what it starts as: parameters of `normal` from the counter-based
+ * generator (train/init.h), everything else by its row. */
+int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
+                           struct sw_error *err);
 
-/* Gives the tokens, labels [micro_batch, sequence_length] of one micro-step over the whole mesh,
- * natural order, to this rank's inputs: called by the executor before each micro-step. This rank
- * asks only for rows [first_row, first_row + rows). */
-typedef int (*sw_batch_function)(void *context, int64_t step, int32_t micro_step, int64_t first_row,
-                                 int64_t rows, int32_t *tokens, int32_t *labels,
-                                 struct sw_error *err);
+/* Where a program's inputs come from. */
+struct sw_batches {
+    /* Tokens, labels [rows, sequence_length] of one micro-step over the whole mesh, natural order:
+     * called before each micro-step for the rows [first_row, first_row + rows) that this rank
+     * needs. A label below 0 is ignored. */
+    int (*read)(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                int32_t *tokens, int32_t *labels, struct sw_error *err);
+    /* Labels of the whole step, over all ranks, that are not ignored: the loss is their mean. NULL:
+     * all of them. */
+    int64_t (*counted)(void *context, int64_t step);
+    void *context;
+};
 
-/* One whole step. step->micro_step is set by the executor. loss and grad_norm may be NULL. */
-int sw_executor_step(struct sw_executor *executor, struct sw_step *step, sw_batch_function batch,
-                     void *context, double *loss, double *grad_norm, struct sw_error *err);
+/* One output of a program: a scalar, by name. */
+struct sw_output {
+    const char *name;
+    double value; /* set */
+};
 
-/* This rank's shard of a value's instance (host pointer on the CPU), for tests, checkpoints. */
-void *sw_executor_value(struct sw_executor *executor, int32_t value, int32_t instance);
+/* Runs a program of the set once: all micro-steps, then the update. step->micro_step and
+ * step->loss_scale are set by the executor. Errors (SW_ENVIRONMENT): the set has no such program or
+ * the program no such output. */
+int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
+                    struct sw_step *step, const struct sw_batches *inputs,
+                    struct sw_output *outputs, int32_t output_count, struct sw_error *err);
+
+/* This rank's shard of a tensor's instance (host pointer on the CPU): of the state by its row, or
+ * of a program by its value. */
+void *sw_executor_state(struct sw_executor *executor, const struct sw_state_row *row,
+                        int32_t instance);
+void *sw_executor_value(struct sw_executor *executor, const struct sw_program *program,
+                        int32_t value, int32_t instance);
 int64_t sw_executor_arena_bytes(const struct sw_executor *executor);
 
 #endif

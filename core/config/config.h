@@ -135,6 +135,7 @@ struct sw_run_config {
     bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute;
     int64_t checkpoint_every_steps; /* 0: off; default 0 */
     int64_t checkpoint_keep;
+    int64_t evaluate_every_steps; /* 0: at the end only; default 0 */
 };
 
 enum sw_config_kind {

@@ -105,6 +105,18 @@ static const struct field run_checkpoint_fields[] = {
      .about = "number of checkpoints that stay; older ones are deleted"},
     {.key = NULL},
 };
+
+static const struct field run_evaluate_fields[] = {
+    {.key = "every_steps",
+     .type = FIELD_INTEGER64,
+     AT(evaluate_every_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = SW_MANY,
+     .example = "500",
+     .about = "number of steps from one evaluation to the next; 0: at the end only"},
+    {.key = NULL},
+};
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_optimizer_config, member)
@@ -316,6 +328,12 @@ const struct field sw_run_fields[] = {
      .example = "{every_steps: 100, keep: 3}",
      .about =
          "where and when the state is saved; this version checks these keys and saves nothing"},
+    {.key = "evaluate",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = run_evaluate_fields,
+     .example = "{every_steps: 500}",
+     .about = "when the loss on the data held out is measured, besides at the end"},
     /* After `cluster`: what is written here replaces what the cluster says. */
     {.key = "slurm",
      .type = FIELD_SECTION,

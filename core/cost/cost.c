@@ -81,7 +81,7 @@ static struct timing ring_timing(struct pricing *c, const struct sw_op *op, doub
     const struct sw_span *span = span_of(c, op->axes);
     if (span->ranks <= 1)
         return t;
-    const bool home = op->kind == SW_OP_RING_ATTENTION_GRAD;
+    const bool home = sw_op_info(op->kind)->travels_home;
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
     const double hop = sw_links_hop_seconds(&c->run->cluster, span, bytes / hops);
     t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
@@ -131,8 +131,8 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
-    c->out->ring_needs_tokens =
-        2 * sw_links_overlap_tokens(cluster, link, peak) / (op->group > 1 ? op->group : 1);
+    c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /
+                                (op->as.attention.group > 1 ? op->as.attention.group : 1);
 }
 
 const char *const sw_cost_not_modelled[] = {
@@ -176,7 +176,7 @@ static void time_collective(struct pricing *c, const struct sw_op *op, double ti
 static void time_compute(struct pricing *c, const struct sw_op *op, double times,
                          const struct timing *like, struct timing *t)
 {
-    const bool ring = op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    const bool ring = sw_op_is_ring(op->kind);
     t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
     if (ring) {
         const double bytes = (double)sw_op_communication_bytes(c->p, op);
@@ -201,7 +201,7 @@ static void time_ops(struct pricing *c)
             const struct timing *like = first < i ? &c->timing[first] : NULL;
             struct timing *t = &c->timing[i];
             *t = (struct timing){.part = PART_COMPUTE};
-            if (op->kind == SW_OP_WAIT) {
+            if (sw_op_is_wait(op->kind)) {
                 t->part = PART_WAIT;
                 t->value = op->in[0].value;
             } else if (sw_op_is_collective(op->kind)) {

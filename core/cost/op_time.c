@@ -92,30 +92,6 @@ double sw_cost_attention_share(const struct sw_accelerator_config *a, double flo
            (length + diagonal_block);
 }
 
-/* m, n, k of each product of the op; returns how many. */
-static int32_t products_of(const struct sw_program *p, const struct sw_op *op, double out[3][3])
-{
-    const struct sw_value *x = &p->values[op->in[0].value];
-    const bool gradient = op->kind == SW_OP_LINEAR_DW;
-    const struct sw_value *w = &p->values[gradient ? op->out[0].value : op->in[1].value];
-    const double rows = (double)w->local[0], columns = (double)w->local[1];
-    double tokens = (double)x->local[0] * (double)x->local[1];
-    const double forward[3] = {tokens, columns, rows}, back[3] = {tokens, rows, columns};
-    const double of_weight[3] = {rows, columns, tokens};
-    const double *list[3] = {forward, back, of_weight};
-    int32_t count = 0;
-    const bool head = op->kind == SW_OP_LM_HEAD_STATS || op->kind == SW_OP_LM_HEAD_GRAD;
-    for (int32_t i = 0; i < 3; i++) {
-        const bool wanted = op->kind == SW_OP_LM_HEAD_GRAD || (head && i == 1) ||
-                            (op->kind == SW_OP_LINEAR && i == 0) ||
-                            (op->kind == SW_OP_LINEAR_T && i == 1) || (gradient && i == 2);
-        for (int32_t d = 0; wanted && d < 3; d++)
-            out[count][d] = list[i][d];
-        count += wanted;
-    }
-    return count;
-}
-
 static double memory_seconds(const struct sw_accelerator_config *a, double bytes)
 {
     return bytes /
@@ -127,9 +103,10 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
 {
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     const struct sw_op_info *info = sw_op_info(op->kind);
-    if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE)
+    if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
+        info->cost_class == SW_CLASS_WAIT)
         return 0;
-    struct sw_op_cost cost = info->cost(p, op);
+    struct sw_op_cost cost = sw_op_cost(p, op);
     double after = 0; /* the CPU device adds in a pass of its own */
     if (a->device == SW_DEVICE_CPU && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
@@ -139,16 +116,17 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
-        double product[3][3];
-        const int32_t count = products_of(p, op, product);
+        struct sw_product product[SW_OP_MAX_PRODUCTS];
+        const int32_t count = info->products(p, op, product);
         for (int32_t i = 0; i < count; i++) {
-            const double *s = product[i];
-            seconds += 2 * s[0] * s[1] * s[2] / (peak * sw_cost_matmul_share(a, s[0], s[1], s[2]));
+            const struct sw_product *s = &product[i];
+            seconds += 2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(a, s->m, s->n, s->k));
         }
     } else if (info->cost_class == SW_CLASS_ATTENTION) {
         const double length = (double)p->values[op->in[0].value].local[1];
         seconds = cost.flops /
-                  (peak * sw_cost_attention_share(a, cost.flops, (double)op->head_dim, length));
+                  (peak * sw_cost_attention_share(a, cost.flops, (double)op->as.attention.head_dim,
+                                                  length));
     } else {
         seconds = cost.flops / a->peak_fp32_flops;
     }

@@ -3,13 +3,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Operands of ops, in blocks that never move. */
+struct block {
+    struct block *next;
+    uint32_t used, capacity;
+    struct sw_ref refs[];
+};
+struct sw_pool {
+    struct block *newest;
+};
+
+/* Enough for most programs: growing copies all there is. */
+enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16, POOL_REFS = 1024 };
+
 struct sw_program *sw_program_new(void)
 {
     struct sw_program *program = calloc(1, sizeof *program);
     if (program == NULL)
         return NULL;
-    program->tokens = program->labels = program->positions = -1;
-    program->loss = program->grad_norm = program->logits = -1;
+    program->pool = calloc(1, sizeof *program->pool);
+    program->values = calloc(FIRST_VALUES, sizeof *program->values);
+    program->ops = calloc(FIRST_OPS, sizeof *program->ops);
+    program->regions = calloc(FIRST_REGIONS, sizeof *program->regions);
+    program->value_capacity = FIRST_VALUES;
+    program->op_capacity = FIRST_OPS;
+    program->region_capacity = FIRST_REGIONS;
+    if (program->pool == NULL || program->values == NULL || program->ops == NULL ||
+        program->regions == NULL) {
+        sw_program_free(program);
+        return NULL;
+    }
     return program;
 }
 
@@ -17,6 +40,12 @@ void sw_program_free(struct sw_program *program)
 {
     if (program == NULL)
         return;
+    for (struct block *b = program->pool != NULL ? program->pool->newest : NULL, *next; b != NULL;
+         b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(program->pool);
     free(program->values);
     free(program->ops);
     free(program->regions);
@@ -29,35 +58,72 @@ struct sw_program *sw_program_next_stage(const struct sw_program *from)
     struct sw_program *next = sw_program_new();
     if (next == NULL)
         return NULL;
-    *next = *from;
-    next->ops = NULL;
-    next->regions = NULL;
-    next->lifetimes = NULL;
-    next->op_count = next->op_capacity = next->region_count = next->region_capacity = 0;
-    next->value_capacity = from->value_count * 2 + 64;
-    next->values = malloc((size_t)next->value_capacity * sizeof *next->values);
-    if (next->values == NULL) {
-        free(next);
+    const struct sw_program made = *next;
+    const int32_t capacity = from->value_count * 2 + 64;
+    struct sw_value *values = realloc(next->values, (size_t)capacity * sizeof *values);
+    if (values == NULL) {
+        sw_program_free(next);
         return NULL;
     }
-    memcpy(next->values, from->values, (size_t)from->value_count * sizeof *next->values);
+    memcpy(values, from->values, (size_t)from->value_count * sizeof *values);
+    *next = *from;
+    next->values = values;
+    next->value_capacity = capacity;
+    next->ops = made.ops;
+    next->regions = made.regions;
+    next->pool = made.pool;
+    next->lifetimes = NULL;
+    next->op_count = next->region_count = 0;
+    next->op_capacity = made.op_capacity;
+    next->region_capacity = made.region_capacity;
     return next;
 }
 
-/* Enough for most programs: growing copies all there is. */
-enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16 };
-
 /* Room for one more element, or NULL. */
-static void *grow(void *array, int32_t count, int32_t first, int32_t *capacity,
-                  size_t element_bytes)
+static void *grow(void *array, int32_t count, int32_t *capacity, size_t element_bytes)
 {
     if (count < *capacity)
         return array;
-    int32_t wanted = *capacity ? *capacity * 2 : first;
+    int32_t wanted = *capacity * 2;
     void *grown = realloc(array, (size_t)wanted * element_bytes);
     if (grown != NULL)
         *capacity = wanted;
     return grown;
+}
+
+/* Room for `count` refs in one piece, or NULL. */
+static struct sw_ref *reserve(struct sw_program *p, uint32_t count)
+{
+    struct block *b = p->pool->newest;
+    if (b == NULL || b->capacity - b->used < count) {
+        const uint32_t capacity = count > POOL_REFS / 4 ? count * 4 : POOL_REFS;
+        b = malloc(sizeof *b + capacity * sizeof b->refs[0]);
+        if (b == NULL)
+            return NULL;
+        *b = (struct block){.next = p->pool->newest, .capacity = capacity};
+        p->pool->newest = b;
+    }
+    b->used += count;
+    return &b->refs[b->used - count];
+}
+
+int sw_refs_append(struct sw_program *p, struct sw_ref **refs, uint16_t *count, struct sw_ref ref)
+{
+    struct block *b = p->pool->newest;
+    if (*count == UINT16_MAX)
+        return -1;
+    if (*count > 0 && b != NULL && *refs + *count == &b->refs[b->used] && b->used < b->capacity) {
+        b->used++; /* the newest list grows where it is */
+    } else {
+        struct sw_ref *moved = reserve(p, (uint32_t)*count + 1);
+        if (moved == NULL)
+            return -1;
+        if (*count > 0)
+            memcpy(moved, *refs, *count * sizeof *moved);
+        *refs = moved;
+    }
+    (*refs)[(*count)++] = ref;
+    return 0;
 }
 
 /* printf costs more than all else that making a value takes. */
@@ -78,8 +144,7 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
                          int32_t stack)
 {
     struct sw_program *p = b->program;
-    struct sw_value *grown =
-        grow(p->values, p->value_count, FIRST_VALUES, &p->value_capacity, sizeof *p->values);
+    struct sw_value *grown = grow(p->values, p->value_count, &p->value_capacity, sizeof *p->values);
     if (grown == NULL) {
         b->failed = true;
         return 0;
@@ -94,12 +159,14 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;
+    value->wire = (uint8_t)dtype;
     value->declared.spec.ndim = ndim;
     for (uint8_t d = 0; d < SW_MAX_DIMS; d++) {
         value->size[d] = value->unit[d] = 1;
         if (d >= ndim)
             continue;
         value->axis[d] = (uint8_t)dims[d].axis;
+        value->symbol[d] = (uint8_t)dims[d].symbol;
         value->size[d] = dims[d].size;
         value->unit[d] = dims[d].unit ? dims[d].unit : 1;
         value->declared.spec.dim[d] = b->options->rules.axes[dims[d].axis];
@@ -113,8 +180,7 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
                               enum sw_dtype dtype, int32_t stack)
 {
     struct sw_program *p = b->program;
-    struct sw_value *grown =
-        grow(p->values, p->value_count, FIRST_VALUES, &p->value_capacity, sizeof *p->values);
+    struct sw_value *grown = grow(p->values, p->value_count, &p->value_capacity, sizeof *p->values);
     if (grown == NULL) {
         b->failed = true;
         return 0;
@@ -126,6 +192,8 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     sw_builder_name(value->name, prefix, 10, original->name, 28);
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
+    value->wire = (uint8_t)dtype;
+    value->carried = false;
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;
@@ -137,7 +205,7 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
 {
     struct sw_program *p = b->program;
     struct sw_region *grown =
-        grow(p->regions, p->region_count, FIRST_REGIONS, &p->region_capacity, sizeof *p->regions);
+        grow(p->regions, p->region_count, &p->region_capacity, sizeof *p->regions);
     if (grown == NULL) {
         b->failed = true;
         return;
@@ -149,56 +217,97 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
     region->phase = phase;
     region->repeat = repeat;
     region->reverse = reverse;
+    region->carry = -1;
     region->first_op = p->op_count;
     b->region = p->region_count++;
 }
 
-/* The op that the open region's next one goes into, or NULL. */
-static struct sw_op *add_op(struct sw_builder *b)
+int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op)
 {
     struct sw_program *p = b->program;
-    struct sw_op *grown = grow(p->ops, p->op_count, FIRST_OPS, &p->op_capacity, sizeof *p->ops);
+    struct sw_op *grown = grow(p->ops, p->op_count, &p->op_capacity, sizeof *p->ops);
     if (grown == NULL) {
         b->failed = true;
-        return NULL;
+        return 0;
     }
     p->ops = grown;
     p->regions[b->region].op_count++;
-    return &p->ops[p->op_count++];
+    p->ops[p->op_count] = *op;
+    return p->op_count++;
 }
 
-int32_t sw_builder_copy_op(struct sw_builder *b, const struct sw_op *op)
+void sw_builder_detach(struct sw_builder *b, struct sw_op *op)
 {
-    struct sw_op *added = add_op(b);
-    if (added == NULL)
-        return 0;
-    *added = *op;
-    return b->program->op_count - 1;
+    struct sw_ref *refs = reserve(b->program, (uint32_t)op->n_in + op->n_out);
+    if (refs == NULL) {
+        b->failed = true;
+        op->n_in = op->n_out = 0;
+        return;
+    }
+    if (op->n_in > 0)
+        memcpy(refs, op->in, op->n_in * sizeof *refs);
+    if (op->n_out > 0)
+        memcpy(refs + op->n_in, op->out, op->n_out * sizeof *refs);
+    op->in = refs;
+    op->out = refs + op->n_in;
 }
 
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage)
 {
-    struct sw_op *added = add_op(b);
-    if (added == NULL)
-        return 0;
-    memset(added, 0, sizeof *added);
-    added->kind = (uint8_t)kind;
-    added->stage = (uint8_t)stage;
-    return b->program->op_count - 1;
+    struct sw_op op;
+    memset(&op, 0, sizeof op); /* attributes too, whichever the kind has */
+    op.kind = (uint8_t)kind;
+    op.stage = (uint8_t)stage;
+    return sw_builder_add(b, &op);
 }
 
 void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref)
 {
     struct sw_op *o = &b->program->ops[op];
-    if (!b->failed && o->n_in < SW_OP_MAX_IN)
-        o->in[o->n_in++] = ref;
+    if (!b->failed && sw_refs_append(b->program, &o->in, &o->n_in, ref) != 0)
+        b->failed = true;
 }
 
 void sw_builder_out(struct sw_builder *b, int32_t op, struct sw_ref ref)
 {
     struct sw_op *o = &b->program->ops[op];
-    if (!b->failed && o->n_out < SW_OP_MAX_OUT)
-        o->out[o->n_out++] = ref;
+    if (!b->failed && sw_refs_append(b->program, &o->out, &o->n_out, ref) != 0)
+        b->failed = true;
+}
+
+void sw_builder_port(struct sw_builder *b, struct sw_ports *ports, const char *name, int32_t value)
+{
+    if (ports->count == SW_MAX_PORTS) {
+        b->failed = true;
+        return;
+    }
+    struct sw_port *port = &ports->at[ports->count++];
+    memset(port, 0, sizeof *port);
+    memcpy(port->name, name, strnlen(name, sizeof port->name - 1));
+    port->value = value;
+}
+
+static int32_t find_port(const struct sw_ports *ports, const char *name)
+{
+    for (int32_t i = 0; i < ports->count; i++)
+        if (strcmp(ports->at[i].name, name) == 0)
+            return ports->at[i].value;
+    return -1;
+}
+
+int32_t sw_program_input(const struct sw_program *program, const char *name)
+{
+    return find_port(&program->inputs, name);
+}
+
+int32_t sw_program_output(const struct sw_program *program, const char *name)
+{
+    return find_port(&program->outputs, name);
+}
+
+bool sw_role_is_state(enum sw_role role)
+{
+    return role == SW_ROLE_PARAMETER || role == SW_ROLE_OPTIMIZER;
 }
 
 struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value)

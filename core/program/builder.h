@@ -1,12 +1,14 @@
 /* Internal to core/program: growing a program's arrays, and the passes in their order.
  *
- * Every add_* may move the arrays: hold indices, not pointers, across calls. Running out of memory
- * is sticky (`failed`) and checked once at the end of a pass; until then additions go to a scratch
- * element. */
+ * Every addition may move the arrays of values, ops and regions: hold indices, not pointers, across
+ * calls; an op's operands stay where they are. Running out of memory is sticky (`failed`) and
+ * checked once at the end of a pass; until then additions go to the first element, which always
+ * exists. */
 #ifndef SW_PROGRAM_BUILDER_H
 #define SW_PROGRAM_BUILDER_H
 
 #include "core/program/op/op.h"
+#include "core/program/state.h"
 
 enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, label logit */
 
@@ -20,6 +22,7 @@ struct sw_builder {
 struct sw_dim {
     enum sw_logical axis;
     int64_t size, unit;
+    enum sw_size symbol;
 };
 
 /* At most first_max bytes of first, then at most second_max of second; together less than the name.
@@ -34,11 +37,17 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
                               enum sw_dtype dtype, int32_t stack);
 /* Appends an op to the open region and returns its index. */
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage);
-int32_t sw_builder_copy_op(struct sw_builder *b, const struct sw_op *op);
+/* Appends an op that was detached. */
+int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op);
+/* Gives a copy of an op operands of its own in this program. */
+void sw_builder_detach(struct sw_builder *b, struct sw_op *op);
 void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase phase, int32_t repeat,
                        bool reverse);
 void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref);
 void sw_builder_out(struct sw_builder *b, int32_t op, struct sw_ref ref);
+/* Appends to one of an op's lists; the op need not be of the program yet. -1: out of memory. */
+int sw_refs_append(struct sw_program *p, struct sw_ref **refs, uint16_t *count, struct sw_ref ref);
+void sw_builder_port(struct sw_builder *b, struct sw_ports *ports, const char *name, int32_t value);
 /* How the open region names the instance of `value` at hand: its layer's, or the only one. */
 struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value);
 struct sw_program *sw_program_new(void);
@@ -46,33 +55,33 @@ struct sw_program *sw_program_new(void);
 struct sw_program *sw_program_next_stage(const struct sw_program *from);
 
 enum sw_dtype sw_accumulate_dtype(enum sw_dtype compute); /* f64 stays, everything else f32 */
-int32_t
-sw_kv_copies(const struct sw_program_options *options); /* replicate_heads' group, 1: none */
+
+/* What the symbolic sizes are under these options. */
+struct sw_sizes {
+    int64_t of[SW_SIZE_COUNT];
+};
+void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 
 /* The passes; each returns a new program or changes it in place. 0 or -1. */
-int sw_build_transformer(struct sw_builder *b, struct sw_error *err);
+int sw_build_dense(struct sw_builder *b, struct sw_error *err); /* model/dense.c */
 /* Opens the update region with the reduction of the step's loss. */
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
 int sw_merge_head(struct sw_program *program, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
-int sw_layout(struct sw_program *program, struct sw_error *err);
-/* Sizes in which programs of one structure differ. */
-struct sw_sizes {
-    int64_t batch;    /* sequences of a micro-step over the whole mesh */
-    int64_t kv_heads; /* with their copies: elements */
-    int64_t stats;    /* of lm_head_stats: elements */
-};
+/* Over that state (NULL: the program's own, in its order). */
+int sw_layout(struct sw_program *program, const struct sw_state *state, struct sw_error *err);
 /* Its halves. Shapes, for these sizes (NULL: as they are), and the least arena that could hold
  * them. Then offsets. */
 int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
-                      struct sw_error *err);
+                      const struct sw_state *state, struct sw_error *err);
 void sw_layout_place(struct sw_program *program);
 void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */
 
-/* Adds a cotangent contribution for operand `i` of `op`; used by VJP rules in op.c. */
-struct sw_ref sw_autodiff_cotangent(struct sw_autodiff *a, struct sw_ref out, bool *present);
+/* For VJP rules. The cotangent of an op's result, which is present; an operand or result of forward
+ * as backward has it, perhaps made again. */
+struct sw_ref sw_autodiff_cotangent(struct sw_autodiff *a, struct sw_ref out);
 struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal);
 int32_t sw_autodiff_op(struct sw_autodiff *a, enum sw_op_kind kind);
 void sw_autodiff_in(struct sw_autodiff *a, int32_t op, struct sw_ref ref);

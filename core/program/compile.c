@@ -1,7 +1,6 @@
-/* The pipeline, the names, the rule table, and what a mesh must divide. */
+/* The pipeline: from options to the program of one rank, and from one mesh to another. */
 #include "core/program/builder.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,274 +18,47 @@ const char *sw_dtype_name(enum sw_dtype dtype)
     return names[dtype];
 }
 
-static const char *const logical_names[SW_L_COUNT] = {
-    [SW_L_NONE] = "-",
-    [SW_L_BATCH] = "batch",
-    [SW_L_SEQ] = "seq",
-    [SW_L_RESIDUAL_SEQ] = "residual_seq",
-    [SW_L_ATTN_SEQ] = "attn_seq",
-    [SW_L_KEY_SEQ] = "key_seq",
-    [SW_L_ATTN_HEADS] = "attn_heads",
-    [SW_L_HEADS] = "heads",
-    [SW_L_KV_HEADS] = "kv_heads",
-    [SW_L_MLP] = "mlp",
-    [SW_L_VOCAB] = "vocab",
-    [SW_L_EMBED] = "embed",
-    [SW_L_ACT_EMBED] = "act_embed",
-};
-
-const char *sw_logical_name(enum sw_logical axis)
+const char *sw_program_kind_name(enum sw_program_kind kind)
 {
-    return logical_names[axis];
+    static const char *const kinds[] = {
+        [SW_PROGRAM_TRAIN] = "train", [SW_PROGRAM_EVALUATE] = "evaluate"};
+    _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a name for every kind");
+    return kinds[kind];
 }
 
-void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy)
+/* Copies of each kv head so that the heads inside attention, and the projections, can be split. */
+static int32_t kv_copies(const struct sw_program_options *o)
 {
-    const struct sw_axes none = {0}, tp = {1, {SW_TP}}, sp = {1, {SW_SP}};
-    for (int32_t i = 0; i < SW_L_COUNT; i++)
-        rules->axes[i] = none;
-    rules->axes[SW_L_BATCH] = (struct sw_axes){2, {SW_DP, SW_FSDP}};
-    rules->axes[SW_L_SEQ] = sp;
-    rules->axes[SW_L_RESIDUAL_SEQ] = sp;
-    rules->axes[SW_L_ATTN_SEQ] = strategy == SW_ATTENTION_ULYSSES ? none : sp;
-    rules->axes[SW_L_KEY_SEQ] = strategy == SW_ATTENTION_RING ? sp : none;
-    rules->axes[SW_L_ATTN_HEADS] =
-        strategy == SW_ATTENTION_ULYSSES ? (struct sw_axes){2, {SW_TP, SW_SP}} : tp;
-    rules->axes[SW_L_HEADS] = tp;
-    rules->axes[SW_L_KV_HEADS] = tp;
-    rules->axes[SW_L_MLP] = tp;
-    rules->axes[SW_L_VOCAB] = tp;
-    rules->axes[SW_L_EMBED] = (struct sw_axes){2, {SW_FSDP, SW_SP}};
+    int32_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_ATTN_HEADS]);
+    int32_t heads_ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_HEADS]);
+    if (heads_ways > ways)
+        ways = heads_ways;
+    return o->model.kv_heads % ways == 0 ? 1 : ways / o->model.kv_heads;
 }
 
-static int32_t minimum(int32_t a, int32_t b)
+void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 {
-    return a < b ? a : b;
+    const int64_t copies = kv_copies(o), kv_heads = o->model.kv_heads * copies;
+    *out = (struct sw_sizes){
+        .of = {[SW_SIZE_BATCH] =
+                   o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
+               [SW_SIZE_STATS] =
+                   (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]),
+               [SW_SIZE_KV] = kv_heads * o->model.head_dim,
+               [SW_SIZE_COPIES] = copies,
+               [SW_SIZE_GROUP] = o->model.heads / kv_heads,
+               [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ])}};
 }
-
-/* Levenshtein distance of two short names. */
-static int32_t distance(const char *a, const char *b)
-{
-    int32_t row[65], n = minimum((int32_t)strlen(b), 64);
-    for (int32_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (int32_t i = 1; a[i - 1] != '\0' && i <= 64; i++) {
-        int32_t diagonal = row[0];
-        row[0] = i;
-        for (int32_t j = 1; j <= n; j++) {
-            int32_t above = row[j];
-            row[j] = minimum(minimum(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
-int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
-                 struct sw_error *err)
-{
-    int32_t best = SW_L_BATCH;
-    for (int32_t i = SW_L_BATCH; i < SW_L_COUNT; i++) {
-        if (strcmp(logical_names[i], logical) == 0) {
-            rules->axes[i] = axes;
-            return 0;
-        }
-        if (distance(logical, logical_names[i]) < distance(logical, logical_names[best]))
-            best = i;
-    }
-    if (distance(logical, logical_names[best]) <= 2)
-        return sw_fail(err, SW_BAD_INPUT, "unknown logical axis '%s'; did you mean '%s'?", logical,
-                       logical_names[best]);
-    return sw_fail(err, SW_BAD_INPUT,
-                   "unknown logical axis '%s'; use batch, seq, residual_seq, attn_seq, key_seq, "
-                   "attn_heads, heads, "
-                   "kv_heads, mlp, vocab, embed or act_embed",
-                   logical);
-}
-
-/* ---- What must divide ---- */
-
-const char *sw_reject_name(enum sw_reject reason)
-{
-    static const char *const names[] = {
-        [SW_FITS] = "fits",
-        [SW_REJECT_PRODUCT] = "product",
-        [SW_REJECT_BATCH] = "batch",
-        [SW_REJECT_HEADS] = "heads",
-        [SW_REJECT_KV_HEADS] = "kv_heads",
-        [SW_REJECT_HIDDEN] = "hidden",
-        [SW_REJECT_INTERMEDIATE] = "intermediate",
-        [SW_REJECT_VOCAB] = "vocab",
-        [SW_REJECT_SEQUENCE] = "sequence",
-        [SW_REJECT_MEMORY] = "memory",
-    };
-    return names[reason];
-}
-
-/* "1, 2, 4 or 8": the divisors of `size`, at most those up to 64. */
-static void divisors(int64_t size, char text[128])
-{
-    int64_t found[12];
-    int32_t count = 0;
-    for (int64_t d = 1; d <= 64 && count < 12; d++)
-        if (size % d == 0)
-            found[count++] = d;
-    size_t used = 0;
-    text[0] = '\0';
-    for (int32_t i = 0; i < count && used < 100; i++)
-        used += (size_t)snprintf(text + used, 128 - used, "%s%" PRId64,
-                                 i == 0 ? "" : (i == count - 1 ? " or " : ", "), found[i]);
-}
-
-static bool divides(const struct sw_program_options *o, const char *what, int64_t size,
-                    enum sw_logical row, char detail[256], char help[256])
-{
-    const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
-    const int64_t ways = sw_axes_size(&o->mesh, axes);
-    if (size % ways == 0)
-        return true;
-    if (detail == NULL)
-        return false;
-    char names[32], options[128];
-    sw_axes_format(axes, names, sizeof names);
-    divisors(size, options);
-    snprintf(detail, 256, "%s %" PRId64 " is not divisible by %s %" PRId64, what, size, names,
-             ways);
-    snprintf(help, 256, "use %s%s %s", axes.count > 1 ? "a product of " : "", names, options);
-    return false;
-}
-
-static bool admits_batch(const struct sw_program_options *o, char detail[256], char help[256])
-{
-    const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[SW_L_BATCH]);
-    const int64_t ways = sw_axes_size(&o->mesh, axes);
-    if (o->global_batch < ways) {
-        if (detail == NULL)
-            return false;
-        char names[32];
-        snprintf(detail, 256, "global_batch_size %" PRId64 " is smaller than %s %" PRId64,
-                 o->global_batch, sw_axes_format(axes, names, sizeof names), ways);
-        snprintf(help, 256, "use a batch of at least %" PRId64 " sequences, or more tp or sp",
-                 ways);
-        return false;
-    }
-    if (!divides(o, "global_batch_size", o->global_batch, SW_L_BATCH, detail, help))
-        return false;
-    const int64_t per_rank = o->global_batch / ways;
-    if (o->micro_batch_per_rank < 1 || per_rank % o->micro_batch_per_rank != 0) {
-        if (detail == NULL)
-            return false;
-        char options[128];
-        divisors(per_rank, options);
-        snprintf(detail, 256,
-                 "micro_batch_size %" PRId64 " does not divide the %" PRId64
-                 " sequences of each rank",
-                 o->micro_batch_per_rank, per_rank);
-        snprintf(help, 256, "use micro_batch_size %s", options);
-        return false;
-    }
-    return true;
-}
-
-static bool admits_kv_heads(const struct sw_program_options *o, enum sw_logical row,
-                            char detail[256], char help[256])
-{
-    const int64_t ways = sw_axes_size(&o->mesh, o->rules.axes[row]);
-    if (o->model.kv_heads % ways == 0 || ways % o->model.kv_heads == 0)
-        return true;
-    if (detail == NULL)
-        return false;
-    char names[32], options[128];
-    divisors(o->model.kv_heads, options);
-    sw_axes_format(sw_axes_effective(&o->mesh, o->rules.axes[row]), names, sizeof names);
-    snprintf(detail, 256, "num_key_value_heads %d and %s %" PRId64 " do not divide one another",
-             o->model.kv_heads, names, ways);
-    snprintf(help, 256, "use %s %s, or a multiple of %d that divides the %d heads", names, options,
-             o->model.kv_heads, o->model.heads);
-    return false;
-}
-
-static bool admits_sequence(const struct sw_program_options *o, char detail[256], char help[256])
-{
-    static const enum sw_logical rows[] = {SW_L_SEQ, SW_L_RESIDUAL_SEQ, SW_L_ATTN_SEQ,
-                                           SW_L_KEY_SEQ};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (!divides(o, "sequence_length", o->sequence_length, rows[i], detail, help))
-            return false;
-    const int64_t shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
-    if (o->layout == SW_ZIGZAG && shards > 1 && o->sequence_length % (2 * shards) != 0) {
-        if (detail == NULL)
-            return false;
-        snprintf(detail, 256,
-                 "sequence_length %" PRId64 " is not divisible by 2 x sp %" PRId64
-                 ", as the zigzag layout needs",
-                 o->sequence_length, shards);
-        snprintf(help, 256,
-                 "use a sequence_length that is a multiple of %" PRId64 ", or layout: contiguous",
-                 2 * shards);
-        return false;
-    }
-    return true;
-}
-
-/* Sizes in bytes are int64_t. What one rank holds at most: weights, gradients and moments in fp32
- * where nothing is sharded, and 16 values of each width for each token of each layer. */
-static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
-{
-    const double h = (double)o->model.hidden_size, f = (double)o->model.intermediate_size,
-                 q = (double)o->model.heads * o->model.head_dim,
-                 layers = (double)o->model.layers + 1;
-    const double weights = layers * h * (4 * q + 3 * f + 2) + 2 * h * (double)o->model.vocab_size;
-    const double values =
-        layers * (double)o->micro_batch_per_rank * (double)o->sequence_length * 16 * (h + q + f);
-    if (16 * weights + 4 * values < 0x1p62)
-        return true;
-    if (detail == NULL)
-        return false;
-    snprintf(detail, 256,
-             "hidden_size %" PRId64 " with sequence_length %" PRId64
-             " and micro_batch_size %" PRId64 " needs more memory than any machine has",
-             o->model.hidden_size, o->sequence_length, o->micro_batch_per_rank);
-    snprintf(help, 256, "use a smaller model, a shorter sequence or a smaller micro_batch_size");
-    return false;
-}
-
-enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail[256],
-                                 char help[256])
-{
-    if (detail != NULL)
-        detail[0] = help[0] = '\0';
-    if (!admits_batch(o, detail, help))
-        return SW_REJECT_BATCH;
-    if (!divides(o, "num_attention_heads", o->model.heads, SW_L_HEADS, detail, help) ||
-        !divides(o, "num_attention_heads", o->model.heads, SW_L_ATTN_HEADS, detail, help))
-        return SW_REJECT_HEADS;
-    if (!admits_kv_heads(o, SW_L_HEADS, detail, help) ||
-        !admits_kv_heads(o, SW_L_KV_HEADS, detail, help) ||
-        !admits_kv_heads(o, SW_L_ATTN_HEADS, detail, help))
-        return SW_REJECT_KV_HEADS;
-    if (!divides(o, "hidden_size", o->model.hidden_size, SW_L_EMBED, detail, help) ||
-        !divides(o, "hidden_size", o->model.hidden_size, SW_L_ACT_EMBED, detail, help))
-        return SW_REJECT_HIDDEN;
-    if (!divides(o, "intermediate_size", o->model.intermediate_size, SW_L_MLP, detail, help))
-        return SW_REJECT_INTERMEDIATE;
-    if (!divides(o, "vocab_size", o->model.vocab_size, SW_L_VOCAB, detail, help))
-        return SW_REJECT_VOCAB;
-    if (!admits_sequence(o, detail, help) || !admits_size(o, detail, help))
-        return SW_REJECT_SEQUENCE;
-    return SW_FITS;
-}
-
-/* ---- The pipeline ---- */
 
 /* What depends on sizes that may differ between programs of one structure. */
-static void set_sizes(const struct sw_program_options *o, struct sw_program *p)
+static void set_sizes(const struct sw_program_options *o, const struct sw_sizes *sizes,
+                      struct sw_program *p)
 {
     p->mesh = o->mesh;
-    p->micro_batch = o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
+    p->micro_batch = sizes->of[SW_SIZE_BATCH];
     p->accumulation_steps = (int32_t)(o->global_batch / p->micro_batch);
     p->tokens_per_step = o->global_batch * o->sequence_length;
-    p->sequence_shards = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
+    p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 
@@ -294,15 +66,17 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
                            struct sw_program *p, struct sw_error *err)
 {
     struct sw_builder b = {.program = p, .options = o, .region = -1};
+    struct sw_sizes sizes;
+    sw_sizes_of(o, &sizes);
     p->layers = o->model.layers;
     p->sequence_length = o->sequence_length;
-    set_sizes(o, p);
+    set_sizes(o, &sizes, p);
     p->stage = SW_LOGICAL;
-    if (sw_build_transformer(&b, err) != 0)
+    if (sw_build_dense(&b, err) != 0)
         return -1;
     if (until == SW_LOGICAL)
         return 0;
-    if (o->forward_only) {
+    if (o->kind == SW_PROGRAM_EVALUATE) {
         sw_build_mean_loss(&b);
         if (b.failed)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
@@ -350,7 +124,7 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
     if (until >= SW_SCHEDULED && (sw_merge_head(p, err) != 0 || sw_schedule(p, err) != 0))
         goto fail;
     trim(p);
-    if (until >= SW_LAID_OUT && sw_layout(p, err) != 0)
+    if (until >= SW_LAID_OUT && sw_layout(p, NULL, err) != 0)
         goto fail;
     *out = p;
     return 0;
@@ -360,81 +134,55 @@ fail:
     return -1;
 }
 
-static void mix(uint64_t *hash, uint64_t value)
+void sw_program_structure(const struct sw_program_options *o, struct sw_program_key *out)
 {
-    *hash = (*hash ^ value) * 1099511628211u;
-    *hash ^= *hash >> 29;
-}
-
-static void mix_real(uint64_t *hash, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    mix(hash, bits);
-}
-
-uint64_t sw_program_structure(const struct sw_program_options *o)
-{
-    uint64_t hash = 14695981039346656037u;
-    const int64_t micro_batch =
-        o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
-    const int64_t whole[] = {o->model.vocab_size,
-                             o->model.hidden_size,
-                             o->model.intermediate_size,
-                             o->model.layers,
-                             o->model.heads,
-                             o->model.kv_heads,
-                             o->model.head_dim,
-                             o->model.tied,
-                             o->sequence_length,
-                             o->global_batch,
-                             o->compute,
-                             o->params,
-                             o->reduce,
-                             o->layout,
-                             o->recompute,
-                             o->forward_only,
-                             o->logits};
-    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        mix(&hash, (uint64_t)whole[i]);
-    mix_real(&hash, o->model.rope.theta);
-    mix_real(&hash, o->model.rms_norm_eps);
-    mix(&hash, micro_batch == o->global_batch);
-    mix(&hash, sw_kv_copies(o) > 1);
-    mix(&hash, o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0);
+    struct sw_sizes sizes;
+    sw_sizes_of(o, &sizes);
+    memset(out, 0, sizeof *out);
+    out->model = o->model;
+    out->sequence_length = o->sequence_length;
+    out->global_batch = o->global_batch;
+    out->compute = (uint8_t)o->compute;
+    out->params = (uint8_t)o->params;
+    out->reduce = (uint8_t)o->reduce;
+    out->layout = (uint8_t)o->layout;
+    out->recompute = o->recompute;
+    out->kind = (uint8_t)o->kind;
+    out->logits = o->logits;
+    out->one_micro_step = sizes.of[SW_SIZE_BATCH] == o->global_batch;
+    out->kv_copies = sizes.of[SW_SIZE_COPIES] > 1;
+    out->split_kv = o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
     for (int32_t row = 0; row < SW_L_COUNT; row++) {
         const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
-        mix(&hash, axes.count);
+        out->axes[row].count = axes.count;
         for (uint8_t i = 0; i < axes.count; i++)
-            mix(&hash, axes.axis[i]);
+            out->axes[row].axis[i] = axes.axis[i];
     }
-    return hash;
+}
+
+/* Attributes that follow from the mesh. */
+static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
+{
+    for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
+         a != NULL && a->type != SW_ATTRIBUTE_END; a++)
+        if (a->symbol != SW_SIZE_FIXED)
+            *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)sizes->of[a->symbol];
 }
 
 int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
                       struct sw_error *err)
 {
-    const int32_t copies = sw_kv_copies(o);
-    const struct sw_sizes sizes = {
-        .batch = o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
-        .kv_heads = (int64_t)o->model.kv_heads * o->model.head_dim * copies,
-        .stats = (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB])};
     struct sw_program_options before = *o;
+    struct sw_sizes sizes, sizes_before;
     before.mesh = p->mesh;
-    const bool same_ops =
-        sw_kv_copies(&before) == copies && sw_axes_size(&before.mesh, o->rules.axes[SW_L_SEQ]) ==
-                                               sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
-    set_sizes(o, p);
-    for (int32_t i = 0; !same_ops && i < p->op_count; i++) {
-        struct sw_op *op = &p->ops[i];
-        if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD) {
-            op->sequence_shards = p->sequence_shards;
-            op->group = o->model.heads / (o->model.kv_heads * copies);
-        } else if (op->kind == SW_OP_REPLICATE_HEADS || op->kind == SW_OP_REPLICATE_HEADS_GRAD) {
-            op->group = copies;
-        }
-    }
-    return sw_layout_measure(p, &sizes, err);
+    sw_sizes_of(o, &sizes);
+    sw_sizes_of(&before, &sizes_before);
+    const bool same_ops = sizes.of[SW_SIZE_COPIES] == sizes_before.of[SW_SIZE_COPIES] &&
+                          sizes.of[SW_SIZE_SHARDS] == sizes_before.of[SW_SIZE_SHARDS];
+    set_sizes(o, &sizes, p);
+    for (int32_t i = 0; !same_ops && i < p->op_count; i++)
+        resize_attributes(&p->ops[i], &sizes);
+    return sw_layout_measure(p, &sizes, NULL, err);
 }
 
 void sw_program_place(struct sw_program *p)

@@ -12,18 +12,6 @@ static int64_t align(int64_t bytes)
 
 /* ---- What depends on sizes ---- */
 
-/* The size of one dimension of a shape, under these sizes. */
-static int64_t size_of(const struct sw_value *like, uint8_t d, const struct sw_sizes *sizes)
-{
-    if (like->axis[d] == SW_L_BATCH)
-        return sizes->batch;
-    if (like->axis[d] == SW_L_VOCAB && like->unit[d] == SW_STATS_PER_SHARD)
-        return sizes->stats;
-    if (like->copied && d == like->ndim - 1)
-        return sizes->kv_heads;
-    return like->size[d];
-}
-
 /* Works a shape out; `out` is complete but for its size. */
 static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, struct shape *out,
                       struct sw_error *err)
@@ -35,7 +23,8 @@ static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, 
     for (uint8_t d = 0; d < like->ndim; d++) {
         const struct sw_axes axes = like->sharding.spec.dim[d];
         if (sizes != NULL)
-            out->size[d] = size_of(like, d, sizes);
+            out->size[d] =
+                like->symbol[d] != SW_SIZE_FIXED ? sizes->of[like->symbol[d]] : like->size[d];
         out->local[d] = out->size[d];
         if (axes.count > 0) {
             const int64_t split = sw_axes_size(&p->mesh, axes);
@@ -99,24 +88,32 @@ static void measure_blocks(const struct sw_program *p)
         l->blocks[i].bytes = l->groups[l->blocks[i].group].bytes;
 }
 
-/* Places what lasts from step to step. */
-static void place_persistent(struct sw_program *p)
+/* Places what lasts longer than a micro-step: the state first, each tensor where the state has it;
+ * behind the state what lasts as long as a run of the program. */
+static int place_persistent(struct sw_program *p, const struct sw_state *state,
+                            struct sw_error *err)
 {
     struct sw_lifetimes *l = p->lifetimes;
-    p->parameter_bytes = p->gradient_bytes = p->optimizer_bytes = 0;
-    l->state_bytes = 0;
+    int64_t of_role[SW_ROLE_COUNT] = {0};
+    l->state_bytes = state != NULL ? state->bytes : 0;
     for (int32_t i = 0; i < l->kept_count; i++) {
         struct sw_value *value = &p->values[l->kept[i]];
         const int64_t bytes = align(value->slot_bytes * value->slots);
+        if (state != NULL && sw_role_is_state(value->role)) {
+            value->offset = sw_state_offset(state, value, err);
+            if (value->offset < 0)
+                return -1;
+            continue;
+        }
         value->offset = l->state_bytes;
         l->state_bytes += bytes;
-        if (value->role == SW_ROLE_PARAMETER)
-            p->parameter_bytes += bytes;
-        else if (value->role == SW_ROLE_GRADIENT)
-            p->gradient_bytes += bytes;
-        else if (value->role == SW_ROLE_OPTIMIZER)
-            p->optimizer_bytes += bytes;
+        of_role[value->role] += bytes;
     }
+    p->parameter_bytes = state != NULL ? state->parameter_bytes : of_role[SW_ROLE_PARAMETER];
+    p->optimizer_bytes =
+        state != NULL ? state->bytes - state->parameter_bytes : of_role[SW_ROLE_OPTIMIZER];
+    p->gradient_bytes = of_role[SW_ROLE_GRADIENT];
+    return 0;
 }
 
 /* With so many bytes for what does not last. */
@@ -146,13 +143,15 @@ static int64_t most_alive(const struct sw_program *p)
     return most;
 }
 
-int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes, struct sw_error *err)
+int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes,
+                      const struct sw_state *state, struct sw_error *err)
 {
     if ((p->lifetimes == NULL && sw_layout_find_structure(p, err) != 0) ||
         set_shapes(p, sizes, err) != 0)
         return -1;
     measure_blocks(p);
-    place_persistent(p);
+    if (place_persistent(p, state, err) != 0)
+        return -1;
     set_arena(p, most_alive(p));
     p->stage = SW_SCHEDULED;
     return 0;
@@ -279,9 +278,9 @@ void sw_layout_place(struct sw_program *p)
     p->stage = SW_LAID_OUT;
 }
 
-int sw_layout(struct sw_program *program, struct sw_error *err)
+int sw_layout(struct sw_program *program, const struct sw_state *state, struct sw_error *err)
 {
-    if (sw_layout_measure(program, NULL, err) != 0)
+    if (sw_layout_measure(program, NULL, state, err) != 0)
         return -1;
     sw_layout_place(program);
     return 0;

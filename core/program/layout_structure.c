@@ -71,7 +71,7 @@ static void find_waits(struct layout *l)
                 continue;
             const int32_t until = p->ops[i].last_micro_step ? p->op_count : end;
             for (int32_t j = i + 1; j < until; j++)
-                if (p->ops[j].kind == SW_OP_WAIT &&
+                if (sw_op_is_wait(p->ops[j].kind) &&
                     p->ops[j].in[0].value == p->ops[i].out[0].value) {
                     l->wait[i] = j;
                     break;
@@ -87,9 +87,9 @@ static void find_lifetimes(struct layout *l)
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            for (uint8_t k = 0; k < op->n_out; k++)
+            for (uint16_t k = 0; k < op->n_out; k++)
                 touch(l, op->out[k], i, l->wait[i], r, true, op->ahead);
-            for (uint8_t k = 0; k < op->n_in; k++)
+            for (uint16_t k = 0; k < op->n_in; k++)
                 touch(l, op->in[k], i, l->wait[i], r, false, op->ahead);
         }
     }
@@ -123,16 +123,17 @@ static int32_t settle(struct layout *l, int32_t v)
             life->last = end;
     }
     /* a chain from iteration to iteration needs the last instance and the next */
-    return value->stack == p->layers + 1 && life->loops == 1 && value->stack > 2 ? 2 : value->stack;
+    return value->carried && life->loops == 1 && value->stack > 2 ? 2 : value->stack;
 }
 
 /* ---- Shapes ---- */
 
 /* Whether they have the same shards on every mesh, of as many bytes: what retargeting may change of
- * a size follows from its axis, and from `copied`. */
+ * a size follows from its symbol. */
 static bool same_shape(const struct sw_value *a, const struct sw_value *b)
 {
-    return a->ndim == b->ndim && a->copied == b->copied && a->dtype == b->dtype &&
+    return a->ndim == b->ndim && a->dtype == b->dtype &&
+           memcmp(a->symbol, b->symbol, sizeof a->symbol) == 0 &&
            memcmp(a->axis, b->axis, sizeof a->axis) == 0 &&
            memcmp(a->size, b->size, sizeof a->size) == 0 &&
            memcmp(a->unit, b->unit, sizeof a->unit) == 0 &&
@@ -184,20 +185,16 @@ static void collect_shapes(const struct sw_program *p, struct sw_lifetimes *l)
 
 /* ---- What is stored ---- */
 
-/* Parameters first, then what belongs to them. */
+/* The state first, in the order of roles. */
 static void collect_kept(const struct sw_program *p, struct sw_lifetimes *l)
 {
-    static const enum sw_role order[] = {SW_ROLE_PARAMETER, SW_ROLE_GRADIENT, SW_ROLE_OPTIMIZER,
-                                         SW_ROLE_INPUT, SW_ROLE_ACCUMULATOR};
-    int32_t *found = l->by_shape, count = 0; /* not in use yet */
-    for (int32_t v = 0; v < p->value_count; v++)
-        if (persistent(&p->values[v]) && p->values[v].alias < 0 &&
-            (l->started[v] || p->values[v].role == SW_ROLE_INPUT))
-            found[count++] = v;
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        for (int32_t k = 0; k < count; k++)
-            if (p->values[found[k]].role == order[i])
-                l->kept[l->kept_count++] = found[k];
+    for (int32_t role = 0; role < SW_ROLE_ACTIVATION; role++)
+        for (int32_t v = 0; v < p->value_count; v++) {
+            const struct sw_value *value = &p->values[v];
+            if ((int32_t)value->role == role && value->alias < 0 &&
+                (l->started[v] || value->role == SW_ROLE_INPUT))
+                l->kept[l->kept_count++] = v;
+        }
 }
 
 /* Workspaces and buffers, as they come. */
@@ -254,9 +251,9 @@ static void sort_blocks(const struct layout *f, struct sw_lifetimes *l)
 
 /* Whether the refs mean tensors of the same shape on every mesh. */
 static bool same_operands(const struct sw_program *p, const struct sw_lifetimes *l,
-                          const struct sw_ref *a, const struct sw_ref *b, uint8_t count)
+                          const struct sw_ref *a, const struct sw_ref *b, uint16_t count)
 {
-    for (uint8_t i = 0; i < count; i++)
+    for (uint16_t i = 0; i < count; i++)
         if (l->shape_of[a[i].value] != l->shape_of[b[i].value] || a[i].mode != b[i].mode ||
             (a[i].mode == SW_INDEX_WHOLE &&
              p->values[a[i].value].stack != p->values[b[i].value].stack))
@@ -264,14 +261,21 @@ static bool same_operands(const struct sw_program *p, const struct sw_lifetimes 
     return true;
 }
 
+static bool same_attributes(const struct sw_op *a, const struct sw_op *b)
+{
+    for (const struct sw_attribute *field = sw_op_info(a->kind)->attributes;
+         field != NULL && field->type != SW_ATTRIBUTE_END; field++)
+        if (field->costs && sw_attribute_int(a, field) != sw_attribute_int(b, field))
+            return false;
+    return true;
+}
+
 static bool same_cost(const struct sw_program *p, const struct sw_lifetimes *l,
                       const struct sw_op *a, const struct sw_op *b)
 {
-    return a->kind == b->kind && a->n_in == b->n_in && a->n_out == b->n_out && a->dim == b->dim &&
-           a->dim_to == b->dim_to && a->head_dim == b->head_dim && a->group == b->group &&
-           a->sequence_layout == b->sequence_layout && sw_axes_equal(a->axes, b->axes) &&
-           same_operands(p, l, a->in, b->in, a->n_in) &&
-           same_operands(p, l, a->out, b->out, a->n_out);
+    return a->kind == b->kind && a->n_in == b->n_in && a->n_out == b->n_out &&
+           sw_axes_equal(a->axes, b->axes) && same_operands(p, l, a->in, b->in, a->n_in) &&
+           same_operands(p, l, a->out, b->out, a->n_out) && same_attributes(a, b);
 }
 
 /* Each op is compared with those of its kind that are the first of theirs: `last` and `previous`

@@ -26,7 +26,7 @@ static int32_t uses(const struct sw_program *p, const bool *gone, int32_t value,
 {
     int32_t count = 0;
     for (int32_t i = 0; i < p->op_count; i++)
-        for (uint8_t k = 0; !gone[i] && k < p->ops[i].n_in; k++)
+        for (uint16_t k = 0; !gone[i] && k < p->ops[i].n_in; k++)
             if (p->ops[i].in[k].value == value || p->values[p->ops[i].in[k].value].alias == value) {
                 count++;
                 *reader = i;
@@ -37,7 +37,7 @@ static int32_t uses(const struct sw_program *p, const bool *gone, int32_t value,
 static bool is_collected(const struct sw_program *p, int32_t value)
 {
     for (int32_t i = 0; i < p->op_count; i++)
-        for (uint8_t k = 0; sw_op_is_collective(p->ops[i].kind) && k < p->ops[i].n_out; k++)
+        for (uint16_t k = 0; sw_op_is_collective(p->ops[i].kind) && k < p->ops[i].n_out; k++)
             if (p->ops[i].out[k].value == value)
                 return true;
     return false;
@@ -52,7 +52,6 @@ static int32_t find_accumulate(const struct sw_program *p, const bool *gone, int
     const struct sw_op *s = &p->ops[stats], *l = &p->ops[loss], *g = &p->ops[grad];
     const bool same = l->in[0].value == s->out[0].value && g->in[3].value == l->out[1].value &&
                       g->in[2].value == s->in[2].value && l->in[1].value == s->in[2].value &&
-                      l->scale == g->scale &&
                       sw_spec_equal(&p->values[g->in[0].value].sharding.spec,
                                     &p->values[s->in[0].value].sharding.spec) &&
                       sw_spec_equal(&p->values[g->in[1].value].sharding.spec,
@@ -61,7 +60,7 @@ static int32_t find_accumulate(const struct sw_program *p, const bool *gone, int
         uses(p, gone, s->out[0].value, &reader) != 1 ||
         uses(p, gone, l->out[1].value, &reader) != 1 ||
         uses(p, gone, l->out[0].value, &accumulate) != 1 ||
-        p->ops[accumulate].kind != SW_OP_ACCUMULATE)
+        sw_op_info(p->ops[accumulate].kind)->lowering != SW_LOWER_ACCUMULATE)
         return -1;
     return accumulate;
 }
@@ -72,7 +71,7 @@ static void drop_unread(const struct sw_program *p, bool *gone, int32_t before)
     int32_t reader;
     for (int32_t i = before; i >= 0; i--) {
         const struct sw_op *op = &p->ops[i];
-        if ((op->kind == SW_OP_CAST || op->kind == SW_OP_SLICE) && op->n_out == 1 &&
+        if (sw_op_info(op->kind)->cheap && op->n_out == 1 &&
             p->values[op->out[0].value].role == SW_ROLE_ACTIVATION &&
             p->values[op->out[0].value].alias < 0 && uses(p, gone, op->out[0].value, &reader) == 0)
             gone[i] = true;
@@ -102,8 +101,12 @@ int sw_merge_head(struct sw_program *p, struct sw_error *err)
     drop_unread(p, gone, stats);
     struct sw_op *g = &p->ops[grad];
     g->n_in = 3;
-    g->out[g->n_out++] = p->ops[loss].out[0];
-    g->out[g->n_out++] = p->ops[loss].out[1];
+    if (sw_refs_append(p, &g->out, &g->n_out, p->ops[loss].out[0]) != 0 ||
+        sw_refs_append(p, &g->out, &g->n_out, p->ops[loss].out[1]) != 0) {
+        free(gone);
+        free(ops);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
+    }
     int32_t count = 0;
     for (int32_t r = 0; r < p->region_count; r++) {
         struct sw_region *region = &p->regions[r];

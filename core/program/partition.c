@@ -1,13 +1,13 @@
-/* Logical program -> the program of one rank (DESIGN section 4): every op claims mesh axes for its
- * factors, operands that are sharded otherwise are resharded, and what is reduced over a split
- * factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from the
- * rule table. */
+/* Logical program -> the program of one rank (docs/architecture.md, Sharding): every op claims mesh
+ * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
+ * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
+ * the rule table. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 32, MEMO_MAX = 512 };
+enum { LETTERS = 32, FIRST_MEMOS = 64 };
 
 /* A reshard made in the region at hand: (value instance, target) -> its version. */
 struct memo {
@@ -23,8 +23,12 @@ struct partition {
                          every region */
     bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
     bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
-    struct memo *memo;     /* [MEMO_MAX] */
-    int32_t memo_count;
+    struct memo *memo;     /* [memo_capacity] */
+    int32_t memo_count, memo_capacity;
+    struct dims *dims;   /* [dims_capacity]: of the op at hand, its operands and then its results */
+    struct sw_ref *into; /* [dims_capacity]: where the op at hand is to write */
+    struct sw_sharding *results; /* [dims_capacity]: as they fall out */
+    int32_t dims_capacity;
     struct sw_error *err;
 };
 
@@ -39,7 +43,7 @@ struct dims {
  * scalar's only dimension. */
 enum { SCALAR = 0 };
 struct factors {
-    struct dims in[SW_OP_MAX_IN], out[SW_OP_MAX_OUT];
+    struct dims *in, *out;
     struct sw_axes claim[LETTERS]; /* of those decided */
     uint32_t decided;              /* one bit for each factor */
     sw_axis_set claimed;
@@ -61,39 +65,15 @@ static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
     return (struct sw_ref){version, ref.mode, 0};
 }
 
-static const char *step_suffix(enum sw_collective kind)
-{
-    switch (kind) {
-    case SW_SLICE:
-        return ".slice";
-    case SW_ALL_GATHER:
-        return ".full";
-    case SW_REDUCE_SCATTER:
-        return ".scattered";
-    case SW_ALL_REDUCE:
-        return ".sum";
-    case SW_ALL_TO_ALL:
-        return ".exchanged";
-    }
-    return "";
-}
-
-static enum sw_op_kind step_kind(enum sw_collective kind)
-{
-    switch (kind) {
-    case SW_SLICE:
-        return SW_OP_SLICE;
-    case SW_ALL_GATHER:
-        return SW_OP_ALL_GATHER;
-    case SW_REDUCE_SCATTER:
-        return SW_OP_REDUCE_SCATTER;
-    case SW_ALL_REDUCE:
-        return SW_OP_ALL_REDUCE;
-    case SW_ALL_TO_ALL:
-        return SW_OP_ALL_TO_ALL;
-    }
-    return SW_OP_SLICE;
-}
+/* What a step of reshard is called in names, and the op that does it. */
+static const struct {
+    const char *suffix;
+    enum sw_op_kind kind;
+} steps_as[] = {[SW_SLICE] = {".slice", SW_OP_SLICE},
+                [SW_ALL_GATHER] = {".full", SW_OP_ALL_GATHER},
+                [SW_REDUCE_SCATTER] = {".scattered", SW_OP_REDUCE_SCATTER},
+                [SW_ALL_REDUCE] = {".sum", SW_OP_ALL_REDUCE},
+                [SW_ALL_TO_ALL] = {".exchanged", SW_OP_ALL_TO_ALL}};
 
 /* A new version of the instance(s) that `like` means. */
 static int32_t add_version(struct partition *part, struct sw_ref like, const char *suffix,
@@ -143,7 +123,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
         if (i == count - 1 && into != NULL) {
             next = *into;
         } else {
-            int32_t version = add_version(part, at, step_suffix(steps[i].kind), steps[i].after);
+            int32_t version = add_version(part, at, steps_as[steps[i].kind].suffix, steps[i].after);
             next = reduce ? (struct sw_ref){version, at.mode, at.shift} : version_ref(at, version);
             if (reduce) { /* in place: the sum replaces its summands for every later use */
                 struct sw_value *value = value_of(part, version);
@@ -154,13 +134,12 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
                 replace_current(part, at.value, version);
             }
         }
-        int32_t op = sw_builder_op(&part->b, step_kind(steps[i].kind), SW_STAGE_RESHARD);
+        int32_t op = sw_builder_op(&part->b, steps_as[steps[i].kind].kind, SW_STAGE_RESHARD);
         sw_builder_in(&part->b, op, at);
         sw_builder_out(&part->b, op, next);
         struct sw_op *o = &p->ops[op];
         o->axes = steps[i].axes;
-        o->dim = steps[i].dim;
-        o->dim_to = steps[i].dim_to;
+        o->as.move = (struct sw_move_attributes){steps[i].dim, steps[i].dim_to};
         at = next;
     }
     *result = at;
@@ -182,8 +161,16 @@ static int reshard(struct partition *part, struct sw_ref from, const struct sw_s
         }
     if (emit_reshard(part, from, to, NULL, result) != 0)
         return -1;
-    if (part->memo_count < MEMO_MAX)
-        part->memo[part->memo_count++] = (struct memo){from, *result, *to};
+    if (part->memo_count == part->memo_capacity) {
+        const int32_t wanted = part->memo_capacity * 2;
+        struct memo *grown = realloc(part->memo, (size_t)wanted * sizeof *grown);
+        if (grown == NULL)
+            return sw_fail(part->err, SW_ENVIRONMENT,
+                           "out of memory while partitioning the program");
+        part->memo = grown;
+        part->memo_capacity = wanted;
+    }
+    part->memo[part->memo_count++] = (struct memo){from, *result, *to};
     return 0;
 }
 
@@ -209,8 +196,18 @@ static int resolve(struct partition *part, struct sw_ref *ref)
         return 0;
     const struct sw_sharding declared = value->declared;
     const int32_t old = ref->value;
-    struct sw_ref result;
-    if (emit_reshard(part, *ref, &declared, NULL, &result) != 0)
+    struct sw_ref result, from = *ref;
+    if (value->wire != value->dtype) { /* summed over ranks in another dtype than it is kept in */
+        const enum sw_dtype wire = (enum sw_dtype)value->wire;
+        const int32_t version = add_version(part, *ref, ".wire", value->sharding);
+        value_of(part, version)->dtype = wire;
+        value_of(part, version)->wire = (uint8_t)wire;
+        from = version_ref(*ref, version);
+        const int32_t op = sw_builder_op(&part->b, SW_OP_CAST, SW_STAGE_RESHARD);
+        sw_builder_in(&part->b, op, *ref);
+        sw_builder_out(&part->b, op, from);
+    }
+    if (emit_reshard(part, from, &declared, NULL, &result) != 0)
         return -1;
     replace_current(part, old, result.value);
     *ref = result;
@@ -258,8 +255,11 @@ static int lower_accumulate(struct partition *part, const struct sw_op *op)
     if (reshard(part, x, &target, &x) != 0)
         return -1;
     struct sw_op copy = *op;
+    sw_builder_detach(&part->b, &copy);
+    if (part->b.failed)
+        return 0;
     copy.in[1] = x;
-    sw_builder_copy_op(&part->b, &copy);
+    sw_builder_add(&part->b, &copy);
     return 0;
 }
 
@@ -277,9 +277,10 @@ static void add_factor(struct dims *dims, uint8_t factor)
 }
 
 /* The operands' patterns of one side; returns where they end. */
-static const char *parse_side(const char *at, struct dims *dims, uint8_t count, uint8_t elementwise)
+static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
+                              uint8_t elementwise)
 {
-    for (uint8_t i = 0; i < count; i++) {
+    for (uint16_t i = 0; i < count; i++) {
         const char *start = at;
         dims[i].count = 0;
         dims[i].set = 0;
@@ -302,6 +303,8 @@ static const char *parse_side(const char *at, struct dims *dims, uint8_t count, 
 static void parse_factors(struct partition *part, const struct sw_op *op, struct factors *f)
 {
     const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
+    f->in = part->dims;
+    f->out = part->dims + op->n_in;
     const char *arrow = parse_side(sw_op_info(op->kind)->factors, f->in, op->n_in, elementwise);
     parse_side(*arrow == '-' ? arrow + 2 : arrow, f->out, op->n_out, elementwise);
     memset(f->claim, 0, sizeof f->claim);
@@ -324,7 +327,7 @@ static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
 {
     struct sw_axes axes = {0};
     bool any = false;
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         for (uint8_t d = 0; f->in[i].set >> factor & 1u && d < f->in[i].count; d++)
             if (f->in[i].factor[d] == factor) {
                 struct sw_axes split = value_of(part, in[i].value)->sharding.spec.dim[d];
@@ -365,21 +368,23 @@ static void claim_ring(struct partition *part, struct sw_op *op, struct factors 
         f->claim[keys] = op->axes = query;
 }
 
-/* Copies of kv heads: the blocks of the few heads (g) nest in those of the many (h) along a common
- * prefix. */
-static void claim_heads(struct partition *part, const struct sw_op *op, struct factors *f,
-                        const struct sw_ref *in)
+/* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
+ */
+static void claim_nested(struct partition *part, const struct sw_op *op, struct factors *f,
+                         const struct sw_ref *in)
 {
-    const bool forward = op->kind == SW_OP_REPLICATE_HEADS;
-    if (!forward && op->kind != SW_OP_REPLICATE_HEADS_GRAD)
+    const char *nested = sw_op_info(op->kind)->nested;
+    if (nested == NULL)
         return;
-    const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[2];
-    const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[2];
-    const struct sw_axes many = forward ? declared : source, few = forward ? source : declared;
-    f->claim[factor_of('h')] = many;
-    f->claim[factor_of('g')] = common_prefix(few, many);
-    f->decided |= 1u << factor_of('h') | 1u << factor_of('g');
-    f->claimed |= sw_axes_set(many);
+    const uint8_t few = factor_of(nested[0]), many = factor_of(nested[1]);
+    const bool forward = f->in[0].set >> few & 1u; /* from few to many */
+    const uint8_t d = (uint8_t)(f->in[0].count - 1);
+    const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[d];
+    const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[d];
+    f->claim[many] = forward ? declared : source;
+    f->claim[few] = common_prefix(source, declared);
+    f->decided |= 1u << many | 1u << few;
+    f->claimed |= sw_axes_set(f->claim[many]);
 }
 
 static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
@@ -390,16 +395,16 @@ static void decide_claims(struct partition *part, struct sw_op *op, struct facto
     for (; whole != NULL && *whole != '\0'; whole++)
         f->decided |= 1u << factor_of(*whole);
     claim_ring(part, op, f, in);
-    claim_heads(part, op, f, in);
-    for (uint8_t i = 0; i < op->n_out; i++)
+    claim_nested(part, op, f, in);
+    for (uint16_t i = 0; i < op->n_out; i++)
         in_every_result &= f->out[i].set;
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         for (uint8_t d = 0; d < f->in[i].count; d++) {
             const uint8_t factor = f->in[i].factor[d];
             if (!is_decided(f, factor) && !(in_every_result >> factor & 1u))
                 claim(f, factor, agreement(part, op, f, factor, in));
         }
-    for (uint8_t i = 0; i < op->n_out; i++)
+    for (uint16_t i = 0; i < op->n_out; i++)
         for (uint8_t d = 0; d < f->out[i].count; d++)
             if (!is_decided(f, f->out[i].factor[d]))
                 claim(f, f->out[i].factor[d],
@@ -418,10 +423,10 @@ static struct sw_sharding claimed_sharding(const struct factors *f, const struct
 
 /* What is split but not in the result is an unreduced sum there, except along a ring, which visits
  * every block. */
-static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint8_t out)
+static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint16_t out)
 {
     sw_axis_set partial = 0, split = sw_axes_set(op->axes);
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         for (uint8_t d = 0; d < f->in[i].count; d++)
             if (!(f->out[out].set >> f->in[i].factor[d] & 1u))
                 partial |= sw_axes_set(f->claim[f->in[i].factor[d]]);
@@ -433,62 +438,84 @@ static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, u
 /* ---- Ops ---- */
 
 /* Results: as they fall out; pinned values are brought to their declared sharding where they are
- * written. */
-static int emit_op(struct partition *part, struct sw_op *op, const struct sw_sharding *results)
+ * written. `op` is detached. */
+static int emit_op(struct partition *part, struct sw_op *op)
 {
-    struct sw_ref into[SW_OP_MAX_OUT];
-    bool move[SW_OP_MAX_OUT] = {false};
-    for (uint8_t i = 0; i < op->n_out; i++) {
+    for (uint16_t i = 0; i < op->n_out; i++) {
         const int32_t v = op->out[i].value;
-        into[i] = op->out[i];
+        const struct sw_sharding *result = &part->results[i];
+        part->into[i] = op->out[i];
         if (!part->pinned[v]) {
-            value_of(part, v)->sharding = results[i];
+            value_of(part, v)->sharding = *result;
             part->current[v] = v;
             part->view_of[v] = -1;
             continue;
         }
         const struct sw_value pinned = *value_of(part, v);
-        if (sw_sharding_equal(&results[i], &pinned.declared))
+        if (sw_sharding_equal(result, &pinned.declared))
             continue;
-        move[i] = true;
-        int32_t version = add_version(part, op->out[i], ".partial", results[i]);
+        int32_t version = add_version(part, op->out[i], ".partial", *result);
         op->out[i] = version_ref(op->out[i], version);
-        if (sw_spec_equal(&results[i].spec, &pinned.declared.spec)) { /* summed in place */
+        if (sw_spec_equal(&result->spec, &pinned.declared.spec)) { /* summed in place */
             value_of(part, version)->alias = v;
             value_of(part, version)->stack = pinned.stack;
-            op->out[i] = (struct sw_ref){version, into[i].mode, into[i].shift};
+            op->out[i] = (struct sw_ref){version, part->into[i].mode, part->into[i].shift};
         }
     }
-    sw_builder_copy_op(&part->b, op);
-    for (uint8_t i = 0; i < op->n_out; i++) {
-        const struct sw_sharding declared = value_of(part, into[i].value)->declared;
+    sw_builder_add(&part->b, op);
+    for (uint16_t i = 0; i < op->n_out; i++) {
+        const struct sw_sharding declared = value_of(part, part->into[i].value)->declared;
         struct sw_ref ignored;
-        if (move[i] && emit_reshard(part, op->out[i], &declared, &into[i], &ignored) != 0)
+        if (op->out[i].value != part->into[i].value &&
+            emit_reshard(part, op->out[i], &declared, &part->into[i], &ignored) != 0)
             return -1;
     }
     return 0;
 }
 
+/* Room for what is known of each operand and result of an op. */
+static int make_room(struct partition *part, const struct sw_op *op)
+{
+    const int32_t wanted = op->n_in + op->n_out;
+    if (wanted <= part->dims_capacity)
+        return 0;
+    struct dims *dims = realloc(part->dims, (size_t)wanted * 2 * sizeof *dims);
+    part->dims = dims != NULL ? dims : part->dims;
+    struct sw_ref *into = realloc(part->into, (size_t)wanted * 2 * sizeof *into);
+    part->into = into != NULL ? into : part->into;
+    struct sw_sharding *results = realloc(part->results, (size_t)wanted * 2 * sizeof *results);
+    part->results = results != NULL ? results : part->results;
+    if (dims == NULL || into == NULL || results == NULL)
+        return sw_fail(part->err, SW_ENVIRONMENT, "out of memory while partitioning the program");
+    part->dims_capacity = wanted * 2;
+    return 0;
+}
+
 static int lower_op(struct partition *part, const struct sw_op *logical)
 {
-    if (logical->kind == SW_OP_CONSTRAIN)
+    const struct sw_op_info *info = sw_op_info(logical->kind);
+    if (info->lowering == SW_LOWER_CONSTRAINT)
         return lower_constrain(part, logical);
-    if (logical->kind == SW_OP_ACCUMULATE)
+    if (info->lowering == SW_LOWER_ACCUMULATE)
         return lower_accumulate(part, logical);
     struct sw_op op = *logical;
-    struct sw_sharding results[SW_OP_MAX_OUT];
-    bool same = sw_op_info(op.kind)->linear; /* and all operands are sharded alike */
-    for (uint8_t i = 0; i < op.n_in; i++) {
+    sw_builder_detach(&part->b, &op);
+    if (part->b.failed)
+        return 0; /* noticed at the end */
+    if (make_room(part, &op) != 0)
+        return -1;
+    bool same = info->linear; /* and all operands are sharded alike */
+    for (uint16_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
         same = same && sw_sharding_equal(&value_of(part, op.in[i].value)->sharding,
                                          &value_of(part, op.in[0].value)->sharding);
     }
     if (same) {
-        results[0] = value_of(part, op.in[0].value)->sharding;
-        return emit_op(part, &op, results);
+        part->results[0] = value_of(part, op.in[0].value)->sharding;
+        return emit_op(part, &op);
     }
-    for (uint8_t i = 0; i < op.n_in; i++) {
+    for (uint16_t i = 0; i < op.n_in; i++) {
         /* an operand that occurs twice was completed with its first occurrence */
         if (current_ref(part, logical->in[i], &op.in[i]) != 0 || resolve(part, &op.in[i]) != 0)
             return -1;
@@ -496,25 +523,25 @@ static int lower_op(struct partition *part, const struct sw_op *logical)
     struct factors f;
     parse_factors(part, logical, &f);
     decide_claims(part, &op, &f, op.in);
-    for (uint8_t i = 0; i < op.n_in; i++) {
+    for (uint16_t i = 0; i < op.n_in; i++) {
         const struct sw_sharding wanted = claimed_sharding(&f, &f.in[i]);
         const bool scalar = f.in[i].count > 0 && f.in[i].factor[0] == SCALAR;
         if (!scalar && reshard(part, op.in[i], &wanted, &op.in[i]) != 0)
             return -1;
     }
-    for (uint8_t i = 0; i < op.n_out; i++) {
-        results[i] = claimed_sharding(&f, &f.out[i]);
-        results[i].partial = partial_of(&op, &f, i);
+    for (uint16_t i = 0; i < op.n_out; i++) {
+        part->results[i] = claimed_sharding(&f, &f.out[i]);
+        part->results[i].partial = partial_of(&op, &f, i);
     }
-    return emit_op(part, &op, results);
+    return emit_op(part, &op);
 }
 
 static void find_pinned(struct partition *part)
 {
     const struct sw_program *l = part->logical;
     for (int32_t i = 0; i < l->op_count; i++)
-        for (uint8_t j = 0; j < l->ops[i].n_out; j++)
-            if (l->values[l->ops[i].out[j].value].stack == l->layers + 1)
+        for (uint16_t j = 0; j < l->ops[i].n_out; j++)
+            if (l->values[l->ops[i].out[j].value].carried)
                 part->pinned[l->ops[i].out[j].value] = true;
 }
 
@@ -564,7 +591,8 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
                               .view_of = malloc(n * sizeof *state.view_of),
                               .pinned = calloc(n, sizeof *state.pinned),
                               .gradient_placed = calloc(n, sizeof *state.gradient_placed),
-                              .memo = malloc(MEMO_MAX * sizeof *state.memo),
+                              .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
+                              .memo_capacity = FIRST_MEMOS,
                               .err = err};
     struct partition *part = &state;
     if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
@@ -578,6 +606,9 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
     for (int32_t r = 0; r < logical->region_count; r++) {
         const struct sw_region *region = &logical->regions[r];
         sw_builder_region(&part->b, region->name, region->phase, region->repeat, region->reverse);
+        if (part->b.failed)
+            goto memory;
+        p->regions[part->b.region].carry = region->carry;
         part->memo_count = 0;
         for (int32_t i = 0; i < region->op_count; i++)
             if (lower_op(part, &logical->ops[region->first_op + i]) != 0) {
@@ -586,10 +617,8 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
                 goto out;
             }
     }
-    if (p->loss >= 0)
-        p->loss = part->current[p->loss];
-    if (p->logits >= 0)
-        p->logits = part->current[p->logits];
+    for (int32_t i = 0; i < p->outputs.count; i++)
+        p->outputs.at[i].value = part->current[p->outputs.at[i].value];
     if (part->b.failed)
         goto memory;
     while ((int32_t)1 << bits <= p->value_count)
@@ -609,6 +638,9 @@ out:
     free(part->pinned);
     free(part->gradient_placed);
     free(part->memo);
+    free(part->dims);
+    free(part->into);
+    free(part->results);
     free(names);
     if (status == 0)
         *out = p;

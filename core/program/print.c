@@ -20,9 +20,9 @@ static void print_ref(FILE *out, const struct sw_program *p, struct sw_ref ref)
 }
 
 static void print_refs(FILE *out, const struct sw_program *p, const struct sw_ref *refs,
-                       uint8_t count)
+                       uint16_t count)
 {
-    for (uint8_t i = 0; i < count; i++) {
+    for (uint16_t i = 0; i < count; i++) {
         if (i > 0)
             fprintf(out, ", ");
         print_ref(out, p, refs[i]);
@@ -39,54 +39,40 @@ static const char *stage_mark(uint8_t stage)
     return marks[stage];
 }
 
+static void print_attribute(FILE *out, const struct sw_op *op, const struct sw_attribute *a)
+{
+    const bool real = a->type == SW_ATTRIBUTE_REAL;
+    const bool set = real ? sw_attribute_real(op, a) != 0 : sw_attribute_int(op, a) != 0;
+    if (a->prints == SW_PRINT_NEVER || (a->prints == SW_PRINT_SET && !set))
+        return;
+    if (real)
+        fprintf(out, " %s=%g", a->name, sw_attribute_real(op, a));
+    else if (a->type == SW_ATTRIBUTE_FLAG)
+        fprintf(out, "%s%s", set ? " " : "", set ? a->name : "");
+    else if (a->type == SW_ATTRIBUTE_LAYOUT)
+        fprintf(out, " %s", sw_attribute_int(op, a) == SW_ZIGZAG ? "zigzag" : "contiguous");
+    else
+        fprintf(out, " %s=%" PRId64, a->name, sw_attribute_int(op, a));
+}
+
 static void print_attributes(FILE *out, const struct sw_program *p, const struct sw_op *op)
 {
     char axes[32];
-    switch (op->kind) {
-    case SW_OP_ROPE:
-        fprintf(out, " head_dim=%d theta=%g%s", op->head_dim, op->scale,
-                op->inverse ? " inverse" : "");
-        break;
-    case SW_OP_RMSNORM:
-    case SW_OP_RMSNORM_GRAD:
-        fprintf(out, " eps=%g", op->scale);
-        break;
-    case SW_OP_REPLICATE_HEADS:
-    case SW_OP_REPLICATE_HEADS_GRAD:
-        fprintf(out, " head_dim=%d copies=%d", op->head_dim, op->group);
-        break;
-    case SW_OP_RING_ATTENTION:
-    case SW_OP_RING_ATTENTION_GRAD:
-        fprintf(out, " head_dim=%d group=%d %s", op->head_dim, op->group,
-                op->sequence_layout == SW_ZIGZAG ? "zigzag" : "contiguous");
-        if (op->axes.count > 0)
-            fprintf(out, " ring(%s)", sw_axes_format(op->axes, axes, sizeof axes));
-        break;
-    case SW_OP_LM_HEAD_LOSS:
-    case SW_OP_LM_HEAD_GRAD:
-        fprintf(out, " scale=%g", op->scale);
-        break;
-    case SW_OP_ACCUMULATE:
-        fprintf(out, "%s", op->first ? " first" : "");
-        break;
-    case SW_OP_ADAMW:
-        fprintf(out, "%s", op->decay ? " decay" : "");
-        break;
-    case SW_OP_SLICE:
-    case SW_OP_ALL_GATHER:
-    case SW_OP_REDUCE_SCATTER:
-    case SW_OP_ALL_REDUCE:
-    case SW_OP_ALL_TO_ALL:
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    for (const struct sw_attribute *a = info->attributes; a != NULL && a->type != SW_ATTRIBUTE_END;
+         a++)
+        print_attribute(out, op, a);
+    if (info->ring != NULL && op->axes.count > 0)
+        fprintf(out, " ring(%s)", sw_axes_format(op->axes, axes, sizeof axes));
+    if (info->collective != 0) {
+        const enum sw_collective kind = sw_op_collective(op->kind);
         fprintf(out, " over (%s)", sw_axes_format(op->axes, axes, sizeof axes));
-        if (op->kind == SW_OP_ALL_TO_ALL)
-            fprintf(out, " dim %d -> %d", op->dim, op->dim_to);
-        else if (op->kind != SW_OP_ALL_REDUCE)
-            fprintf(out, " dim %d", op->dim);
-        if (p->stage == SW_LAID_OUT && op->kind != SW_OP_SLICE)
+        if (kind == SW_ALL_TO_ALL)
+            fprintf(out, " dim %d -> %d", op->as.move.dim, op->as.move.dim_to);
+        else if (kind != SW_ALL_REDUCE)
+            fprintf(out, " dim %d", op->as.move.dim);
+        if (p->stage == SW_LAID_OUT && sw_op_is_collective(op->kind))
             fprintf(out, " %" PRId64 " bytes", sw_op_communication_bytes(p, op));
-        break;
-    default:
-        break;
     }
     if (op->ahead)
         fprintf(out, " ahead");
@@ -96,21 +82,12 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
 
 static const char *role_name(enum sw_role role)
 {
-    switch (role) {
-    case SW_ROLE_PARAMETER:
-        return "parameter";
-    case SW_ROLE_GRADIENT:
-        return "gradient";
-    case SW_ROLE_OPTIMIZER:
-        return "optimizer";
-    case SW_ROLE_INPUT:
-        return "input";
-    case SW_ROLE_ACCUMULATOR:
-        return "accumulator";
-    case SW_ROLE_ACTIVATION:
-        return "activation";
-    }
-    return "";
+    static const char *const names[] = {
+        [SW_ROLE_PARAMETER] = "parameter",     [SW_ROLE_OPTIMIZER] = "optimizer",
+        [SW_ROLE_GRADIENT] = "gradient",       [SW_ROLE_INPUT] = "input",
+        [SW_ROLE_ACCUMULATOR] = "accumulator", [SW_ROLE_ACTIVATION] = "activation"};
+    _Static_assert(sizeof names / sizeof names[0] == SW_ROLE_COUNT, "a name for every role");
+    return names[role];
 }
 
 static void print_value(FILE *out, const struct sw_program *p, const struct sw_value *value)
@@ -138,10 +115,10 @@ static void print_value(FILE *out, const struct sw_program *p, const struct sw_v
 static bool mentioned(const struct sw_program *p, int32_t value)
 {
     for (int32_t i = 0; i < p->op_count; i++) {
-        for (uint8_t j = 0; j < p->ops[i].n_in; j++)
+        for (uint16_t j = 0; j < p->ops[i].n_in; j++)
             if (p->ops[i].in[j].value == value)
                 return true;
-        for (uint8_t j = 0; j < p->ops[i].n_out; j++)
+        for (uint16_t j = 0; j < p->ops[i].n_out; j++)
             if (p->ops[i].out[j].value == value)
                 return true;
     }
@@ -213,10 +190,10 @@ static void mix_axes(uint64_t *hash, struct sw_axes axes)
         mix_int(hash, axes.axis[i]);
 }
 
-static void mix_refs(uint64_t *hash, const struct sw_ref *refs, uint8_t count)
+static void mix_refs(uint64_t *hash, const struct sw_ref *refs, uint16_t count)
 {
     mix_int(hash, count);
-    for (uint8_t i = 0; i < count; i++) {
+    for (uint16_t i = 0; i < count; i++) {
         mix_int(hash, refs[i].value);
         mix_int(hash, refs[i].mode);
         mix_int(hash, refs[i].shift);
@@ -227,6 +204,8 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
 {
     mix(hash, value->name, strlen(value->name));
     mix_int(hash, value->role);
+    mix_int(hash, value->initial);
+    mix_int(hash, value->decay);
     mix_int(hash, value->dtype);
     for (uint8_t d = 0; d < value->ndim; d++) {
         mix_int(hash, value->size[d]);
@@ -248,17 +227,13 @@ static void mix_op(uint64_t *hash, const struct sw_op *op)
     mix_refs(hash, op->out, op->n_out);
     mix_int(hash, op->ahead);
     mix_int(hash, op->last_micro_step);
-    mix_int(hash, op->head_dim);
-    mix_int(hash, op->group);
-    mix_int(hash, op->inverse);
-    mix_int(hash, op->first);
-    mix_int(hash, op->decay);
-    mix_int(hash, op->sequence_layout);
-    mix_int(hash, op->sequence_shards);
-    mix(hash, &op->scale, sizeof op->scale);
+    for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
+         a != NULL && a->type != SW_ATTRIBUTE_END; a++) {
+        const double real = a->type == SW_ATTRIBUTE_REAL ? sw_attribute_real(op, a) : 0;
+        mix_int(hash, sw_attribute_int(op, a));
+        mix(hash, &real, sizeof real);
+    }
     mix_axes(hash, op->axes);
-    mix_int(hash, op->dim);
-    mix_int(hash, op->dim_to);
     mix_int(hash, op->workspace_bytes);
     mix_int(hash, op->workspace_offset);
 }
@@ -276,8 +251,10 @@ uint64_t sw_program_digest(const struct sw_program *p)
     mix_int(&hash, p->layers);
     mix_int(&hash, p->sequence_layout);
     mix_int(&hash, p->sequence_shards);
-    mix_int(&hash, p->loss);
-    mix_int(&hash, p->grad_norm);
+    for (int32_t i = 0; i < p->inputs.count; i++)
+        mix_int(&hash, p->inputs.at[i].value);
+    for (int32_t i = 0; i < p->outputs.count; i++)
+        mix_int(&hash, p->outputs.at[i].value);
     mix_int(&hash, p->arena_bytes);
     for (int32_t v = 0; v < p->value_count; v++)
         mix_value(&hash, &p->values[v]);
@@ -285,6 +262,7 @@ uint64_t sw_program_digest(const struct sw_program *p)
         mix_int(&hash, p->regions[r].phase);
         mix_int(&hash, p->regions[r].repeat);
         mix_int(&hash, p->regions[r].reverse);
+        mix_int(&hash, p->regions[r].carry);
         mix_int(&hash, p->regions[r].op_count);
     }
     for (int32_t i = 0; i < p->op_count; i++)

@@ -1,4 +1,5 @@
-/* The single program that plan prices and prints and runner executes (DESIGN section 1).
+/* The single program that plan prices and prints and runner executes
+ * (docs/architecture.md, One program).
  *
  * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
  * stretches of ops that run once or once per layer. The layers of a transformer are alike, so a
@@ -18,7 +19,12 @@
 
 #include <stdio.h>
 
-enum { SW_OP_MAX_IN = 16, SW_OP_MAX_OUT = 16, SW_NAME_BYTES = 40, SW_ARENA_ALIGNMENT = 256 };
+enum {
+    SW_NAME_BYTES = 40,
+    SW_ARENA_ALIGNMENT = 256,
+    SW_COLLECTIVE_MAX_OPERANDS = 16, /* small all_reduces that travel together */
+    SW_MAX_PORTS = 8                 /* inputs, or outputs, of a program */
+};
 
 enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
 size_t sw_dtype_bytes(enum sw_dtype dtype);
@@ -47,19 +53,40 @@ struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
 };
 enum sw_attention_strategy { SW_ATTENTION_RING, SW_ATTENTION_GATHER, SW_ATTENTION_ULYSSES };
-/* LWM's table (DESIGN section 4) with the strategy's three rows. */
+/* LWM's table (docs/architecture.md, Sharding) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
 /* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
                  struct sw_error *err);
 
 enum sw_role {
+    /* state: outlives the program */
     SW_ROLE_PARAMETER,
-    SW_ROLE_GRADIENT,
     SW_ROLE_OPTIMIZER, /* AdamW's m and v */
-    SW_ROLE_INPUT,     /* tokens, labels, positions: written by the runner before each micro-step */
-    SW_ROLE_ACCUMULATOR, /* the step's loss: survives micro-steps */
-    SW_ROLE_ACTIVATION   /* everything else */
+    /* lasts as long as a run of the program: survives micro-steps */
+    SW_ROLE_GRADIENT,
+    SW_ROLE_INPUT, /* tokens, labels, positions: written by the runner before each micro-step */
+    SW_ROLE_ACCUMULATOR, /* the step's loss */
+    /* everything else */
+    SW_ROLE_ACTIVATION,
+    SW_ROLE_COUNT
+};
+bool sw_role_is_state(enum sw_role role);
+
+/* What a tensor of the state starts as. */
+enum sw_initial { SW_INITIAL_ZEROS, SW_INITIAL_ONES, SW_INITIAL_NORMAL };
+
+/* Sizes of dimensions and attributes that follow from the mesh and the batch: what retargeting
+ * evaluates anew. */
+enum sw_size {
+    SW_SIZE_FIXED,  /* the model's or the run's: the same on every mesh */
+    SW_SIZE_BATCH,  /* sequences of a micro-step over the whole mesh */
+    SW_SIZE_STATS,  /* of lm_head_stats: elements for each token */
+    SW_SIZE_KV,     /* kv heads with their copies: elements */
+    SW_SIZE_COPIES, /* of each kv head */
+    SW_SIZE_GROUP,  /* query heads per copied kv head */
+    SW_SIZE_SHARDS, /* parts of the sequence */
+    SW_SIZE_COUNT
 };
 
 struct sw_value {
@@ -67,11 +94,15 @@ struct sw_value {
     enum sw_role role;
     enum sw_dtype dtype;
     uint8_t ndim;
-    bool copied;               /* kv heads with their copies: the last dimension follows how many */
-    uint8_t axis[SW_MAX_DIMS]; /* enum sw_logical */
-    int64_t size[SW_MAX_DIMS]; /* global, of one instance */
-    int64_t unit[SW_MAX_DIMS]; /* elements that may not be separated (head_dim), else 1 */
-    int32_t stack; /* 1, or the number of instances (layers, or layers + 1 for the residual) */
+    bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
+    bool decay;      /* parameters: weight decay applies */
+    uint8_t initial; /* state: enum sw_initial */
+    uint8_t wire;    /* enum sw_dtype in which it is summed over ranks */
+    uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
+    uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
+    int64_t size[SW_MAX_DIMS];   /* global, of one instance */
+    int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
+    int32_t stack; /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
     struct sw_sharding declared; /* from the rule table; the target when it must change */
     struct sw_sharding sharding; /* as it is; set by partition */
     int32_t base;  /* index of the logical value this one is a version of; itself if none */
@@ -91,7 +122,7 @@ enum sw_index_mode {
     SW_INDEX_WHOLE /* the whole stack as one dense tensor with the instances as leading dimension */
 };
 struct sw_ref {
-    int16_t value;
+    int32_t value;
     uint8_t mode; /* enum sw_index_mode */
     int16_t shift;
 };
@@ -101,9 +132,13 @@ enum sw_op_kind {
     SW_OP_EMBEDDING_GRAD,
     SW_OP_RMSNORM,
     SW_OP_RMSNORM_GRAD,
+    SW_OP_HEAD_NORM,
+    SW_OP_HEAD_NORM_GRAD,
     SW_OP_LINEAR,
     SW_OP_LINEAR_T,
     SW_OP_LINEAR_DW,
+    SW_OP_ADD_BIAS,
+    SW_OP_BIAS_GRAD,
     SW_OP_ROPE,
     SW_OP_REPLICATE_HEADS,
     SW_OP_REPLICATE_HEADS_GRAD,
@@ -131,31 +166,56 @@ enum sw_op_kind {
     SW_OP_COUNT
 };
 
+/* What else an op is told; each kind's row says which of these it has and describes its fields. */
+struct sw_norm_attributes {
+    double eps;
+    int32_t head_dim; /* head_norm(_grad); else 0 */
+};
+struct sw_rope_attributes {
+    struct sw_rope rope;
+    int32_t head_dim;
+    bool inverse; /* rotate back: the VJP */
+};
+struct sw_copies_attributes { /* replicate_heads(_grad) */
+    int32_t head_dim, copies;
+};
+struct sw_attention_attributes {
+    double scale; /* of scores: 1/sqrt(head_dim) */
+    int32_t head_dim;
+    int32_t group;           /* query heads per kv head */
+    int32_t sequence_shards; /* storage order of the sequence (sequence.h) */
+    int32_t sequence_layout; /* enum sw_sequence_layout */
+};
+struct sw_accumulate_attributes {
+    bool first; /* overwrites in the first micro-step */
+};
+struct sw_adamw_attributes {
+    bool decay; /* weight decay applies */
+};
+struct sw_move_attributes { /* slice and the collectives */
+    int32_t dim, dim_to;
+};
+union sw_attributes {
+    struct sw_norm_attributes norm;
+    struct sw_rope_attributes rope;
+    struct sw_copies_attributes copies;
+    struct sw_attention_attributes attention;
+    struct sw_accumulate_attributes accumulate;
+    struct sw_adamw_attributes adamw;
+    struct sw_move_attributes move;
+};
+
 struct sw_op {
-    uint8_t kind; /* enum sw_op_kind */
-    uint8_t n_in, n_out;
-    bool ahead; /* runs one iteration ahead (prefetch): its operands' layer is the next iteration's
-                 */
+    uint8_t kind;  /* enum sw_op_kind */
+    uint8_t stage; /* where it came from: enum sw_op_stage */
+    bool ahead;    /* runs one iteration ahead (prefetch): its operands' layer is the next one's */
     /* runs in the last micro-step of a step only: what crosses dp does so once. Waits for it find
      * nothing under way in the others */
     bool last_micro_step;
-    struct sw_ref in[SW_OP_MAX_IN];
-    struct sw_ref out[SW_OP_MAX_OUT];
-    /* attributes; each is used by the kinds named */
-    int32_t head_dim; /* rope, replicate_heads(_grad), ring_attention(_grad) */
-    int32_t
-        group; /* query heads per kv head: ring_attention(_grad); copies: replicate_heads(_grad) */
-    bool inverse;            /* rope: rotate back (its VJP) */
-    bool first;              /* accumulate: overwrites in the first micro-step */
-    bool decay;              /* adamw: weight decay applies */
-    uint8_t sequence_layout; /* ring_attention(_grad) */
-    int32_t sequence_shards; /* ring_attention(_grad): storage order of the sequence (sequence.h) */
-    double scale; /* ring_attention(_grad): 1/sqrt(head_dim); lm_head_loss/grad: 1/tokens of a step;
-                     rmsnorm(_grad): eps; rope: theta */
-    struct sw_axes
-        axes; /* collectives: group. ring_attention(_grad): the ring's axes (count 0: no hops) */
-    uint8_t dim, dim_to;      /* collectives */
-    uint8_t stage;            /* where it came from: enum sw_op_stage */
+    uint16_t n_in, n_out;
+    struct sw_ref *in, *out; /* [n_in], [n_out]: the program's (sw_builder_in, sw_builder_out) */
+    struct sw_axes axes;     /* of ranks that it talks to: collectives; rings, count 0: no hops */
+    union sw_attributes as;
     int64_t workspace_bytes;  /* set by layout: scratch for this op on one rank */
     int64_t workspace_offset; /* in the arena */
 };
@@ -178,6 +238,19 @@ struct sw_region {
     int32_t first_op, op_count;
     int32_t repeat; /* 1, or the number of layers: iteration i runs layer i */
     bool reverse;   /* iteration i runs layer repeat-1-i */
+    /* Handed from one iteration to the next, -1: nothing. Iteration i reads instance i of the value
+     * and writes i + 1; instance 0 comes from a region before, the last goes to one behind. */
+    int32_t carry;
+};
+
+/* An input or output of a program, by name. */
+struct sw_port {
+    char name[16];
+    int32_t value;
+};
+struct sw_ports {
+    int32_t count;
+    struct sw_port at[SW_MAX_PORTS];
 };
 
 enum sw_program_stage { SW_LOGICAL, SW_DIFFERENTIATED, SW_PARTITIONED, SW_SCHEDULED, SW_LAID_OUT };
@@ -197,16 +270,24 @@ struct sw_program {
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
-    /* values the runner looks up; -1 where absent */
-    int32_t tokens, labels, positions; /* i32 [batch, seq], [batch, seq], [seq] */
-    int32_t loss;      /* f32 [1]: mean loss of the step, complete after the update phase */
-    int32_t grad_norm; /* f32 [1] */
-    int32_t logits;    /* only with SW_OUTPUT_LOGITS */
+    /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]. Outputs, complete after the
+     * update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits (asked for)
+     */
+    struct sw_ports inputs, outputs;
     /* set by layout, bytes */
     int64_t arena_bytes;
     int64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, workspace_bytes;
     struct sw_lifetimes *lifetimes; /* layout's own; NULL before layout */
+    struct sw_pool *pool;           /* of the ops' operands */
 };
+
+/* What a program is for. */
+enum sw_program_kind {
+    SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
+    SW_PROGRAM_EVALUATE, /* the loss alone */
+    SW_PROGRAM_KINDS
+};
+const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate" */
 
 /* What to compile. Plain values; strings and pointers are not kept. */
 struct sw_program_options {
@@ -219,8 +300,8 @@ struct sw_program_options {
     struct sw_rules rules;
     enum sw_sequence_layout layout;
     uint8_t recompute; /* 0 none, 1 attention, 2 full */
-    bool forward_only; /* eval: loss only, no gradients */
-    bool logits; /* forward_only: the head also writes logits [batch, seq, vocab] (oracle, tests) */
+    enum sw_program_kind kind;
+    bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
 };
 
 /* Why a mesh cannot run the model: the `reason` of the search JSON. */
@@ -251,8 +332,15 @@ void sw_program_free(struct sw_program *program);
 
 /* Which ops a program has depends on what is split over which axes, not on how many ways: options
  * of the same structure give programs that differ in sizes only. A search compiles one program for
- * each structure it meets and retargets it. */
-uint64_t sw_program_structure(const struct sw_program_options *options);
+ * each structure it meets and retargets it. Keys are compared as bytes. */
+struct sw_program_key {
+    struct sw_model model;
+    int64_t sequence_length, global_batch;
+    struct sw_axes axes[SW_L_COUNT]; /* those that split anything */
+    uint8_t compute, params, reduce, layout, recompute, kind;
+    bool logits, one_micro_step, kv_copies, split_kv;
+};
+void sw_program_structure(const struct sw_program_options *options, struct sw_program_key *out);
 /* Makes a laid-out program the one that `options`, of the structure it was compiled for, would give
  * (same digest). Errors (SW_UNMET): something does not divide; the program is then to be freed. */
 int sw_program_retarget(struct sw_program *program, const struct sw_program_options *options,
@@ -265,6 +353,10 @@ int sw_program_resize(struct sw_program *program, const struct sw_program_option
                       struct sw_error *err);
 /* The second half. */
 void sw_program_place(struct sw_program *program);
+
+/* The value behind an input or output of that name; -1: none. */
+int32_t sw_program_input(const struct sw_program *program, const char *name);
+int32_t sw_program_output(const struct sw_program *program, const char *name);
 
 /* The readable text of a program, golden-tested. Same program, same bytes. */
 void sw_program_print(FILE *out, const struct sw_program *program);

@@ -29,6 +29,7 @@ struct schedule {
     const struct sw_region *region;
     struct early *early; /* [early_count] */
     int32_t early_count;
+    bool failed; /* out of memory */
 };
 
 /* Room was made for every op and one wait for each. */
@@ -60,7 +61,7 @@ static int32_t storage(const struct sw_program *p, int32_t value)
 
 static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t value)
 {
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         if (storage(p, op->in[i].value) == storage(p, value))
             return true;
     return false;
@@ -68,7 +69,7 @@ static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t va
 
 static bool writes(const struct sw_program *p, const struct sw_op *op, int32_t value)
 {
-    for (uint8_t i = 0; i < op->n_out; i++)
+    for (uint16_t i = 0; i < op->n_out; i++)
         if (storage(p, op->out[i].value) == storage(p, value))
             return true;
     return false;
@@ -82,8 +83,17 @@ static bool touches(const struct sw_program *p, const struct sw_op *op, int32_t 
 /* An op that makes a whole weight gradient. */
 static bool makes_gradient(const struct sw_op *op)
 {
-    return op->kind == SW_OP_LINEAR_DW || op->kind == SW_OP_LM_HEAD_GRAD ||
-           op->kind == SW_OP_EMBEDDING_GRAD;
+    return sw_op_info(op->kind)->makes_gradient;
+}
+
+static bool accumulates(const struct sw_op *op)
+{
+    return sw_op_info(op->kind)->lowering == SW_LOWER_ACCUMULATE;
+}
+
+static bool is_collective(const struct sw_op *op, enum sw_collective kind)
+{
+    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == kind;
 }
 
 /* ---- 1. With one micro-step and one contribution a gradient is written where it belongs at once
@@ -93,7 +103,7 @@ static int32_t contributions(const struct sw_program *p, int32_t gradient)
 {
     int32_t count = 0;
     for (int32_t i = 0; i < p->op_count; i++)
-        count += p->ops[i].kind == SW_OP_ACCUMULATE && p->ops[i].in[0].value == gradient;
+        count += accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient;
     return count;
 }
 
@@ -104,7 +114,7 @@ static void write_in_place(struct schedule *s)
         return;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (op.kind != SW_OP_ACCUMULATE || contributions(s->p, op.in[0].value) != 1)
+        if (!accumulates(&op) || contributions(s->p, op.in[0].value) != 1)
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -114,7 +124,7 @@ static void write_in_place(struct schedule *s)
         uint8_t which = 0;
         for (int32_t j = 0; j < list->count; j++) {
             users += reads(s->p, list->ops[j], op.in[1].value);
-            for (uint8_t k = 0; k < list->ops[j]->n_out; k++)
+            for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
                 if (list->ops[j]->out[k].value == op.in[1].value) {
                     producer = j;
                     which = k;
@@ -150,7 +160,7 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
     const int32_t result = made_by->out[0].value;
-    if (made_by->n_in != sw_op_addend(made_by->kind) || op->in[0].value == op->in[1].value ||
+    if (made_by->n_in != sw_op_info(made_by->kind)->addend || op->in[0].value == op->in[1].value ||
         s->p->values[result].alias >= 0 || storage(s->p, addend.value) == result ||
         storage(s->p, addend.value) == storage(s->p, op->out[0].value) ||
         s->p->values[addend.value].dtype != s->p->values[result].dtype ||
@@ -178,7 +188,7 @@ static void fold_sums(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (op.kind != SW_OP_ADD)
+        if (!sw_op_info(op.kind)->sums)
             continue;
         for (int k = 1; k >= 0; k--) {
             const int32_t maker = writer(s, op.in[k].value, i);
@@ -186,7 +196,10 @@ static void fold_sums(struct schedule *s)
                 !can_fold(s, i, maker, op.in[1 - k]))
                 continue;
             struct sw_op *into = list->ops[maker];
-            into->in[into->n_in++] = op.in[1 - k];
+            if (sw_refs_append(s->p, &into->in, &into->n_in, op.in[1 - k]) != 0) {
+                s->failed = true;
+                return;
+            }
             into->out[0] = op.out[0];
             erase(list, i--);
             break;
@@ -225,11 +238,11 @@ static void prefetch(struct schedule *s)
         struct sw_op *op = list->ops[i];
         const bool parameter = op->n_in == 1 && op->in[0].mode == SW_INDEX_LAYER &&
                                s->p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
-        if (op->kind == SW_OP_ALL_GATHER && (parameter || is_ahead_result(list, op->in[0]))) {
+        if (is_collective(op, SW_ALL_GATHER) && (parameter || is_ahead_result(list, op->in[0]))) {
             op->ahead = true;
-        } else if ((op->kind == SW_OP_CAST || op->kind == SW_OP_SLICE) && parameter) {
+        } else if (sw_op_info(op->kind)->cheap && parameter) {
             for (int32_t j = i + 1; j < list->count; j++)
-                if (list->ops[j]->kind == SW_OP_ALL_GATHER &&
+                if (is_collective(list->ops[j], SW_ALL_GATHER) &&
                     list->ops[j]->in[0].value == op->out[0].value &&
                     only_reader(s, op->out[0].value, j))
                     op->ahead = true;
@@ -237,7 +250,7 @@ static void prefetch(struct schedule *s)
     }
     /* each chain goes behind the last use of what it makes */
     for (int32_t i = list->count - 1; i >= 0; i--) {
-        if (!list->ops[i]->ahead || list->ops[i]->kind != SW_OP_ALL_GATHER)
+        if (!list->ops[i]->ahead || !is_collective(list->ops[i], SW_ALL_GATHER))
             continue;
         int32_t last = i;
         for (int32_t j = 0; j < list->count; j++)
@@ -264,7 +277,7 @@ static void hoist_reductions(struct schedule *s)
         return;
     int32_t front = 0;
     for (int32_t i = 0; i < list->count; i++) {
-        if (list->ops[i]->kind != SW_OP_ALL_REDUCE)
+        if (!is_collective(list->ops[i], SW_ALL_REDUCE))
             continue;
         bool ready = true;
         for (int32_t j = 0; j < i && ready; j++)
@@ -278,7 +291,7 @@ static void hoist_reductions(struct schedule *s)
  * the ops of a program do not depend on how large its dimensions are (sw_program_retarget). */
 static bool small(const struct sw_program *p, const struct sw_op *op)
 {
-    return op->kind == SW_OP_ALL_REDUCE && p->values[op->in[0].value].ndim <= 1;
+    return is_collective(op, SW_ALL_REDUCE) && p->values[op->in[0].value].ndim <= 1;
 }
 
 static void coalesce(struct schedule *s)
@@ -292,15 +305,18 @@ static void coalesce(struct schedule *s)
             const struct sw_op other = *list->ops[j];
             if (!small(s->p, &other) || !sw_axes_equal(other.axes, into->axes) ||
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
-                into->n_in == SW_OP_MAX_IN)
+                into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
                 continue;
             bool ready = true;
             for (int32_t k = i; k < j && ready; k++)
                 ready = !touches(s->p, list->ops[k], other.in[0].value);
             if (!ready)
                 continue;
-            into->in[into->n_in++] = other.in[0];
-            into->out[into->n_out++] = other.out[0];
+            if (sw_refs_append(s->p, &into->in, &into->n_in, other.in[0]) != 0 ||
+                sw_refs_append(s->p, &into->out, &into->n_out, other.out[0]) != 0) {
+                s->failed = true;
+                return;
+            }
             erase(list, j--);
         }
     }
@@ -322,7 +338,7 @@ static void sink_accumulates(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
-        if (op->kind != SW_OP_ACCUMULATE || list->ops[i - 1]->kind != SW_OP_REDUCE_SCATTER ||
+        if (!accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
             !reads(s->p, op, list->ops[i - 1]->out[0].value))
             continue;
         const int32_t to = next_gradient(list, i + 1);
@@ -342,7 +358,7 @@ static int32_t completed_in(const struct sw_program *p, int32_t value, struct sw
         if (region->phase != SW_PHASE_BACKWARD)
             continue;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            for (uint8_t k = 0; k < p->ops[i].n_out; k++)
+            for (uint16_t k = 0; k < p->ops[i].n_out; k++)
                 if (storage(p, p->ops[i].out[k].value) == storage(p, value)) {
                     *ref = p->ops[i].out[k];
                     return r;
@@ -363,7 +379,7 @@ static void find_early(struct schedule *s)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             struct sw_ref ref;
-            if (op->kind != SW_OP_ALL_REDUCE || op->n_in != 1 || small(p, op) ||
+            if (!is_collective(op, SW_ALL_REDUCE) || op->n_in != 1 || small(p, op) ||
                 p->values[storage(p, op->in[0].value)].role != SW_ROLE_GRADIENT ||
                 storage(p, op->out[0].value) != storage(p, op->in[0].value))
                 continue;
@@ -376,8 +392,14 @@ static void find_early(struct schedule *s)
             struct early *early = &s->early[s->early_count++];
             *early = (struct early){.op = *op, .from = op, .region = from};
             early->op.last_micro_step = true;
-            early->op.in[0].mode = early->op.out[0].mode = ref.mode;
-            early->op.in[0].shift = early->op.out[0].shift = ref.shift;
+            early->op.n_in = early->op.n_out = 0;
+            const struct sw_ref in = {op->in[0].value, ref.mode, ref.shift};
+            const struct sw_ref out = {op->out[0].value, ref.mode, ref.shift};
+            s->failed = s->failed ||
+                        sw_refs_append(s->p, &early->op.in, &early->op.n_in, in) != 0 ||
+                        sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
+            if (s->failed)
+                return;
         }
     }
 }
@@ -407,7 +429,7 @@ static void reduce_early(struct schedule *s)
         for (int32_t i = 0; i < list->count; i++)
             if (writes(s->p, list->ops[i], early->op.in[0].value))
                 at = i;
-        at = list->ops[at]->kind == SW_OP_REDUCE_SCATTER ? next_gradient(list, at + 1) : at + 1;
+        at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
         insert(list, at, &early->op);
     }
 }
@@ -418,11 +440,11 @@ static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
 {
     struct sw_op *wait = &s->waits[s->wait_count++];
     memset(wait, 0, sizeof *wait);
-    wait->kind = SW_OP_WAIT;
+    wait->kind = SW_OP_WAIT; /* the only kind that this pass makes */
     wait->stage = op->stage;
     wait->axes = op->axes;
     wait->n_in = 1;
-    wait->in[0] = op->out[0];
+    wait->in = op->out; /* of which it reads the first */
     insert(&s->list, at, wait);
 }
 
@@ -437,9 +459,9 @@ static void waits(struct schedule *s)
         /* a prefetched value is waited for in the next iteration, before its first use */
         for (int32_t j = op.ahead ? 0 : i + 1; j < list->count; j++) {
             bool uses = false;
-            for (uint8_t k = 0; k < op.n_out && !uses; k++)
+            for (uint16_t k = 0; k < op.n_out && !uses; k++)
                 uses = touches(s->p, list->ops[j], op.out[k].value) && j != i;
-            if (op.kind == SW_OP_REDUCE_SCATTER)
+            if (is_collective(&op, SW_REDUCE_SCATTER))
                 uses = uses || makes_gradient(list->ops[j]);
             /* so that their workspaces are not all alive; the stream is in order, and behind a
              * reduce_scatter that was waited for meanwhile this one is done */
@@ -450,7 +472,7 @@ static void waits(struct schedule *s)
                 break;
             }
         }
-        if (at < list->count && list->ops[at]->kind == SW_OP_WAIT &&
+        if (at < list->count && sw_op_is_wait(list->ops[at]->kind) &&
             list->ops[at]->in[0].value == op.out[0].value)
             continue; /* the wait for this op is what was found */
         if (op.last_micro_step && at == list->count)
@@ -520,6 +542,10 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     free(s.list.ops);
     free(s.waits);
     free(s.early);
+    if (s.failed) {
+        free(done);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
+    }
     free(program->ops);
     program->ops = done;
     program->op_count = total;

@@ -69,7 +69,7 @@ static int64_t attention_bytes(const struct sw_program *program, const struct sw
 {
     const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
     struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, op->head_dim, q->dtype,
+    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype,
                                   sw_axes_size(&program->mesh, op->axes) > 1, backward, &layout);
     return layout.bytes;
 }
@@ -117,8 +117,18 @@ int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct
            (is_narrow(dw->dtype) ? align(elems(dw) * wide_bytes(dw->dtype)) : 0);
 }
 
-int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct sw_op *op)
+static int64_t slices_bytes(const struct sw_program *program, struct sw_ref dw, struct sw_ref x)
 {
-    const struct sw_value *dw = operand(program, op->out[1]);
-    return align(SW_NORM_SLICES * elems(dw) * wide_bytes(operand(program, op->in[0])->dtype));
+    return align(SW_NORM_SLICES * elems(operand(program, dw)) *
+                 wide_bytes(operand(program, x)->dtype));
+}
+
+int64_t sw_workspace_norm_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    return slices_bytes(program, op->out[1], op->in[0]);
+}
+
+int64_t sw_workspace_bias_grad(const struct sw_program *program, const struct sw_op *op)
+{
+    return slices_bytes(program, op->out[0], op->in[0]);
 }

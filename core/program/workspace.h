@@ -9,7 +9,7 @@
 
 enum {
     SW_HEAD_DIM_PADDING = 16, /* elements: rows of the carries are whole vectors */
-    SW_NORM_SLICES = 16,      /* partial sums of rmsnorm_grad's dw, whatever the threads */
+    SW_NORM_SLICES = 16,      /* partial sums of a norm's or bias's dw, whatever the threads */
     /* Logits that exist at once, and, for large vocabularies, tokens: each chunk reads the table
      * three times and its f32 gradient once, and writes that. A GPU does 200 to 300 flops in the
      * time of a byte: with 64 tokens a chunk would take ten times as long as its products, with
@@ -45,6 +45,7 @@ int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op);
 /* Also holds a wide dW when the result is narrower: chunks are not summed in bf16. */
 int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op);
-int64_t sw_workspace_rmsnorm_grad(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_norm_grad(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_bias_grad(const struct sw_program *program, const struct sw_op *op);
 
 #endif

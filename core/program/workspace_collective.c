@@ -1,5 +1,7 @@
 #include "core/program/workspace_collective.h"
 
+#include "core/program/op/op.h"
+
 static int64_t round_up(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit * unit;
@@ -55,31 +57,12 @@ struct sw_collective_slots sw_collective_slots(enum sw_collective kind, int32_t 
     return (struct sw_collective_slots){slots, slot_bytes};
 }
 
-static bool collective_kind(uint8_t op_kind, enum sw_collective *kind)
-{
-    switch (op_kind) {
-    case SW_OP_ALL_GATHER:
-        *kind = SW_ALL_GATHER;
-        return true;
-    case SW_OP_REDUCE_SCATTER:
-        *kind = SW_REDUCE_SCATTER;
-        return true;
-    case SW_OP_ALL_REDUCE:
-        *kind = SW_ALL_REDUCE;
-        return true;
-    case SW_OP_ALL_TO_ALL:
-        *kind = SW_ALL_TO_ALL;
-        return true;
-    default:
-        return false;
-    }
-}
-
 int64_t sw_workspace_collective(const struct sw_program *program, const struct sw_op *op)
 {
-    enum sw_collective kind;
-    if (!collective_kind(op->kind, &kind) || op->n_in == 0)
+    if (sw_op_info(op->kind)->collective == 0 || op->n_in == 0)
         return 0;
+    const enum sw_collective kind = sw_op_collective(op->kind);
+    const int32_t dim = op->as.move.dim, dim_to = op->as.move.dim_to;
     const int32_t group = sw_axes_size(&program->mesh, op->axes);
     int64_t elems = 0;
     for (int i = 0; i < op->n_in; i++) {
@@ -92,9 +75,9 @@ int64_t sw_workspace_collective(const struct sw_program *program, const struct s
     const struct sw_value *value = &program->values[op->in[0].value];
     const int64_t outermost = op->in[0].mode == SW_INDEX_WHOLE ? value->stack : 1;
     int64_t before = outermost, before_to = outermost; /* elements before dim, before dim_to */
-    for (int d = 0; d < op->dim && d < value->ndim; d++)
+    for (int d = 0; d < dim && d < value->ndim; d++)
         before *= value->local[d];
-    for (int d = 0; d < op->dim_to && d < value->ndim; d++)
+    for (int d = 0; d < dim_to && d < value->ndim; d++)
         before_to *= value->local[d];
 
     bool send_strided = false, receive_strided = false;
@@ -111,7 +94,7 @@ int64_t sw_workspace_collective(const struct sw_program *program, const struct s
     case SW_ALL_TO_ALL: /* blocks of dim_to leave, blocks of dim arrive (dim_to is then group times
                            smaller) */
         send_strided = before_to > 1;
-        receive_strided = (op->dim_to < op->dim ? before / group : before) > 1;
+        receive_strided = (dim_to < dim ? before / group : before) > 1;
         break;
     case SW_SLICE:
         break;

@@ -118,9 +118,7 @@ static void sum_traffic(const struct sw_program *p, struct sw_diff_side *side)
             const struct sw_op *op = &p->ops[i];
             const enum sw_op_kind kind = (enum sw_op_kind)op->kind;
             const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
-            if (axes.count == 0 ||
-                (kind != SW_OP_RING_ATTENTION && kind != SW_OP_RING_ATTENTION_GRAD &&
-                 !sw_op_is_collective(kind)))
+            if (axes.count == 0 || (!sw_op_is_ring(kind) && !sw_op_is_collective(kind)))
                 continue;
             int32_t at = 0;
             while (at < side->traffic_count &&

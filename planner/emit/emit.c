@@ -3,6 +3,8 @@
  * bytes. */
 #include "planner/command.h"
 
+#include "core/program/state.h"
+
 #include "planner/format.h"
 #include "planner/template.h"
 
@@ -309,7 +311,8 @@ int sw_command_emit(const struct sw_options *options)
 {
     struct sw_session session;
     struct sw_search search = {0};
-    struct sw_program *program = NULL;
+    struct sw_program_options program_options;
+    struct sw_program_set *programs = NULL;
     struct sw_candidate c;
     struct sw_error err = {0};
     int status = sw_session_open(options, true, &session);
@@ -323,11 +326,19 @@ int sw_command_emit(const struct sw_options *options)
         status = sw_command_unmet(&session.run, &search);
         goto out;
     }
-    if (sw_search_evaluate(&session.run, &search.mesh[0].decision, 0, &c, &program, &err) != 0 ||
-        emit(options, &session.run, &c, sw_program_digest(program), &err) != 0)
+    if (sw_search_evaluate(&session.run, &search.mesh[0].decision, 0, &c, NULL, &err) != 0 ||
+        sw_plan_program_options(&session.run, &c.decision, &program_options, &err) != 0 ||
+        sw_program_set_compile(&program_options, &programs, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    /* the search looks at the step alone, whose transients are the largest */
+    c.memory.total += programs->arena_bytes - c.memory.arena;
+    c.memory.arena = programs->arena_bytes;
+    if (emit(options, &session.run, &c, sw_program_set_digest(programs), &err) != 0)
         status = sw_command_fail(&err);
 out:
-    sw_program_free(program);
+    sw_program_set_free(programs);
     sw_search_free(&search);
     sw_session_free(&session);
     return status;

@@ -7,7 +7,7 @@
 
 static bool is_ring(const struct sw_op *op)
 {
-    return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    return sw_op_is_ring(op->kind);
 }
 
 /* A collective, or the ring inside attention. */
@@ -30,7 +30,7 @@ static void add_traffic(struct sw_explain *x, const struct sw_op *op, double tim
     const double bytes = (double)sw_op_communication_bytes(p, op);
     struct sw_span span;
     sw_links_span(cluster, &p->mesh, axes, &span);
-    const double hops = op->kind == SW_OP_RING_ATTENTION_GRAD ? span.ranks : span.ranks - 1;
+    const double hops = sw_op_info(op->kind)->travels_home ? span.ranks : span.ranks - 1;
     const double seconds =
         times * (is_ring(op) ? hops * sw_links_hop_seconds(cluster, &span, bytes / hops)
                              : sw_links_seconds(cluster, &span, op->kind, bytes));
@@ -44,7 +44,7 @@ static void add_traffic(struct sw_explain *x, const struct sw_op *op, double tim
 static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
 {
     int32_t at = 0;
-    if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
+    if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
         return;
     while (at < x->kind_count && x->kind[at].kind != (enum sw_op_kind)op->kind)
         at++;

@@ -49,7 +49,7 @@ static void place_ops(const struct chart *c, double *start /* [op_count + 1] */)
         double sum = 0;
         for (int32_t i = region->first_op; i < end; i++) {
             const bool computes =
-                !sw_op_is_collective(p->ops[i].kind) && p->ops[i].kind != SW_OP_WAIT;
+                !sw_op_is_collective(p->ops[i].kind) && !sw_op_is_wait(p->ops[i].kind);
             start[i] = computes ? sw_cost_compute_seconds(p, &p->ops[i], c->x->run) : 0;
             sum += start[i];
         }

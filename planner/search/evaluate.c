@@ -9,7 +9,7 @@
 enum { CACHE_ENTRIES = 28 };
 
 struct sw_cached_program {
-    uint64_t structure;
+    struct sw_program_key key;
     uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
     struct sw_counted counted;
@@ -54,13 +54,19 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
     return NULL;
 }
 
+static bool holds(const struct sw_cached_program *entry, const struct sw_program_key *key)
+{
+    return entry->program != NULL && memcmp(&entry->key, key, sizeof *key) == 0;
+}
+
 /* The entry of that structure, or the one to replace. */
-static struct sw_cached_program *find_entry(struct sw_program_cache *cache, uint64_t structure)
+static struct sw_cached_program *find_entry(struct sw_program_cache *cache,
+                                            const struct sw_program_key *key)
 {
     struct sw_cached_program *oldest = &cache->entry[0];
     for (int32_t i = 0; i < CACHE_ENTRIES; i++) {
         struct sw_cached_program *entry = &cache->entry[i];
-        if (entry->program != NULL && entry->structure == structure)
+        if (holds(entry, key))
             return entry;
         if (entry->program == NULL ? oldest->program != NULL : entry->used < oldest->used)
             oldest = entry;
@@ -93,14 +99,15 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
                                               const struct sw_program_options *options,
                                               struct sw_error *err)
 {
-    const uint64_t structure = sw_program_structure(options);
-    struct sw_cached_program *entry = find_entry(cache, structure);
-    const bool found = entry->program != NULL && entry->structure == structure;
+    struct sw_program_key key;
+    sw_program_structure(options, &key);
+    struct sw_cached_program *entry = find_entry(cache, &key);
+    const bool found = holds(entry, &key);
     if (!found) {
         clear(entry);
         if (sw_program_compile(options, SW_SCHEDULED, &entry->program, err) != 0)
             return NULL;
-        entry->structure = structure;
+        entry->key = key;
     }
     entry->used = ++cache->now;
     if (resize(entry, options, err) != 0 ||

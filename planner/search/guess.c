@@ -22,7 +22,7 @@ static bool has_batch(const struct sw_value *value)
 
 static bool is_ring(const struct sw_op *op)
 {
-    return op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD;
+    return sw_op_is_ring(op->kind);
 }
 
 static struct sw_traffic *find_traffic(struct sw_traffics *t, const struct sw_traffic *like)
@@ -63,7 +63,7 @@ void sw_guess_traffic(const struct sw_program *p, const struct sw_run_config *ru
             region->phase == SW_PHASE_BACKWARD ? find_last_again(p, region) : -1;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            if (op->axes.count == 0 || op->kind == SW_OP_WAIT ||
+            if (op->axes.count == 0 || sw_op_is_wait(op->kind) ||
                 (!sw_op_is_collective(op->kind) && !is_ring(op)))
                 continue;
             struct sw_traffic like = {.kind = op->kind,
@@ -97,10 +97,10 @@ static double traffic_seconds(const struct sw_traffic *t, const struct sw_run_co
         return 0;
     if (t->what != SW_TRAFFIC_RING)
         return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
-    const double hops = span->ranks - (t->kind == SW_OP_RING_ATTENTION ? 1 : 0);
+    const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
     return t->calls * (hop > t->block ? (hop - t->block) * (span->ranks - 1) : 0) +
-           t->calls * (t->kind == SW_OP_RING_ATTENTION ? 0 : hop);
+           t->calls * (sw_op_info(t->kind)->travels_home ? hop : 0);
 }
 
 /* Of a phase: weights travel while activations are computed with; where both take as long, op by op
@@ -195,7 +195,7 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
         const double times = (double)region->repeat * (update ? 1 : p->accumulation_steps);
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            if (sw_op_is_collective(op->kind) || op->kind == SW_OP_WAIT)
+            if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
                 continue;
             const int32_t like = known != NULL ? sw_program_alike(p, i) : i;
             const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);

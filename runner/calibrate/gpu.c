@@ -90,8 +90,9 @@ static struct sw_program_options options_of(const struct sw_gpu_shape *shape, en
 
 struct run {
     struct sw_program_options options;
-    struct sw_program *program;
-    struct sw_comm *alone; /* the program's only rank */
+    struct sw_program_set *set;
+    const struct sw_program *program; /* the set's */
+    struct sw_comm *alone;            /* the program's only rank */
     struct sw_marker marker;
     struct sw_executor *executor;
     double flops;            /* of the model in a step */
@@ -106,7 +107,7 @@ static void run_free(struct run *r)
     sw_executor_free(r->executor);
     if (r->alone != NULL)
         r->alone->vtable->destroy(r->alone);
-    sw_program_free(r->program);
+    sw_program_set_free(r->set);
     sw_marker_free(&r->marker);
     free(r->busy);
     free(r->samples);
@@ -115,9 +116,13 @@ static void run_free(struct run *r)
 static int run_compile(struct run *r, const struct sw_gpu_shape *shape, enum sw_dtype compute,
                        struct sw_error *err)
 {
+    struct sw_program *program = NULL;
     *r = (struct run){.options = options_of(shape, compute)};
-    if (sw_program_compile(&r->options, SW_LAID_OUT, &r->program, err) != 0 ||
-        sw_program_model_flops(&r->options, &r->flops, err) != 0 ||
+    if (sw_program_compile(&r->options, SW_LAID_OUT, &program, err) != 0 ||
+        sw_program_set_single(program, SW_PROGRAM_TRAIN, &r->set, err) != 0)
+        return -1;
+    r->program = r->set->program[SW_PROGRAM_TRAIN];
+    if (sw_program_model_flops(&r->options, &r->flops, err) != 0 ||
         sw_comm_single_create(&r->alone, err) != 0)
         return -1;
     const size_t ops = (size_t)r->program->op_count;
@@ -159,14 +164,12 @@ static int fill_parameters(struct run *r, struct sw_device *device, const float 
                            struct sw_error *err)
 {
     int failed = 0;
-    for (int32_t v = 0; v < r->program->value_count; v++) {
-        const struct sw_value *value = &r->program->values[v];
-        if (value->alias >= 0 || value->role != SW_ROLE_PARAMETER)
-            continue;
-        for (int32_t l = 0; l < value->stack; l++)
-            failed |= copy_repeatedly(device, sw_executor_value(r->executor, v, l),
-                                      value->ndim == 1 ? fill + FILL_FLOATS : fill,
-                                      (size_t)value->slot_bytes);
+    for (int32_t i = 0; i < r->set->state.count; i++) {
+        const struct sw_state_row *row = &r->set->state.row[i];
+        for (int32_t l = 0; l < row->stack && row->initial != SW_INITIAL_ZEROS; l++)
+            failed |= copy_repeatedly(device, sw_executor_state(r->executor, row, l),
+                                      row->initial == SW_INITIAL_ONES ? fill + FILL_FLOATS : fill,
+                                      (size_t)row->instance_bytes);
     }
     return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy parameters to the device") : 0;
 }
@@ -179,7 +182,8 @@ static int run_step(struct run *r, int64_t number, struct sw_error *err)
                            .beta2 = 0.95,
                            .eps = 1e-8,
                            .grad_clip = 1};
-    return sw_executor_step(r->executor, &step, sw_rate_batch, &r->options, NULL, NULL, err);
+    const struct sw_batches inputs = {.read = sw_rate_batch, .context = &r->options};
+    return sw_executor_run(r->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
 }
 
 /* The step before the first that is measured makes the recordings, the one before that chooses
@@ -188,7 +192,7 @@ static int run_set_up(struct run *r, struct sw_device *device, const float *fill
                       struct sw_error *err)
 {
     if (sw_marker_init(&r->marker, device, r->program, every, err) != 0 ||
-        sw_executor_create(r->program, &r->marker.base, r->alone, &r->executor, err) != 0 ||
+        sw_executor_create(r->set, &r->marker.base, r->alone, &r->executor, err) != 0 ||
         fill_parameters(r, device, fill, err) != 0 || run_step(r, 1, err) != 0 ||
         run_step(r, 2, err) != 0)
         return -1;

@@ -165,8 +165,9 @@ int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first
 
 struct run {
     struct sw_program_options options;
-    struct sw_program *program;
-    struct sw_comm *alone; /* the program's only rank */
+    struct sw_program_set *set;
+    const struct sw_program *program; /* the set's */
+    struct sw_comm *alone;            /* the program's only rank */
     struct timer timer;
     struct sw_executor *executor;
     double *busy;    /* [op_count] of the step at hand */
@@ -179,7 +180,7 @@ static void run_free(struct run *r)
     sw_executor_free(r->executor);
     if (r->alone != NULL)
         r->alone->vtable->destroy(r->alone);
-    sw_program_free(r->program);
+    sw_program_set_free(r->set);
     free(r->busy);
     free(r->samples);
 }
@@ -187,9 +188,13 @@ static void run_free(struct run *r)
 static int run_create(struct run *r, struct sw_device *device, const struct shape *shape,
                       enum sw_dtype compute, struct sw_error *err)
 {
+    struct sw_program *program = NULL;
     *r = (struct run){.options = options_of(shape, compute)};
-    if (sw_program_compile(&r->options, SW_LAID_OUT, &r->program, err) != 0 ||
-        sw_comm_single_create(&r->alone, err) != 0)
+    if (sw_program_compile(&r->options, SW_LAID_OUT, &program, err) != 0 ||
+        sw_program_set_single(program, SW_PROGRAM_TRAIN, &r->set, err) != 0)
+        return -1;
+    r->program = r->set->program[SW_PROGRAM_TRAIN];
+    if (sw_comm_single_create(&r->alone, err) != 0)
         return -1;
     const size_t ops = (size_t)r->program->op_count;
     r->busy = calloc(ops, sizeof *r->busy);
@@ -197,9 +202,9 @@ static int run_create(struct run *r, struct sw_device *device, const struct shap
     if (r->busy == NULL || r->samples == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     timed_create(&r->timer, device, r->program, r->busy);
-    if (sw_executor_create(r->program, &r->timer.base, r->alone, &r->executor, err) != 0)
+    if (sw_executor_create(r->set, &r->timer.base, r->alone, &r->executor, err) != 0)
         return -1;
-    return sw_executor_init_parameters(r->executor, 1, 0.02, err);
+    return sw_executor_init_state(r->executor, 1, 0.02, err);
 }
 
 static int run_step(struct run *r, int64_t number, struct sw_error *err)
@@ -211,7 +216,8 @@ static int run_step(struct run *r, int64_t number, struct sw_error *err)
                            .eps = 1e-8,
                            .grad_clip = 1};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_step(r->executor, &step, sw_rate_batch, &r->options, NULL, NULL, err);
+    const struct sw_batches inputs = {.read = sw_rate_batch, .context = &r->options};
+    return sw_executor_run(r->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
 }
 
 /* The steps that are measured; all ranks begin together. */
@@ -275,7 +281,7 @@ void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program
     const int32_t kind = sw_rate_kind(op);
     if (kind < 0)
         return;
-    const struct sw_op_cost cost = sw_op_info(op->kind)->cost(program, op);
+    const struct sw_op_cost cost = sw_op_cost(program, op);
     const double size = kind == SW_RATE_MEMORY ? (double)cost.memory_bytes : cost.flops;
     if (size <= 0)
         return;

@@ -43,7 +43,7 @@ int sw_collective_call_check(const struct sw_collective_call *call, int32_t grou
         return sw_fail(err, SW_BAD_INPUT, "kind %d is not a collective", (int)call->kind);
     if (call->dtype >= SW_DTYPE_COUNT)
         return sw_fail(err, SW_BAD_INPUT, "dtype %d is unknown", (int)call->dtype);
-    const int32_t most = call->kind == SW_ALL_REDUCE ? (int32_t)SW_OP_MAX_IN : 1;
+    const int32_t most = call->kind == SW_ALL_REDUCE ? (int32_t)SW_COLLECTIVE_MAX_OPERANDS : 1;
     if (call->count < 1 || call->count > most)
         return sw_fail(err, SW_BAD_INPUT, "%d operands, it takes 1 to %d", (int)call->count,
                        (int)most);

@@ -14,9 +14,9 @@ struct sw_collective_call {
     struct sw_axes axes;     /* the group, major to minor; member index = sw_axes_index */
     enum sw_dtype dtype;
     int32_t count; /* operands; > 1 only for all_reduce */
-    const void *in[SW_OP_MAX_IN];
-    void *out[SW_OP_MAX_OUT];    /* all_reduce: may equal in */
-    int64_t elems[SW_OP_MAX_IN]; /* local elements of each operand */
+    const void *in[SW_COLLECTIVE_MAX_OPERANDS];
+    void *out[SW_COLLECTIVE_MAX_OPERANDS];     /* all_reduce: may equal in */
+    int64_t elems[SW_COLLECTIVE_MAX_OPERANDS]; /* local elements of each operand */
     /* local input shape as [outer, n, inner] around dim; all_gather: n -> n*group, reduce_scatter:
      * n -> n/group. all_to_all: input [outer, n, middle, m, inner]; the dimension `dim` is
      * gathered, `dim_to` split; dim_first: whether dim comes before dim_to. n and m are the sizes

@@ -14,9 +14,9 @@ enum { PENDING = 64 };
 struct pending {
     uint64_t ticket;
     int32_t count;
-    void *device[SW_OP_MAX_OUT];
-    const void *host[SW_OP_MAX_OUT];
-    size_t bytes[SW_OP_MAX_OUT];
+    void *device[SW_COLLECTIVE_MAX_OPERANDS];
+    const void *host[SW_COLLECTIVE_MAX_OPERANDS];
+    size_t bytes[SW_COLLECTIVE_MAX_OPERANDS];
 };
 
 struct staged {

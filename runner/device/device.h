@@ -23,6 +23,7 @@ struct sw_step {
     int64_t step;       /* from 1: AdamW's bias correction */
     int32_t micro_step; /* from 0 */
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip;
+    double loss_scale; /* of the sum of the tokens' losses: 1 / labels that count in the step */
 };
 
 /* How ring_attention's blocks travel; implemented over the collectives. `start` begins sending
@@ -39,9 +40,8 @@ struct sw_ring {
 
 struct sw_call {
     const struct sw_op *op;
-    struct sw_tensor in[SW_OP_MAX_IN];
-    struct sw_tensor out[SW_OP_MAX_OUT];
-    void *workspace; /* op->workspace_bytes; aligned to SW_ARENA_ALIGNMENT */
+    const struct sw_tensor *in, *out; /* [op->n_in], [op->n_out] */
+    void *workspace;                  /* op->workspace_bytes; aligned to SW_ARENA_ALIGNMENT */
     const struct sw_step *step;
     const struct sw_ring *ring; /* ring_attention(_grad) */
 };

@@ -259,6 +259,13 @@ int64_t sw_dataset_holdout_labels(const struct sw_dataset *d)
     return d->tokens - d->train > 1 ? d->tokens - d->train - 1 : 0;
 }
 
+int64_t sw_dataset_holdout_counted(const struct sw_dataset *d, int64_t first, int64_t count)
+{
+    const int64_t left = sw_dataset_holdout_labels(d) - first * d->sequence_length;
+    const int64_t most = count * d->sequence_length;
+    return left < 0 ? 0 : left < most ? left : most;
+}
+
 int64_t sw_dataset_holdout_sequences(const struct sw_dataset *d)
 {
     return (sw_dataset_holdout_labels(d) + d->sequence_length - 1) / d->sequence_length;

@@ -44,6 +44,8 @@ int sw_dataset_holdout(const struct sw_dataset *dataset, int64_t sequence, int32
                        int32_t *labels, struct sw_error *err);
 /* Tokens of the held-out tail that have a predecessor: the labels that are not -1. */
 int64_t sw_dataset_holdout_labels(const struct sw_dataset *dataset);
+/* Of `count` held-out sequences from `first` on. */
+int64_t sw_dataset_holdout_counted(const struct sw_dataset *dataset, int64_t first, int64_t count);
 
 /* Bits per byte of the held-out labels under a bigram model of the training bytes with add-one
  * smoothing: p(b | a) = (count(a, b) + 1) / (count(a) + 256). Only for bytes. Returns NaN when out

@@ -24,7 +24,7 @@ struct training {
     const struct sw_launch *launch;
     const struct sw_plan *plan;
     const char *plan_path;
-    struct sw_program *program;
+    struct sw_program_set *programs;
     struct sw_device *device;
     struct sw_comm *comm;
     struct sw_executor *executor;
@@ -66,7 +66,7 @@ typedef int (*read_sequence)(const struct sw_dataset *data, int64_t sequence, in
 static void read_batch(struct training *t, read_sequence read, int64_t first, int64_t rows,
                        int32_t *tokens, int32_t *labels)
 {
-    const int64_t s = t->program->sequence_length;
+    const int64_t s = t->plan->run->sequence_length;
     for (int64_t r = 0; r < rows; r++) {
         if (t->err.status == SW_OK &&
             read(t->data, first + r, tokens + r * s, labels + r * s, &t->err) == 0)
@@ -79,8 +79,8 @@ static void read_batch(struct training *t, read_sequence read, int64_t first, in
 static int64_t first_sequence(const struct training *t, int64_t step, int32_t micro_step,
                               int64_t first_row)
 {
-    return (step - 1) * t->plan->run->global_batch_size + micro_step * t->program->micro_batch +
-           first_row;
+    return (step - 1) * t->plan->run->global_batch_size +
+           micro_step * t->programs->program[SW_PROGRAM_TRAIN]->micro_batch + first_row;
 }
 
 static int train_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
@@ -103,6 +103,13 @@ static int holdout_batch(void *context, int64_t step, int32_t micro_step, int64_
     return 0;
 }
 
+static int64_t holdout_labels(void *context, int64_t step)
+{
+    const struct training *t = context;
+    const int64_t batch = t->plan->run->global_batch_size;
+    return sw_dataset_holdout_counted(t->data, (step - 1) * batch, batch);
+}
+
 /* ---- Set-up ---- */
 
 static bool on_gpus(const struct training *t)
@@ -114,10 +121,10 @@ static int compile(struct training *t)
 {
     struct sw_program_options options;
     if (sw_plan_program_options(t->plan->run, &t->plan->decision, &options, &t->err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &t->program, &t->err) != 0 ||
+        sw_program_set_compile(&options, &t->programs, &t->err) != 0 ||
         sw_program_model_flops(&options, &t->flops_per_step, &t->err) != 0)
         return -1;
-    if (sw_program_digest(t->program) != t->plan->program_digest)
+    if (sw_program_set_digest(t->programs) != t->plan->program_digest)
         return sw_fail(&t->err, SW_BAD_INPUT,
                        "%s: error: this runner makes another program of the plan than the plan "
                        "tool that wrote it; emit the plan again with the plan tool of the same "
@@ -176,10 +183,10 @@ static int check_same(struct training *t, int64_t steps)
 static int set_up_executor(struct training *t)
 {
     const struct sw_run_config *run = t->plan->run;
-    if (sw_accelerator_comm(t->launch, &t->program->mesh, t->device, on_gpus(t), &t->comm,
+    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, on_gpus(t), &t->comm,
                             &t->err) != 0)
         return -1;
-    if (sw_executor_create(t->program, t->device, t->comm, &t->executor, &t->err) != 0)
+    if (sw_executor_create(t->programs, t->device, t->comm, &t->executor, &t->err) != 0)
         return -1;
     const struct sw_collective_slots slots =
         sw_collective_slots(SW_ALL_REDUCE, t->launch->size, FLAGS, sizeof(float), false, false);
@@ -188,8 +195,8 @@ static int set_up_executor(struct training *t)
         (size_t)((slots.slots * slots.slot_bytes / SW_ARENA_ALIGNMENT + 1) * SW_ARENA_ALIGNMENT));
     if (t->exchange_workspace == NULL)
         return sw_fail(&t->err, SW_ENVIRONMENT, "out of memory");
-    return sw_executor_init_parameters(t->executor, run->data_seed,
-                                       run->model.shape.initializer_range, &t->err);
+    return sw_executor_init_state(t->executor, run->data_seed, run->model.shape.initializer_range,
+                                  &t->err);
 }
 
 static void tear_down(struct training *t)
@@ -201,7 +208,7 @@ static void tear_down(struct training *t)
     if (t->device != NULL)
         t->device->vtable->destroy(t->device);
     sw_dataset_close(t->data);
-    sw_program_free(t->program);
+    sw_program_set_free(t->programs);
     free(t->exchange_workspace);
 }
 
@@ -295,143 +302,30 @@ static double peak_flops(const struct sw_run_config *run)
     return run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
 }
 
-/* *done: steps that were reported. A failure to report the last one stays in t->err. */
-static int run_steps(struct training *t, int64_t last, int64_t *done)
-{
-    const struct sw_run_config *run = t->plan->run;
-    t->started = t->last_line = now();
-    for (int64_t number = 1; number <= last && !t->stopped; number++) {
-        struct sw_step step = make_step(&run->optimizer, number);
-        double loss = 0, norm = 0, begin = now();
-        if (sw_executor_step(t->executor, &step, train_batch, t, &loss, &norm, &t->err) != 0)
-            return sw_fail_context(&t->err, "step %" PRId64, number);
-        const double seconds = now() - begin;
-        if (exchange(t) != 0)
-            return -1;
-        *done = number;
-        if (t->launch->rank == 0) {
-            const struct sw_metrics_step line = {
-                .step = number,
-                .tokens = t->program->tokens_per_step,
-                .loss = loss,
-                .grad_norm = norm,
-                .learning_rate = step.learning_rate,
-                .step_seconds = seconds,
-                .mfu = t->flops_per_step / seconds / (peak_flops(run) * t->launch->size),
-                .arena_bytes = sw_executor_arena_bytes(t->executor)};
-            (void)sw_metrics_step(t->metrics, &line, &t->err); /* the next exchange tells */
-            progress(t, number, last, loss, (double)line.tokens / seconds,
-                     number == last || t->stopped);
-        }
-        if (!isfinite(loss)) {
-            t->together = true; /* every rank has the same loss */
-            return sw_fail(&t->err, SW_UNMET,
-                           "the loss of step %" PRId64
-                           " is not finite; use a lower learning_rate or more warmup_steps",
-                           number);
-        }
-    }
-    return 0;
-}
-
 /* ---- The held-out tail ---- */
 
-/* The parameters of one executor, kept on the host while its arena makes room for another's. */
-struct kept {
-    char *data;
-    size_t bytes;
-};
-
-static size_t parameter_bytes(const struct sw_program *p)
-{
-    size_t bytes = 0;
-    for (int32_t v = 0; v < p->value_count; v++)
-        if (p->values[v].role == SW_ROLE_PARAMETER && p->values[v].alias < 0)
-            bytes += (size_t)(p->values[v].slot_bytes * p->values[v].stack);
-    return bytes;
-}
-
-/* Both programs have the same parameters in the same order: they are the first values a build
- * makes. */
-static int move_parameters(struct training *t, const struct sw_program *p,
-                           struct sw_executor *executor, struct kept *kept, bool out)
-{
-    size_t at = 0;
-    int failed = 0;
-    for (int32_t v = 0; v < p->value_count; v++) {
-        const struct sw_value *value = &p->values[v];
-        if (value->role != SW_ROLE_PARAMETER || value->alias >= 0)
-            continue;
-        const size_t bytes = (size_t)(value->slot_bytes * value->stack);
-        void *device = sw_executor_value(executor, v, 0);
-        failed |= out ? t->device->vtable->copy_out(t->device, kept->data + at, device, bytes)
-                      : t->device->vtable->copy_in(t->device, device, kept->data + at, bytes);
-        at += bytes;
-    }
-    return failed;
-}
-
-/* Puts the forward program in the place of the trained one, with its parameters. */
-static int become_forward(struct training *t)
-{
-    struct sw_program_options options;
-    struct sw_program *forward = NULL;
-    struct kept kept = {.bytes = parameter_bytes(t->program)};
-    kept.data = malloc(kept.bytes);
-    if (kept.data == NULL)
-        return sw_fail(&t->err, SW_ENVIRONMENT, "out of memory");
-    int status = -1;
-    if (move_parameters(t, t->program, t->executor, &kept, true) != 0) {
-        sw_fail(&t->err, SW_ENVIRONMENT, "cannot read the parameters from the device");
-        goto out;
-    }
-    sw_executor_free(t->executor);
-    t->executor = NULL;
-    if (sw_plan_program_options(t->plan->run, &t->plan->decision, &options, &t->err) != 0)
-        goto out;
-    options.forward_only = true;
-    if (sw_program_compile(&options, SW_LAID_OUT, &forward, &t->err) != 0)
-        goto out;
-    sw_program_free(t->program);
-    t->program = forward;
-    if (parameter_bytes(forward) != kept.bytes) {
-        sw_fail(&t->err, SW_ENVIRONMENT,
-                "the forward program has other parameters than the trained one");
-        goto out;
-    }
-    if (sw_executor_create(forward, t->device, t->comm, &t->executor, &t->err) != 0)
-        goto out;
-    if (move_parameters(t, forward, t->executor, &kept, false) != 0) {
-        sw_fail(&t->err, SW_ENVIRONMENT, "cannot write the parameters to the device");
-        goto out;
-    }
-    status = 0;
-out:
-    free(kept.data);
-    return status;
-}
-
-/* Bits per held-out token: the forward program on the same mesh, every label counted once. Nothing
- * is known when t->stopped afterwards. */
+/* Bits per held-out token: the evaluate program in the place of the train program's transients,
+ * every label counted once. Nothing is known when t->stopped afterwards. */
 static int held_out_bits(struct training *t, double *bits)
 {
-    if (become_forward(t) != 0)
-        return -1;
+    const struct sw_batches inputs = {holdout_batch, holdout_labels, t};
     const int64_t batch = t->plan->run->global_batch_size;
     const int64_t batches = (sw_dataset_holdout_sequences(t->data) + batch - 1) / batch;
     double sum = 0;
     for (int64_t b = 1; b <= batches && !t->stopped; b++) {
         struct sw_step step = {.step = b};
-        double loss;
-        if (sw_executor_step(t->executor, &step, holdout_batch, t, &loss, NULL, &t->err) != 0 ||
+        struct sw_output loss = {.name = "loss"};
+        if (sw_executor_run(t->executor, SW_PROGRAM_EVALUATE, &step, &inputs, &loss, 1, &t->err) !=
+                0 ||
             exchange(t) != 0)
             return -1;
-        sum += loss * (double)t->program->tokens_per_step;
+        sum += loss.value * (double)holdout_labels(t, b);
     }
     *bits = sum / log(2) / (double)sw_dataset_holdout_labels(t->data);
     return 0;
 }
 
+/* Says how the model does on what was held out: at the end, and during training (`evaluate`). */
 static int judge(struct training *t, int64_t steps)
 {
     double bits = 0, bigram = NAN;
@@ -441,6 +335,7 @@ static int judge(struct training *t, int64_t steps)
         return t->together ? -1 : sw_fail_context(&t->err, "held-out loss");
     if (t->launch->rank != 0 || t->stopped)
         return 0;
+    end_line(t);
     if (sw_dataset_is_bytes(t->data)) {
         bigram = sw_dataset_bigram_bits(t->data);
         fprintf(stderr, "held-out: %.3f bits/byte (byte-bigram %.3f)\n", bits, bigram);
@@ -448,6 +343,51 @@ static int judge(struct training *t, int64_t steps)
         fprintf(stderr, "held-out: %.3f bits/token\n", bits);
     }
     (void)sw_metrics_holdout(t->metrics, steps, bits, bigram, &t->err); /* agreed on at the end */
+    return 0;
+}
+
+/* *done: steps that were reported. A failure to report the last one stays in t->err. */
+static int run_steps(struct training *t, int64_t last, int64_t *done)
+{
+    const struct sw_run_config *run = t->plan->run;
+    const struct sw_batches inputs = {.read = train_batch, .context = t};
+    t->started = t->last_line = now();
+    for (int64_t number = 1; number <= last && !t->stopped; number++) {
+        struct sw_step step = make_step(&run->optimizer, number);
+        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+        const double begin = now();
+        if (sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->err) != 0)
+            return sw_fail_context(&t->err, "step %" PRId64, number);
+        const double seconds = now() - begin;
+        if (exchange(t) != 0)
+            return -1;
+        *done = number;
+        if (t->launch->rank == 0) {
+            const struct sw_metrics_step line = {
+                .step = number,
+                .tokens = t->programs->tokens_per_step,
+                .loss = out[0].value,
+                .grad_norm = out[1].value,
+                .learning_rate = step.learning_rate,
+                .step_seconds = seconds,
+                .mfu = t->flops_per_step / seconds / (peak_flops(run) * t->launch->size),
+                .arena_bytes = sw_executor_arena_bytes(t->executor)};
+            (void)sw_metrics_step(t->metrics, &line, &t->err); /* the next exchange tells */
+            progress(t, number, last, out[0].value, (double)line.tokens / seconds,
+                     number == last || t->stopped);
+        }
+        if (!isfinite(out[0].value)) {
+            t->together = true; /* every rank has the same loss */
+            return sw_fail(&t->err, SW_UNMET,
+                           "the loss of step %" PRId64
+                           " is not finite; use a lower learning_rate or more warmup_steps",
+                           number);
+        }
+        const int64_t every = run->evaluate_every_steps;
+        if (every > 0 && number % every == 0 && number < last && !t->stopped &&
+            judge(t, number) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -468,7 +408,7 @@ static void announce(const struct training *t, int64_t last)
     fprintf(stderr,
             "training %s: %" PRId64 " step%s of %" PRId64
             " tokens on mesh %s (%d rank%s), arena %.1f MB per rank\n",
-            t->plan->run->name, last, last == 1 ? "" : "s", t->program->tokens_per_step,
+            t->plan->run->name, last, last == 1 ? "" : "s", t->programs->tokens_per_step,
             sw_mesh_format(&t->plan->decision.mesh, mesh, sizeof mesh), t->launch->size,
             t->launch->size == 1 ? "" : "s", (double)sw_executor_arena_bytes(t->executor) / 1e6);
 }

@@ -134,14 +134,24 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
             case SW_OP_RING_ATTENTION:
             case SW_OP_RING_ATTENTION_GRAD:
                 if (attention) { /* half of the square is masked */
-                    const double each =
-                        times * (double)x->local[0] * (double)(x->local[2] / op->head_dim) / 2;
+                    const double each = times * (double)x->local[0] *
+                                        (double)(x->local[2] / op->as.attention.head_dim) / 2;
                     const double square = op->kind == SW_OP_RING_ATTENTION ? 1 : 2,
                                  tall = op->kind == SW_OP_RING_ATTENTION ? 1 : 3;
-                    products[count++] = (struct product){
-                        x->local[1], x->local[1], op->head_dim, false, true, each * square, 0};
-                    products[count++] = (struct product){
-                        x->local[1], op->head_dim, x->local[1], false, false, each * tall, 0};
+                    products[count++] = (struct product){x->local[1],
+                                                         x->local[1],
+                                                         op->as.attention.head_dim,
+                                                         false,
+                                                         true,
+                                                         each * square,
+                                                         0};
+                    products[count++] = (struct product){x->local[1],
+                                                         op->as.attention.head_dim,
+                                                         x->local[1],
+                                                         false,
+                                                         false,
+                                                         each * tall,
+                                                         0};
                 }
                 break;
             default:
@@ -199,6 +209,7 @@ int main(int argc, char **argv)
     struct sw_program *p;
     struct sw_comm *comm;
     struct sw_executor *x;
+    struct sw_program_set *set = NULL;
     struct sw_error err = {0};
     memset(&o, 0, sizeof o);
     o.model.vocab_size = 256;
@@ -220,18 +231,21 @@ int main(int argc, char **argv)
     struct sw_device *device = sw_cpu_device_create(threads, &err);
     if (steps < 1 || threads < 1 || device == NULL ||
         sw_program_compile(&o, SW_LAID_OUT, &p, &err) != 0 ||
+        sw_program_set_single(p, SW_PROGRAM_TRAIN, &set, &err) != 0 ||
         sw_comm_single_create(&comm, &err) != 0 ||
-        sw_executor_create(p, device, comm, &x, &err) != 0 ||
-        sw_executor_init_parameters(x, 1, 0.02, &err) != 0) {
+        sw_executor_create(set, device, comm, &x, &err) != 0 ||
+        sw_executor_init_state(x, 1, 0.02, &err) != 0) {
         fprintf(stderr, "error: %s\n", err.message);
         return 3;
     }
-    double *seconds = calloc((size_t)steps + 1, sizeof *seconds), loss = 0, norm;
+    double *seconds = calloc((size_t)steps + 1, sizeof *seconds);
+    const struct sw_batches inputs = {.read = batch, .context = p};
+    struct sw_output out = {.name = "loss"};
     for (int i = 0; i <= steps; i++) {
         struct sw_step step = {
             .step = i + 1, .learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8};
         const double begin = now();
-        if (sw_executor_step(x, &step, batch, p, &loss, &norm, &err) != 0) {
+        if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, &inputs, &out, 1, &err) != 0) {
             fprintf(stderr, "error: %s\n", err.message);
             return 3;
         }
@@ -244,7 +258,7 @@ int main(int argc, char **argv)
     const double linear = time_products(p, false, &linear_flops),
                  all = time_products(p, true, &all_flops);
     printf("step: median %.1f ms, best %.1f ms, %d threads, loss %.4f\n", step_seconds * 1e3,
-           best * 1e3, threads, loss);
+           best * 1e3, threads, out.value);
     printf("matrix products alone: linear layers and head %.1f ms (%.0f GFLOP/s), with attention "
            "%.1f ms (%.0f GFLOP/s)\n",
            linear * 1e3, linear_flops / linear / 1e9, all * 1e3, all_flops / all / 1e9);
@@ -258,6 +272,6 @@ int main(int argc, char **argv)
     sw_executor_free(x);
     comm->vtable->destroy(comm);
     device->vtable->destroy(device);
-    sw_program_free(p);
+    sw_program_set_free(set);
     return 0;
 }

@@ -156,7 +156,8 @@ static void compare(struct fixture *f, bool logits)
         if (strncmp(f->tensor[i].name, logits ? "logits" : "grad ", logits ? 6 : 5) == 0)
             names[wanted++] = f->tensor[i].name;
     assert_true(logits ? wanted == 1 : wanted == (f->options.model.tied ? 11 : 12));
-    f->options.forward_only = f->options.logits = logits;
+    f->options.kind = logits ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
+    f->options.logits = logits;
     const struct sw_harness harness = {
         .options = &f->options,
         .seed = f->seed,

@@ -19,7 +19,8 @@
 enum { MAX_STEPS = 64, VOCAB = 24, LENGTH = 16, BATCH = 16 };
 
 struct training {
-    const struct sw_program *program;
+    const struct sw_program_set *set;
+    const struct sw_program *program; /* the set's */
     int64_t steps;
     bool cuda;
 };
@@ -55,8 +56,8 @@ static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_
 static int train(struct rank *rank, struct sw_device *device, struct sw_executor **executor)
 {
     const struct training *t = rank->training;
-    if (sw_executor_create(t->program, device, rank->comm, executor, &rank->err) != 0 ||
-        sw_executor_init_parameters(*executor, 9, 0.2, &rank->err) != 0)
+    if (sw_executor_create(t->set, device, rank->comm, executor, &rank->err) != 0 ||
+        sw_executor_init_state(*executor, 9, 0.2, &rank->err) != 0)
         return -1;
     rank->arena_bytes = sw_executor_arena_bytes(*executor);
     for (int64_t s = 0; s < t->steps; s++) {
@@ -67,9 +68,12 @@ static int train(struct rank *rank, struct sw_device *device, struct sw_executor
                                .eps = 1e-8,
                                .weight_decay = 0.1,
                                .grad_clip = 1.0};
-        if (sw_executor_step(*executor, &step, batch, (void *)(uintptr_t)t, &rank->loss[s],
-                             &rank->norm[s], &rank->err) != 0)
+        const struct sw_batches inputs = {.read = batch, .context = (void *)(uintptr_t)t};
+        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+        if (sw_executor_run(*executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &rank->err) != 0)
             return -1;
+        rank->loss[s] = out[0].value;
+        rank->norm[s] = out[1].value;
     }
     return 0;
 }
@@ -123,6 +127,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
     const struct sw_axes residual = {2, {SW_SP, SW_TP}};
     struct sw_error err = {0};
     struct sw_program *program = NULL;
+    struct sw_program_set *set = NULL;
     struct sw_comm *comms[8];
     struct rank *ranks = calloc(8, sizeof *ranks);
     const int32_t count = sw_mesh_rank_count(&mesh);
@@ -132,11 +137,12 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
     if (ranks == NULL ||
         (variant == 1 && sw_rules_set(&o.rules, "residual_seq", residual, &err) != 0) ||
         sw_program_compile(&o, SW_LAID_OUT, &program, &err) != 0 ||
+        sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, &err) != 0 ||
         sw_comm_threads_create(&mesh, comms, &err) != 0) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
-    const struct training training = {program, steps, cuda};
+    const struct training training = {set, program, steps, cuda};
     int wrong = 0;
     for (int32_t r = 0; r < count; r++) {
         ranks[r].training = &training;
@@ -151,7 +157,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         wrong += ranks[r].arena_bytes != program->arena_bytes;
     }
     *result = ranks[0];
-    sw_program_free(program);
+    sw_program_set_free(set);
     free(ranks);
     return wrong;
 }

@@ -231,7 +231,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
         v /= 2;
         o.model.layers = v % 2 ? 1 : 4;
         v /= 2;
-        o.forward_only = v % 2;
+        o.kind = v % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
         o.layout = variant % 5 == 0 ? SW_CONTIGUOUS : SW_ZIGZAG;
         o.micro_batch_per_rank = variant % 2 ? 1 : 16 / (mesh->size[SW_DP] * mesh->size[SW_FSDP]);
         char detail[256], help[256];
@@ -253,7 +253,7 @@ static void test_no_overlap_on_any_mesh(void **state)
 }
 
 struct template_program {
-    uint64_t structure;
+    struct sw_program_key key;
     struct sw_program *program;
 };
 
@@ -282,15 +282,16 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
         if (sw_program_admits(&o, detail, help) != SW_FITS)
             continue;
-        const uint64_t structure = sw_program_structure(&o);
+        struct sw_program_key key;
+        sw_program_structure(&o, &key);
         struct sw_program *compiled = NULL;
         assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &compiled, NULL), 0);
         int32_t i = 0;
-        while (templates[i].program != NULL && templates[i].structure != structure)
+        while (templates[i].program != NULL && memcmp(&templates[i].key, &key, sizeof key) != 0)
             i++;
         assert_true(i < 4095);
         if (templates[i].program == NULL) {
-            templates[i] = (struct template_program){structure, compiled};
+            templates[i] = (struct template_program){key, compiled};
             continue;
         }
         assert_int_equal(sw_program_retarget(templates[i].program, &o, NULL), 0);

@@ -1,5 +1,5 @@
-/* The program of every mesh computes what the program of one rank computes (docs/architecture.md,
- * How we know).
+/* The program of every mesh computes what the program of one rank computes
+ * (docs/architecture.md, How we know).
  *
  * In double: loss, gradient norm and gathered gradients of one step, for all meshes of 1, 2, 4 and
  * 8 ranks and the variants that change the program. In single: 20 training steps. The argument is

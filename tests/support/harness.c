@@ -14,7 +14,8 @@
 
 struct shared {
     const struct sw_harness *harness;
-    const struct sw_program *program;
+    struct sw_program_set *set;
+    const struct sw_program *program; /* the set's only one */
     struct sw_harness_result *result;
     int32_t *rows;                                 /* [steps * global batch, sequence + 1] */
     pthread_mutex_t lock;                          /* results are gathered one rank at a time */
@@ -70,6 +71,14 @@ static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_
     return 0;
 }
 
+static int64_t counted(void *context, int64_t step)
+{
+    const struct sw_harness *h = ((const struct shared *)context)->harness;
+    const int64_t all = h->options->global_batch * h->options->sequence_length;
+    (void)step;
+    return h->ignored > 0 ? all - all / h->ignored : all;
+}
+
 /* ---- Values ---- */
 
 static double load(enum sw_dtype dtype, const void *data, int64_t i)
@@ -101,7 +110,7 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
 static int32_t find_value(const struct sw_program *program, const char *name)
 {
     if (strcmp(name, "logits") == 0)
-        return program->logits;
+        return sw_program_output(program, "logits");
     for (int32_t v = 0; v < program->value_count; v++)
         if (strcmp(program->values[v].name, name) == 0)
             return v;
@@ -154,8 +163,8 @@ static void gather_instance(struct rank *rank, struct sw_executor *executor, int
     if (global == NULL || mine == NULL || ones == NULL)
         fail(rank, "gather", &(struct sw_error){.message = "out of memory"});
     memset(ones, 1, (size_t)local);
-    sw_gather(&p->mesh, spec, value->size, bytes, rank->number, sw_executor_value(executor, v, l),
-              global);
+    sw_gather(&p->mesh, spec, value->size, bytes, rank->number,
+              sw_executor_value(executor, p, v, l), global);
     sw_gather(&p->mesh, spec, value->size, 1, rank->number, ones, mine);
     for (int64_t i = 0; i < n; i++) {
         if (!mine[i])
@@ -208,7 +217,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
                       1.0 + (double)(float)(h->stddev * sw_init_normal(key, (uint64_t)i)));
             sw_device_put(&p->mesh, &value->sharding.spec, value->size,
                           sw_dtype_bytes(value->dtype), rank->number, global,
-                          sw_executor_value(executor, v, l));
+                          sw_executor_value(executor, p, v, l));
         }
         free(global);
     }
@@ -238,14 +247,18 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
     struct shared *shared = rank->shared;
     const struct sw_harness *h = shared->harness;
     struct sw_harness_result *result = shared->result;
+    const struct sw_batches inputs = {batch, counted, shared};
     struct sw_error err = {0};
     for (int64_t s = 1; s <= h->steps; s++) {
         struct sw_step step = h->step;
         step.step = s;
-        double loss = 0, norm = 0;
+        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+        const enum sw_program_kind kind = h->options->kind;
         run_hook(rank, s, true);
-        if (sw_executor_step(executor, &step, batch, shared, &loss, &norm, &err) != 0)
+        if (sw_executor_run(executor, kind, &step, &inputs, out, kind == SW_PROGRAM_TRAIN ? 2 : 1,
+                            &err) != 0)
             fail(rank, "step", &err);
+        const double loss = out[0].value, norm = out[1].value;
         run_hook(rank, s, false);
         pthread_mutex_lock(&shared->lock);
         if (isnan(result->loss[s - 1])) { /* the first rank to arrive */
@@ -268,9 +281,9 @@ static void *rank_main(void *argument)
     struct sw_device *device = sw_cpu_device_create(1, &err);
     if (device == NULL)
         fail(rank, "device", &err);
-    if (sw_executor_create(shared->program, device, rank->comm, &executor, &err) != 0)
+    if (sw_executor_create(shared->set, device, rank->comm, &executor, &err) != 0)
         fail(rank, "executor", &err);
-    if (sw_executor_init_parameters(executor, h->seed, h->stddev, &err) != 0)
+    if (sw_executor_init_state(executor, h->seed, h->stddev, &err) != 0)
         fail(rank, "parameters", &err);
     if (h->spread_norms)
         spread_norms(rank, executor);
@@ -353,9 +366,10 @@ int sw_harness_run(const struct sw_harness *harness, struct sw_harness_result *o
     struct shared shared = {.harness = harness, .result = out};
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&shared.lock, NULL);
-    if (sw_program_compile(harness->options, SW_LAID_OUT, &program, err) != 0)
+    if (sw_program_compile(harness->options, SW_LAID_OUT, &program, err) != 0 ||
+        sw_program_set_single(program, harness->options->kind, &shared.set, err) != 0)
         goto out;
-    shared.program = program;
+    shared.program = shared.set->program[harness->options->kind];
     if (prepare(&shared, err) != 0 || run_ranks(&shared, err) != 0)
         goto out;
     status = 0;
@@ -366,7 +380,7 @@ out:
         free(shared.written[i]);
     free(shared.rows);
     pthread_mutex_destroy(&shared.lock);
-    sw_program_free(program);
+    sw_program_set_free(shared.set);
     return status;
 }
 

@@ -186,7 +186,7 @@ struct reference_case reference_case_random(struct reference_random *random,
     if (c.kind == SW_ALL_REDUCE) {
         c.count = reference_random_below(random, 2)
                       ? 1
-                      : 1 + reference_random_below(random, SW_OP_MAX_IN);
+                      : 1 + reference_random_below(random, SW_COLLECTIVE_MAX_OPERANDS);
         c.in_place = reference_random_below(random, 2);
     }
     return c;
@@ -230,19 +230,21 @@ static int64_t planned_workspace(const struct reference_case *c, const struct sw
                                        [SW_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
                                        [SW_ALL_REDUCE] = SW_OP_ALL_REDUCE,
                                        [SW_ALL_TO_ALL] = SW_OP_ALL_TO_ALL};
-    struct sw_value values[SW_OP_MAX_IN] = {0};
+    struct sw_value values[SW_COLLECTIVE_MAX_OPERANDS];
+    struct sw_ref refs[SW_COLLECTIVE_MAX_OPERANDS];
+    memset(values, 0, sizeof values);
     struct sw_op op = {.kind = op_kinds[c->kind],
-                       .n_in = (uint8_t)c->count,
+                       .n_in = (uint16_t)c->count,
+                       .in = refs,
                        .axes = c->axes,
-                       .dim = (uint8_t)c->dim,
-                       .dim_to = (uint8_t)c->dim_to};
+                       .as.move = {c->dim, c->dim_to}};
     for (int32_t i = 0; i < c->count; i++) {
         values[i].dtype = c->dtype;
         values[i].ndim = (uint8_t)c->ndim;
         values[i].stack = c->stack;
         memcpy(values[i].local, c->local, sizeof values[i].local);
         values[i].local[0] += i;
-        op.in[i] = (struct sw_ref){i, c->stack > 1 ? SW_INDEX_WHOLE : SW_INDEX_LAYER, 0};
+        refs[i] = (struct sw_ref){i, c->stack > 1 ? SW_INDEX_WHOLE : SW_INDEX_LAYER, 0};
     }
     const struct sw_program program = {.mesh = *mesh, .values = values, .value_count = c->count};
     return sw_workspace_collective(&program, &op);

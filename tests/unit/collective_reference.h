@@ -33,8 +33,8 @@ void reference_case_format(const struct reference_case *c, char *buffer, size_t 
 struct reference_run {
     struct reference_case c;
     struct sw_collective_call call;
-    unsigned char *in[SW_OP_MAX_IN], *out[SW_OP_MAX_OUT], *workspace;
-    int64_t out_elems[SW_OP_MAX_OUT], workspace_bytes;
+    unsigned char *in[SW_COLLECTIVE_MAX_OPERANDS], *out[SW_COLLECTIVE_MAX_OPERANDS], *workspace;
+    int64_t out_elems[SW_COLLECTIVE_MAX_OPERANDS], workspace_bytes;
     uint64_t ticket;
 };
 int reference_begin(struct reference_run *run, struct sw_comm *comm, const struct reference_case *c,

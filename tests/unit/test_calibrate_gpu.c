@@ -244,19 +244,23 @@ static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_
 }
 
 /* Seconds of a replayed step of a run on the stand-in. */
-static double step_seconds(struct sw_fake_gpu *gpu, const struct sw_program *program)
+static double step_seconds(struct sw_fake_gpu *gpu, struct sw_program *program)
 {
     struct sw_comm *alone = NULL;
     struct sw_executor *executor = NULL;
     struct sw_error err = {0};
     struct sw_step step = {.step = 1};
     int64_t length = program->sequence_length;
+    const struct sw_batches inputs = {.read = batch, .context = &length};
+    const struct sw_program_set set = {.program[SW_PROGRAM_TRAIN] = program,
+                                       .arena_bytes = program->arena_bytes};
     double begin = 0;
     assert_int_equal(sw_comm_single_create(&alone, &err), 0);
-    assert_int_equal(sw_executor_create(program, &gpu->base, alone, &executor, &err), 0);
+    assert_int_equal(sw_executor_create(&set, &gpu->base, alone, &executor, &err), 0);
     for (step.step = 1; step.step <= 3; step.step++) {
         begin = gpu->clock_s;
-        assert_int_equal(sw_executor_step(executor, &step, batch, &length, NULL, NULL, &err), 0);
+        assert_int_equal(sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, &err),
+                         0);
     }
     sw_executor_free(executor);
     alone->vtable->destroy(alone);

@@ -185,6 +185,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->directory = some_path(s);
     r->checkpoint_directory = some_path(s);
     r->checkpoint_every_steps = between(s, 0, 1000);
+    r->evaluate_every_steps = between(s, 0, 1000);
     r->checkpoint_keep = between(s, 1, 9);
 }
 
@@ -307,6 +308,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     same_text(a->directory, b->directory);
     same_text(a->checkpoint_directory, b->checkpoint_directory);
     SAME(checkpoint_every_steps);
+    SAME(evaluate_every_steps);
     SAME(checkpoint_keep);
 }
 

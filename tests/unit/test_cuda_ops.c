@@ -54,18 +54,21 @@ static double get(enum sw_dtype dtype, const void *data, int64_t i)
 
 /* Operands are described once; each device has its own copy, `skew` elements behind an aligned
  * address so that vectors are not always aligned. */
+enum { OPERANDS = 16 };
+
 struct both {
     struct sw_op op;
-    struct sw_call call; /* data: host memory of the CPU device */
-    void *device[SW_OP_MAX_IN + SW_OP_MAX_OUT];
-    void *block[SW_OP_MAX_IN + SW_OP_MAX_OUT], *host_block[SW_OP_MAX_IN + SW_OP_MAX_OUT];
+    struct sw_tensor in[OPERANDS], out[OPERANDS]; /* data: host memory of the CPU device */
+    struct sw_call call;                          /* but for its operands */
+    void *device[2 * OPERANDS];
+    void *block[2 * OPERANDS], *host_block[2 * OPERANDS];
     void *workspace;
     int64_t skew;
 };
 
 static struct sw_tensor *operand(struct both *b, int i)
 {
-    return i < b->op.n_in ? &b->call.in[i] : &b->call.out[i - b->op.n_in];
+    return i < b->op.n_in ? &b->in[i] : &b->out[i - b->op.n_in];
 }
 
 static size_t bytes_of(const struct sw_tensor *t)
@@ -108,7 +111,7 @@ static void *host_memory(struct both *b, int i, const struct sw_tensor *t)
 static struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int ndim, const int64_t *size,
                                 double scale)
 {
-    struct sw_tensor *t = &b->call.in[b->op.n_in];
+    struct sw_tensor *t = &b->in[b->op.n_in];
     *t = shaped(dtype, ndim, size);
     t->data = host_memory(b, b->op.n_in++, t);
     for (int64_t i = 0; i < t->elems; i++) {
@@ -124,7 +127,7 @@ static struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int ndim, c
 static struct sw_tensor *add_integers(struct both *b, int ndim, const int64_t *size, int64_t low,
                                       int64_t high)
 {
-    struct sw_tensor *t = &b->call.in[b->op.n_in];
+    struct sw_tensor *t = &b->in[b->op.n_in];
     *t = shaped(SW_I32, ndim, size);
     t->data = host_memory(b, b->op.n_in++, t);
     for (int64_t i = 0; i < t->elems; i++)
@@ -134,7 +137,7 @@ static struct sw_tensor *add_integers(struct both *b, int ndim, const int64_t *s
 
 static struct sw_tensor *add_out(struct both *b, enum sw_dtype dtype, int ndim, const int64_t *size)
 {
-    struct sw_tensor *t = &b->call.out[b->op.n_out];
+    struct sw_tensor *t = &b->out[b->op.n_out];
     *t = shaped(dtype, ndim, size);
     t->data = host_memory(b, b->op.n_in + b->op.n_out, t);
     b->op.n_out++;
@@ -149,7 +152,7 @@ static struct sw_tensor *add_out(struct both *b, enum sw_dtype dtype, int ndim, 
 /* out[k] is in[i], as the executor passes it for ops in place. */
 static void add_in_place(struct both *b, int k, int i)
 {
-    b->call.out[k] = b->call.in[i];
+    b->out[k] = b->in[i];
     b->op.n_out++;
 }
 
@@ -180,10 +183,15 @@ static void run_both(struct both *b, size_t workspace_bytes, const struct sw_ste
     b->op.workspace_bytes = (int64_t)workspace_bytes;
     b->workspace = cuda->vtable->allocate(cuda, workspace_bytes + 256);
     struct sw_call call = b->call;
+    struct sw_tensor in[OPERANDS], out[OPERANDS];
+    memcpy(in, b->in, sizeof in);
+    memcpy(out, b->out, sizeof out);
     for (int i = 0; i < b->op.n_in; i++)
-        call.in[i].data = b->device[i];
+        in[i].data = b->device[i];
     for (int i = 0; i < b->op.n_out; i++)
-        call.out[i].data = b->device[b->op.n_in + i];
+        out[i].data = b->device[b->op.n_in + i];
+    call.in = in;
+    call.out = out;
     call.op = &b->op;
     call.step = step;
     call.workspace = b->workspace;
@@ -195,6 +203,8 @@ static void run_both(struct both *b, size_t workspace_bytes, const struct sw_ste
     void *workspace = aligned_alloc(256, (workspace_bytes / 256 + 1) * 256);
     assert_non_null(workspace);
     call = b->call;
+    call.in = b->in;
+    call.out = b->out;
     call.op = &b->op;
     call.step = step;
     call.workspace = workspace;
@@ -207,7 +217,7 @@ static void run_both(struct both *b, size_t workspace_bytes, const struct sw_ste
 static void compare(struct both *b, double tolerance)
 {
     for (int i = 0; i < b->op.n_out; i++) {
-        const struct sw_tensor *t = &b->call.out[i];
+        const struct sw_tensor *t = &b->out[i];
         void *got = malloc(bytes_of(t) + 1);
         double most = 0, largest = 1e-30;
         int64_t where = -1;
@@ -235,7 +245,7 @@ static void compare(struct both *b, double tolerance)
 
 static void end(struct both *b)
 {
-    for (int i = 0; i < SW_OP_MAX_IN + SW_OP_MAX_OUT; i++) {
+    for (int i = 0; i < 2 * OPERANDS; i++) {
         if (b->block[i] != NULL)
             cuda->vtable->release(cuda, b->block[i]);
         free(b->host_block[i]);
@@ -287,7 +297,7 @@ static void test_add_cast_accumulate(void **unused)
         for (int k = 0; k < 3; k++) { /* overwrites; adds in the second micro-step; always adds */
             const struct sw_step step = {.step = 1, .micro_step = k == 1};
             b = begin(SW_OP_ACCUMULATE, any_skew());
-            b.op.first = k < 2;
+            b.op.as.accumulate.first = k < 2;
             add_in(&b, SW_F32, 3, size, 1);
             add_in(&b, dtype, 3, size, 1);
             add_in_place(&b, 0, 0);
@@ -376,7 +386,7 @@ static void test_rmsnorm(void **unused)
         const int64_t width = round_ == 0 ? 2061 : between(1, 150);
         const int64_t x[3] = {between(1, 2), between(1, 21), width};
         struct both b = begin(SW_OP_RMSNORM, any_skew());
-        b.op.scale = 1e-5;
+        b.op.as.norm.eps = 1e-5;
         add_in(&b, dtype, 3, x, 2);
         add_in(&b, dtype, 1, &width, 1);
         add_out(&b, dtype, 3, x);
@@ -385,7 +395,7 @@ static void test_rmsnorm(void **unused)
         end(&b);
         for (int k = 0; k < 2; k++) { /* and with an addend */
             b = begin(SW_OP_RMSNORM_GRAD, any_skew());
-            b.op.scale = 1e-5;
+            b.op.as.norm.eps = 1e-5;
             add_in(&b, dtype, 3, x, 2);
             add_in(&b, dtype, 1, &width, 1);
             add_in(&b, dtype, 3, x, 1);
@@ -410,9 +420,9 @@ static void test_heads(void **unused)
         const int64_t x[3] = {batch, seq, sources * dim}, y[3] = {batch, seq, x[2] * copies};
         for (int inverse = 0; inverse < 2; inverse++) {
             struct both b = begin(SW_OP_ROPE, any_skew());
-            b.op.head_dim = (int32_t)dim;
-            b.op.scale = 10000;
-            b.op.inverse = inverse;
+            b.op.as.rope.head_dim = (int32_t)dim;
+            b.op.as.rope.rope.theta = 10000;
+            b.op.as.rope.inverse = inverse;
             add_in(&b, dtype, 3, x, 1);
             add_integers(&b, 1, &seq, 0, 3000);
             add_out(&b, dtype, 3, x);
@@ -421,16 +431,16 @@ static void test_heads(void **unused)
             end(&b);
         }
         struct both b = begin(SW_OP_REPLICATE_HEADS, any_skew());
-        b.op.head_dim = (int32_t)dim;
-        b.op.group = (int32_t)copies;
+        b.op.as.copies.head_dim = (int32_t)dim;
+        b.op.as.copies.copies = (int32_t)copies;
         add_in(&b, dtype, 3, x, 1);
         add_out(&b, dtype, 3, y);
         run_both(&b, 0, NULL);
         compare(&b, 0);
         end(&b);
         b = begin(SW_OP_REPLICATE_HEADS_GRAD, any_skew());
-        b.op.head_dim = (int32_t)dim;
-        b.op.group = (int32_t)copies;
+        b.op.as.copies.head_dim = (int32_t)dim;
+        b.op.as.copies.copies = (int32_t)copies;
         add_in(&b, dtype, 3, y, 1);
         add_out(&b, dtype, 3, x);
         run_both(&b, 0, NULL);
@@ -488,6 +498,10 @@ static size_t align(int64_t bytes)
     return (size_t)(bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
 }
 
+/* The step of which the loss is a part. */
+static const struct sw_step an_eighth = {
+    .step = 1, .beta1 = 0.9, .beta2 = 0.95, .loss_scale = 0.125};
+
 static void test_head(void **unused)
 {
     (void)unused;
@@ -509,7 +523,6 @@ static void test_head(void **unused)
         end(&b);
         for (int own_loss = 0; own_loss < 2; own_loss++) {
             b = begin(SW_OP_LM_HEAD_GRAD, 0);
-            b.op.scale = 0.125;
             add_in(&b, dtype, 3, x, 1);
             add_in(&b, dtype, 2, w, 1)->start[0] = start;
             add_integers(&b, 2, tokens, -2, start + vocab + 3);
@@ -524,20 +537,19 @@ static void test_head(void **unused)
                 add_out(&b, SW_F32, 1, &one);
                 add_out(&b, SW_F32, 2, tokens);
             }
-            run_both(&b, align(chunk * vocab * 4) + align(vocab * e * 4), NULL);
+            run_both(&b, align(chunk * vocab * 4) + align(vocab * e * 4), &an_eighth);
             compare(&b, tolerance_of(dtype));
             end(&b);
         }
         const int64_t shards[3] = {1, tokens[1], 3 * between(1, 4)};
         b = begin(SW_OP_LM_HEAD_LOSS, 0);
-        b.op.scale = 0.25;
         struct sw_tensor *s = add_in(&b, SW_F32, 3, shards, 2);
         for (int64_t i = 1; i < s->elems; i += 3)
             ((float *)s->data)[i] = 1.0f + fabsf(((float *)s->data)[i]);
         add_integers(&b, 2, tokens, -2, 5);
         add_out(&b, SW_F32, 1, &one);
         add_out(&b, SW_F32, 2, tokens);
-        run_both(&b, 0, NULL);
+        run_both(&b, 0, &an_eighth);
         compare(&b, 2e-5);
         end(&b);
     }
@@ -572,7 +584,7 @@ static void test_update(void **unused)
                                      .weight_decay = 0.1,
                                      .grad_clip = round_ % 2 ? 0.5 : 0};
         b = begin(SW_OP_ADAMW, any_skew());
-        b.op.decay = round_ % 2 == 0;
+        b.op.as.adamw.decay = round_ % 2 == 0;
         add_in(&b, SW_F32, 2, size, 1);
         add_in(&b, dtype, 2, size, 1);
         add_in(&b, SW_F32, 2, size, 0.1);
@@ -605,16 +617,16 @@ static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
         sw_attention_workspace_layout(q, k, (int32_t)dim, dtype, false, backward,
                                       &layouts[backward]);
     struct both b = begin(SW_OP_RING_ATTENTION, 0);
-    b.op.head_dim = (int32_t)dim;
-    b.op.group = (int32_t)group;
-    b.op.scale = 1 / sqrt((double)dim);
-    b.op.sequence_layout = (uint8_t)layout;
-    b.op.sequence_shards = shards;
+    b.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)dim),
+                                                         .head_dim = (int32_t)dim,
+                                                         .group = (int32_t)group,
+                                                         .sequence_shards = shards,
+                                                         .sequence_layout = (int32_t)layout};
     const struct sw_op op = b.op;
     for (int i = 0; i < 3; i++)
         add_in(&b, dtype, 3, i == 0 ? q : k, 2);
-    b.call.in[0].global[1] = length;
-    b.call.in[0].start[1] = q_rank < 0 ? 0 : q_rank * sq;
+    b.in[0].global[1] = length;
+    b.in[0].start[1] = q_rank < 0 ? 0 : q_rank * sq;
     add_out(&b, dtype, 3, q);
     add_out(&b, SW_F32, 3, lse);
     run_both(&b, (size_t)layouts[0].bytes, NULL);
@@ -625,7 +637,7 @@ static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
     g.op.kind = SW_OP_RING_ATTENTION_GRAD;
     g.op.n_in = g.op.n_out = 0;
     for (int i = 0; i < 5; i++) { /* q, k, v, and what forward gave */
-        const struct sw_tensor *from = i < 3 ? &b.call.in[i] : &b.call.out[i - 3];
+        const struct sw_tensor *from = i < 3 ? &b.in[i] : &b.out[i - 3];
         struct sw_tensor *t = add_in(&g, from->dtype, from->ndim, from->size, 1);
         memcpy(t->data, from->data, bytes_of(from));
         memcpy(t->start, from->start, sizeof t->start);
@@ -661,19 +673,17 @@ static void test_recording(void **unused)
     struct sw_error err = {0};
     struct sw_recording *recording = NULL;
     struct sw_step step = {.step = 1, .beta1 = 0.9, .beta2 = 0.95};
-    const struct sw_op op = {.kind = SW_OP_ACCUMULATE, .n_in = 2, .n_out = 1, .first = true};
+    const struct sw_op op = {
+        .kind = SW_OP_ACCUMULATE, .n_in = 2, .n_out = 1, .as.accumulate.first = true};
     float values[2][3] = {{1, 2, 3}, {10, 20, 30}}, got[3];
     const int64_t size = 3;
-    struct sw_call call;
-    memset(&call, 0, sizeof call);
-    call.op = &op;
+    struct sw_tensor in[2];
     for (int i = 0; i < 2; i++) {
-        call.in[i] = shaped(SW_F32, 1, &size);
-        call.in[i].data = cuda->vtable->allocate(cuda, sizeof got);
-        assert_int_equal(cuda->vtable->copy_in(cuda, call.in[i].data, values[i], sizeof got), 0);
+        in[i] = shaped(SW_F32, 1, &size);
+        in[i].data = cuda->vtable->allocate(cuda, sizeof got);
+        assert_int_equal(cuda->vtable->copy_in(cuda, in[i].data, values[i], sizeof got), 0);
     }
-    call.out[0] = call.in[0];
-    call.step = &step;
+    const struct sw_call call = {.op = &op, .in = in, .out = in, .step = &step};
     assert_int_equal(cuda->vtable->record_begin(cuda, &err), 0);
     assert_int_equal(cuda->vtable->run[SW_OP_ACCUMULATE](cuda, &call, &err), 0);
     assert_int_equal(cuda->vtable->record_end(cuda, &recording, &err), 0);
@@ -681,13 +691,13 @@ static void test_recording(void **unused)
         step.micro_step = micro;
         assert_int_equal(cuda->vtable->set_step(cuda, &step, &err), 0);
         assert_int_equal(cuda->vtable->replay(cuda, recording, &err), 0);
-        assert_int_equal(cuda->vtable->copy_out(cuda, got, call.out[0].data, sizeof got), 0);
+        assert_int_equal(cuda->vtable->copy_out(cuda, got, in[0].data, sizeof got), 0);
         for (int i = 0; i < 3; i++)
             assert_true(got[i] == 10.0f * (float)(i + 1) * (float)(micro + 1));
     }
     cuda->vtable->recording_free(cuda, recording);
     for (int i = 0; i < 2; i++)
-        cuda->vtable->release(cuda, call.in[i].data);
+        cuda->vtable->release(cuda, in[i].data);
 }
 
 static void test_errors(void **unused)

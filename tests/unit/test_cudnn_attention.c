@@ -516,25 +516,25 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
     struct sw_op op = {.kind = SW_OP_RING_ATTENTION,
                        .n_in = 3,
                        .n_out = 2,
-                       .head_dim = (int32_t)dim,
-                       .group = (int32_t)group,
-                       .scale = 1 / sqrt((double)dim),
-                       .sequence_layout = (uint8_t)layout,
-                       .sequence_shards = shards};
-    struct sw_call call;
-    memset(&call, 0, sizeof call);
-    call.in[0] = tensor(q.device, SW_BF16_T, batch, sq, heads * dim);
-    call.in[0].global[1] = length;
-    call.in[0].start[1] = rank * sq;
-    call.in[1] = tensor(k.device, SW_BF16_T, batch, length, kv * dim);
-    call.in[2] = tensor(v.device, SW_BF16_T, batch, length, kv * dim);
-    call.out[0] = tensor(o.device, SW_BF16_T, batch, sq, heads * dim);
-    call.out[1] = tensor(lse, SW_F32, batch, sq, heads);
+                       .as.attention = {.scale = 1 / sqrt((double)dim),
+                                        .head_dim = (int32_t)dim,
+                                        .group = (int32_t)group,
+                                        .sequence_shards = shards,
+                                        .sequence_layout = (int32_t)layout}};
+    struct sw_tensor in[6], out[3];
+    struct sw_call call = {.in = in, .out = out};
+    in[0] = tensor(q.device, SW_BF16_T, batch, sq, heads * dim);
+    in[0].global[1] = length;
+    in[0].start[1] = rank * sq;
+    in[1] = tensor(k.device, SW_BF16_T, batch, length, kv * dim);
+    in[2] = tensor(v.device, SW_BF16_T, batch, length, kv * dim);
+    out[0] = tensor(o.device, SW_BF16_T, batch, sq, heads * dim);
+    out[1] = tensor(lse, SW_F32, batch, sq, heads);
     run_op(device, &call, &op, &places[0]);
 
     struct reference r = {batch,      heads,        kv,
                           sq,         length,       sq,
-                          length,     (int32_t)dim, (double)(float)op.scale,
+                          length,     (int32_t)dim, (double)(float)op.as.attention.scale,
                           q_position, k_position,   q.host,
                           k.host,     v.host,       o.host,
                           d_o.host,   NULL,         {0},
@@ -549,12 +549,12 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
     op.kind = SW_OP_RING_ATTENTION_GRAD;
     op.n_in = 6;
     op.n_out = 3;
-    call.in[3] = call.out[0];
-    call.in[4] = call.out[1];
-    call.in[5] = tensor(d_o.device, SW_BF16_T, batch, sq, heads * dim);
-    call.out[0] = tensor(dq.device, SW_BF16_T, batch, sq, heads * dim);
-    call.out[1] = tensor(dk.device, SW_BF16_T, batch, length, kv * dim);
-    call.out[2] = tensor(dv.device, SW_BF16_T, batch, length, kv * dim);
+    in[3] = out[0];
+    in[4] = out[1];
+    in[5] = tensor(d_o.device, SW_BF16_T, batch, sq, heads * dim);
+    out[0] = tensor(dq.device, SW_BF16_T, batch, sq, heads * dim);
+    out[1] = tensor(dk.device, SW_BF16_T, batch, length, kv * dim);
+    out[2] = tensor(dv.device, SW_BF16_T, batch, length, kv * dim);
     run_op(device, &call, &op, &places[1]);
     for (int64_t b = 0; b < batch; b++) /* what forward really gave */
         for (int64_t h = 0; h < heads; h++)

@@ -94,20 +94,20 @@ static void test_large_shards(void **state)
     struct sw_program *program = NULL;
     struct sw_comm *comms[RANKS];
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    struct sw_program_set *set = NULL;
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), 0);
+    assert_int_equal(sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, &err), 0);
     assert_int_equal(sw_comm_threads_create(&mesh, comms, &err), 0);
     struct sw_device *device = sw_cpu_device_create(1, &err);
     assert_non_null(device);
-    int32_t embedding = 0;
-    while (strcmp(program->values[embedding].name, "embedding") != 0)
-        embedding++;
-    const struct sw_value *value = &program->values[embedding];
+    const struct sw_state_row *value = sw_state_find(&set->state, "embedding");
+    assert_non_null(value);
     const uint64_t key = sw_init_key(3, "embedding");
     for (int32_t r = 0; r < RANKS; r++) { /* the table's columns are split */
         struct sw_executor *executor = NULL;
-        assert_int_equal(sw_executor_create(program, device, comms[r], &executor, &err), 0);
-        assert_int_equal(sw_executor_init_parameters(executor, 3, stddev, &err), 0);
-        const float *shard = sw_executor_value(executor, embedding, 0);
+        assert_int_equal(sw_executor_create(set, device, comms[r], &executor, &err), 0);
+        assert_int_equal(sw_executor_init_state(executor, 3, stddev, &err), 0);
+        const float *shard = sw_executor_state(executor, value, 0);
         assert_true(value->local[1] == WIDTH / RANKS);
         for (int64_t i = 0; i < value->local[0] * value->local[1]; i++) {
             const int64_t row = i / value->local[1], column = i % value->local[1];
@@ -120,7 +120,7 @@ static void test_large_shards(void **state)
     for (int32_t r = 0; r < RANKS; r++)
         comms[r]->vtable->destroy(comms[r]);
     device->vtable->destroy(device);
-    sw_program_free(program);
+    sw_program_set_free(set);
 }
 
 int main(void)

@@ -118,9 +118,12 @@ static double distance(const struct sw_tensor *a, const struct sw_tensor *b)
 
 /* ---- Running one op ---- */
 
+enum { OPERANDS = 16 };
+
 struct example {
     struct sw_op op;
-    struct sw_tensor in[8], out[4];
+    struct sw_tensor in[OPERANDS], out[OPERANDS];
+    double loss_scale; /* of the step */
 };
 
 static struct example example(enum sw_op_kind kind)
@@ -160,9 +163,12 @@ static struct sw_device *device_with(int32_t threads)
 /* Bytes of workspace as layout would ask for them. */
 static int64_t workspace_of(const struct example *e, int32_t ring)
 {
-    struct sw_value values[SW_OP_MAX_IN + SW_OP_MAX_OUT];
+    struct sw_value values[2 * OPERANDS];
+    struct sw_ref refs[2 * OPERANDS];
     struct sw_program program;
     struct sw_op op = e->op;
+    op.in = refs;
+    op.out = refs + op.n_in;
     memset(&program, 0, sizeof program);
     memset(values, 0, sizeof values);
     program.mesh = sw_mesh_make(1, 1, 1, ring);
@@ -174,7 +180,7 @@ static int64_t workspace_of(const struct example *e, int32_t ring)
         values[n].ndim = t->ndim;
         values[n].stack = 1;
         memcpy(values[n].local, t->size, sizeof t->size);
-        *(i < op.n_in ? &op.in[i] : &op.out[i - op.n_in]) = (struct sw_ref){n, SW_INDEX_FIXED, 0};
+        refs[n] = (struct sw_ref){n, SW_INDEX_FIXED, 0};
     }
     const struct sw_op_info *info = sw_op_info(op.kind);
     return info->workspace == NULL ? 0 : info->workspace(&program, &op);
@@ -202,10 +208,12 @@ static void run_with(struct sw_device *device, struct example *e, const struct s
     memset(workspace, 0xff,
            (size_t)e->op.workspace_bytes + GUARD); /* NaN: nothing counts on zeros */
     call.op = &e->op;
-    memcpy(call.in, e->in, sizeof e->in);
-    memcpy(call.out, e->out, sizeof e->out);
+    call.in = e->in;
+    call.out = e->out;
     call.workspace = workspace;
-    call.step = step;
+    struct sw_step with_scale = *step;
+    with_scale.loss_scale = e->loss_scale;
+    call.step = &with_scale;
     call.ring = ring;
     if (device->vtable->run[e->op.kind](device, &call, &err) != 0)
         fail_msg("%s: %s", sw_op_info(e->op.kind)->name, err.message);
@@ -230,11 +238,11 @@ static enum sw_dtype wide(enum sw_dtype dtype)
 
 static void attention_attributes(struct example *e)
 {
-    e->op.head_dim = DIM;
-    e->op.group = HEADS / KV;
-    e->op.scale = 1 / sqrt((double)DIM);
-    e->op.sequence_layout = SW_ZIGZAG;
-    e->op.sequence_shards = 1;
+    e->op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)DIM),
+                                                          .head_dim = DIM,
+                                                          .group = HEADS / KV,
+                                                          .sequence_shards = 1,
+                                                          .sequence_layout = SW_ZIGZAG};
 }
 
 static struct example attention_example(struct sw_device *device, enum sw_op_kind kind,
@@ -277,7 +285,7 @@ static struct example head_example(struct sw_device *device, enum sw_op_kind kin
         return stats;
     run(device, &stats);
     struct example loss = example(SW_OP_LM_HEAD_LOSS);
-    loss.op.scale = scale;
+    loss.loss_scale = scale;
     add_in(&loss, stats.out[0]);
     add_in(&loss, stats.in[2]);
     add_out(&loss, tensor(wide(t), 1, 1, 0, 0));
@@ -289,7 +297,7 @@ static struct example head_example(struct sw_device *device, enum sw_op_kind kin
     }
     run(device, &loss);
     struct example grad = example(kind);
-    grad.op.scale = scale;
+    grad.loss_scale = scale;
     for (int i = 0; i < 3; i++)
         add_in(&grad, stats.in[i]);
     add_in(&grad, loss.out[1]);
@@ -316,7 +324,7 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
         break;
     case SW_OP_RMSNORM:
     case SW_OP_RMSNORM_GRAD:
-        e.op.scale = 1e-3;
+        e.op.as.norm.eps = 1e-3;
         add_in(&e, filled(tensor(t, 3, B, S, E), 1, 1));
         add_in(&e, filled(tensor(t == SW_BF16_T ? SW_F32 : t, 1, E, 0, 0), 2, 1));
         if (kind == SW_OP_RMSNORM_GRAD)
@@ -337,16 +345,16 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
         add_out(&e, tensor(wide(t), 2, E, F, 0));
         break;
     case SW_OP_ROPE:
-        e.op.head_dim = DIM;
-        e.op.scale = 10000;
+        e.op.as.rope.head_dim = DIM;
+        e.op.as.rope.rope.theta = 10000;
         add_in(&e, filled(tensor(t, 3, B, S, HEADS * DIM), 1, 1));
         add_in(&e, integers(1, S, 0, 2, 0, 1000));
         add_out(&e, tensor(t, 3, B, S, HEADS * DIM));
         break;
     case SW_OP_REPLICATE_HEADS:
     case SW_OP_REPLICATE_HEADS_GRAD:
-        e.op.head_dim = DIM;
-        e.op.group = 2;
+        e.op.as.copies.head_dim = DIM;
+        e.op.as.copies.copies = 2;
         add_in(&e, filled(tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 2 : 4)), 1, 1));
         add_out(&e, tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 4 : 2)));
         break;
@@ -509,7 +517,7 @@ static void gradients_of_rowwise_ops(void **state)
     release(&g);
     f = make(device, SW_OP_ROPE, SW_F64); /* its VJP is itself, backwards */
     g = make(device, SW_OP_ROPE, SW_F64);
-    g.op.inverse = true;
+    g.op.as.rope.inverse = true;
     run(device, &g);
     check_gradient(device, &f, 0, &g.in[0], &g.out[0]);
     release(&f);
@@ -602,7 +610,7 @@ static void head_with_its_own_loss(void **state)
         struct example grad = make(device, SW_OP_LM_HEAD_GRAD, t);
         struct example loss = make(device, SW_OP_LM_HEAD_LOSS, t);
         struct example own = example(SW_OP_LM_HEAD_GRAD);
-        own.op.scale = grad.op.scale;
+        own.loss_scale = grad.loss_scale;
         for (int i = 0; i < 3; i++)
             add_in(&own, grad.in[i]);
         add_out(&own, tensor(t, 3, B, S, E));
@@ -620,7 +628,7 @@ static void head_with_its_own_loss(void **state)
         double sum = 0;
         for (int64_t i = 0; i < own.out[3].elems; i++)
             sum += get(&own.out[3], i);
-        assert_true(fabs(sum * own.op.scale / get(&loss.out[0], 0) - 1) <= eps);
+        assert_true(fabs(sum * own.loss_scale / get(&loss.out[0], 0) - 1) <= eps);
         assert_true(get(&own.out[3], 5) == 0); /* an ignored token */
         for (int k = 0; k < 4; k++)
             free(own.out[k].data);
@@ -657,7 +665,7 @@ static void head_is_vocabulary_parallel(void **state)
                 part.start[0] = r * rows;
                 part.data = (float *)w.data + r * rows * WIDTH;
                 struct example e = example(pass ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_STATS);
-                e.op.scale = 1.0 / TOKENS;
+                e.loss_scale = 1.0 / TOKENS;
                 add_in(&e, x);
                 add_in(&e, part);
                 add_in(&e, labels);
@@ -681,7 +689,7 @@ static void head_is_vocabulary_parallel(void **state)
             }
             if (pass == 0) {
                 struct example e = example(SW_OP_LM_HEAD_LOSS);
-                e.op.scale = 1.0 / TOKENS;
+                e.loss_scale = 1.0 / TOKENS;
                 add_in(&e, stats);
                 add_in(&e, labels);
                 add_out(&e, value[shards - 1]);
@@ -829,11 +837,11 @@ static void *rank_main(void *argument)
                                  .wait = ring_wait};
     const struct sw_ring *used = hops ? &ring : NULL;
     struct example f = example(SW_OP_RING_ATTENTION);
-    f.op.head_dim = RDIM;
-    f.op.group = 2;
-    f.op.scale = 0.25;
-    f.op.sequence_layout = (uint8_t)job->layout;
-    f.op.sequence_shards = job->size;
+    f.op.as.attention = (struct sw_attention_attributes){.scale = 0.25,
+                                                         .head_dim = RDIM,
+                                                         .group = 2,
+                                                         .sequence_shards = job->size,
+                                                         .sequence_layout = (int32_t)job->layout};
     if (hops)
         f.op.axes = (struct sw_axes){1, {SW_SP}};
     struct example g = f;
@@ -967,7 +975,7 @@ static void adamw_is_the_formula(void **state)
     for (int d = 0; d < 3; d++)
         for (int clipped = 0; clipped < 2; clipped++) {
             struct example e = example(SW_OP_ADAMW);
-            e.op.decay = true;
+            e.op.as.adamw.decay = true;
             struct sw_tensor w = filled(tensor(dtypes[d], 1, N, 0, 0), 1, 1);
             struct sw_tensor g = filled(tensor(wide(dtypes[d]), 1, N, 0, 0), 2, 1);
             struct sw_tensor m = filled(tensor(wide(dtypes[d]), 1, N, 0, 0), 3, 0.1);
@@ -1013,7 +1021,7 @@ static void accumulate_adds_narrow_to_wide(void **state)
             struct sw_step step = step_one;
             step.micro_step = micro_step;
             struct example e = example(SW_OP_ACCUMULATE);
-            e.op.first = first;
+            e.op.as.accumulate.first = first;
             add_in(&e, filled(tensor(SW_F32, 2, 33, 65, 0), 1, 1));
             add_in(&e, filled(tensor(SW_BF16_T, 2, 33, 65, 0), 2, 1));
             add_out(&e, e.in[0]);
@@ -1138,12 +1146,8 @@ static void device_allocates_and_reports(void **state)
                          sw_op_is_collective((enum sw_op_kind)kind) || kind == SW_OP_CONSTRAIN ||
                              kind == SW_OP_WAIT);
     struct example e = make(device, SW_OP_LINEAR, SW_F32);
-    struct sw_call call;
-    memset(&call, 0, sizeof call);
-    call.op = &e.op;
-    memcpy(call.in, e.in, sizeof e.in);
-    memcpy(call.out, e.out, sizeof e.out);
-    call.in[1].size[0]--;
+    const struct sw_call call = {.op = &e.op, .in = e.in, .out = e.out};
+    e.in[1].size[0]--;
     memset(&err, 0, sizeof err);
     assert_int_equal(device->vtable->run[SW_OP_LINEAR](device, &call, &err), -1);
     assert_string_equal(err.message, "linear got [26, 37] and [36, 45] for a result [26, 45]");

@@ -2,6 +2,7 @@
  *
  *   test_runner RUNNER FOLDER MPIRUN|none */
 #include "core/plan/plan.h"
+#include "core/program/state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -88,21 +89,21 @@ static void make_plan(const struct job *job)
                                          .strategy = SW_STRATEGY_RING,
                                          .layout = SW_LAYOUT_ZIGZAG};
     struct sw_program_options options;
-    struct sw_program *program = NULL;
+    struct sw_program_set *programs = NULL;
     if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &program, &err) != 0)
+        sw_program_set_compile(&options, &programs, &err) != 0)
         fail_msg("%s", err.message);
-    const struct sw_plan_prediction prediction = {0.001, program->arena_bytes,
-                                                  program->arena_bytes};
+    const struct sw_plan_prediction prediction = {0.001, programs->arena_bytes,
+                                                  programs->arena_bytes};
     char path[512];
     snprintf(path, sizeof path, "%s.plan.yaml", job->name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(sw_plan_write(file, run, NULL, &decision, &prediction,
-                                   sw_program_digest(program) + job->digest_change, &err),
+                                   sw_program_set_digest(programs) + job->digest_change, &err),
                      0);
     fclose(file);
-    sw_program_free(program);
+    sw_program_set_free(programs);
     sw_config_free(config);
 }
 

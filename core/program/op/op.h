@@ -1,40 +1,51 @@
-/* The table of op kinds: everything the passes know about an op stands in one row of op.c.
+/* The table of op kinds: everything the passes know about an op stands in one row, and every pass
+ * asks the row. Rows stand by family: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c,
+ * collective.c.
  *
- * Owns the table. The semantics, with shapes ([b]atch, [s]eq, [e]mbed, [f] mlp or heads*head_dim,
- * [v]ocab); capital letters are what a rank sees, `start` is the global offset of its shard:
+ * The semantics, with shapes ([b]atch, [s]eq, [e]mbed, [f] mlp or heads * head_dim, [h] heads *
+ * head_dim, [g] kv heads * head_dim, [d] head_dim, [v]ocab), as a rank sees them: */
+/* clang-format off
  *
- * embedding            tokens i32[b,s], table[v,e] -> y[b,s,e]; a token outside this rank's rows
- * gives 0 (partial) embedding_grad       tokens, dy[b,s,e] -> dtable[v,e] (overwrites; rows of this
- * rank's vocab only) rmsnorm              x[b,s,e], w[e] -> y = x / sqrt(mean(x^2) + eps) * w (eps
- * in attribute scale) rmsnorm_grad         x, w, dy -> dx[b,s,e], dw[e] linear x[b,s,e], W[e,f] ->
- * y[b,s,f] = x W linear_t             x[b,s,f], W[e,f] -> y[b,s,e] = x W^T; both and
- * rmsnorm_grad, from schedule on: perhaps with one operand more, shaped as the result (dx), that is
- * added to it linear_dw x[b,s,e],
- * dy[b,s,f] -> dW[e,f] = x^T dy rope                 x[b,s,h], positions i32[s] -> y; pairs (j, j +
- * d/2) of each head rotated by position * theta^(-2j/d), angles in fp32 (inverse: by minus that)
- * replicate_heads      x[b,s,g] -> y[b,s,h], head i of y is head i / group of x
- * replicate_heads_grad dy[b,s,h] -> dx[b,s,g], sum of the copies this rank has (partial)
- * constrain            x -> x with another declared sharding (no code: becomes reshard)
- * ring_attention       q[b,sq,h], k[b,sk,g], v[b,sk,g] -> o[b,sq,h], lse[b,sq,heads] f32 (natural
- * log, of scaled scores); causal; query head i attends with kv head i / group ring_attention_grad
- * q, k, v, o, lse, do -> dq, dk, dv swiglu               gate[b,s,f], up[b,s,f] -> silu(gate) * up
- * swiglu_grad          gate, up, dh -> dgate, dup
- * add                  a, b -> a + b
- * accumulate           acc, x -> acc (in place; first micro-step and `first`: acc = x)
- * lm_head_stats        x[b,s,e], W[v,e], labels i32[b,s] -> stats f32[b,s,3*vocab shards]: per
- * shard of the vocabulary (max logit, sum exp(logit - max), label's logit or 0 if not in this
- * shard) lm_head_loss         stats, labels -> loss[1] += nothing; = scale * sum over tokens of
- * (lse - label logit), lse[b,s] (label < 0: token ignored, lse still written) lm_head_grad x, W,
- * labels, lse -> dx[b,s,e], dW[v,e] of the scaled loss, chunked over tokens; with a whole
- * vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s]
- * sum_squares          g
- * -> s[1] grad_norm            s_1 .. s_n -> norm[1] = sqrt(sum) adamw                w, g, m, v,
- * norm -> w, m, v (in place); hyper-parameters from the step (device.h); gradient scaled by min(1,
- * clip / norm) when clip > 0; decoupled decay (Loshchilov & Hutter 2019) cast                 x ->
- * x in another dtype slice, all_gather, reduce_scatter, all_reduce, all_to_all: reshard.h;
- * all_reduce takes n operands in place (coalesced): in[i] -> out[i] wait                 in[0]: the
- * compute stream waits until the collective that writes it is done
- */
+ *   embedding             tokens i32[b,s], table[v,e] -> y[b,s,e]; a token outside this rank's rows gives 0 (partial)
+ *   embedding_grad        tokens, dy[b,s,e] -> dtable[v,e]; overwrites, rows of this rank's vocab only
+ *   rmsnorm               x[b,s,e], w[e] -> y = x / sqrt(mean(x^2) + eps) * w
+ *   rmsnorm_grad          x, w, dy (, z[b,s,e]) -> dx[b,s,e] (+ z), dw[e]
+ *   head_norm             x[b,s,h], w[d] -> y: each head of d by itself, as rmsnorm
+ *   head_norm_grad        x, w, dy -> dx[b,s,h], dw[d]
+ *   linear                x[b,s,e], W[e,f] (, z[b,s,f]) -> y[b,s,f] = x W (+ z)
+ *   linear_t              x[b,s,f], W[e,f] (, z[b,s,e]) -> y[b,s,e] = x W^T (+ z)
+ *   linear_dw             x[b,s,e], dy[b,s,f] -> dW[e,f] = x^T dy
+ *   add_bias              x[b,s,f], w[f] -> x + w
+ *   bias_grad             dy[b,s,f] -> dw[f]: the sum over all tokens
+ *   rope                  x[b,s,h], positions i32[s] -> y; pairs (j, j + d/2) of each head rotated by position * f(j),
+ *                         f = theta^(-2j/d) or that stretched (core/base/model.h); angles in fp32; inverse: by minus that
+ *   replicate_heads       x[b,s,g] -> y[b,s,h], head i of y is head i / copies of x
+ *   replicate_heads_grad  dy[b,s,h] -> dx[b,s,g], sum of the copies this rank has (partial)
+ *   constrain             x -> x with another declared sharding (no code: becomes reshard)
+ *   ring_attention        q[b,sq,h], k[b,sk,g], v[b,sk,g] -> o[b,sq,h], lse[b,sq,heads] f32 (natural log, of scaled
+ *                         scores); causal; query head i attends with kv head i / group
+ *   ring_attention_grad   q, k, v, o, lse, do -> dq, dk, dv
+ *   swiglu                gate[b,s,f], up[b,s,f] -> silu(gate) * up
+ *   swiglu_grad           gate, up, dh -> dgate, dup
+ *   add                   a, b -> a + b
+ *   accumulate            acc, x -> acc + x in place; `first` in the first micro-step: acc = x
+ *   lm_head_stats         x[b,s,e], W[v,e], labels i32[b,s] -> stats f32[b,s,3 * vocab shards]: per shard of the
+ *                         vocabulary (max logit, sum exp(logit - max), label's logit or 0 if not in this shard)
+ *   lm_head_loss          stats, labels -> loss[1] = scale * sum over tokens of (lse - label logit), lse[b,s];
+ *                         label < 0: token ignored, lse still written; scale: the step's (device.h)
+ *   lm_head_grad          x, W, labels, lse -> dx[b,s,e], dW[v,e] of that loss, chunked over tokens; with a whole
+ *                         vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s]
+ *   sum_squares           g -> s[1]
+ *   grad_norm             s_1 .. s_n -> norm[1] = sqrt(sum)
+ *   adamw                 w, g, m, v, norm -> w, m, v in place; hyper-parameters from the step (device.h); gradient scaled
+ *                         by min(1, clip / norm) when clip > 0; decoupled decay (Loshchilov & Hutter 2019)
+ *   cast                  x -> x in another dtype
+ *   slice, all_gather, reduce_scatter, all_reduce, all_to_all
+ *                         reshard.h; all_reduce takes n operands in place (coalesced): in[i] -> out[i]
+ *   wait                  in[0]: the compute stream waits until the collective that writes it is done
+ *
+ * In brackets: from schedule on, perhaps one operand more, shaped as the result, that is added to it.
+ * clang-format on */
 #ifndef SW_OP_H
 #define SW_OP_H
 
@@ -46,47 +57,113 @@ struct sw_op_cost {
     int64_t memory_bytes; /* read + written by a device that keeps nothing in cache */
 };
 
+/* One matrix product [m,k] x [k,n]. */
+struct sw_product {
+    double m, n, k;
+};
+enum { SW_OP_MAX_PRODUCTS = 3 };
+
 struct sw_autodiff; /* differentiate.c */
 
 enum sw_op_class {
     SW_CLASS_MATMUL,
     SW_CLASS_ATTENTION,
     SW_CLASS_MEMORY,
-    SW_CLASS_COLLECTIVE,
+    SW_CLASS_COLLECTIVE, /* on the communication stream */
+    SW_CLASS_WAIT,
     SW_CLASS_NONE
+};
+
+/* What partition does with an op beyond claiming axes for its factors. */
+enum sw_lowering {
+    SW_LOWER_CLAIMS,
+    SW_LOWER_CONSTRAINT, /* no op: the value goes on in its declared sharding */
+    SW_LOWER_ACCUMULATE  /* the sum keeps its spec, whatever is added */
+};
+
+/* One described field of the attributes. */
+enum sw_attribute_type {
+    SW_ATTRIBUTE_END,
+    SW_ATTRIBUTE_INT,   /* int32_t */
+    SW_ATTRIBUTE_LONG,  /* int64_t */
+    SW_ATTRIBUTE_REAL,  /* double */
+    SW_ATTRIBUTE_FLAG,  /* bool, printed by its name */
+    SW_ATTRIBUTE_LAYOUT /* int32_t, enum sw_sequence_layout, printed by its word */
+};
+enum sw_attribute_print {
+    SW_PRINT_ALWAYS,
+    SW_PRINT_SET, /* unless it is zero */
+    SW_PRINT_NEVER
+};
+struct sw_attribute {
+    const char *name;
+    uint8_t type;    /* enum sw_attribute_type */
+    uint8_t prints;  /* enum sw_attribute_print */
+    uint8_t symbol;  /* enum sw_size: an int that follows the mesh */
+    bool costs;      /* ops that differ in it cost differently */
+    uint16_t offset; /* in union sw_attributes */
 };
 
 struct sw_op_info {
     const char *name;
     /* Factors, one letter per dimension: "bse,ef->bsf". A letter in the result is parallel, one
-     * only in operands is reduced. Letters of `whole` are never split. '.' matches any dimensions
-     * of an elementwise op. `ring` is the pair (query sequence, key sequence) that shares its axes.
-     */
+     * only in operands is reduced. '.' matches any dimensions of an elementwise op; the last
+     * pattern of a side repeats. */
     const char *factors;
-    const char *whole;
-    const char *ring;
+    const char *whole; /* letters that are never split */
+    const char *ring;  /* the pair (query sequence, key sequence) that shares its axes, or NULL */
+    const char
+        *nested; /* the pair (few, many) of letters whose blocks nest: copied heads, or NULL */
+    const struct sw_attribute *attributes; /* ends with SW_ATTRIBUTE_END; NULL: none */
     enum sw_op_class cost_class;
+    enum sw_lowering lowering;
     bool linear; /* passes a partial through when all operands have the same sharding and partial */
-    bool in_place; /* out[0] is in[0] */
+    bool sums;   /* out[0] = in[0] + in[1] and nothing else */
+    bool cheap;  /* rather made again than kept; with `linear`, its result stands for its operand */
+    bool seeds;  /* makes the loss: reverse mode begins here */
+    bool makes_gradient;   /* of a whole weight */
+    bool travels_home;     /* the ring's last hop brings results back to their owner */
+    uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
+    uint8_t collective;    /* slice and collectives: 1 + enum sw_collective, else 0 */
+    uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
     int (*vjp)(struct sw_autodiff *autodiff, const struct sw_op *op, struct sw_error *err);
+    /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
+    /* Matrix products; returns how many. NULL: none. */
+    int32_t (*products)(const struct sw_program *program, const struct sw_op *op,
+                        struct sw_product out[SW_OP_MAX_PRODUCTS]);
+    /* Share of the flops that a model needs: what is not made a second time. NULL: all. */
+    double (*model_share)(const struct sw_op *op);
+    /* Bytes that one rank sends (= receives); NULL: none. */
+    int64_t (*communication)(const struct sw_program *program, const struct sw_op *op);
     /* Scratch bytes on one rank; NULL: none. Part of the arena, so both tools agree on it. */
     int64_t (*workspace)(const struct sw_program *program, const struct sw_op *op);
 };
 
 const struct sw_op_info *sw_op_info(enum sw_op_kind kind);
 bool sw_op_is_collective(enum sw_op_kind kind); /* all_gather .. all_to_all, not slice, not wait */
+bool sw_op_is_wait(enum sw_op_kind kind);
+bool sw_op_is_ring(enum sw_op_kind kind); /* ring_attention(_grad) */
+/* Of slice and the collectives. */
+enum sw_collective sw_op_collective(enum sw_op_kind kind);
 
-/* Which operand of such ops is added to out[0], if they have it: linear, linear_t, rmsnorm_grad. 0
- * for kinds that take none. */
-uint8_t sw_op_addend(enum sw_op_kind kind);
-/* Bytes of that operand on one rank; 0 without. */
+struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);
+
+/* Bytes of the operand that is added to the result, on one rank; 0 without. */
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes that one rank sends (= receives) in a collective, or over the whole ring of
- * ring_attention(_grad). */
+ * ring_attention(_grad), as they travel. */
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op);
+
+/* An integer attribute's value, as printed and digested. */
+int64_t sw_attribute_int(const struct sw_op *op, const struct sw_attribute *attribute);
+double sw_attribute_real(const struct sw_op *op, const struct sw_attribute *attribute);
+
+/* Radians by which position 1 rotates pair j of a head: theta^(-2j / head_dim), stretched as the
+ * model says (core/base/model.h). */
+double sw_rope_frequency(const struct sw_rope_attributes *attributes, int64_t j);
 
 /* Tokens per chunk of lm_head_*: [chunk, local vocab] logits are the largest there ever are. */
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab);

@@ -69,6 +69,8 @@ int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struc
     X(EMBEDDING_GRAD, embedding_grad)                                                              \
     X(RMSNORM, rmsnorm)                                                                            \
     X(RMSNORM_GRAD, rmsnorm_grad)                                                                  \
+    X(ADD_BIAS, add_bias)                                                                          \
+    X(BIAS_GRAD, bias_grad)                                                                        \
     X(ROPE, rope)                                                                                  \
     X(REPLICATE_HEADS, replicate_heads)                                                            \
     X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \

@@ -51,10 +51,10 @@ static void cpu_destroy(struct sw_device *device)
 /* Whether the op computes in double: any operand is F64. */
 static bool is_f64(const struct sw_call *call)
 {
-    for (uint8_t i = 0; i < call->op->n_in; i++)
+    for (uint16_t i = 0; i < call->op->n_in; i++)
         if (call->in[i].dtype == SW_F64)
             return true;
-    for (uint8_t i = 0; i < call->op->n_out; i++)
+    for (uint16_t i = 0; i < call->op->n_out; i++)
         if (call->out[i].dtype == SW_F64)
             return true;
     return false;
@@ -82,6 +82,7 @@ static const struct sw_device_vtable cpu_vtable = {
     .destroy = cpu_destroy,
     .run = {SW_CPU_KERNELS(RUN_ENTRY)[SW_OP_LINEAR] = sw_cpu_run_linear,
             [SW_OP_LINEAR_T] = sw_cpu_run_linear, [SW_OP_LINEAR_DW] = sw_cpu_run_linear,
+            [SW_OP_HEAD_NORM] = run_rmsnorm, [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad,
             [SW_OP_SLICE] = sw_cpu_run_slice},
 };
 

@@ -58,17 +58,17 @@ static int describe(struct sw_device *device, const struct sw_call *call, bool b
     r->call = call;
     r->backward = backward;
     r->hops = ring_size(call);
-    r->order = (enum sw_sequence_layout)op->sequence_layout;
-    r->shards = op->sequence_shards > 0 ? op->sequence_shards : 1;
+    r->order = (enum sw_sequence_layout)op->as.attention.sequence_layout;
+    r->shards = op->as.attention.sequence_shards > 0 ? op->as.attention.sequence_shards : 1;
     r->length = q->global[1];
     r->a = (struct sw_cuda_attention){.batch = q->size[0],
                                       .sq = q->size[1],
                                       .sk = k->size[1],
-                                      .heads = q->size[2] / op->head_dim,
-                                      .kv_heads = k->size[2] / op->head_dim,
-                                      .dim = op->head_dim,
-                                      .group = op->group,
-                                      .scale = (float)op->scale,
+                                      .heads = q->size[2] / op->as.attention.head_dim,
+                                      .kv_heads = k->size[2] / op->as.attention.head_dim,
+                                      .dim = op->as.attention.head_dim,
+                                      .group = op->as.attention.group,
+                                      .scale = (float)op->as.attention.scale,
                                       .dtype = q->dtype};
     r->a.sequence =
         (struct sw_cuda_sequence){.zigzag = r->order == SW_ZIGZAG,
@@ -76,8 +76,8 @@ static int describe(struct sw_device *device, const struct sw_call *call, bool b
                                   .chunk = sw_sequence_chunk(r->order, r->length, r->shards),
                                   .q_start = q->start[1]};
     r->a.q = q->data;
-    sw_attention_workspace_layout(q->size, k->size, op->head_dim, q->dtype, r->hops > 1, backward,
-                                  &r->layout);
+    sw_attention_workspace_layout(q->size, k->size, op->as.attention.head_dim, q->dtype,
+                                  r->hops > 1, backward, &r->layout);
     if (q->dtype != SW_F32 && q->dtype != SW_BF16_T)
         return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s", name,
                        sw_dtype_name(q->dtype));

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* What the kernels of the update and `accumulate` read; one copy lives on the device. */
+/* What the kernels of the loss, the update and `accumulate` read; one copy lives on the device. */
 struct sw_cuda_step {
     int32_t micro_step;
     float clip;          /* <= 0: none */
@@ -25,6 +25,7 @@ struct sw_cuda_step {
     float beta2, fresh2;
     float rate, root; /* learning rate and 1/sqrt, both with the bias correction */
     float eps, keep;  /* keep: what decay leaves of a weight */
+    double loss_scale;
 };
 
 enum {
@@ -34,7 +35,8 @@ enum {
     SW_CUDA_MATMUL_BYTES = 32 << 20, /* cuBLASLt's workspace */
     SW_CUDA_MAX_HEAD_DIM = 1024,     /* rope */
     SW_CUDA_MAX_ATTENTION_DIM = 256, /* own attention kernels: their tiles in shared memory */
-    SW_CUDA_SQUARE_PARTS = 512
+    SW_CUDA_SQUARE_PARTS = 512,
+    SW_CUDA_NORM_PARTS = 128 /* sums that one launch of grad_norm adds */
 };
 
 struct sw_cuda_matmuls;
@@ -193,6 +195,8 @@ cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, cudaStream_t stre
 cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream);
 /* inverse: f32 [rows] of scratch. */
 cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse, cudaStream_t stream);
+cudaError_t sw_cuda_add_bias(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, cudaStream_t stream);
@@ -201,13 +205,15 @@ cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits
                                  int64_t n, cudaStream_t stream);
 /* Logits become the gradient where they stand; `narrow`: in bf16, rows keep their distance. */
 cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *logits, int64_t first, int64_t n,
-                                bool narrow, cudaStream_t stream);
+                                bool narrow, const struct sw_cuda_step *step, cudaStream_t stream);
 /* The same with the tokens' own log-sum-exp: their losses go to out[3]. Then those of all tokens.
  */
 cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *logits, int64_t first, int64_t n,
-                                bool narrow, cudaStream_t stream);
-cudaError_t sw_cuda_sum_losses(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, cudaStream_t stream);
+                                bool narrow, const struct sw_cuda_step *step, cudaStream_t stream);
+cudaError_t sw_cuda_sum_losses(const struct sw_call *call, const struct sw_cuda_step *step,
+                               cudaStream_t stream);
+cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, const struct sw_cuda_step *step,
+                                 cudaStream_t stream);
 /* parts: f64 [SW_CUDA_SQUARE_PARTS] of scratch. */
 cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts, cudaStream_t stream);
 cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream);

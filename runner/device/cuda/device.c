@@ -214,6 +214,7 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
         .root = (float)(1 / sqrt(correction2)),
         .eps = (float)step->eps,
         .keep = (float)(1 - step->learning_rate * step->weight_decay),
+        .loss_scale = step->loss_scale,
     };
     code = cudaMemcpyAsync(d->step, &d->steps[slot], sizeof *d->step, cudaMemcpyHostToDevice,
                            d->stream);
@@ -353,6 +354,8 @@ static int launched(const struct sw_call *call, cudaError_t code, struct sw_erro
     X(EMBEDDING, embedding)                                                                        \
     X(EMBEDDING_GRAD, embedding_grad)                                                              \
     X(RMSNORM, rmsnorm)                                                                            \
+    X(ADD_BIAS, add_bias)                                                                          \
+    X(BIAS_GRAD, bias_grad)                                                                        \
     X(ROPE, rope)                                                                                  \
     X(REPLICATE_HEADS, replicate_heads)                                                            \
     X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \
@@ -386,8 +389,8 @@ static int run_accumulate(struct sw_device *device, const struct sw_call *call,
     if (check_dtypes(call, err) != 0)
         return -1;
     return launched(call,
-                    sw_cuda_accumulate(&call->in[0], &call->in[1], &call->out[0], call->op->first,
-                                       d->step, d->stream),
+                    sw_cuda_accumulate(&call->in[0], &call->in[1], &call->out[0],
+                                       call->op->as.accumulate.first, d->step, d->stream),
                     err);
 }
 
@@ -410,7 +413,8 @@ static int run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call
 {
     struct sw_cuda_device *d = cuda_of(device);
     const struct sw_tensor *x = &call->in[0];
-    const int64_t width = x->size[x->ndim - 1], rows = x->elems / width;
+    const int64_t head_dim = call->op->as.norm.head_dim;
+    const int64_t rows = x->elems / (head_dim > 0 ? head_dim : x->size[x->ndim - 1]);
     if (check_dtypes(call, err) != 0)
         return -1;
     float *inverse = sw_cuda_scratch(d, (size_t)rows * sizeof *inverse, err);
@@ -425,7 +429,8 @@ static int run_lm_head_loss(struct sw_device *device, const struct sw_call *call
     if (check_wide(&call->in[0], call, err) != 0 || check_wide(&call->out[0], call, err) != 0 ||
         check_wide(&call->out[1], call, err) != 0)
         return -1;
-    return launched(call, sw_cuda_lm_head_loss(call, cuda_of(device)->stream), err);
+    return launched(
+        call, sw_cuda_lm_head_loss(call, cuda_of(device)->step, cuda_of(device)->stream), err);
 }
 
 static int run_sum_squares(struct sw_device *device, const struct sw_call *call,
@@ -500,16 +505,16 @@ static const struct sw_device_vtable cuda_vtable = {
     .recording_free = cuda_recording_free,
     .mark = cuda_mark,
     .mark_seconds = cuda_mark_seconds,
-    .run =
-        {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
-         [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice,
-         [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad, [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss,
-         [SW_OP_SUM_SQUARES] = run_sum_squares, [SW_OP_ADAMW] = run_adamw,
-         [SW_OP_LINEAR] = sw_cuda_run_linear, [SW_OP_LINEAR_T] = sw_cuda_run_linear,
-         [SW_OP_LINEAR_DW] = sw_cuda_run_linear, [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
-         [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
-         [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
-         [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
+    .run = {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
+            [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice, [SW_OP_HEAD_NORM] = run_rmsnorm,
+            [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad, [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad,
+            [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss, [SW_OP_SUM_SQUARES] = run_sum_squares,
+            [SW_OP_ADAMW] = run_adamw, [SW_OP_LINEAR] = sw_cuda_run_linear,
+            [SW_OP_LINEAR_T] = sw_cuda_run_linear, [SW_OP_LINEAR_DW] = sw_cuda_run_linear,
+            [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
+            [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
+            [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
+            [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
 };
 
 int32_t sw_cuda_device_count(struct sw_error *err)

@@ -341,19 +341,19 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions,
 extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
-    const int dim = call->op->head_dim;
+    const int dim = call->op->as.rope.head_dim;
     struct frequencies frequency;
     if (dim > SW_CUDA_MAX_HEAD_DIM || dim % 2 != 0)
         return cudaErrorInvalidValue;
     for (int j = 0; j < dim / 2; j++)
-        frequency.of[j] = (float)pow(call->op->scale, -2.0 * (double)j / (double)dim);
+        frequency.of[j] = (float)sw_rope_frequency(&call->op->as.rope, j);
     for (int j = dim / 2; j < SW_CUDA_MAX_HEAD_DIM / 2; j++)
         frequency.of[j] = 0;
     if (y->elems == 0)
         return cudaSuccess;
     SW_LAUNCH(rope_kernel, (unsigned)x->size[1], SW_THREADS, 0, stream, view_of(x), view_of(y),
               (const int32_t *)call->in[1].data, frequency, x->size[0], x->size[1], x->size[2], dim,
-              call->op->inverse ? -1.0f : 1.0f);
+              call->op->as.rope.inverse ? -1.0f : 1.0f);
     return cudaGetLastError();
 }
 
@@ -404,8 +404,8 @@ static struct replication describe_replication(const struct sw_call *call,
                                                const struct sw_tensor *wide)
 {
     struct replication r;
-    r.dim = call->op->head_dim;
-    r.copies = call->op->group;
+    r.dim = call->op->as.copies.head_dim;
+    r.copies = call->op->as.copies.copies;
     r.rows = narrow->size[0] * narrow->size[1];
     r.sources = narrow->size[2] / r.dim;
     r.heads = wide->size[2] / r.dim;

@@ -473,14 +473,15 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
                                             .accumulate = first > 0};
         if (make_logits(d, call, first, n, err) != 0 ||
             queued(call,
-                   own_loss
-                       ? sw_cuda_logits_loss(call, call->workspace, first, n, narrow, d->stream)
-                       : sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->stream),
+                   own_loss ? sw_cuda_logits_loss(call, call->workspace, first, n, narrow, d->step,
+                                                  d->stream)
+                            : sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->step,
+                                                  d->stream),
                    err) != 0 ||
             sw_cuda_matmul(d, &to_x, err) != 0 || sw_cuda_matmul(d, &to_w, err) != 0)
             return -1;
     }
-    if (own_loss && queued(call, sw_cuda_sum_losses(call, d->stream), err) != 0)
+    if (own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0)
         return -1;
     return sums.data == dw->data ? 0 : queued(call, sw_cuda_cast(&sums, dw, d->stream), err);
 }

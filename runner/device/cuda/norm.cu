@@ -142,14 +142,20 @@ __global__ static void rmsnorm_dw_sum_kernel(const float *parts, view dw, int64_
     }
 }
 
+/* Elements that are normalized together: a row, or one head of it. */
+static int64_t norm_width(const struct sw_call *call)
+{
+    return call->op->as.norm.head_dim > 0 ? call->op->as.norm.head_dim : last_size(&call->in[0]);
+}
+
 extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0];
-    const int64_t width = last_size(x), rows = x->elems / width;
+    const int64_t width = norm_width(call), rows = x->elems / width;
     if (rows == 0)
         return cudaSuccess;
     SW_LAUNCH(rmsnorm_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
-              view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->scale);
+              view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->as.norm.eps);
     return cudaGetLastError();
 }
 
@@ -157,7 +163,7 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
                                             cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0], *dy = &call->in[2];
-    const int64_t width = last_size(x), rows = x->elems / width;
+    const int64_t width = norm_width(call), rows = x->elems / width;
     const dim3 grid((unsigned)((width + DW_COLUMNS - 1) / DW_COLUMNS), SW_NORM_SLICES);
     float *parts = (float *)call->workspace;
     view addend = {};
@@ -166,11 +172,74 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
     if (rows > 0)
         SW_LAUNCH(rmsnorm_dx_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse,
-                  width, (float)call->op->scale);
+                  width, (float)call->op->as.norm.eps);
     SW_LAUNCH(rmsnorm_dw_kernel, grid, SW_THREADS, 0, stream, view_of(x), view_of(dy), inverse,
               parts, rows, width);
     SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
               view_of(&call->out[1]), width);
+    return cudaGetLastError();
+}
+
+/* ---- Biases ---- */
+
+__global__ static void add_bias_kernel(view x, view w, view y, int64_t rows, int64_t width)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, rows * groups)
+    {
+        const int64_t row = i / groups, j = i % groups * SW_VECTOR;
+        const int n = sw_left(j, width);
+        float p[SW_VECTOR], q[SW_VECTOR];
+        sw_load8(x.data, x.dtype, row * width + j, n, p);
+        sw_load8(w.data, w.dtype, j, n, q);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            p[k] += q[k];
+        sw_store8(y.data, y.dtype, row * width + j, n, p);
+    }
+}
+
+/* parts[slice, column] = the sum of the slice's rows. */
+__global__ static void bias_parts_kernel(view dy, float *parts, int64_t rows, int64_t width)
+{
+    const int64_t share = (rows + SW_NORM_SLICES - 1) / SW_NORM_SLICES;
+    const int64_t first = (int64_t)blockIdx.y * share;
+    const int64_t end = first + share < rows ? first + share : rows;
+    const int64_t j = ((int64_t)blockIdx.x * SW_THREADS + threadIdx.x) * SW_VECTOR;
+    if (j >= width)
+        return;
+    const int n = sw_left(j, width);
+    float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
+    for (int64_t row = first; row < end; row++) {
+        float d[SW_VECTOR];
+        sw_load8(dy.data, dy.dtype, row * width + j, n, d);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum[k] += d[k];
+    }
+    for (int k = 0; k < n; k++)
+        parts[blockIdx.y * width + j + k] = sum[k];
+}
+
+extern "C" cudaError_t sw_cuda_add_bias(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = last_size(x), rows = x->elems / width;
+    SW_LAUNCH(add_bias_kernel, sw_grid(rows * ((width + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
+              stream, view_of(x), view_of(&call->in[1]), view_of(&call->out[0]), rows, width);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *dy = &call->in[0];
+    const int64_t width = last_size(dy), rows = dy->elems / width;
+    const int64_t columns = SW_THREADS * SW_VECTOR;
+    const dim3 grid((unsigned)((width + columns - 1) / columns), SW_NORM_SLICES);
+    float *parts = (float *)call->workspace;
+    SW_LAUNCH(bias_parts_kernel, grid, SW_THREADS, 0, stream, view_of(dy), parts, rows, width);
+    SW_LAUNCH(rmsnorm_dw_sum_kernel, sw_grid(width), SW_THREADS, 0, stream, parts,
+              view_of(&call->out[0]), width);
     return cudaGetLastError();
 }
 
@@ -235,16 +304,18 @@ __global__ static void logits_stats_kernel(const float *logits, const int32_t *l
 }
 
 __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, const float *lse,
-                                          int64_t vocab, int64_t start, float scale, bool narrow)
+                                          int64_t vocab, int64_t start, const struct sw_cuda_step *step,
+                                          bool narrow)
 {
     const int64_t t = blockIdx.x;
     row_gradient(logits + t * vocab, vocab, labels[t] < 0 ? -1 : labels[t] - start, labels[t] < 0,
-                 lse[t], scale, narrow);
+                 lse[t], (float)step->loss_scale, narrow);
 }
 
 /* Both, for a vocabulary that is whole here: the token's loss and the gradient. */
 __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, float *losses,
-                                          int64_t vocab, int64_t start, float scale, bool narrow)
+                                          int64_t vocab, int64_t start, const struct sw_cuda_step *step,
+                                          bool narrow)
 {
     const int64_t t = blockIdx.x, label = labels[t] < 0 ? -1 : labels[t] - start;
     float *row = logits + t * vocab;
@@ -255,23 +326,24 @@ __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, 
     const double lse = (double)largest + log((double)sum);
     if (threadIdx.x == 0)
         losses[t] = labels[t] < 0 ? 0.0f : (float)(lse - (double)label_logit);
-    row_gradient(row, vocab, label, labels[t] < 0, (float)lse, scale, narrow);
+    row_gradient(row, vocab, label, labels[t] < 0, (float)lse, (float)step->loss_scale, narrow);
 }
 
 __global__ static void sum_losses_kernel(const float *losses, float *loss, int64_t tokens,
-                                         double scale)
+                                         const struct sw_cuda_step *step)
 {
     double total = 0;
     for (int64_t t = threadIdx.x; t < tokens; t += SW_THREADS)
         total += (double)losses[t];
     total = sw_block_sum_double(total);
     if (threadIdx.x == 0)
-        loss[0] = (float)(total * scale);
+        loss[0] = (float)(total * step->loss_scale);
 }
 
 /* One block: each token's log-sum-exp over the shards of the vocabulary, and their sum. */
 __global__ static void lm_head_loss_kernel(const float *stats, const int32_t *labels, float *loss,
-                                           float *lse, int64_t tokens, int64_t shards, double scale)
+                                           float *lse, int64_t tokens, int64_t shards,
+                                           const struct sw_cuda_step *step)
 {
     double total = 0;
     for (int64_t t = threadIdx.x; t < tokens; t += SW_THREADS) {
@@ -291,7 +363,7 @@ __global__ static void lm_head_loss_kernel(const float *stats, const int32_t *la
     }
     total = sw_block_sum_double(total);
     if (threadIdx.x == 0)
-        loss[0] = (float)(total * scale);
+        loss[0] = (float)(total * step->loss_scale);
 }
 
 extern "C" cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits,
@@ -305,38 +377,42 @@ extern "C" cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const fl
 }
 
 extern "C" cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *logits, int64_t first,
-                                           int64_t n, bool narrow, cudaStream_t stream)
+                                           int64_t n, bool narrow, const struct sw_cuda_step *step,
+                                           cudaStream_t stream)
 {
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_grad_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (const float *)call->in[3].data + first,
-              w->size[0], w->start[0], (float)call->op->scale, narrow);
+              w->size[0], w->start[0], step, narrow);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *logits, int64_t first,
-                                           int64_t n, bool narrow, cudaStream_t stream)
+                                           int64_t n, bool narrow, const struct sw_cuda_step *step,
+                                           cudaStream_t stream)
 {
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_loss_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (float *)call->out[3].data + first,
-              w->size[0], w->start[0], (float)call->op->scale, narrow);
+              w->size[0], w->start[0], step, narrow);
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t sw_cuda_sum_losses(const struct sw_call *call, cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_sum_losses(const struct sw_call *call,
+                                          const struct sw_cuda_step *step, cudaStream_t stream)
 {
     SW_LAUNCH(sum_losses_kernel, 1, SW_THREADS, 0, stream, (const float *)call->out[3].data,
-              (float *)call->out[2].data, call->in[2].elems, call->op->scale);
+              (float *)call->out[2].data, call->in[2].elems, step);
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, cudaStream_t stream)
+extern "C" cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call,
+                                            const struct sw_cuda_step *step, cudaStream_t stream)
 {
     SW_LAUNCH(lm_head_loss_kernel, 1, SW_THREADS, 0, stream, (const float *)call->in[0].data,
               (const int32_t *)call->in[1].data, (float *)call->out[0].data,
               (float *)call->out[1].data, call->in[1].elems, last_size(&call->in[0]) / 3,
-              call->op->scale);
+              step);
     return cudaGetLastError();
 }
 
@@ -370,17 +446,21 @@ __global__ static void squares_sum_kernel(const double *parts, view out)
 }
 
 struct norm_parts {
-    view part[SW_OP_MAX_IN];
+    view part[SW_CUDA_NORM_PARTS];
 };
 
-__global__ static void grad_norm_kernel(struct norm_parts parts, int count, view out)
+/* The sum of `count` parts and of what earlier launches left in `out`; its root after the last. */
+__global__ static void grad_norm_kernel(struct norm_parts parts, int count, bool first, bool last,
+                                        view out)
 {
     double sum = 0;
     if (threadIdx.x != 0)
         return;
+    if (!first)
+        sum = (double)sw_load(out.data, out.dtype, 0);
     for (int i = 0; i < count; i++)
         sum += (double)sw_load(parts.part[i].data, parts.part[i].dtype, 0);
-    sw_store(out.data, out.dtype, 0, (float)sqrt(sum));
+    sw_store(out.data, out.dtype, 0, (float)(last ? sqrt(sum) : sum));
 }
 
 /* Loshchilov & Hutter 2019: m, v with bias correction; decay is not part of the gradient. */
@@ -425,11 +505,15 @@ extern "C" cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *p
 
 extern "C" cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream)
 {
-    struct norm_parts parts = {};
-    for (int i = 0; i < call->op->n_in; i++)
-        parts.part[i] = view_of(&call->in[i]);
-    SW_LAUNCH(grad_norm_kernel, 1, SW_WARP, 0, stream, parts, (int)call->op->n_in,
-              view_of(&call->out[0]));
+    const int total = call->op->n_in;
+    for (int done = 0; done < total; done += SW_CUDA_NORM_PARTS) {
+        struct norm_parts parts = {};
+        const int count = total - done < SW_CUDA_NORM_PARTS ? total - done : SW_CUDA_NORM_PARTS;
+        for (int i = 0; i < count; i++)
+            parts.part[i] = view_of(&call->in[done + i]);
+        SW_LAUNCH(grad_norm_kernel, 1, SW_WARP, 0, stream, parts, count, done == 0,
+                  done + count == total, view_of(&call->out[0]));
+    }
     return cudaGetLastError();
 }
 
@@ -439,6 +523,6 @@ extern "C" cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw
     const int64_t elems = call->out[0].elems;
     SW_LAUNCH(adamw_kernel, sw_grid((elems + SW_VECTOR - 1) / SW_VECTOR), SW_THREADS, 0, stream,
               view_of(&call->out[0]), view_of(&call->in[1]), view_of(&call->out[1]),
-              view_of(&call->out[2]), view_of(&call->in[4]), call->op->decay, elems, step);
+              view_of(&call->out[2]), view_of(&call->in[4]), call->op->as.adamw.decay, elems, step);
     return cudaGetLastError();
 }

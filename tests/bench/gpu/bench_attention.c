@@ -115,24 +115,22 @@ static void run_op(struct bench *b, bool backward)
     const struct sw_op op = {.kind = backward ? SW_OP_RING_ATTENTION_GRAD : SW_OP_RING_ATTENTION,
                              .n_in = backward ? 6 : 3,
                              .n_out = backward ? 3 : 2,
-                             .head_dim = (int32_t)b->dim,
-                             .group = (int32_t)(b->heads / b->kv_heads),
-                             .scale = 1 / sqrt((double)b->dim),
-                             .sequence_shards = 1,
+                             .as.attention = {.scale = 1 / sqrt((double)b->dim),
+                                              .head_dim = (int32_t)b->dim,
+                                              .group = (int32_t)(b->heads / b->kv_heads),
+                                              .sequence_shards = 1},
                              .workspace_bytes = workspace_of(b, backward).bytes};
-    struct sw_call call;
-    memset(&call, 0, sizeof call);
-    call.op = &op;
-    call.workspace = b->workspace[0];
-    call.in[0] = tensor(b, Q, SW_BF16_T, q);
-    call.in[1] = tensor(b, K, SW_BF16_T, k);
-    call.in[2] = tensor(b, V, SW_BF16_T, k);
-    call.in[3] = tensor(b, O, SW_BF16_T, q);
-    call.in[4] = tensor(b, LSE, SW_F32, b->heads);
-    call.in[5] = tensor(b, D_O, SW_BF16_T, q);
-    call.out[0] = backward ? tensor(b, DQ, SW_BF16_T, q) : call.in[3];
-    call.out[1] = backward ? tensor(b, DK, SW_BF16_T, k) : call.in[4];
-    call.out[2] = tensor(b, DV, SW_BF16_T, k);
+    struct sw_tensor in[6], out[3];
+    const struct sw_call call = {.op = &op, .in = in, .out = out, .workspace = b->workspace[0]};
+    in[0] = tensor(b, Q, SW_BF16_T, q);
+    in[1] = tensor(b, K, SW_BF16_T, k);
+    in[2] = tensor(b, V, SW_BF16_T, k);
+    in[3] = tensor(b, O, SW_BF16_T, q);
+    in[4] = tensor(b, LSE, SW_F32, b->heads);
+    in[5] = tensor(b, D_O, SW_BF16_T, q);
+    out[0] = backward ? tensor(b, DQ, SW_BF16_T, q) : in[3];
+    out[1] = backward ? tensor(b, DK, SW_BF16_T, k) : in[4];
+    out[2] = tensor(b, DV, SW_BF16_T, k);
     if (b->device->vtable->run[op.kind](b->device, &call, &err) != 0)
         die("ring_attention", &err);
 }

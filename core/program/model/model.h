@@ -1,0 +1,41 @@
+/* What builders of models share: ops on logical values, by what they are called in papers. Internal
+ * to core/program.
+ *
+ * Every function appends to the open region and returns the value it makes. A `struct sw_made` says
+ * what that value is: name, dimensions, instances. */
+#ifndef SW_PROGRAM_MODEL_H
+#define SW_PROGRAM_MODEL_H
+
+#include "core/program/builder.h"
+
+struct sw_made {
+    const char *name;
+    const struct sw_dim *dims; /* [3]: batch, sequence, width */
+    int32_t stack;
+};
+
+/* A parameter. initial, decay: what it starts as, and whether weight decay applies. */
+int32_t sw_build_parameter(struct sw_builder *b, const char *name, uint8_t ndim,
+                           const struct sw_dim *dims, int32_t stack, enum sw_initial initial,
+                           bool decay);
+/* A weight matrix in the compute precision: the parameter itself or its cast. */
+int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
+/* Op with one or two operands (w -1: none) of the compute precision's result. */
+int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w);
+int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
+                        const struct sw_made *made);
+
+int32_t sw_build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made);
+/* Each head by itself; w -1: x as it is. */
+int32_t sw_build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made);
+/* x W (transposed: x W^T), and a bias, -1: none. */
+int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
+                        struct sw_made made);
+int32_t sw_build_rope(struct sw_builder *b, int32_t x, struct sw_made made);
+int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made);
+/* Copies of each kv head so that heads can be split; copies 1: x as it is. */
+int32_t sw_build_replicate(struct sw_builder *b, int32_t x, int32_t copies, struct sw_made made);
+/* x + y into a value that exists already. */
+void sw_build_add_into(struct sw_builder *b, struct sw_ref x, int32_t y, struct sw_ref into);
+
+#endif

@@ -1,0 +1,108 @@
+#include "core/program/model/model.h"
+
+int32_t sw_build_parameter(struct sw_builder *b, const char *name, uint8_t ndim,
+                           const struct sw_dim *dims, int32_t stack, enum sw_initial initial,
+                           bool decay)
+{
+    const int32_t value =
+        sw_builder_value(b, name, SW_ROLE_PARAMETER, b->options->params, ndim, dims, stack);
+    b->program->values[value].initial = (uint8_t)initial;
+    b->program->values[value].decay = decay;
+    return value;
+}
+
+int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, int32_t w)
+{
+    const int32_t op = sw_builder_op(b, kind, SW_STAGE_MODEL);
+    sw_builder_in(b, op, sw_builder_ref(b, x));
+    if (w >= 0)
+        sw_builder_in(b, op, sw_builder_ref(b, w));
+    return op;
+}
+
+int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
+                        const struct sw_made *made)
+{
+    const int32_t value =
+        sw_builder_value(b, made->name, SW_ROLE_ACTIVATION, dtype, ndim, made->dims, made->stack);
+    sw_builder_out(b, op, sw_builder_ref(b, value));
+    return value;
+}
+
+int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
+{
+    const enum sw_dtype compute = b->options->compute;
+    if (b->program->values[parameter].dtype == compute)
+        return parameter;
+    const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
+    const int32_t value =
+        sw_builder_value_like(b, parameter, "c ", compute, b->program->values[parameter].stack);
+    sw_builder_out(b, op, sw_builder_ref(b, value));
+    return value;
+}
+
+int32_t sw_build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
+{
+    const int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
+    sw_builder_in(b, op, x);
+    sw_builder_in(b, op, sw_builder_ref(b, w));
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+int32_t sw_build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made)
+{
+    if (w < 0)
+        return x;
+    const int32_t op = sw_build_apply(b, SW_OP_HEAD_NORM, x, w);
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
+                        struct sw_made made)
+{
+    const int32_t op =
+        sw_build_apply(b, transposed ? SW_OP_LINEAR_T : SW_OP_LINEAR, x, sw_build_weight(b, w));
+    const int32_t y = sw_build_result(b, op, b->options->compute, 3, &made);
+    if (bias < 0)
+        return y;
+    char name[SW_NAME_BYTES];
+    sw_builder_name(name, made.name, SW_NAME_BYTES - 8, "+b", 2);
+    made.name = name;
+    return sw_build_result(b, sw_build_apply(b, SW_OP_ADD_BIAS, y, bias), b->options->compute, 3,
+                           &made);
+}
+
+int32_t sw_build_rope(struct sw_builder *b, int32_t x, struct sw_made made)
+{
+    const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, sw_program_input(b->program, "positions"));
+    b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.rope.rope = b->options->model.rope;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+int32_t sw_build_constrain(struct sw_builder *b, int32_t x, struct sw_made made)
+{
+    const enum sw_dtype dtype = b->program->values[x].dtype;
+    return sw_build_result(b, sw_build_apply(b, SW_OP_CONSTRAIN, x, -1), dtype, 3, &made);
+}
+
+int32_t sw_build_replicate(struct sw_builder *b, int32_t x, int32_t copies, struct sw_made made)
+{
+    if (copies == 1)
+        return x;
+    const int32_t op = sw_build_apply(b, SW_OP_REPLICATE_HEADS, x, -1);
+    b->program->ops[op].as.copies.head_dim = b->options->model.head_dim;
+    b->program->ops[op].as.copies.copies = copies;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+void sw_build_add_into(struct sw_builder *b, struct sw_ref x, int32_t y, struct sw_ref into)
+{
+    const int32_t op = sw_builder_op(b, SW_OP_ADD, SW_STAGE_MODEL);
+    sw_builder_in(b, op, x);
+    sw_builder_in(b, op, sw_builder_ref(b, y));
+    sw_builder_out(b, op, into);
+}

@@ -1,0 +1,235 @@
+/* Ring attention and what prepares its operands: positions and copies of kv heads. */
+#include "core/program/op/rows.h"
+
+#include <math.h>
+
+static const struct sw_attribute attention_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.head_dim)},
+    {.name = "group",
+     .type = SW_ATTRIBUTE_INT,
+     .symbol = SW_SIZE_GROUP,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.group)},
+    {.name = "layout",
+     .type = SW_ATTRIBUTE_LAYOUT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, attention.sequence_layout)},
+    {.name = "sequence_shards",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_NEVER,
+     .symbol = SW_SIZE_SHARDS,
+     .offset = offsetof(union sw_attributes, attention.sequence_shards)},
+    {.name = "scale",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_NEVER,
+     .offset = offsetof(union sw_attributes, attention.scale)},
+    {.type = SW_ATTRIBUTE_END}};
+
+static const struct sw_attribute rope_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, rope.head_dim)},
+    {.name = "theta",
+     .type = SW_ATTRIBUTE_REAL,
+     .offset = offsetof(union sw_attributes, rope.rope.theta)},
+    {.name = "scaling",
+     .type = SW_ATTRIBUTE_LONG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.scaling)},
+    {.name = "factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.factor)},
+    {.name = "low_freq_factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.low_freq_factor)},
+    {.name = "high_freq_factor",
+     .type = SW_ATTRIBUTE_REAL,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.high_freq_factor)},
+    {.name = "original_positions",
+     .type = SW_ATTRIBUTE_LONG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, rope.rope.original_positions)},
+    {.name = "inverse",
+     .type = SW_ATTRIBUTE_FLAG,
+     .offset = offsetof(union sw_attributes, rope.inverse)},
+    {.type = SW_ATTRIBUTE_END}};
+
+static const struct sw_attribute copies_attributes[] = {
+    {.name = "head_dim",
+     .type = SW_ATTRIBUTE_INT,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, copies.head_dim)},
+    {.name = "copies",
+     .type = SW_ATTRIBUTE_INT,
+     .symbol = SW_SIZE_COPIES,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, copies.copies)},
+    {.type = SW_ATTRIBUTE_END}};
+
+double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
+{
+    const struct sw_rope *rope = &a->rope;
+    const double plain = pow(rope->theta, -2.0 * (double)j / (double)a->head_dim);
+    if (rope->scaling == SW_ROPE_LINEAR)
+        return plain / rope->factor;
+    if (rope->scaling != SW_ROPE_LLAMA3)
+        return plain;
+    /* turns that the pair makes over the length that the model was first made for */
+    const double turns =
+        (double)rope->original_positions * plain / 6.283185307179586476925286766559;
+    if (turns < rope->low_freq_factor)
+        return plain / rope->factor;
+    if (turns > rope->high_freq_factor)
+        return plain;
+    const double kept =
+        (turns - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
+    return kept * plain + (1 - kept) * plain / rope->factor;
+}
+
+/* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
+ * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
+ * (contiguous). */
+static double causal_pairs(const struct sw_program *p, const struct sw_op *op)
+{
+    const double queries = (double)p->values[op->in[0].value].local[1];
+    const double length = (double)p->values[op->in[0].value].size[1];
+    if (op->as.attention.sequence_layout == SW_ZIGZAG || queries == length)
+        return queries * length / 2;
+    return queries * (length - queries / 2);
+}
+
+static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_op *op,
+                                    double products)
+{
+    const struct sw_value *q = &p->values[op->in[0].value];
+    return (struct sw_op_cost){products * 2.0 * (double)q->local[0] * (double)q->local[2] *
+                                   causal_pairs(p, op),
+                               sw_operand_bytes(p, op)};
+}
+
+/* Forward 2 matrix products over every pair (q kT, p v), backward 5 (q kT again, dv, dp, dq, dk).
+ * Dao et al. 2022. */
+static struct sw_op_cost cost_attention(const struct sw_program *p, const struct sw_op *op)
+{
+    return cost_pairs(p, op, 2);
+}
+
+static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const struct sw_op *op)
+{
+    return cost_pairs(p, op, 5);
+}
+
+static double model_share_attention_grad(const struct sw_op *op)
+{
+    (void)op;
+    return 4.0 / 5.0; /* scores its pairs a second time */
+}
+
+static int64_t hops_of_keys(const struct sw_program *p, const struct sw_op *op)
+{
+    return sw_refs_bytes(p, &op->in[1], 2) * (sw_axes_size(&p->mesh, op->axes) - 1);
+}
+
+static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
+{
+    return op->axes.count > 0 ? hops_of_keys(p, op) : 0;
+}
+
+/* dk, dv travel wide, in padded rows, and all the way home. */
+static int64_t communication_attention_grad(const struct sw_program *p, const struct sw_op *op)
+{
+    if (op->axes.count == 0)
+        return 0;
+    const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
+    struct sw_attention_workspace layout;
+    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype, true,
+                                  true, &layout);
+    return hops_of_keys(p, op) + layout.cotangent_bytes * sw_axes_size(&p->mesh, op->axes);
+}
+
+static int vjp_ring_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    struct sw_ref in[5];
+    for (int32_t i = 0; i < 3; i++)
+        in[i] = sw_autodiff_use(a, op->in[i]);
+    for (int32_t i = 0; i < 2; i++)
+        in[3 + i] = sw_autodiff_use(a, op->out[i]);
+    const int32_t g = sw_autodiff_op(a, SW_OP_RING_ATTENTION_GRAD);
+    sw_autodiff_get(a, g)->as = op->as;
+    for (int32_t i = 0; i < 5; i++)
+        sw_autodiff_in(a, g, in[i]);
+    sw_autodiff_in(a, g, dy);
+    for (int32_t i = 0; i < 3; i++)
+        sw_autodiff_out(a, g, op->in[i]);
+    return 0;
+}
+
+static int vjp_rope(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    const int32_t g = sw_autodiff_op(a, SW_OP_ROPE);
+    struct sw_op *rotate = sw_autodiff_get(a, g);
+    rotate->as = op->as;
+    rotate->as.rope.inverse = !op->as.rope.inverse;
+    sw_autodiff_in(a, g, dy);
+    sw_autodiff_in(a, g, op->in[1]);
+    sw_autodiff_out(a, g, op->in[0]);
+    return 0;
+}
+
+static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    return sw_vjp_usual(a, op, 0, 1);
+}
+
+const struct sw_op_info sw_row_rope = {.name = "rope",
+                                       .factors = "bsh,s->bsh",
+                                       .attributes = rope_attributes,
+                                       .cost_class = SW_CLASS_MEMORY,
+                                       .vjp = vjp_rope,
+                                       .cost = sw_cost_memory};
+const struct sw_op_info sw_row_replicate_heads = {.name = "replicate_heads",
+                                                  .factors = "bsg->bsh",
+                                                  .nested = "gh",
+                                                  .attributes = copies_attributes,
+                                                  .cost_class = SW_CLASS_MEMORY,
+                                                  .gradient_kind = SW_OP_REPLICATE_HEADS_GRAD,
+                                                  .vjp = vjp_replicate_heads,
+                                                  .cost = sw_cost_memory};
+const struct sw_op_info sw_row_replicate_heads_grad = {.name = "replicate_heads_grad",
+                                                       .factors = "bsh->bsg",
+                                                       .nested = "gh",
+                                                       .attributes = copies_attributes,
+                                                       .cost_class = SW_CLASS_MEMORY,
+                                                       .cost = sw_cost_memory};
+const struct sw_op_info sw_row_ring_attention = {.name = "ring_attention",
+                                                 .factors = "bqh,bkh,bkh->bqh,bqh",
+                                                 .ring = "qk",
+                                                 .attributes = attention_attributes,
+                                                 .cost_class = SW_CLASS_ATTENTION,
+                                                 .vjp = vjp_ring_attention,
+                                                 .cost = cost_attention,
+                                                 .communication = communication_attention,
+                                                 .workspace = sw_workspace_ring_attention};
+const struct sw_op_info sw_row_ring_attention_grad = {
+    .name = "ring_attention_grad",
+    .factors = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh",
+    .ring = "qk",
+    .attributes = attention_attributes,
+    .cost_class = SW_CLASS_ATTENTION,
+    .travels_home = true,
+    .cost = cost_attention_grad,
+    .model_share = model_share_attention_grad,
+    .communication = communication_attention_grad,
+    .workspace = sw_workspace_ring_attention_grad};

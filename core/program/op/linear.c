@@ -1,0 +1,124 @@
+/* Matrix products with weights, their biases, and the gate of the MLP. */
+#include "core/program/op/rows.h"
+
+/* [tokens, k] x [k, n]: what a product of an activation with a weight [rows, columns] is. */
+static struct sw_product product_of(const struct sw_program *p, struct sw_ref activation,
+                                    struct sw_ref weight, bool transposed)
+{
+    const struct sw_value *w = &p->values[weight.value];
+    const double rows = (double)w->local[0], columns = (double)w->local[1];
+    const double tokens = sw_tokens_of(p, activation);
+    return transposed ? (struct sw_product){tokens, rows, columns}
+                      : (struct sw_product){tokens, columns, rows};
+}
+
+static int32_t products_linear(const struct sw_program *p, const struct sw_op *op,
+                               struct sw_product out[SW_OP_MAX_PRODUCTS])
+{
+    out[0] = product_of(p, op->in[0], op->in[1], false);
+    return 1;
+}
+
+static int32_t products_linear_t(const struct sw_program *p, const struct sw_op *op,
+                                 struct sw_product out[SW_OP_MAX_PRODUCTS])
+{
+    out[0] = product_of(p, op->in[0], op->in[1], true);
+    return 1;
+}
+
+static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op *op,
+                                  struct sw_product out[SW_OP_MAX_PRODUCTS])
+{
+    const struct sw_value *w = &p->values[op->out[0].value];
+    out[0] =
+        (struct sw_product){(double)w->local[0], (double)w->local[1], sw_tokens_of(p, op->in[0])};
+    return 1;
+}
+
+/* y = x W: dW = xT dy, dx = dy WT. y = x WT (linear_t): dW = dyT x, dx = dy W. The weight's
+ * gradient comes before dx, so that its reduction overlaps it. */
+static int vjp_product(struct sw_autodiff *a, const struct sw_op *op, bool transposed)
+{
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    const struct sw_ref x = sw_autodiff_use(a, op->in[0]);
+    const int32_t dw = sw_autodiff_op(a, SW_OP_LINEAR_DW);
+    sw_autodiff_in(a, dw, transposed ? dy : x);
+    sw_autodiff_in(a, dw, transposed ? x : dy);
+    sw_autodiff_out(a, dw, op->in[1]);
+    const struct sw_ref w = sw_autodiff_use(a, op->in[1]);
+    const int32_t dx = sw_autodiff_op(a, transposed ? SW_OP_LINEAR : SW_OP_LINEAR_T);
+    sw_autodiff_in(a, dx, dy);
+    sw_autodiff_in(a, dx, w);
+    sw_autodiff_out(a, dx, op->in[0]);
+    return 0;
+}
+
+static int vjp_linear(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    return vjp_product(a, op, false);
+}
+
+static int vjp_linear_t(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    return vjp_product(a, op, true);
+}
+
+static int vjp_add_bias(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
+    const int32_t g = sw_autodiff_op(a, SW_OP_BIAS_GRAD);
+    sw_autodiff_in(a, g, dy);
+    sw_autodiff_out(a, g, op->in[1]);
+    sw_autodiff_contribute(a, op->in[0], dy);
+    return 0;
+}
+
+static int vjp_swiglu(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+{
+    (void)err;
+    return sw_vjp_usual(a, op, 2, 2);
+}
+
+const struct sw_op_info sw_row_linear = {.name = "linear",
+                                         .factors = "bse,ef->bsf",
+                                         .cost_class = SW_CLASS_MATMUL,
+                                         .addend = 2,
+                                         .vjp = vjp_linear,
+                                         .cost = sw_cost_operands,
+                                         .products = products_linear};
+const struct sw_op_info sw_row_linear_t = {.name = "linear_t",
+                                           .factors = "bsf,ef->bse",
+                                           .cost_class = SW_CLASS_MATMUL,
+                                           .addend = 2,
+                                           .vjp = vjp_linear_t,
+                                           .cost = sw_cost_operands,
+                                           .products = products_linear_t};
+const struct sw_op_info sw_row_linear_dw = {.name = "linear_dw",
+                                            .factors = "bse,bsf->ef",
+                                            .cost_class = SW_CLASS_MATMUL,
+                                            .makes_gradient = true,
+                                            .cost = sw_cost_operands,
+                                            .products = products_linear_dw};
+const struct sw_op_info sw_row_add_bias = {.name = "add_bias",
+                                           .factors = "bsf,f->bsf",
+                                           .cost_class = SW_CLASS_MEMORY,
+                                           .vjp = vjp_add_bias,
+                                           .cost = sw_cost_memory};
+const struct sw_op_info sw_row_bias_grad = {.name = "bias_grad",
+                                            .factors = "bsf->f",
+                                            .cost_class = SW_CLASS_MEMORY,
+                                            .cost = sw_cost_memory,
+                                            .workspace = sw_workspace_bias_grad};
+const struct sw_op_info sw_row_swiglu = {.name = "swiglu",
+                                         .factors = "bsf,bsf->bsf",
+                                         .cost_class = SW_CLASS_MEMORY,
+                                         .gradient_kind = SW_OP_SWIGLU_GRAD,
+                                         .vjp = vjp_swiglu,
+                                         .cost = sw_cost_memory};
+const struct sw_op_info sw_row_swiglu_grad = {.name = "swiglu_grad",
+                                              .factors = "bsf,bsf,bsf->bsf,bsf",
+                                              .cost_class = SW_CLASS_MEMORY,
+                                              .cost = sw_cost_memory};

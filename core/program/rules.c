@@ -1,0 +1,89 @@
+/* Logical axis names and the table that maps them to mesh axes. */
+#include "core/program/program.h"
+
+#include <string.h>
+
+static const char *const logical_names[SW_L_COUNT] = {
+    [SW_L_NONE] = "-",
+    [SW_L_BATCH] = "batch",
+    [SW_L_SEQ] = "seq",
+    [SW_L_RESIDUAL_SEQ] = "residual_seq",
+    [SW_L_ATTN_SEQ] = "attn_seq",
+    [SW_L_KEY_SEQ] = "key_seq",
+    [SW_L_ATTN_HEADS] = "attn_heads",
+    [SW_L_HEADS] = "heads",
+    [SW_L_KV_HEADS] = "kv_heads",
+    [SW_L_MLP] = "mlp",
+    [SW_L_VOCAB] = "vocab",
+    [SW_L_EMBED] = "embed",
+    [SW_L_ACT_EMBED] = "act_embed",
+};
+
+const char *sw_logical_name(enum sw_logical axis)
+{
+    return logical_names[axis];
+}
+
+void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy)
+{
+    const struct sw_axes none = {0}, tp = {1, {SW_TP}}, sp = {1, {SW_SP}};
+    for (int32_t i = 0; i < SW_L_COUNT; i++)
+        rules->axes[i] = none;
+    rules->axes[SW_L_BATCH] = (struct sw_axes){2, {SW_DP, SW_FSDP}};
+    rules->axes[SW_L_SEQ] = sp;
+    rules->axes[SW_L_RESIDUAL_SEQ] = sp;
+    rules->axes[SW_L_ATTN_SEQ] = strategy == SW_ATTENTION_ULYSSES ? none : sp;
+    rules->axes[SW_L_KEY_SEQ] = strategy == SW_ATTENTION_RING ? sp : none;
+    rules->axes[SW_L_ATTN_HEADS] =
+        strategy == SW_ATTENTION_ULYSSES ? (struct sw_axes){2, {SW_TP, SW_SP}} : tp;
+    rules->axes[SW_L_HEADS] = tp;
+    rules->axes[SW_L_KV_HEADS] = tp;
+    rules->axes[SW_L_MLP] = tp;
+    rules->axes[SW_L_VOCAB] = tp;
+    rules->axes[SW_L_EMBED] = (struct sw_axes){2, {SW_FSDP, SW_SP}};
+}
+
+static int32_t minimum(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein distance of two short names. */
+static int32_t distance(const char *a, const char *b)
+{
+    int32_t row[65], n = minimum((int32_t)strlen(b), 64);
+    for (int32_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (int32_t i = 1; a[i - 1] != '\0' && i <= 64; i++) {
+        int32_t diagonal = row[0];
+        row[0] = i;
+        for (int32_t j = 1; j <= n; j++) {
+            int32_t above = row[j];
+            row[j] = minimum(minimum(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
+                 struct sw_error *err)
+{
+    int32_t best = SW_L_BATCH;
+    for (int32_t i = SW_L_BATCH; i < SW_L_COUNT; i++) {
+        if (strcmp(logical_names[i], logical) == 0) {
+            rules->axes[i] = axes;
+            return 0;
+        }
+        if (distance(logical, logical_names[i]) < distance(logical, logical_names[best]))
+            best = i;
+    }
+    if (distance(logical, logical_names[best]) <= 2)
+        return sw_fail(err, SW_BAD_INPUT, "unknown logical axis '%s'; did you mean '%s'?", logical,
+                       logical_names[best]);
+    return sw_fail(err, SW_BAD_INPUT,
+                   "unknown logical axis '%s'; use batch, seq, residual_seq, attn_seq, key_seq, "
+                   "attn_heads, heads, "
+                   "kv_heads, mlp, vocab, embed or act_embed",
+                   logical);
+}

@@ -1,0 +1,133 @@
+#include "core/program/state.h"
+
+#include "core/program/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct sw_state_row *sw_state_find(const struct sw_state *state, const char *name)
+{
+    for (int32_t i = 0; i < state->count; i++)
+        if (strcmp(state->row[i].name, name) == 0)
+            return &state->row[i];
+    return NULL;
+}
+
+int64_t sw_state_offset(const struct sw_state *state, const struct sw_value *value,
+                        struct sw_error *err)
+{
+    const struct sw_state_row *row = sw_state_find(state, value->name);
+    if (row == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "the state has no '%s'", value->name);
+    if (row->role != value->role || row->dtype != value->dtype || row->stack != value->stack ||
+        row->stack != value->slots || row->instance_bytes != value->slot_bytes ||
+        !sw_sharding_equal(&row->sharding, &value->sharding))
+        return sw_fail(err, SW_ENVIRONMENT, "'%s' of the state has another shape or sharding",
+                       value->name);
+    return row->offset;
+}
+
+/* The rows of what a laid-out program's own state is. */
+static int collect(const struct sw_program *p, struct sw_state *state, struct sw_error *err)
+{
+    state->row = calloc((size_t)p->value_count + 1, sizeof *state->row);
+    if (state->row == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the state");
+    for (int32_t role = 0; role < SW_ROLE_COUNT; role++)
+        for (int32_t v = 0; v < p->value_count; v++) {
+            const struct sw_value *value = &p->values[v];
+            if ((int32_t)value->role != role || !sw_role_is_state(value->role) ||
+                !sw_program_is_stored(p, v))
+                continue;
+            struct sw_state_row *row = &state->row[state->count++];
+            memcpy(row->name, value->name, sizeof row->name);
+            row->role = value->role;
+            row->dtype = value->dtype;
+            row->initial = (enum sw_initial)value->initial;
+            row->decay = value->decay;
+            row->ndim = value->ndim;
+            memcpy(row->axis, value->axis, sizeof row->axis);
+            memcpy(row->size, value->size, sizeof row->size);
+            memcpy(row->local, value->local, sizeof row->local);
+            row->sharding = value->sharding;
+            row->stack = value->stack;
+            row->instance_bytes = value->slot_bytes;
+            row->offset = value->offset;
+        }
+    state->parameter_bytes = p->parameter_bytes;
+    state->bytes = p->parameter_bytes + p->optimizer_bytes;
+    return 0;
+}
+
+static void set_arena(struct sw_program_set *set)
+{
+    set->arena_bytes = set->state.bytes;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = set->program[k];
+        if (p == NULL)
+            continue;
+        set->tokens_per_step = p->tokens_per_step;
+        if (p->arena_bytes > set->arena_bytes)
+            set->arena_bytes = p->arena_bytes;
+    }
+}
+
+int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
+                          struct sw_program_set **out, struct sw_error *err)
+{
+    struct sw_program_set *set = calloc(1, sizeof *set);
+    if (set == NULL) {
+        sw_program_free(program);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the programs");
+    }
+    set->program[kind] = program;
+    if (collect(program, &set->state, err) != 0) {
+        sw_program_set_free(set);
+        return -1;
+    }
+    set_arena(set);
+    *out = set;
+    return 0;
+}
+
+int sw_program_set_compile(const struct sw_program_options *options, struct sw_program_set **out,
+                           struct sw_error *err)
+{
+    struct sw_program_options one = *options;
+    struct sw_program *train = NULL;
+    struct sw_program_set *set = NULL;
+    one.kind = SW_PROGRAM_TRAIN;
+    if (sw_program_compile(&one, SW_LAID_OUT, &train, err) != 0 ||
+        sw_program_set_single(train, SW_PROGRAM_TRAIN, &set, err) != 0)
+        return -1;
+    one.kind = SW_PROGRAM_EVALUATE;
+    if (sw_program_compile(&one, SW_SCHEDULED, &set->program[SW_PROGRAM_EVALUATE], err) != 0 ||
+        sw_layout(set->program[SW_PROGRAM_EVALUATE], &set->state, err) != 0) {
+        sw_program_set_free(set);
+        return -1;
+    }
+    set_arena(set);
+    *out = set;
+    return 0;
+}
+
+uint64_t sw_program_set_digest(const struct sw_program_set *set)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const uint64_t digest = set->program[k] != NULL ? sw_program_digest(set->program[k]) : 0;
+        for (int32_t byte = 0; byte < 8; byte++)
+            hash = (hash ^ (digest >> (8 * byte) & 0xff)) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+void sw_program_set_free(struct sw_program_set *set)
+{
+    if (set == NULL)
+        return;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        sw_program_free(set->program[k]);
+    free(set->state.row);
+    free(set);
+}
