@@ -290,17 +290,19 @@ static void mark_recomputed(struct sw_autodiff *a)
     }
 }
 
-/* A gradient beside each parameter: contributions of micro-steps are summed in full precision and
- * cross the network in the one asked for. A cotangent's stack beside each value that is carried. */
+/* A gradient beside each parameter: contributions of several micro-steps are summed in full
+ * precision and cross the network in the one asked for. A cotangent's stack beside each value that is carried. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
+    const enum sw_dtype kept = b->program->accumulation_steps > 1
+                                   ? sw_accumulate_dtype(b->options->reduce)
+                                   : b->options->reduce;
     for (int32_t v = 0; v < a->forward_values; v++) {
         const struct sw_value value = b->program->values[v];
         if (value.role != SW_ROLE_PARAMETER)
             continue;
-        a->gradient[v] = sw_builder_value_like(
-            b, v, "grad ", sw_accumulate_dtype(b->options->reduce), value.stack);
+        a->gradient[v] = sw_builder_value_like(b, v, "grad ", kept, value.stack);
         b->program->values[a->gradient[v]].role = SW_ROLE_GRADIENT;
         b->program->values[a->gradient[v]].wire = (uint8_t)b->options->reduce;
     }

@@ -25,7 +25,7 @@ static void count_op(const struct sw_program *p, const struct sw_region *region,
 {
     const struct sw_op_info *info = sw_op_info(op->kind);
     if (info->cost_class == SW_CLASS_MATMUL || info->cost_class == SW_CLASS_ATTENTION)
-        out->flops += region->repeat * info->cost(p, op).flops;
+        out->flops += region->repeat * sw_op_cost(p, op).flops;
     const double bytes = (double)sw_op_communication_bytes(p, op);
     if (region->repeat > 1 && bytes > 0) {
         out->calls[op->kind]++;
