@@ -36,28 +36,12 @@ static void annotate(const char *level, const char *file, int32_t line, int32_t 
     printf("\n");
 }
 
-/* "FILE:LINE:COL: error: MESSAGE", "FILE: error: MESSAGE" or only a message. */
 static int fail(const struct sw_options *options, const char *path, const struct sw_error *err)
 {
-    char file[sizeof err->message];
-    int line = 0, column = 0, used = 0;
     if (!options->github)
         return sw_command_fail(err);
-    const char *mark = strstr(err->message, ": error: ");
-    if (mark == NULL) {
-        annotate("error", path, 0, 0, err->message, NULL);
-        return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
-    }
-    snprintf(file, sizeof file, "%.*s", (int)(mark - err->message), err->message);
-    /* the place is what follows the last but one ':' when those are numbers */
-    for (char *colon = strchr(file, ':'); colon != NULL; colon = strchr(colon + 1, ':'))
-        if (sscanf(colon, ":%d:%d%n", &line, &column, &used) == 2 && colon[used] == '\0') {
-            *colon = '\0';
-            break;
-        } else {
-            line = column = 0;
-        }
-    annotate("error", file, line, column, mark + strlen(": error: "), NULL);
+    annotate("error", err->file[0] != '\0' ? err->file : path, err->line, err->column, err->message,
+             NULL);
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
@@ -137,9 +121,6 @@ static void check_inputs(const struct sw_options *options, const char *path,
     }
 }
 
-/* Where sw_plan_write puts them. */
-enum { DECISION_LINE = 4, PROGRAM_LINE = 17 };
-
 static int check_plan(const struct sw_options *options, const char *path)
 {
     struct sw_plan plan = {0};
@@ -151,17 +132,15 @@ static int check_plan(const struct sw_options *options, const char *path)
         return fail(options, path, &err);
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
         sw_program_set_compile(&program_options, &programs, &err) != 0) {
-        /* a rule's mistake names its own place */
-        if (strstr(err.message, ": error: ") == NULL)
-            sw_fail_context(&err, "%s:%d:1: error", path, DECISION_LINE);
+        /* unless a rule's mistake names its own */
+        sw_fail_place(&err, plan.decision_place);
         status = fail(options, path, &err);
         goto out;
     }
     if (sw_program_set_digest(programs) != plan.program_digest) {
-        sw_fail(&err, SW_BAD_INPUT,
-                "%s:%d:1: error: this version of plan makes another program of it; write it again "
-                "with 'plan emit'",
-                path, PROGRAM_LINE);
+        sw_fail_at(&err, SW_BAD_INPUT, plan.program_place,
+                   "this version of plan makes another program of it; write it again "
+                   "with 'plan emit'");
         status = fail(options, path, &err);
         goto out;
     }
@@ -215,28 +194,29 @@ int sw_command_check(const struct sw_options *options)
 
 int sw_command_schema(const struct sw_options *options)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster", "run"};
-    static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR,
-                                                SW_CONFIG_CLUSTER, SW_CONFIG_RUN};
+    static const char *const names[] = {"model", "accelerator", "cluster", "run", "plan"};
+    enum { NAMES = sizeof names / sizeof names[0] };
+    _Static_assert(SW_CONFIG_PLAN + 1 == NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
     if (options->file_count != 1) {
-        sw_fail(&err, SW_BAD_INPUT, "one kind: 'plan schema model|accelerator|cluster|run'");
+        sw_fail(&err, SW_BAD_INPUT, "one kind: 'plan schema model|accelerator|cluster|run|plan'");
         return sw_command_fail(&err);
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (int i = 0; i < NAMES; i++)
         if (strcmp(options->files[0], names[i]) == 0) {
             if (options->markdown)
-                sw_config_reference(stdout, kinds[i]);
+                sw_config_reference(stdout, (enum sw_config_kind)i);
             else
-                sw_config_schema(stdout, kinds[i]);
+                sw_config_schema(stdout, (enum sw_config_kind)i);
             return SW_OK;
         }
-    const char *near = sw_command_nearest(options->files[0], names, 4);
+    const char *near = sw_command_nearest(options->files[0], names, NAMES);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "no schema '%.40s'; did you mean '%s'?", options->files[0],
                 near);
     else
-        sw_fail(&err, SW_BAD_INPUT, "no schema '%.40s'; use model, accelerator, cluster or run",
+        sw_fail(&err, SW_BAD_INPUT,
+                "no schema '%.40s'; use model, accelerator, cluster, run or plan",
                 options->files[0]);
     return sw_command_fail(&err);
 }

@@ -24,11 +24,8 @@ const char *sw_version(void)
 
 int sw_command_fail(const struct sw_error *err)
 {
-    /* a message that starts with a place is complete */
-    if (strstr(err->message, ": error: ") != NULL)
-        fprintf(stderr, "%s\n", err->message);
-    else
-        fprintf(stderr, "plan: error: %s\n", err->message);
+    char text[SW_ERROR_TEXT_BYTES];
+    fprintf(stderr, "%s\n", sw_error_format(err, "plan", text));
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
@@ -70,7 +67,8 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
         return sw_command_fail(&err);
     const struct sw_run_config *run = sw_config_run(out->config);
     if (run == NULL) {
-        sw_fail(&err, SW_BAD_INPUT, "%s: error: holds no run", options->files[0]);
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->files[0]},
+                   "holds no run");
         return sw_command_fail(&err);
     }
     out->run = *run;

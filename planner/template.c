@@ -22,7 +22,7 @@ static int fail_at(const struct filling *f, const char *at, const char *what)
         line += *p == '\n';
         column = *p == '\n' ? 1 : column + 1;
     }
-    return sw_fail(f->err, SW_BAD_INPUT, "%s:%d:%d: error: %s", f->file, line, column, what);
+    return sw_fail_at(f->err, SW_BAD_INPUT, (struct sw_place){f->file, line, column}, "%s", what);
 }
 
 static bool is_plain(const char *value, const char *more)

@@ -10,25 +10,20 @@
 #include <mpi.h>
 #endif
 
-/* Nothing when the message already says where it is: "FILE:LINE:COL: error: ...". */
-static const char *prefix(const struct sw_error *err)
-{
-    return strstr(err->message, ": error: ") == NULL ? "error: " : "";
-}
-
 void sw_launch_print_error(const struct sw_error *err)
 {
-    fprintf(stderr, "%s%s\n", prefix(err), err->message);
+    char text[SW_ERROR_TEXT_BYTES];
+    fprintf(stderr, "%s\n", sw_error_format(err, NULL, text));
 }
 
 static void print(const struct sw_launch *launch, const struct sw_error *err, bool with_rank)
 {
-    char line[1400];
+    char text[SW_ERROR_TEXT_BYTES], line[SW_ERROR_TEXT_BYTES + 320];
+    sw_error_format(err, NULL, text);
     if (with_rank)
-        snprintf(line, sizeof line, "rank %d (host %s): %s%s\n", launch->rank, launch->host,
-                 prefix(err), err->message);
+        snprintf(line, sizeof line, "rank %d (host %s): %s\n", launch->rank, launch->host, text);
     else
-        snprintf(line, sizeof line, "%s%s\n", prefix(err), err->message);
+        snprintf(line, sizeof line, "%s\n", text);
     fputs(line, stderr);
     fflush(stderr);
 }

@@ -20,8 +20,8 @@ struct sw_launch {
  * once per job before MPI is initialised. */
 int32_t sw_launch_number(void);
 
-/* Prints "error: MESSAGE" to stderr; a message that says where it is itself ("FILE: error: ...")
- * stays as it is. For errors before there are ranks. */
+/* Prints the error to stderr, its place first when it has one. For errors before there are ranks.
+ */
 void sw_launch_print_error(const struct sw_error *err);
 
 /* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Errors (SW_ENVIRONMENT;

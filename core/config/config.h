@@ -15,16 +15,17 @@
 
 enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
 
-/* Where a value came from, for later messages ("mesh_dim does not fit": point at the line). */
-struct sw_place {
-    const char *file; /* as given or as included; never NULL in a read description */
-    int32_t line;     /* from 1; 0: not written, a default */
-    int32_t column;   /* from 1 */
-};
+/* How Qwen's config.json says which layers have a window. In a read description
+ * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
+enum sw_layer_types { SW_LAYERS_NOT_TOLD, SW_LAYERS_FULL, SW_LAYERS_WINDOWED };
+enum { SW_MAX_WINDOW_LAYERS = 28 }; /* the default */
 
 struct sw_model_config {
     const char *path; /* file it came from */
     struct sw_model shape;
+    enum sw_layer_types layer_types;
+    int32_t max_window_layers;
+    bool use_sliding_window;
 };
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
@@ -138,6 +139,40 @@ struct sw_run_config {
     int64_t evaluate_every_steps; /* 0: at the end only; default 0 */
 };
 
+/* The files that a plan was written from. */
+enum { SW_PLAN_MAX_INPUTS = 4 }; /* run, model, cluster, accelerator */
+struct sw_plan_input {
+    char *path; /* relative to the plan's folder */
+    uint64_t digest;
+};
+struct sw_plan_inputs {
+    struct sw_plan_input input[SW_PLAN_MAX_INPUTS];
+    int32_t count;
+};
+
+struct sw_plan_prediction {
+    double step_seconds;
+    int64_t memory_total, arena_bytes; /* per accelerator; total includes reserved */
+};
+
+enum sw_residual_choice { SW_RESIDUAL_SP, SW_RESIDUAL_SP_TP };
+
+/* A plan file as it is written; core/plan gives it its meaning. */
+struct sw_plan_config {
+    uint64_t digest;                   /* of the text; core/plan verifies it */
+    const char *mesh_dim, *axis_order; /* "dp,fsdp,tp,sp" sizes; axes, the outermost first */
+    int64_t micro_batch_size, accumulation_steps;
+    enum sw_recompute recompute; /* not AUTO */
+    enum sw_strategy strategy;   /* not AUTO */
+    enum sw_layout_choice layout;
+    enum sw_residual_choice residual_seq;
+    struct sw_plan_prediction prediction;
+    uint64_t program; /* digest */
+    struct sw_plan_inputs inputs;
+    struct sw_run_config run;
+    struct sw_place decision_place, mesh_place, order_place, program_place;
+};
+
 enum sw_config_kind {
     SW_CONFIG_MODEL,
     SW_CONFIG_ACCELERATOR,
@@ -167,7 +202,7 @@ struct sw_override {
 
 /* Reads a file of that kind (SW_CONFIG_UNKNOWN: guessed from its keys), following references to
  * other files. A path is relative to the file that names it; after --set to the working directory.
- * In a plan only `schema` and `run` are looked at. Returns NULL only when memory runs out (err
+ * Overrides of a plan are those of its run. Returns NULL only when memory runs out (err
  * filled); otherwise an object to ask sw_config_error_count of. */
 struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
                                  const struct sw_override *overrides, int32_t override_count,
@@ -193,6 +228,9 @@ const struct sw_model_config *sw_config_model(const struct sw_config *config);
 const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config *config);
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config);
 const struct sw_run_config *sw_config_run(const struct sw_config *config);
+const struct sw_plan_config *sw_config_plan(const struct sw_config *config);
+/* Where the digest of a plan stands, also when there are errors; file NULL: nowhere. */
+struct sw_place sw_config_digest_place(const struct sw_config *config);
 
 /* Writes one diagnostic in the house form: "file:line:col: error: message" + source line + caret +
  * "help: ..." ; colour when asked. */
@@ -212,5 +250,18 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind);
  * spaces. Reading it back gives the same description. The plan file embeds this. Doubles print with
  * the shortest digits that read back equal. */
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
+
+/* Calls visit for every setting that sw_run_config_write writes, in its order: "PREFIX.key.key"
+ * (prefix may be "") and the value without quotes; one with other than printable ASCII stands in
+ * double quotes with escapes. An entry of a list is called by its name:
+ * "cluster.links.nvlink.bandwidth". Both texts live until visit returns. */
+typedef void (*sw_config_visitor)(void *context, const char *path, const char *value);
+void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
+                         sw_config_visitor visit, void *context);
+
+/* The same two for a plan, without its schema and digest; the run's settings are "run.*". */
+void sw_plan_config_write(FILE *out, const struct sw_plan_config *plan);
+void sw_plan_config_visit(const struct sw_plan_config *plan, sw_config_visitor visit,
+                          void *context);
 
 #endif

@@ -11,31 +11,8 @@ static bool complain(struct sw_config *c, const struct node *at, const struct fi
     return false;
 }
 
-bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base)
-{
-    (void)base;
-    if (value->kind == NODE_MAPPING)
-        return sw_config_wrong_type(c, field, value, "a list of texts");
-    if (value->kind == NODE_SEQUENCE && value->count == 0)
-        return complain(c, value, field, "'architectures' is an empty list");
-    bool good = true;
-    const struct node *item = value->kind == NODE_SEQUENCE ? value->first : value;
-    for (; item != NULL; item = value->kind == NODE_SEQUENCE ? item->next : NULL) {
-        if (item->kind != NODE_SCALAR)
-            good = sw_config_wrong_type(c, field, item, "a list of texts");
-        else if (strcmp(item->text, "LlamaForCausalLM") != 0)
-            good = complain(c, item, field,
-                            sw_config_format(c,
-                                             "the architecture %s is not supported; only "
-                                             "LlamaForCausalLM is",
-                                             sw_config_quote(c, item->text)));
-    }
-    return good;
-}
-
-bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
-                         void *base)
+static bool read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
+                             void *base)
 {
     (void)base;
     if (value->kind != NODE_BROKEN)
@@ -44,37 +21,7 @@ bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct 
     return false;
 }
 
-bool sw_read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base)
-{
-    (void)base;
-    bool truth = false;
-    struct field plain = *field;
-    plain.type = FIELD_BOOL;
-    plain.offset = 0;
-    if (!sw_config_read_field(c, &plain, value, &truth))
-        return false;
-    if (truth)
-        sw_config_error_at(c, value, sw_config_format(c, "'%s: true' is not supported", field->key),
-                           NULL);
-    return !truth;
-}
-
-bool sw_read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
-                             void *base)
-{
-    static const char *const types[] = {"default", NULL};
-    const struct field theta = *sw_field_find(sw_model_fields, "rope_theta");
-    struct field rows[] = {
-        {.key = "rope_type", .type = FIELD_WORD, .offset = FIELD_NOWHERE, .words = types},
-        theta,
-        {.key = NULL},
-    };
-    rows[1].fallback = NULL; /* a rope_theta beside it stays */
-    if (value->kind != NODE_MAPPING)
-        return sw_config_wrong_type(c, field, value, "a mapping");
-    return sw_config_read_section(c, value, rows, base, UNKNOWN_ERROR).bad == 0;
-}
+const struct field_type sw_type_unsupported = {.read = read_unsupported};
 
 /* One [a, b] of plain numbers. */
 static bool read_pair(const struct node *node, double *a, double *b)
@@ -84,7 +31,8 @@ static bool read_pair(const struct node *node, double *a, double *b)
            sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
 }
 
-bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *value, void *base)
+static bool read_curve(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
 {
     struct sw_curve *curve = (struct sw_curve *)((char *)base + field->offset);
     if (value->kind != NODE_SEQUENCE)
@@ -120,7 +68,27 @@ bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *
     return good;
 }
 
-bool sw_read_links(struct sw_config *c, const struct field *field, struct node *value, void *base)
+static void write_curve(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_curve *curve = (const struct sw_curve *)((const char *)base + field->offset);
+    char text[SW_MAX_CURVE * 64 + 4], size[32], fraction[32];
+    size_t used = 0;
+    if (curve->count == 0 && field->brief)
+        return;
+    text[used++] = '[';
+    for (int32_t i = 0; i < curve->count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s[%s, %s]", i > 0 ? ", " : "",
+                                 sw_real_format(curve->point[i].size, size),
+                                 sw_real_format(curve->point[i].fraction, fraction));
+    text[used++] = ']';
+    text[used] = '\0';
+    w->value(w, field->key, text, STYLE_BARE);
+}
+
+const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING};
+
+static bool read_links(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
 {
     struct sw_cluster_config *cluster = base;
     if (value->kind != NODE_SEQUENCE)
@@ -151,6 +119,31 @@ bool sw_read_links(struct sw_config *c, const struct field *field, struct node *
     }
     return good;
 }
+
+static void write_links(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_cluster_config *cluster = base;
+    if (cluster->link_count == 0) {
+        w->value(w, field->key, "[]", STYLE_BARE);
+        return;
+    }
+    w->open(w, field->key);
+    for (int32_t i = 0; i < cluster->link_count; i++) {
+        w->open_item(w, cluster->link[i].name);
+        sw_config_write_fields(w, sw_link_fields, &cluster->link[i]);
+        w->close(w);
+    }
+    w->close(w);
+}
+
+static void schema_links(FILE *out, const struct field *field, int32_t indent)
+{
+    (void)field;
+    fprintf(out, "\"type\": \"array\", \"maxItems\": %d, \"items\": ", SW_MAX_LINKS);
+    sw_config_schema_object(out, false, sw_link_fields, indent + 2);
+}
+
+const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_NOTHING};
 
 /* The mesh axes of one rule: a list of texts, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)
@@ -186,7 +179,8 @@ static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_co
     return good;
 }
 
-bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *value, void *base)
+static bool read_rules(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
 {
     struct sw_run_config *run = base;
     if (value->kind != NODE_MAPPING)
@@ -219,7 +213,31 @@ bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *
     return good;
 }
 
-bool sw_read_betas(struct sw_config *c, const struct field *field, struct node *value, void *base)
+static void write_rules(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_run_config *run = base;
+    if (run->rule_count == 0) {
+        w->value(w, field->key, "{}", STYLE_BARE);
+        return;
+    }
+    w->open(w, field->key);
+    for (int32_t i = 0; i < run->rule_count; i++) {
+        const struct sw_rule_config *rule = &run->rule[i];
+        char text[64];
+        size_t used = (size_t)snprintf(text, sizeof text, "[");
+        for (int32_t j = 0; j < rule->count; j++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", j > 0 ? ", " : "",
+                                     rule->axis[j]);
+        snprintf(text + used, sizeof text - used, "]");
+        w->value(w, rule->logical, text, STYLE_BARE);
+    }
+    w->close(w);
+}
+
+const struct field_type sw_type_rules = {read_rules, write_rules, NULL, INSIDE_ANY_KEY};
+
+static bool read_betas(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
 {
     struct sw_optimizer_config *optimizer = base;
     double beta1, beta2;
@@ -241,6 +259,17 @@ bool sw_read_betas(struct sw_config *c, const struct field *field, struct node *
     return good;
 }
 
+static void write_betas(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_optimizer_config *optimizer = base;
+    char text[80], beta1[32], beta2[32];
+    snprintf(text, sizeof text, "[%s, %s]", sw_real_format(optimizer->beta1, beta1),
+             sw_real_format(optimizer->beta2, beta2));
+    w->value(w, field->key, text, STYLE_BARE);
+}
+
+const struct field_type sw_type_betas = {read_betas, write_betas, NULL, INSIDE_NOTHING};
+
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value)
 {
     if (value->kind == NODE_MAPPING)
@@ -252,8 +281,8 @@ struct node *sw_config_follow(struct sw_config *c, const struct field *field, st
     return sw_config_load(c, sw_config_resolve(c, value->source, value->text), value);
 }
 
-bool sw_read_reference(struct sw_config *c, const struct field *field, struct node *value,
-                       void *base)
+static bool read_reference(struct sw_config *c, const struct field *field, struct node *value,
+                           void *base)
 {
     void *out = (char *)base + field->offset;
     struct node *root = sw_config_follow(c, field, value);
@@ -268,3 +297,21 @@ bool sw_read_reference(struct sw_config *c, const struct field *field, struct no
         return sw_config_describe_cluster(c, root, out);
     }
 }
+
+static void write_reference(struct writer *w, const struct field *field, const void *base)
+{
+    w->open(w, field->key);
+    sw_config_write_fields(w, sw_config_fields(field->kind), (const char *)base + field->offset);
+    w->close(w);
+}
+
+static void schema_reference(FILE *out, const struct field *field, int32_t indent)
+{
+    fputs("\"anyOf\": [{\"type\": \"string\"}, ", out);
+    sw_config_schema_object(out, field->kind == SW_CONFIG_MODEL, sw_config_fields(field->kind),
+                            indent + 2);
+    fputc(']', out);
+}
+
+const struct field_type sw_type_reference = {read_reference, write_reference, schema_reference,
+                                             INSIDE_DESCRIPTION};

@@ -73,9 +73,12 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (!is_mapping(c, root, SW_CONFIG_MODEL))
         return false;
     out->path = root->source->file;
+    const enum family_fate family = sw_model_read_family(c, root, &out->shape);
+    if (family == FAMILY_REFUSED)
+        return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
     check_heads(c, &s, &out->shape);
-    return s.bad == 0;
+    return family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out) && s.bad == 0;
 }
 
 bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
@@ -156,6 +159,19 @@ static void check_schedule(struct sw_config *c, struct section *run,
     run->bad |= s.bad;
 }
 
+/* Within its window attention is like any other. */
+static void check_window(struct sw_config *c, struct section *s, const struct sw_run_config *out)
+{
+    const int64_t window = out->model.shape.sliding_window;
+    if (!sw_section_good(s, "model", "sequence_length", NULL) || window == 0 ||
+        out->sequence_length <= window)
+        return;
+    complain(c, s, "sequence_length",
+             sw_config_format(c, "sliding-window attention beyond %lld tokens is not supported",
+                              (long long)window),
+             sw_config_format(c, "use sequence_length <= %lld", (long long)window));
+}
+
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))
@@ -168,6 +184,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
     check_schedule(c, &s, out);
+    check_window(c, &s, out);
     if (s.bad != 0)
         return false;
     if (out->directory == NULL)
@@ -176,4 +193,27 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     if (out->checkpoint_directory == NULL)
         out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
     return true;
+}
+
+static struct sw_place key_place_of(const struct node *map, const char *key)
+{
+    const struct node *at = sw_node_find(map, key);
+    if (at == NULL)
+        return (struct sw_place){.file = NULL};
+    return (struct sw_place){at->source->file, at->key->line, at->key->column};
+}
+
+bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out)
+{
+    if (!is_mapping(c, root, SW_CONFIG_PLAN))
+        return false;
+    const struct node *digest = sw_node_find(root, "digest");
+    if (digest != NULL)
+        c->digest_place = (struct sw_place){digest->source->file, digest->line, digest->column};
+    const struct node *decision = sw_node_find(root, "decision");
+    out->decision_place = key_place_of(root, "decision");
+    out->program_place = key_place_of(root, "program");
+    out->mesh_place = key_place_of(decision, "mesh_dim");
+    out->order_place = key_place_of(decision, "axis_order");
+    return sw_config_read_section(c, root, sw_plan_fields, out, UNKNOWN_ERROR).bad == 0;
 }

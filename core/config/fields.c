@@ -274,7 +274,7 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
     case FIELD_SECTION:
         return read_subsection(c, field, value, base);
     case FIELD_CUSTOM:
-        return field->read(c, field, value, base);
+        return field->custom->read(c, field, value, base);
     }
     return false;
 }
@@ -335,10 +335,12 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         bool duplicate = entry->kind == NODE_BROKEN && sw_node_find(map, key) != entry;
         if (duplicate)
             continue;
-        if (unknown == UNKNOWN_HUGGING_FACE && sw_model_key_is_known_elsewhere(key)) {
+        const enum key_fate fate =
+            unknown == UNKNOWN_HUGGING_FACE ? sw_model_key_fate(c, entry) : KEY_UNKNOWN;
+        if (fate == KEY_NOTED)
             ignore(c, &ignored, key);
+        if (fate != KEY_UNKNOWN)
             continue;
-        }
         const struct field *near = NULL;
         int32_t best = 1000, distance;
         for (const struct field *f = fields; f->key != NULL; f++)
@@ -415,6 +417,12 @@ bool sw_section_good(const struct section *section, const char *key, ...)
     }
     va_end(keys);
     return good;
+}
+
+bool sw_section_wrote(const struct section *section, const char *key)
+{
+    const struct field *field = sw_field_find(section->fields, key);
+    return field != NULL && (section->written >> (field - section->fields) & 1) != 0;
 }
 
 const struct node *sw_section_place(const struct section *section, const char *key)

@@ -64,7 +64,9 @@ struct sw_config {
     struct sw_model_config *model;
     struct sw_accelerator_config *accelerator;
     struct sw_cluster_config *cluster;
-    struct sw_run_config *run;
+    struct sw_run_config *run; /* of a plan: inside it */
+    struct sw_plan_config *plan;
+    struct sw_place digest_place; /* of a plan */
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
     int32_t stored_count, stored_capacity, dropped_errors;
@@ -128,7 +130,7 @@ const char *sw_quantity_units(char dimension); /* "B, kB, MB, ..." */
 bool sw_number_parse(const char *text, double *out);
 
 /* fields.c */
-enum field_type {
+enum field_form {
     FIELD_INTEGER32,
     FIELD_INTEGER64,
     FIELD_UNSIGNED64,
@@ -142,7 +144,21 @@ enum field_type {
     FIELD_SECONDS,
     FIELD_FLOPS,
     FIELD_SECTION, /* a mapping read with `fields` */
-    FIELD_CUSTOM   /* read by `read` */
+    FIELD_CUSTOM   /* as `custom` says */
+};
+
+struct field;
+struct writer;
+
+/* What --set may step into with a '.'. */
+enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_FIELDS, INSIDE_DESCRIPTION };
+
+/* How a value that is no scalar is read, written and described. */
+struct field_type {
+    bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
+    void (*write)(struct writer *w, const struct field *field, const void *base); /* NULL: never */
+    void (*schema)(FILE *out, const struct field *field, int32_t indent); /* NULL: field->schema */
+    enum inside inside;
 };
 
 #define FIELD_NOWHERE ((size_t)-1)
@@ -150,21 +166,24 @@ enum field_type {
 /* One row of a field table: parsing, did-you-mean, defaults and the schema all come from it. */
 struct field {
     const char *key;
-    enum field_type type;
+    enum field_form type;
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
     bool required;
+    bool elsewhere;       /* written as a part of another field */
+    bool brief;           /* not written when it is empty, or a scalar's default */
+    bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;       /* min itself is not allowed */
     const char *zero_word;    /* integers: a word that means 0 ("auto") */
     const char *const *words; /* FIELD_WORD, ends with NULL */
     bool (*accept)(const char *text);
-    const char *expects; /* what `accept` wants, in words */
-    const struct field *fields;
-    bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
-    const char *schema; /* FIELD_CUSTOM: its JSON Schema; NULL: a reference to `kind` */
-    enum sw_config_kind kind;
-    const char *example; /* a value that can be pasted */
+    const char *expects;        /* what `accept` wants, in words */
+    const struct field *fields; /* of the keys inside */
+    const struct field_type *custom;
+    const char *schema;       /* FIELD_CUSTOM: its JSON Schema, where `custom` has none */
+    enum sw_config_kind kind; /* of a reference */
+    const char *example;      /* a value that can be pasted */
     const char *about;
 };
 
@@ -186,6 +205,8 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
                           void *base);
 /* Whether every one of the named fields (ending with NULL) has a usable value. */
 bool sw_section_good(const struct section *section, const char *key, ...);
+/* Whether the key stands in the text with a value. */
+bool sw_section_wrote(const struct section *section, const char *key);
 /* Where to point when the value of `key` is wrong: the value, or the mapping when it is a default.
  */
 const struct node *sw_section_place(const struct section *section, const char *key);
@@ -194,33 +215,42 @@ bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const 
 const char *sw_config_example(struct sw_config *c, const struct field *field);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
-/* tables.c, tables_run.c */
+/* tables.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
+#define SW_PLAN_SCHEMA "shardwright.plan/1"
 #define SW_NAME_EXPECTS                                                                            \
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster_fields[],
-    sw_run_fields[], sw_link_fields[], sw_slurm_fields[];
+    sw_run_fields[], sw_plan_fields[], sw_link_fields[], sw_slurm_fields[];
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
-bool sw_model_key_is_known_elsewhere(const char *key); /* Hugging Face keys that we ignore */
 
-/* custom.c: readers of the values that are no scalars */
-bool sw_read_architectures(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base);
-bool sw_read_unsupported(struct sw_config *c, const struct field *field, struct node *value,
-                         void *base);
-bool sw_read_must_be_false(struct sw_config *c, const struct field *field, struct node *value,
-                           void *base);
-bool sw_read_rope_parameters(struct sw_config *c, const struct field *field, struct node *value,
-                             void *base);
-bool sw_read_curve(struct sw_config *c, const struct field *field, struct node *value, void *base);
-bool sw_read_links(struct sw_config *c, const struct field *field, struct node *value, void *base);
-bool sw_read_rules(struct sw_config *c, const struct field *field, struct node *value, void *base);
-bool sw_read_betas(struct sw_config *c, const struct field *field, struct node *value, void *base);
-bool sw_read_reference(struct sw_config *c, const struct field *field, struct node *value,
-                       void *base);
+/* families.c */
+extern const char *const sw_family_architectures[], *const sw_family_model_types[];
+/* ^ by enum sw_family, then NULL */
+/* Reads architectures and model_type. Of a model that is refused nothing else matters: its reason
+ * is reported; a family that is wrong (a typo, a contradiction) is reported too. */
+enum family_fate { FAMILY_KNOWN, FAMILY_WRONG, FAMILY_REFUSED };
+enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
+                                      struct sw_model *model);
+/* What becomes of a key of a model that has no row: nobody knows it, it changes nothing that is
+ * computed, or it does and its value is not supported (reported). */
+enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
+enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value);
+/* What the family fixes and what it makes of the keys that were read; false: reported. */
+bool sw_model_apply_family(struct sw_config *c, const struct section *section,
+                           struct sw_model_config *model);
+extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
+
+/* rope.c */
+extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
+extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
+
+/* custom.c: the values that are no scalars */
+extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links, sw_type_rules,
+    sw_type_betas, sw_type_reference;
 
 /* checks.c: what the texts of a description may look like */
 bool sw_text_is_name(const char *text);
@@ -239,6 +269,7 @@ bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
 bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
+bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
 
 /* The mapping that a value means: itself, or the file that it names. NULL: reported. */
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);
@@ -250,5 +281,25 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
 /* write.c */
 /* The shortest digits that read back as the same double. */
 const char *sw_real_format(double value, char buffer[32]);
+
+/* How a value stands: as it is, in quotes where any text could be misread, always in quotes. */
+enum style { STYLE_BARE, STYLE_TEXT, STYLE_QUOTED };
+
+/* Where written values go: a YAML file, or a list of paths and values. */
+struct writer {
+    /* A mapping inside the one that is written. */
+    void (*open)(struct writer *w, const char *key);
+    /* One mapping of a list, in one line; name: what tells it from the others. */
+    void (*open_item)(struct writer *w, const char *name);
+    void (*close)(struct writer *w); /* either */
+    void (*value)(struct writer *w, const char *key, const char *text, enum style style);
+};
+/* Writes what a struct holds, by its table. */
+void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base);
+
+/* schema.c */
+/* The JSON Schema of a mapping, with its braces. */
+void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fields,
+                             int32_t indent);
 
 #endif

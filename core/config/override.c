@@ -109,19 +109,18 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
 static bool open_entry(struct sw_config *c, const struct field *field, struct node *entry,
                        const struct source *source, size_t at)
 {
-    bool is_reference = field->type == FIELD_CUSTOM && field->read == sw_read_reference;
-    bool is_rules = field->type == FIELD_CUSTOM && field->read == sw_read_rules;
+    const enum inside inside = field->type == FIELD_CUSTOM ? field->custom->inside : INSIDE_NOTHING;
     struct node *place = make_node(c, source, at, NODE_MAPPING);
     if (place == NULL || entry->kind == NODE_BROKEN)
         return false;
-    if (field->type != FIELD_SECTION && !is_reference && !is_rules) {
+    if (field->type != FIELD_SECTION && inside == INSIDE_NOTHING) {
         sw_config_error_at(c, place, sw_config_format(c, "'%s' has no keys inside", field->key),
                            sw_config_format(c, "set it as a whole: --set %s=...", field->key));
         return false;
     }
     if (sw_node_is_null(entry)) {
         replace(entry, place);
-    } else if (is_reference) {
+    } else if (inside == INSIDE_DESCRIPTION) {
         struct node *root = sw_config_follow(c, field, entry);
         if (root == NULL || root->kind != NODE_MAPPING) {
             entry->kind = NODE_BROKEN;
@@ -185,9 +184,9 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
             return;
         }
         map = entry;
-        fields = field->type == FIELD_SECTION       ? field->fields
-                 : field->read == sw_read_reference ? sw_config_fields(field->kind)
-                                                    : NULL; /* rules: any name */
+        fields = field->fields != NULL                         ? field->fields
+                 : field->custom->inside == INSIDE_DESCRIPTION ? sw_config_fields(field->kind)
+                                                               : NULL; /* any name */
         at += length + 1;
     }
 }

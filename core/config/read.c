@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLAN_SCHEMA "shardwright.plan/1"
-
 static enum sw_config_kind guess_kind(const struct node *root)
 {
     static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR,
@@ -29,20 +27,16 @@ static enum sw_config_kind guess_kind(const struct node *root)
     return best;
 }
 
-/* The run inside a plan file; its other keys are core/plan's. */
-static struct node *find_planned_run(struct sw_config *c, struct node *root)
+static bool is_plan(struct sw_config *c, const struct node *root)
 {
-    struct node *schema = sw_node_find(root, "schema"), *run = sw_node_find(root, "run");
-    if (schema == NULL || schema->kind != NODE_SCALAR || strcmp(schema->text, PLAN_SCHEMA) != 0) {
-        sw_config_error_at(c, schema != NULL ? schema : root,
-                           "not a plan file: 'schema' must be '" PLAN_SCHEMA "'",
-                           "write one with 'plan emit RUN.yaml'");
-        return NULL;
-    }
-    if (run == NULL)
-        sw_config_error_at(c, root, "missing key 'run'",
-                           "write the plan with 'plan emit RUN.yaml'");
-    return run;
+    const struct node *schema = sw_node_find(root, "schema");
+    if (root->kind != NODE_MAPPING || (schema != NULL && schema->kind == NODE_SCALAR &&
+                                       strcmp(schema->text, SW_PLAN_SCHEMA) == 0))
+        return true; /* what is no mapping is reported as such */
+    sw_config_error_at(c, schema != NULL ? schema : root,
+                       "not a plan file: 'schema' must be '" SW_PLAN_SCHEMA "'",
+                       "write one with 'plan emit RUN.yaml'");
+    return false;
 }
 
 static bool is_written(const struct node *value)
@@ -76,14 +70,13 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
                            "a run 'global_batch_size'");
         return;
     }
-    if (c->kind == SW_CONFIG_PLAN && (root->kind == NODE_MAPPING || root->kind == NODE_BROKEN))
-        root = find_planned_run(c, root);
-    if (root == NULL)
+    const bool planned = c->kind == SW_CONFIG_PLAN;
+    if (planned && !is_plan(c, root))
         return;
-    const struct field *fields =
-        sw_config_fields(c->kind == SW_CONFIG_PLAN ? SW_CONFIG_RUN : c->kind);
-    for (int32_t i = 0; i < override_count && root->kind == NODE_MAPPING; i++)
-        sw_config_apply_override(c, root, fields, overrides[i].text, i);
+    struct node *changed = planned ? sw_node_find(root, "run") : root;
+    const struct field *fields = sw_config_fields(planned ? SW_CONFIG_RUN : c->kind);
+    for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
+        sw_config_apply_override(c, changed, fields, overrides[i].text, i);
     switch (c->kind) {
     case SW_CONFIG_MODEL:
         c->model = sw_config_alloc(c, sizeof *c->model);
@@ -99,6 +92,13 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         c->cluster = sw_config_alloc(c, sizeof *c->cluster);
         if (c->cluster != NULL)
             sw_config_describe_cluster(c, root, c->cluster);
+        break;
+    case SW_CONFIG_PLAN:
+        c->plan = sw_config_alloc(c, sizeof *c->plan);
+        if (c->plan == NULL || !sw_config_describe_plan(c, root, c->plan))
+            break;
+        c->run = &c->plan->run;
+        note_absolute_paths(sw_node_find(root, "run"), c->run);
         break;
     default:
         c->run = sw_config_alloc(c, sizeof *c->run);
@@ -214,4 +214,14 @@ const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config
 const struct sw_run_config *sw_config_run(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->run : NULL;
+}
+
+const struct sw_plan_config *sw_config_plan(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->plan : NULL;
+}
+
+struct sw_place sw_config_digest_place(const struct sw_config *config)
+{
+    return config->digest_place;
 }

@@ -14,9 +14,6 @@ static void write_json_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void write_object(FILE *out, enum sw_config_kind kind, const struct field *fields,
-                         int32_t indent);
-
 static void write_limits(FILE *out, const struct field *field)
 {
     if (field->min == 0 && field->max == 0 && !field->above_min)
@@ -37,17 +34,10 @@ static void write_words(FILE *out, const char *const *words)
 
 static void write_custom(FILE *out, const struct field *field, int32_t indent)
 {
-    if (field->read == sw_read_links) {
-        fprintf(out, "\"type\": \"array\", \"maxItems\": %d, \"items\": ", SW_MAX_LINKS);
-        write_object(out, SW_CONFIG_UNKNOWN, sw_link_fields, indent + 2);
-    } else if (field->schema != NULL) {
-        /* The row holds a whole object: its inside goes here. */
+    if (field->custom->schema != NULL)
+        field->custom->schema(out, field, indent);
+    else /* the row holds a whole object: its inside goes here */
         fprintf(out, "%.*s", (int)strlen(field->schema) - 2, field->schema + 1);
-    } else {
-        fputs("\"anyOf\": [{\"type\": \"string\"}, ", out);
-        write_object(out, field->kind, sw_config_fields(field->kind), indent + 2);
-        fputc(']', out);
-    }
 }
 
 static void write_type(FILE *out, const struct field *field, int32_t indent)
@@ -98,7 +88,7 @@ static void write_type(FILE *out, const struct field *field, int32_t indent)
     case FIELD_SECTION:
         /* The braces of write_object would nest: refer to an object in allOf. */
         fputs("\"allOf\": [", out);
-        write_object(out, SW_CONFIG_UNKNOWN, field->fields, indent + 2);
+        sw_config_schema_object(out, false, field->fields, indent + 2);
         fputc(']', out);
         break;
     case FIELD_CUSTOM:
@@ -120,8 +110,7 @@ static void write_default(FILE *out, const struct field *field)
         write_json_text(out, field->fallback);
 }
 
-static void write_object(FILE *out, enum sw_config_kind kind, const struct field *fields,
-                         int32_t indent)
+void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fields, int32_t indent)
 {
     fprintf(out, "{\n%*s\"type\": \"object\",\n%*s\"properties\": {", (int)indent + 2, "",
             (int)indent + 2, "");
@@ -129,7 +118,11 @@ static void write_object(FILE *out, enum sw_config_kind kind, const struct field
         fprintf(out, "%s\n%*s", field > fields ? "," : "", (int)indent + 4, "");
         write_json_text(out, field->key);
         fputs(": {", out);
+        /* A config.json says null for what is not set. */
+        const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
+        fputs(null ? "\"anyOf\": [{\"type\": \"null\"}, {" : "", out);
         write_type(out, field, indent + 4);
+        fputs(null ? "}]" : "", out);
         write_default(out, field);
         fputs(", \"description\": ", out);
         write_json_text(out, field->about);
@@ -146,7 +139,7 @@ static void write_object(FILE *out, enum sw_config_kind kind, const struct field
     }
     /* A config.json from a hub has keys that no table can foresee. */
     fprintf(out, "],\n%*s\"additionalProperties\": %s\n%*s}", (int)indent + 2, "",
-            kind == SW_CONFIG_MODEL ? "true" : "false", (int)indent, "");
+            open_ended ? "true" : "false", (int)indent, "");
 }
 
 void sw_config_schema(FILE *out, enum sw_config_kind kind)
@@ -157,9 +150,6 @@ void sw_config_schema(FILE *out, enum sw_config_kind kind)
             "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
             "  \"title\": \"Shardwright %s\",\n  \"allOf\": [",
             name);
-    if (fields != NULL)
-        write_object(out, kind, fields, 2);
-    else
-        fputs("{\"type\": \"object\", \"required\": [\"schema\", \"run\"]}", out);
+    sw_config_schema_object(out, kind == SW_CONFIG_MODEL, fields, 2);
     fputs("]\n}\n", out);
 }

@@ -1,6 +1,8 @@
-/* Writes a run as YAML that reads back to the same description. */
+/* Walks what a description holds by its field tables: written as YAML that reads back to the same
+ * description, or listed as paths and values. */
 #include "core/config/internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,21 +31,20 @@ const char *sw_real_format(double value, char buffer[32])
     return buffer;
 }
 
-static void write_real(FILE *out, double value)
+static bool is_printable(const char *text)
 {
-    char buffer[32];
-    fputs(sw_real_format(value, buffer), out);
+    while (*text >= 0x20 && *text < 0x7f)
+        text++;
+    return *text == '\0';
 }
 
 /* Plain where nobody can misread it, 'single' where it is printable ASCII, "double" otherwise. */
 static void write_text(FILE *out, const char *text)
 {
     bool plain = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
-    bool ascii = true;
     for (const unsigned char *p = (const unsigned char *)text; *p != 0; p++) {
         bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
         plain = plain && (letter || (*p >= '0' && *p <= '9') || strchr("._/-", *p) != NULL);
-        ascii = ascii && *p >= 0x20 && *p < 0x7f;
     }
     static const char *const words[] = {"null", "true", "false", "yes", "no",
                                         "on",   "off",  "y",     "n"};
@@ -51,7 +52,7 @@ static void write_text(FILE *out, const char *text)
         plain = sw_config_distance(text, words[i]) != 0;
     if (plain) {
         fputs(text, out);
-    } else if (ascii) {
+    } else if (is_printable(text)) {
         fputc('\'', out);
         for (const char *p = text; *p != 0; p++) {
             if (*p == '\'')
@@ -84,91 +85,25 @@ static void write_text(FILE *out, const char *text)
     }
 }
 
-static void write_section(FILE *out, const struct field *fields, const void *base, int32_t indent,
-                          bool slurm_above);
-
-static void write_curve(FILE *out, const struct sw_curve *curve)
+/* Whether a brief setting is its default (0 or false without one). */
+static bool is_default(const struct field *field, const void *at)
 {
-    fputc('[', out);
-    for (int32_t i = 0; i < curve->count; i++) {
-        fputs(i > 0 ? ", [" : "[", out);
-        write_real(out, curve->point[i].size);
-        fputs(", ", out);
-        write_real(out, curve->point[i].fraction);
-        fputc(']', out);
+    const char *fallback = field->fallback != NULL ? field->fallback : "0";
+    int64_t wide = 0;
+    int32_t narrow;
+    bool truth;
+    switch (field->type) {
+    case FIELD_BOOL:
+        memcpy(&truth, at, sizeof truth);
+        return truth == (strcmp(fallback, "true") == 0);
+    case FIELD_INTEGER32:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow == strtoll(fallback, NULL, 10);
+    default:
+        assert(field->type == FIELD_INTEGER64);
+        memcpy(&wide, at, sizeof wide);
+        return wide == strtoll(fallback, NULL, 10);
     }
-    fputc(']', out);
-}
-
-static void write_links(FILE *out, const struct sw_cluster_config *cluster, int32_t indent)
-{
-    fputs(cluster->link_count == 0 ? " []\n" : "\n", out);
-    for (int32_t i = 0; i < cluster->link_count; i++) {
-        const struct sw_link_config *link = &cluster->link[i];
-        fprintf(out, "%*s- {name: ", (int)indent + 2, "");
-        write_text(out, link->name);
-        fprintf(out, ", spans: %" PRId32 ", bandwidth: ", link->spans);
-        write_real(out, link->bandwidth);
-        fputs(", latency: ", out);
-        write_real(out, link->latency_s);
-        if (link->efficiency.count > 0) {
-            fputs(", efficiency: ", out);
-            write_curve(out, &link->efficiency);
-        }
-        fputs(", oversubscription: ", out);
-        write_real(out, link->oversubscription);
-        fprintf(out, ", rails: %s, direct: %s}\n", link->rails ? "true" : "false",
-                link->direct ? "true" : "false");
-    }
-}
-
-static void write_rules(FILE *out, const struct sw_run_config *run, int32_t indent)
-{
-    fputs(run->rule_count == 0 ? " {}\n" : "\n", out);
-    for (int32_t i = 0; i < run->rule_count; i++) {
-        const struct sw_rule_config *rule = &run->rule[i];
-        fprintf(out, "%*s", (int)indent + 2, "");
-        write_text(out, rule->logical);
-        fputs(": [", out);
-        for (int32_t j = 0; j < rule->count; j++)
-            fprintf(out, "%s%s", j > 0 ? ", " : "", rule->axis[j]);
-        fputs("]\n", out);
-    }
-}
-
-/* The values that are no scalars; false: this one is not written. */
-static bool write_custom(FILE *out, const struct field *field, const void *base, int32_t indent)
-{
-    const void *at = (const char *)base + (field->offset != FIELD_NOWHERE ? field->offset : 0);
-    if (field->read == sw_read_architectures) {
-        fprintf(out, "%*s%s: [LlamaForCausalLM]\n", (int)indent, "", field->key);
-        return true;
-    }
-    if (field->read != sw_read_curve && field->read != sw_read_links &&
-        field->read != sw_read_rules && field->read != sw_read_betas &&
-        field->read != sw_read_reference)
-        return false;
-    fprintf(out, "%*s%s:", (int)indent, "", field->key);
-    if (field->read == sw_read_curve) {
-        fputc(' ', out);
-        write_curve(out, at);
-        fputc('\n', out);
-    } else if (field->read == sw_read_links) {
-        write_links(out, base, indent);
-    } else if (field->read == sw_read_rules) {
-        write_rules(out, base, indent);
-    } else if (field->read == sw_read_betas) {
-        const struct sw_optimizer_config *optimizer = base;
-        fputs(" [", out);
-        write_real(out, optimizer->beta1);
-        fputs(", ", out);
-        write_real(out, optimizer->beta2);
-        fputs("]\n", out);
-    } else {
-        fputc('\n', out);
-        write_section(out, sw_config_fields(field->kind), at, indent + 2, true);
-    }
-    return true;
 }
 
 /* Whether an optional setting without a default is not set, and so not written. */
@@ -189,7 +124,7 @@ static bool is_unset(const struct field *field, const void *at)
     }
 }
 
-static void write_scalar(FILE *out, const struct field *field, const void *at)
+static void write_scalar(struct writer *w, const struct field *field, const void *at)
 {
     const char *text;
     int64_t wide;
@@ -198,69 +133,208 @@ static void write_scalar(FILE *out, const struct field *field, const void *at)
     int word;
     double real;
     bool truth;
+    char buffer[32];
     switch (field->type) {
     case FIELD_INTEGER32:
         memcpy(&narrow, at, sizeof narrow);
-        fprintf(out, "%" PRId32, narrow);
+        snprintf(buffer, sizeof buffer, "%" PRId32, narrow);
         break;
     case FIELD_INTEGER64:
     case FIELD_BYTES:
         memcpy(&wide, at, sizeof wide);
         if (wide == 0 && field->zero_word != NULL)
-            fputs(field->zero_word, out);
+            snprintf(buffer, sizeof buffer, "%s", field->zero_word);
         else
-            fprintf(out, "%" PRId64, wide);
+            snprintf(buffer, sizeof buffer, "%" PRId64, wide);
         break;
     case FIELD_UNSIGNED64:
         memcpy(&natural, at, sizeof natural);
-        fprintf(out, "%" PRIu64, natural);
+        snprintf(buffer, sizeof buffer, "%" PRIu64, natural);
         break;
     case FIELD_BOOL:
         memcpy(&truth, at, sizeof truth);
-        fputs(truth ? "true" : "false", out);
+        snprintf(buffer, sizeof buffer, "%s", truth ? "true" : "false");
         break;
     case FIELD_TEXT:
     case FIELD_PATH:
         memcpy(&text, at, sizeof text);
-        write_text(out, text);
-        break;
+        w->value(w, field->key, text, STYLE_TEXT);
+        return;
     case FIELD_WORD:
         memcpy(&word, at, sizeof word);
-        fputs(field->words[word], out);
-        break;
+        w->value(w, field->key, field->words[word], field->quoted ? STYLE_QUOTED : STYLE_BARE);
+        return;
     default:
         memcpy(&real, at, sizeof real);
-        write_real(out, real);
+        sw_real_format(real, buffer);
         break;
     }
+    w->value(w, field->key, buffer, STYLE_BARE);
 }
 
-static void write_section(FILE *out, const struct field *fields, const void *base, int32_t indent,
-                          bool slurm_above)
+void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base)
 {
     for (const struct field *field = fields; field->key != NULL; field++) {
+        if (field->elsewhere)
+            continue;
         if (field->type == FIELD_CUSTOM) {
-            write_custom(out, field, base, indent);
+            if (field->custom->write != NULL)
+                field->custom->write(w, field, base);
             continue;
         }
         if (field->offset == FIELD_NOWHERE)
             continue;
         const void *at = (const char *)base + field->offset;
         if (field->type == FIELD_SECTION) {
-            /* The run's slurm settings are already part of the cluster's. */
-            if (field->fields == sw_slurm_fields && !slurm_above)
-                continue;
-            fprintf(out, "%*s%s:\n", (int)indent, "", field->key);
-            write_section(out, field->fields, at, indent + 2, slurm_above);
-        } else if (!is_unset(field, at)) {
-            fprintf(out, "%*s%s: ", (int)indent, "", field->key);
-            write_scalar(out, field, at);
-            fputc('\n', out);
+            w->open(w, field->key);
+            sw_config_write_fields(w, field->fields, at);
+            w->close(w);
+        } else if (!is_unset(field, at) && !(field->brief && is_default(field, at))) {
+            write_scalar(w, field, at);
         }
     }
 }
 
+/* ---- As YAML ---- */
+
+struct yaml_writer {
+    struct writer writer;
+    FILE *out;
+    int32_t indent;
+    bool in_item, first; /* inside the braces of an item; before its first key */
+};
+
+static void yaml_open(struct writer *w, const char *key)
+{
+    struct yaml_writer *y = (struct yaml_writer *)w;
+    fprintf(y->out, "%*s", (int)y->indent, "");
+    write_text(y->out, key);
+    fputs(":\n", y->out);
+    y->indent += 2;
+}
+
+static void yaml_open_item(struct writer *w, const char *name)
+{
+    struct yaml_writer *y = (struct yaml_writer *)w;
+    (void)name;
+    fprintf(y->out, "%*s- {", (int)y->indent, "");
+    y->in_item = y->first = true;
+}
+
+static void yaml_close(struct writer *w)
+{
+    struct yaml_writer *y = (struct yaml_writer *)w;
+    if (y->in_item)
+        fputs("}\n", y->out);
+    else
+        y->indent -= 2;
+    y->in_item = false;
+}
+
+static void yaml_value(struct writer *w, const char *key, const char *text, enum style style)
+{
+    struct yaml_writer *y = (struct yaml_writer *)w;
+    if (!y->in_item)
+        fprintf(y->out, "%*s", (int)y->indent, "");
+    else if (!y->first)
+        fputs(", ", y->out);
+    y->first = false;
+    write_text(y->out, key);
+    fputs(": ", y->out);
+    if (style == STYLE_TEXT)
+        write_text(y->out, text);
+    else
+        fprintf(y->out, style == STYLE_QUOTED ? "'%s'" : "%s", text);
+    if (!y->in_item)
+        fputc('\n', y->out);
+}
+
+static void write_yaml(FILE *out, int32_t indent, const struct field *fields, const void *base)
+{
+    struct yaml_writer y = {
+        {yaml_open, yaml_open_item, yaml_close, yaml_value}, out, indent, false, false};
+    sw_config_write_fields(&y.writer, fields, base);
+}
+
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent)
 {
-    write_section(out, sw_run_fields, run, indent, false);
+    write_yaml(out, indent, sw_run_fields, run);
+}
+
+void sw_plan_config_write(FILE *out, const struct sw_plan_config *plan)
+{
+    write_yaml(out, 0, sw_plan_fields, plan);
+}
+
+/* ---- As paths and values ---- */
+
+enum { MAX_OPEN = 16, MAX_PATH_BYTES = 1024 };
+
+struct lister {
+    struct writer writer;
+    sw_config_visitor visit;
+    void *context;
+    char path[MAX_PATH_BYTES];
+    size_t length[MAX_OPEN]; /* of the path at each depth */
+    int32_t depth;
+};
+
+/* Puts ".key" behind the path; tables and names are bounded, so that there is room. */
+static size_t extend(struct lister *l, const char *key)
+{
+    const size_t above = l->length[l->depth];
+    const int used =
+        snprintf(l->path + above, sizeof l->path - above, "%s%s", above > 0 ? "." : "", key);
+    return above + (size_t)used;
+}
+
+static void list_open(struct writer *w, const char *key)
+{
+    struct lister *l = (struct lister *)w;
+    const size_t length = extend(l, key);
+    assert(l->depth + 1 < MAX_OPEN && length < sizeof l->path);
+    l->length[++l->depth] = length;
+}
+
+static void list_close(struct writer *w)
+{
+    ((struct lister *)w)->depth--;
+}
+
+static void list_value(struct writer *w, const char *key, const char *text, enum style style)
+{
+    struct lister *l = (struct lister *)w;
+    extend(l, key);
+    if (style != STYLE_TEXT || is_printable(text)) {
+        l->visit(l->context, l->path, text);
+        return;
+    }
+    char *quoted = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&quoted, &bytes);
+    if (out != NULL)
+        write_text(out, text);
+    if (out != NULL && fclose(out) == 0)
+        l->visit(l->context, l->path, quoted);
+    free(quoted);
+}
+
+static void list(const char *prefix, const struct field *fields, const void *base,
+                 sw_config_visitor visit, void *context)
+{
+    struct lister l = {{list_open, list_open, list_close, list_value}, visit, context, "", {0}, 0};
+    if (prefix[0] != '\0')
+        list_open(&l.writer, prefix);
+    sw_config_write_fields(&l.writer, fields, base);
+}
+
+void sw_run_config_visit(const struct sw_run_config *run, const char *prefix,
+                         sw_config_visitor visit, void *context)
+{
+    list(prefix, sw_run_fields, run, visit, context);
+}
+
+void sw_plan_config_visit(const struct sw_plan_config *plan, sw_config_visitor visit, void *context)
+{
+    list("", sw_plan_fields, plan, visit, context);
 }

@@ -7,18 +7,6 @@
 #include "core/config/config.h"
 #include "core/plan/paths.h"
 
-enum { SW_PLAN_MAX_INPUTS = 4 }; /* run, model, cluster, accelerator */
-
-struct sw_plan_input {
-    char *path; /* relative to the plan's folder */
-    uint64_t digest;
-};
-
-struct sw_plan_inputs {
-    struct sw_plan_input input[SW_PLAN_MAX_INPUTS];
-    int32_t count;
-};
-
 /* The files of a run that was read from files, in the order run, model, cluster, accelerator, each
  * once. plan_directory: where the plan will lie; it need not exist. Errors: SW_ENVIRONMENT. Free
  * with sw_plan_inputs_free. */

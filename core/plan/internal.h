@@ -1,10 +1,11 @@
-/* What writing and reading a plan file share: its words and its digest. */
+/* What writing and reading a plan file share: its start and its digest. */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
 
 #include "core/plan/plan.h"
 
-/* The file starts with these bytes, then the 16 hexadecimal digits of the digest, then a quote. */
+/* A file that is written starts with these bytes, then the 16 hexadecimal digits of the digest,
+ * then a quote. */
 #define SW_PLAN_HEAD                                                                               \
     "# Written by 'plan emit'. The digest finds every change: edit the run file and emit again.\n" \
     "schema: shardwright.plan/1\n"                                                                 \
@@ -12,16 +13,11 @@
 
 enum { SW_PLAN_DIGEST_DIGITS = 16 };
 
-extern const char *const sw_plan_recompute_words[3];
-extern const char *const sw_plan_strategy_words[3];
-extern const char *const sw_plan_layout_words[2];
-extern const char *const sw_plan_residual_words[2];
-
 #define SW_PLAN_FNV_START UINT64_C(14695981039346656037)
 /* FNV-1a 64, continued. */
 uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count);
 
-/* FNV-1a 64 over every byte but the digest's digits. bytes >= the head and the digits. */
-uint64_t sw_plan_text_digest(const char *text, size_t bytes);
+/* FNV-1a 64 over every byte but the digest's digits, which start at `at`; at + 16 <= bytes. */
+uint64_t sw_plan_text_digest(const char *text, size_t bytes, size_t at);
 
 #endif

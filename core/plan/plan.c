@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sw_plan_recompute_words[3] = {"none", "attention", "full"};
-const char *const sw_plan_strategy_words[3] = {"ring", "gather", "ulysses"};
-const char *const sw_plan_layout_words[2] = {"zigzag", "contiguous"};
-const char *const sw_plan_residual_words[2] = {"sp", "sp,tp"};
-
 uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -17,10 +12,10 @@ uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count)
     return hash;
 }
 
-uint64_t sw_plan_text_digest(const char *text, size_t bytes)
+uint64_t sw_plan_text_digest(const char *text, size_t bytes, size_t at)
 {
-    const size_t head = strlen(SW_PLAN_HEAD), tail = head + SW_PLAN_DIGEST_DIGITS;
-    return sw_plan_fnv(sw_plan_fnv(SW_PLAN_FNV_START, text, head), text + tail, bytes - tail);
+    const size_t tail = at + SW_PLAN_DIGEST_DIGITS;
+    return sw_plan_fnv(sw_plan_fnv(SW_PLAN_FNV_START, text, at), text + tail, bytes - tail);
 }
 
 static enum sw_dtype dtype_of(enum sw_precision precision)
@@ -58,9 +53,8 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
     }
     if (why.status == SW_OK && sw_rules_set(rules, rule->logical, axes, &why) == 0)
         return 0;
-    return sw_fail(err, SW_BAD_INPUT, "%s:%d:%d: error: %s",
-                   rule->place.file == NULL ? "rules" : rule->place.file, rule->place.line,
-                   rule->place.column, why.message);
+    sw_fail_place(&why, rule->place);
+    return sw_fail_as(err, &why);
 }
 
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
@@ -86,78 +80,93 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     return 0;
 }
 
-/* Paths stand in quotes; what a YAML reader could take for something else is %XX. */
-static void write_inputs(FILE *out, const struct sw_plan_inputs *inputs)
-{
-    const int32_t count = inputs == NULL ? 0 : inputs->count;
-    fputs(count == 0 ? "inputs: []\n" : "inputs:\n", out);
-    for (int32_t i = 0; i < count; i++) {
-        fprintf(out, "  - {digest: '%016" PRIx64 "', path: '", inputs->input[i].digest);
-        for (const char *p = inputs->input[i].path; *p != '\0'; p++) {
-            const unsigned char byte = (unsigned char)*p;
-            if (byte < 0x20 || byte > 0x7e || byte == '%' || byte == '\'')
-                fprintf(out, "%%%02X", byte);
-            else
-                fputc(byte, out);
-        }
-        fputs("'}\n", out);
-    }
-}
+/* What a plan file holds; the texts of the mesh are in `texts`. NULL: no memory, or a choice is not
+ * made. */
+struct texts {
+    char mesh[64], order[64];
+};
 
-static void write_body(FILE *out, const struct sw_run_config *run,
-                       const struct sw_plan_inputs *inputs, const struct sw_decision *decision,
-                       const struct sw_plan_prediction *prediction, uint64_t program_digest)
+static struct sw_plan_config *
+describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
+         const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
+         uint64_t program_digest, struct texts *texts, struct sw_error *err)
 {
-    char mesh[64], order[32];
-    fprintf(out, "decision:\n  mesh_dim: '%s'\n  axis_order: '%s'\n",
-            sw_mesh_format(&decision->mesh, mesh, sizeof mesh),
-            sw_mesh_format_order(&decision->mesh, order, sizeof order));
-    fprintf(out, "  micro_batch_size: %" PRId64 "\n  accumulation_steps: %" PRId64 "\n",
-            decision->micro_batch_size, decision->accumulation_steps);
-    fprintf(out, "  recompute: %s\n  strategy: %s\n  layout: %s\n",
-            sw_plan_recompute_words[decision->recompute],
-            sw_plan_strategy_words[decision->strategy], sw_plan_layout_words[decision->layout]);
-    fprintf(out, "  residual_seq: '%s'\n",
-            sw_plan_residual_words[decision->residual_seq_tp ? 1 : 0]);
-    fprintf(out,
-            "prediction:\n  step_seconds: %.6g\n  memory_total: %" PRId64
-            "\n  arena_bytes: %" PRId64 "\n",
-            prediction->step_seconds, prediction->memory_total, prediction->arena_bytes);
-    fprintf(out, "program: '%016" PRIx64 "'\n", program_digest);
-    write_inputs(out, inputs);
-    fputs("run:\n", out);
-    sw_run_config_write(out, run, 2);
+    if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_STRATEGY_AUTO) {
+        sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
+        return NULL;
+    }
+    struct sw_plan_config *plan = malloc(sizeof *plan);
+    if (plan == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+        return NULL;
+    }
+    *plan = (struct sw_plan_config){
+        .mesh_dim = sw_mesh_format(&decision->mesh, texts->mesh, sizeof texts->mesh),
+        .axis_order = sw_mesh_format_order(&decision->mesh, texts->order, sizeof texts->order),
+        .micro_batch_size = decision->micro_batch_size,
+        .accumulation_steps = decision->accumulation_steps,
+        .recompute = decision->recompute,
+        .strategy = decision->strategy,
+        .layout = decision->layout,
+        .residual_seq = decision->residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
+        .prediction = *prediction,
+        .program = program_digest,
+        .run = *run};
+    if (inputs != NULL)
+        plan->inputs = *inputs;
+    return plan;
 }
 
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
-                  uint64_t program_digest, struct sw_error *err)
+                  uint64_t program_digest, uint64_t *digest, struct sw_error *err)
 {
-    if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_STRATEGY_AUTO)
-        return sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
     int status = -1;
-    char *text = NULL;
+    char *text = NULL, digits[SW_PLAN_DIGEST_DIGITS + 1];
     size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
-    fprintf(memory, "%s%016d'\n", SW_PLAN_HEAD, 0);
-    write_body(memory, run, inputs, decision, prediction, program_digest);
-    const int failed = ferror(memory);
-    if (fclose(memory) != 0 || failed) {
+    struct texts texts;
+    FILE *memory = NULL;
+    struct sw_plan_config *plan =
+        describe(run, inputs, decision, prediction, program_digest, &texts, err);
+    if (plan == NULL)
+        return -1;
+    memory = open_memstream(&text, &bytes);
+    if (memory != NULL) {
+        fprintf(memory, "%s%016d'\n", SW_PLAN_HEAD, 0);
+        sw_plan_config_write(memory, plan);
+    }
+    const bool failed = memory == NULL || ferror(memory);
+    if ((memory != NULL && fclose(memory) != 0) || failed) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
         goto out;
     }
     const size_t head = strlen(SW_PLAN_HEAD);
-    char digits[SW_PLAN_DIGEST_DIGITS + 1];
-    snprintf(digits, sizeof digits, "%016" PRIx64, sw_plan_text_digest(text, bytes));
+    const uint64_t found = sw_plan_text_digest(text, bytes, head);
+    snprintf(digits, sizeof digits, "%016" PRIx64, found);
     memcpy(text + head, digits, SW_PLAN_DIGEST_DIGITS);
     if (fwrite(text, 1, bytes, out) != bytes || fflush(out) != 0) {
         sw_fail(err, SW_ENVIRONMENT, "cannot write the plan");
         goto out;
     }
+    if (digest != NULL)
+        *digest = found;
     status = 0;
 out:
+    free(plan);
     free(text);
     return status;
+}
+
+int sw_plan_visit(const struct sw_run_config *run, const struct sw_decision *decision,
+                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
+                  sw_config_visitor visit, void *context, struct sw_error *err)
+{
+    struct texts texts;
+    struct sw_plan_config *plan =
+        describe(run, NULL, decision, prediction, program_digest, &texts, err);
+    if (plan == NULL)
+        return -1;
+    sw_plan_config_visit(plan, visit, context);
+    free(plan);
+    return 0;
 }

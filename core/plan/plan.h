@@ -21,11 +21,6 @@ struct sw_decision {
     bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins */
 };
 
-struct sw_plan_prediction {
-    double step_seconds;
-    int64_t memory_total, arena_bytes; /* per accelerator; total includes reserved */
-};
-
 /* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
  * its place. */
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
@@ -34,20 +29,26 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
  * the prediction, `program:` digest, the inputs (NULL: none) and the whole run
  * (sw_run_config_write) with its paths as it has them: sw_plan_run_place gives those that the file
- * needs. Same input, same bytes. */
+ * needs. Same input, same bytes. digest (may be NULL): that of the file. */
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
-                  uint64_t program_digest, struct sw_error *err);
+                  uint64_t program_digest, uint64_t *digest, struct sw_error *err);
+
+/* Calls visit for every setting that the plan file would hold, as sw_plan_config_visit does. */
+int sw_plan_visit(const struct sw_run_config *run, const struct sw_decision *decision,
+                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
+                  sw_config_visitor visit, void *context, struct sw_error *err);
 
 struct sw_plan {
-    struct sw_config *config; /* owns run */
+    struct sw_config *config; /* owns run and inputs */
     const struct sw_run_config *run;
     struct sw_decision decision;
     struct sw_plan_prediction prediction;
     uint64_t digest, program_digest;
-    struct sw_plan_inputs inputs; /* the files it was written from; count 0: not known */
+    struct sw_plan_inputs inputs; /* what it was written from; count 0: not known */
+    struct sw_place decision_place, program_place; /* of their keys */
 };
-/* Reads and verifies the digest ("file:line:col: error: ..." is in err; any edited byte is found).
+/* Reads and verifies the digest (errors have their place; any edited byte is found).
  * The run's paths are resolved against the plan's folder: absolute when `path` is, else seen from
  * the working directory. Free with sw_plan_free. */
 int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err);

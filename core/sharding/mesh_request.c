@@ -191,7 +191,7 @@ int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct 
     for (char *p = why.message; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
             *p = '?';
-    return sw_fail(err, why.status, "%s", why.message);
+    return sw_fail_as(err, &why);
 }
 
 /* The request as a user would write it, for messages. */

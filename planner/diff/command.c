@@ -196,8 +196,8 @@ static int usage(const struct sw_options *options, bool is_directory[2])
     for (int32_t i = 0; i < 2; i++) {
         struct stat info;
         if (stat(options->files[i], &info) != 0) {
-            sw_fail(&err, SW_BAD_INPUT, "%s: error: cannot open: %s", options->files[i],
-                    strerror(errno));
+            sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->files[i]},
+                       "cannot open: %s", strerror(errno));
             return sw_command_fail(&err);
         }
         is_directory[i] = S_ISDIR(info.st_mode);

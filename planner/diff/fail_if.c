@@ -49,7 +49,8 @@ static int32_t column_of(const struct parser *p, const char *at)
 
 static int fail_at(const struct parser *p, int32_t column, const char *what, const char *help)
 {
-    return sw_fail(p->err, SW_BAD_INPUT, "--fail-if:1:%d: error: %s; %s", column, what, help);
+    return sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){"--fail-if", 1, column}, "%s; %s",
+                      what, help);
 }
 
 static void skip_spaces(struct parser *p)

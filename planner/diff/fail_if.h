@@ -60,7 +60,7 @@ struct sw_fail_if {
     bool is_change;  /* side[1] is a signed percentage: the change of side[0] against OLD */
 };
 
-/* Errors (SW_BAD_INPUT): "--fail-if:1:COLUMN: error: ..."; text must stay alive. */
+/* Errors (SW_BAD_INPUT) have the place --fail-if:1:COLUMN; text must stay alive. */
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err);
 
 enum sw_fail_if_verdict { SW_FAIL_IF_PASS, SW_FAIL_IF_FAIL, SW_FAIL_IF_SKIPPED };

@@ -95,9 +95,9 @@ static int list(const char *root, const char *below, int32_t depth, struct listi
     char *whole = join(root, below);
     DIR *directory = whole == NULL ? NULL : opendir(below[0] != '\0' ? whole : root);
     if (directory == NULL) {
-        status = sw_fail(err, whole == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT,
-                         "%s: error: cannot list the folder: %s", whole == NULL ? root : whole,
-                         strerror(errno));
+        status = sw_fail_at(err, whole == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT,
+                            (struct sw_place){.file = whole == NULL ? root : whole},
+                            "cannot list the folder: %s", strerror(errno));
         free(whole);
         return status;
     }

@@ -8,30 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 16, MAX_KEY = 512, SHOWN_BYTES = 200 };
+enum { SHOWN_BYTES = 200 };
 
-struct flattener {
-    struct sw_settings *out;
-    char key[MAX_KEY];
-    size_t length[MAX_DEPTH]; /* of the key above each depth */
-};
-
-/* Takes off quotes: '' is one quote. "Double" ones stay: only odd texts have them. */
-static char *unquote(char *value)
-{
-    const size_t bytes = strlen(value);
-    if (bytes < 2 || value[0] != '\'' || value[bytes - 1] != '\'')
-        return value;
-    char *to = value;
-    for (const char *from = value + 1; from < value + bytes - 1; from++) {
-        *to++ = *from;
-        from += from[0] == '\'' && from[1] == '\'';
-    }
-    *to = '\0';
-    return value;
-}
-
-static int add(struct sw_settings *out, const char *key, const char *value, struct sw_error *err)
+int sw_settings_add(struct sw_settings *out, const char *key, const char *value,
+                    struct sw_error *err)
 {
     if (out->count == out->capacity) {
         const int32_t capacity = out->capacity == 0 ? 128 : 2 * out->capacity;
@@ -41,81 +21,12 @@ static int add(struct sw_settings *out, const char *key, const char *value, stru
         out->item = grown;
         out->capacity = capacity;
     }
-    char *copy = strdup(key);
-    if (copy == NULL)
+    struct sw_setting *item = &out->item[out->count];
+    *item = (struct sw_setting){strdup(key), strdup(value)};
+    out->count++;
+    if (item->key == NULL || item->value == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
-    out->item[out->count++] = (struct sw_setting){copy, value};
     return 0;
-}
-
-/* The end of one value in a flow mapping: the next ", " outside quotes and brackets. */
-static char *value_end(char *at)
-{
-    int32_t depth = 0;
-    bool quoted = false;
-    for (; *at != '\0'; at++) {
-        quoted = quoted != (*at == '\'');
-        if (quoted)
-            continue;
-        depth += (*at == '[' || *at == '{') - (*at == ']' || *at == '}');
-        if (*at == ',' && depth == 0)
-            break;
-    }
-    return at;
-}
-
-/* "{name: nvlink, spans: 8}" of a list: keys carry the entry's name, so that an entry put before
- * another does not change them all. */
-static int add_entry(struct flattener *f, size_t above, char *text, struct sw_error *err)
-{
-    char entry[80] = "";
-    const size_t bytes = strlen(text);
-    if (bytes < 2 || text[bytes - 1] != '}')
-        return sw_fail(err, SW_ENVIRONMENT, "cannot compare '%.60s'", text);
-    text[bytes - 1] = '\0';
-    for (char *at = text + 1; *at != '\0';) {
-        char *stop = value_end(at), *colon = strstr(at, ": ");
-        const bool last = *stop == '\0';
-        *stop = '\0';
-        if (colon == NULL || colon > stop)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot compare '%.60s'", at);
-        *colon = '\0';
-        char *value = unquote(colon + 2);
-        if (strcmp(at, "name") == 0)
-            snprintf(entry, sizeof entry, "%.70s", value);
-        snprintf(f->key + above, sizeof f->key - above, "%s%s.%s", above > 0 ? "." : "", entry, at);
-        if (add(f->out, f->key, value, err) != 0)
-            return -1;
-        at = last ? stop : stop + 1 + strspn(stop + 1, " ");
-    }
-    return 0;
-}
-
-/* "    key: value", "    key:" or "      - {...}" */
-static int add_line(struct flattener *f, char *line, struct sw_error *err)
-{
-    const size_t indent = strspn(line, " "), depth = indent / 2;
-    line += indent;
-    if (*line == '#' || *line == '\0')
-        return 0;
-    if (depth + 1 >= MAX_DEPTH)
-        return sw_fail(err, SW_ENVIRONMENT, "a description is nested too deeply to compare");
-    if (strncmp(line, "- ", 2) == 0)
-        return add_entry(f, f->length[depth], line + 2, err);
-    char *colon = line[0] == '\'' ? strstr(line, "':") : strchr(line, ':');
-    if (colon == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot compare '%.60s'", line);
-    colon += *colon == '\'';
-    *colon = '\0';
-    const size_t above = f->length[depth];
-    const int used = snprintf(f->key + above, sizeof f->key - above, "%s%s", above > 0 ? "." : "",
-                              unquote(line));
-    if (used < 0 || above + (size_t)used >= sizeof f->key)
-        return sw_fail(err, SW_ENVIRONMENT, "a setting's name is too long to compare");
-    f->length[depth + 1] = above + (size_t)used;
-    if (colon[1] == '\0')
-        return 0;
-    return add(f->out, f->key, unquote(colon + 1 + strspn(colon + 1, " ")), err);
 }
 
 static int by_key(const void *a, const void *b)
@@ -123,31 +34,19 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct sw_setting *)a)->key, ((const struct sw_setting *)b)->key);
 }
 
-int sw_settings_read(char *text, struct sw_settings *out, struct sw_error *err)
+void sw_settings_sort(struct sw_settings *settings)
 {
-    struct flattener f = {.out = out};
-    memset(out, 0, sizeof *out);
-    out->text = text;
-    for (char *line = text, *next; line != NULL; line = next) {
-        next = strchr(line, '\n');
-        if (next != NULL)
-            *next++ = '\0';
-        if (add_line(&f, line, err) != 0) {
-            sw_settings_free(out);
-            return -1;
-        }
-    }
-    if (out->count > 0)
-        qsort(out->item, (size_t)out->count, sizeof *out->item, by_key);
-    return 0;
+    if (settings->count > 0)
+        qsort(settings->item, (size_t)settings->count, sizeof *settings->item, by_key);
 }
 
 void sw_settings_free(struct sw_settings *settings)
 {
-    for (int32_t i = 0; i < settings->count; i++)
+    for (int32_t i = 0; i < settings->count; i++) {
         free(settings->item[i].key);
+        free(settings->item[i].value);
+    }
     free(settings->item);
-    free(settings->text);
     memset(settings, 0, sizeof *settings);
 }
 

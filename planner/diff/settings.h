@@ -1,7 +1,5 @@
-/* A resolved description as a flat list of key paths and values, and what differs between two.
- *
- * The list is read from what sw_run_config_write and sw_plan_write wrote, so every setting is in it
- * as soon as a plan file has it: "run.cluster.links.nvlink.bandwidth" = "450000000000". */
+/* A resolved description as a flat list of key paths and values, and what differs between two:
+ * "run.cluster.links.nvlink.bandwidth" = "450000000000.0". */
 #ifndef SW_PLANNER_DIFF_SETTINGS_H
 #define SW_PLANNER_DIFF_SETTINGS_H
 
@@ -12,19 +10,19 @@
 #include <stdint.h>
 
 struct sw_setting {
-    char *key;         /* the list's own */
-    const char *value; /* in the list's text */
+    char *key, *value; /* the list's own */
 };
 
 struct sw_settings {
-    char *text;
-    struct sw_setting *item; /* sorted by key */
+    struct sw_setting *item;
     int32_t count, capacity;
 };
 
-/* Takes over text (malloc'ed, NUL-terminated), also when it fails. Free with sw_settings_free.
- * Errors (SW_ENVIRONMENT): memory; a text that is not of that form. */
-int sw_settings_read(char *text, struct sw_settings *out, struct sw_error *err);
+/* Adds copies of both. Errors (SW_ENVIRONMENT): memory. */
+int sw_settings_add(struct sw_settings *out, const char *key, const char *value,
+                    struct sw_error *err);
+/* By key, as sw_settings_compare wants them. */
+void sw_settings_sort(struct sw_settings *settings);
 void sw_settings_free(struct sw_settings *settings);
 
 /* The value of a key; NULL: not set. */

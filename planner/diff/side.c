@@ -7,27 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes what was written to a memory stream as a flat list. */
-static int finish_settings(FILE *memory, char **text, struct sw_settings *out, struct sw_error *err)
+struct listing {
+    struct sw_settings *out;
+    struct sw_error *err;
+    bool failed;
+};
+
+static void list_setting(void *context, const char *path, const char *value)
 {
-    const bool failed = ferror(memory) != 0;
-    if (fclose(memory) != 0 || failed) {
-        free(*text);
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
-    }
-    return sw_settings_read(*text, out, err);
+    struct listing *l = context;
+    l->failed = l->failed || sw_settings_add(l->out, path, value, l->err) != 0;
 }
 
 static int list_run(const struct sw_run_config *run, struct sw_settings *out, struct sw_error *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
-    fputs("run:\n", memory);
-    sw_run_config_write(memory, run, 2);
-    return finish_settings(memory, &text, out, err);
+    struct listing l = {out, err, false};
+    sw_run_config_visit(run, "run", list_setting, &l);
+    sw_settings_sort(out);
+    return l.failed ? -1 : 0;
 }
 
 /* All that a plan file of this decision would say. */
@@ -35,17 +32,11 @@ static int list_plan(const struct sw_run_config *run, const struct sw_decision *
                      const struct sw_plan_prediction *prediction, uint64_t program,
                      struct sw_settings *out, struct sw_error *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
-    if (sw_plan_write(memory, run, NULL, decision, prediction, program, err) != 0) {
-        fclose(memory);
-        free(text);
-        return -1;
-    }
-    return finish_settings(memory, &text, out, err);
+    struct listing l = {out, err, false};
+    l.failed =
+        sw_plan_visit(run, decision, prediction, program, list_setting, &l, err) != 0 || l.failed;
+    sw_settings_sort(out);
+    return l.failed ? -1 : 0;
 }
 
 static int read_plan(struct sw_diff_side *out, struct sw_error *err)
@@ -83,7 +74,8 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
         return SW_BAD_INPUT;
     }
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {
-        sw_fail(&err, SW_BAD_INPUT, "%s:1:1: error: neither a run nor a plan; compare those", path);
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                   "neither a run nor a plan; compare those");
     } else if (kind == SW_CONFIG_PLAN) {
         out->is_plan = true;
         read_plan(out, &err);

@@ -81,10 +81,10 @@ static int write_file(const char *directory, const char *name, const char *text,
     return -1;
 }
 
-/* The text of the plan, in memory that the caller frees. */
+/* The text of the plan, in memory that the caller frees, and its digest. */
 static char *plan_text(const struct sw_run_config *run, const struct sw_candidate *c,
                        uint64_t program_digest, const char *directory, size_t *bytes,
-                       struct sw_error *err)
+                       uint64_t *digest, struct sw_error *err)
 {
     char *text = NULL;
     struct sw_plan_inputs inputs;
@@ -104,8 +104,8 @@ static char *plan_text(const struct sw_run_config *run, const struct sw_candidat
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
         goto out;
     }
-    status =
-        sw_plan_write(memory, &placed.run, &inputs, &c->decision, &prediction, program_digest, err);
+    status = sw_plan_write(memory, &placed.run, &inputs, &c->decision, &prediction, program_digest,
+                           digest, err);
     if (fclose(memory) != 0 && status == 0)
         status = sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
 out:
@@ -222,19 +222,20 @@ static char *read_template(const char *path, struct sw_error *err)
     char *text = malloc(MAX_TEMPLATE_BYTES + 1);
     FILE *file = fopen(path, "rb");
     if (text == NULL || file == NULL) {
-        sw_fail(err, file == NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                "%s: error: cannot open the template: %s", path, strerror(errno));
+        sw_fail_at(err, file == NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                   (struct sw_place){.file = path}, "cannot open the template: %s",
+                   strerror(errno));
         goto fail;
     }
     const size_t bytes = fread(text, 1, MAX_TEMPLATE_BYTES + 1, file);
     if (ferror(file)) {
-        sw_fail(err, SW_BAD_INPUT, "%s: error: cannot read the template: %s", path,
-                strerror(errno));
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "cannot read the template: %s", strerror(errno));
         goto fail;
     }
     if (bytes > MAX_TEMPLATE_BYTES || memchr(text, '\0', bytes) != NULL) {
-        sw_fail(err, SW_BAD_INPUT, "%s: error: the template is no text of at most %d bytes", path,
-                MAX_TEMPLATE_BYTES);
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "the template is no text of at most %d bytes", MAX_TEMPLATE_BYTES);
         goto fail;
     }
     text[bytes] = '\0';
@@ -272,19 +273,16 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
     char script_name[NAME_MAX], *plan = NULL, *text = NULL;
     size_t bytes = 0;
+    uint64_t digest = 0;
     struct script *script = calloc(1, sizeof *script);
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
     /* the run's folder too: without it Slurm fails the job and leaves no log */
     if (make_directory(directory, err) != 0 || make_directory(run->directory, err) != 0)
         goto out;
-    plan = plan_text(run, c, program_digest, directory, &bytes, err);
-    if (plan == NULL)
-        goto out;
-    /* the plan's own digest stands on its third line, in quotes */
-    const char *quote = strchr(strstr(plan, "digest: "), '\'');
-    const uint64_t digest = strtoull(quote + 1, NULL, 16);
-    if (prepare_script(script, run, options->files[0], c, directory, digest, err) != 0)
+    plan = plan_text(run, c, program_digest, directory, &bytes, &digest, err);
+    if (plan == NULL ||
+        prepare_script(script, run, options->files[0], c, directory, digest, err) != 0)
         goto out;
     text = script_text(options, run, script, err);
     if (text == NULL)

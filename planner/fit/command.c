@@ -30,8 +30,8 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
     }
     *is_plan = kind == SW_CONFIG_PLAN;
     if (kind != SW_CONFIG_CLUSTER && kind != SW_CONFIG_MODEL && !*is_plan)
-        sw_fail(&err, SW_BAD_INPUT,
-                "%s: error: 'plan fit' takes clusters, models and plans beside measurements", path);
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "'plan fit' takes clusters, models and plans beside measurements");
     else if (!*is_plan && sw_fit_add_config(set, config, &err) == 0)
         return SW_OK;
     sw_config_free(config);
@@ -63,8 +63,8 @@ static int read_files(const struct sw_options *options, struct sw_fit_set *set,
         }
         if (ends(path, ".jsonl")) {
             if (plan == NULL) {
-                sw_fail(&err, SW_BAD_INPUT,
-                        "%s: error: metrics of which run? give its plan file before it", path);
+                sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                           "metrics of which run? give its plan file before it");
                 return sw_command_fail(&err);
             }
             status = sw_fit_read_metrics(set, plan, path, &err);

@@ -21,8 +21,8 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const
     if (!(point.bytes > 0 && point.seconds > 0) || point.ranks < 2)
         return 0; /* nccl-tests prints 0.00 for the smallest sizes */
     if (!(point.bytes >= 1 && point.bytes < 1e18 && point.seconds >= 1e-9 && point.seconds < 1e9))
-        return sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: a size or a time that no collective has",
-                       path, point.line);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, point.line, 1},
+                          "a size or a time that no collective has");
     if (links->count == links->capacity) {
         const int32_t capacity = links->capacity == 0 ? 64 : 2 * links->capacity;
         struct sw_fit_link_point *grown = realloc(links->point, (size_t)capacity * sizeof *grown);
@@ -83,10 +83,9 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
                   payload = column_of(header, "payload_bytes"), gpus = column_of(header, "gpus"),
                   busbw = column_of(header, "busbw_GBps");
     if (collective < 0 || payload < 0 || gpus < 0 || busbw < 0)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s:%d:1: error: not nccl-tests output, nor a CSV with the columns "
-                       "collective, payload_bytes, gpus and busbw_GBps",
-                       path, line_number);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
+                          "not nccl-tests output, nor a CSV with the columns "
+                          "collective, payload_bytes, gpus and busbw_GBps");
     while (fgets(line, sizeof line, in) != NULL) {
         line_number++;
         if (line[0] == '#' || line[0] == '\n')
@@ -96,10 +95,9 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
                                       .line = line_number};
         const double rate = strtod(cell(line, busbw), NULL) * 1e9;
         if (p.kind == SW_OP_COUNT || p.ranks < 2 || !(rate > 0))
-            return sw_fail(err, SW_BAD_INPUT,
-                           "%s:%d:1: error: a row needs a collective, at least 2 gpus and a "
-                           "busbw_GBps above 0",
-                           path, line_number);
+            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
+                              "a row needs a collective, at least 2 gpus and a "
+                              "busbw_GBps above 0");
         p.bytes = bus_factor(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
         p.seconds = p.bytes / rate;
         if (add(links, p, path, err) != 0)
@@ -139,7 +137,8 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct
     int status = -1;
     FILE *in = fopen(path, "r");
     if (in == NULL)
-        return sw_fail(err, SW_BAD_INPUT, "%s: error: cannot read it: %s", path, strerror(errno));
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
+                          strerror(errno));
     while (fgets(line, sizeof line, in) != NULL) {
         line_number++;
         if (line[0] == '#') {
@@ -156,10 +155,9 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct
             goto out;
     }
     if (links->count == before) {
-        sw_fail(err, SW_BAD_INPUT,
-                "%s:%d:1: error: no measurements; give the whole output of nccl-tests, with its "
-                "'#  Rank' lines",
-                path, line_number > 0 ? line_number : 1);
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number > 0 ? line_number : 1, 1},
+                   "no measurements; give the whole output of nccl-tests, with its "
+                   "'#  Rank' lines");
         goto out;
     }
     status = 0;

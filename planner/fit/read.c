@@ -19,7 +19,7 @@ struct table {
 
 static int fail_row(const struct table *t, struct sw_error *err, const char *what)
 {
-    return sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: %s", t->path, t->line, what);
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){t->path, t->line, 1}, "%s", what);
 }
 
 /* Cuts a line at its commas, in place; a field may stand in double quotes. Returns how many, -1:
@@ -359,8 +359,8 @@ int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *e
     struct table *t = calloc(1, sizeof *t);
     FILE *in = fopen(path, "r");
     if (t == NULL || in == NULL) {
-        sw_fail(err, t == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, "%s: error: cannot read it: %s",
-                path, strerror(errno));
+        sw_fail_at(err, t == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "cannot read it: %s", strerror(errno));
         goto out;
     }
     t->path = path;
@@ -404,8 +404,8 @@ static int median_step(const char *path, double *out, struct sw_error *err)
     double *steps = malloc(MAX_STEPS * sizeof *steps);
     FILE *in = fopen(path, "r");
     if (steps == NULL || in == NULL) {
-        sw_fail(err, steps == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT, "%s: error: cannot read it: %s",
-                path, strerror(errno));
+        sw_fail_at(err, steps == NULL ? SW_ENVIRONMENT : SW_BAD_INPUT,
+                   (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
         goto out;
     }
     while (fgets(line, sizeof line, in) != NULL && count < MAX_STEPS) {
@@ -416,8 +416,8 @@ static int median_step(const char *path, double *out, struct sw_error *err)
         count += steps[count] > 0;
     }
     if (count == 0) {
-        sw_fail(err, SW_BAD_INPUT, "%s:%d:1: error: fewer than %d steps; let it run longer", path,
-                seen + 1, WARM_STEPS + 1);
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, seen + 1, 1},
+                   "fewer than %d steps; let it run longer", WARM_STEPS + 1);
         goto out;
     }
     qsort(steps, (size_t)count, sizeof *steps, compare_doubles);

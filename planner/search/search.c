@@ -110,7 +110,7 @@ static int run_pass(struct pool *pool, struct work *w, struct sw_error *err)
         pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&w->lock);
     if (atomic_load(&w->failed_at) < w->count)
-        return sw_fail(err, w->err.status, "%s", w->err.message);
+        return sw_fail_as(err, &w->err);
     return 0;
 }
 
@@ -240,7 +240,7 @@ static int list_meshes(const struct sw_mesh_request *request, struct sw_search *
         struct sw_error why = {0};
         if (sw_mesh_request_resolve(request, out->accelerators, &mesh, &why) != 0) {
             if (why.status != SW_UNMET)
-                return sw_fail(err, why.status, "%s", why.message);
+                return sw_fail_as(err, &why);
             struct sw_mesh_request any = {.is_auto = true};
             e.request = &any;
             memcpy(mesh.size, request->size, sizeof mesh.size);
@@ -342,11 +342,9 @@ static int parse_request(const struct sw_run_config *run, struct sw_mesh_request
     struct sw_error why = {0};
     if (sw_mesh_request_parse(run->mesh_dim, out, &why) == 0)
         return 0;
-    const struct sw_place *at = &run->mesh_dim_place;
-    if (at->file == NULL || at->line == 0)
-        return sw_fail(err, why.status, "%s", why.message);
-    return sw_fail(err, why.status, "%s:%d:%d: error: %s", at->file, at->line, at->column,
-                   why.message);
+    if (run->mesh_dim_place.line > 0)
+        sw_fail_place(&why, run->mesh_dim_place);
+    return sw_fail_as(err, &why);
 }
 
 /* The meshes at the top of either order, until those that are there were looked at thoroughly. */
@@ -368,14 +366,18 @@ static int refine(struct pool *pool, const struct sw_run_config *run, struct sw_
     return 0;
 }
 
-/* Puts the place before a mistake that has none. */
-static int blame(const struct sw_place *at, const char *what, struct sw_error *err)
+/* Gives a place, and `what` as a context (NULL: none), to a mistake of the user that has no place.
+ */
+static int blame(struct sw_place at, const char *what, struct sw_error *err)
 {
-    if (err == NULL || at->file == NULL || strstr(err->message, ": error: ") != NULL ||
+    if (err == NULL || at.file == NULL || err->file[0] != '\0' ||
         (err->status != SW_UNMET && err->status != SW_BAD_INPUT))
         return -1;
-    return sw_fail_context(err, "%s:%d:%d: error%s", at->file, at->line > 0 ? at->line : 1,
-                           at->column > 0 ? at->column : 1, what);
+    at.line = at.line > 0 ? at.line : 1;
+    at.column = at.column > 0 ? at.column : 1;
+    if (what != NULL)
+        sw_fail_context(err, "%s", what);
+    return sw_fail_place(err, at);
 }
 
 /* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
@@ -386,7 +388,7 @@ static int blame_rules(const struct sw_run_config *run, struct sw_error *err)
         return -1;
     if (err != NULL && err->status == SW_UNMET)
         err->status = SW_BAD_INPUT;
-    return blame(&run->rule[0].place, ": these rules do not go together", err);
+    return blame(run->rule[0].place, "these rules do not go together", err);
 }
 
 /* With a pool that is to be closed whatever the result. */
@@ -403,7 +405,7 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
         return -1;
     sw_searcher_init(&like, run, &request);
     if (count_model_flops(run, &like.model_flops, err) != 0) {
-        blame(&run->sequence_place, "", err);
+        blame(run->sequence_place, NULL, err);
         goto fail;
     }
     if (list_meshes(&request, out, &wrong_product, err) != 0 ||

@@ -100,7 +100,7 @@ static void *communicate(void *argument)
 /* Keeps *err if it already holds an error. */
 static int report(const struct queue *queue, struct sw_error *err)
 {
-    return sw_fail(err, queue->error.status, "%s", queue->error.message);
+    return sw_fail_as(err, &queue->error);
 }
 
 /* Waits for a free entry and returns it with the mutex held, or NULL (mutex free) when the queue

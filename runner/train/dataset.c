@@ -59,30 +59,29 @@ static int read_form(struct sw_dataset *d, struct sw_error *err)
         if (bytes >= LLMC_HEADER_BYTES && word_at(all, 0) == LLMC_MAGIC) {
             const uint32_t version = word_at(all, 1);
             if (version != LLMC_UINT16 && version != LLMC_UINT32)
-                return sw_fail(
-                    err, SW_BAD_INPUT,
-                    "%s: error: a token file of version %u; write version 1 (uint16) or 7 (uint32)",
-                    d->path, version);
+                return sw_fail_at(
+                    err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                    "a token file of version %u; write version 1 (uint16) or 7 (uint32)", version);
             d->width = version == LLMC_UINT16 ? 2 : 4;
             d->data = all + LLMC_HEADER_BYTES;
             bytes -= LLMC_HEADER_BYTES;
             if (bytes / (size_t)d->width != word_at(all, 2))
-                return sw_fail(err, SW_BAD_INPUT,
-                               "%s: error: the header says %u token%s, the file holds %zu; write "
-                               "or copy it again",
-                               d->path, word_at(all, 2), word_at(all, 2) == 1 ? "" : "s",
-                               bytes / (size_t)d->width);
+                return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                                  "the header says %u token%s, the file holds %zu; write "
+                                  "or copy it again",
+                                  word_at(all, 2), word_at(all, 2) == 1 ? "" : "s",
+                                  bytes / (size_t)d->width);
         }
         if (bytes % (size_t)d->width != 0)
-            return sw_fail(err, SW_BAD_INPUT,
-                           "%s: error: no whole number of %d-byte tokens in %zu byte%s; write or "
-                           "copy it again",
-                           d->path, d->width, bytes, bytes == 1 ? "" : "s");
+            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                              "no whole number of %d-byte tokens in %zu byte%s; write or "
+                              "copy it again",
+                              d->width, bytes, bytes == 1 ? "" : "s");
     } else if (d->vocab_size < 256) {
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s: error: bytes need a vocab_size of at least 256, the model has %" PRId64
-                       "; use another model, or a .bin file of its tokens",
-                       d->path, d->vocab_size);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                          "bytes need a vocab_size of at least 256, the model has %" PRId64
+                          "; use another model, or a .bin file of its tokens",
+                          d->vocab_size);
     }
     d->tokens = (int64_t)(bytes / (size_t)d->width);
     return 0;
@@ -101,8 +100,9 @@ static enum sw_status status_of(int reason)
 static int fail_to_open(const char *path, const char *what, const char *help, struct sw_error *err)
 {
     const enum sw_status status = status_of(errno);
-    return sw_fail(err, status, "%s: error: cannot open %s: %s; %s", path, what, strerror(errno),
-                   status == SW_BAD_INPUT ? help : "it must be readable on every node");
+    return sw_fail_at(err, status, (struct sw_place){.file = path}, "cannot open %s: %s; %s", what,
+                      strerror(errno),
+                      status == SW_BAD_INPUT ? help : "it must be readable on every node");
 }
 
 static int map_file(struct sw_dataset *d, struct sw_error *err)
@@ -115,20 +115,19 @@ static int map_file(struct sw_dataset *d, struct sw_error *err)
             "name one that every node has as data.path in the run file and emit the plan again",
             err);
     if (fstat(d->file, &info) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
-                       strerror(errno));
+        return sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = d->path},
+                          "cannot read the data file: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s: error: the data is %s; name a text file or a .bin file of tokens",
-                       d->path, S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                          "the data is %s; name a text file or a .bin file of tokens",
+                          S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
     if (info.st_size == 0)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s: error: the data file is empty; name one with something to train on",
-                       d->path);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                          "the data file is empty; name one with something to train on");
     void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, d->file, 0);
     if (mapping == MAP_FAILED)
-        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read the data file: %s", d->path,
-                       strerror(errno));
+        return sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = d->path},
+                          "cannot read the data file: %s", strerror(errno));
     d->mapping = mapping;
     d->mapping_bytes = (size_t)info.st_size;
     return 0;
@@ -140,10 +139,9 @@ static int check_length(const struct sw_dataset *d, struct sw_error *err)
     struct stat info;
     if (fstat(d->file, &info) == 0 && info.st_size >= (off_t)d->mapping_bytes)
         return 0;
-    return sw_fail(
-        err, SW_ENVIRONMENT,
-        "%s: error: the data file became shorter while it was in use; restore it and start again",
-        d->path);
+    return sw_fail_at(
+        err, SW_ENVIRONMENT, (struct sw_place){.file = d->path},
+        "the data file became shorter while it was in use; restore it and start again");
 }
 
 int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
@@ -164,10 +162,10 @@ int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t voc
     }
     d->train = d->tokens - (int64_t)((double)d->tokens * holdout);
     if (d->train < sequence_length + 1) {
-        sw_fail(err, SW_BAD_INPUT,
-                "%s: error: %" PRId64 " token%s to train on, a sequence takes %" PRId64
-                "; use more data, a smaller sequence_length or holdout",
-                path, d->train, d->train == 1 ? "" : "s", sequence_length + 1);
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "%" PRId64 " token%s to train on, a sequence takes %" PRId64
+                   "; use more data, a smaller sequence_length or holdout",
+                   d->train, d->train == 1 ? "" : "s", sequence_length + 1);
         sw_dataset_close(d);
         return -1;
     }
@@ -227,11 +225,11 @@ static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, st
 {
     const int64_t value = token_at(d, at);
     if (value >= d->vocab_size)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s: error: token %" PRId64 " at position %" PRId64
-                       " is not below the model's vocab_size %" PRId64
-                       "; use a model made for these tokens, or tokenize again",
-                       d->path, value, at, d->vocab_size);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
+                          "token %" PRId64 " at position %" PRId64
+                          " is not below the model's vocab_size %" PRId64
+                          "; use a model made for these tokens, or tokenize again",
+                          value, at, d->vocab_size);
     *token = (int32_t)value;
     return 0;
 }
@@ -344,7 +342,8 @@ static bool same_file(const struct stat *a, const char *path)
 
 static int fail_too_long(const char *from, struct sw_error *err)
 {
-    return sw_fail(err, SW_BAD_INPUT, "%s: error: more than 2^31 - 1 bytes; split the file", from);
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
+                      "more than 2^31 - 1 bytes; split the file");
 }
 
 /* Whether `in` can be tokenized, and `to` and `partial` written meanwhile. */
@@ -353,18 +352,20 @@ static int check_files(FILE *in, const char *from, const char *to, const char *p
 {
     struct stat source, there;
     if (fstat(fileno(in), &source) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from, strerror(errno));
+        return sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = from},
+                          "cannot read it: %s", strerror(errno));
     if (S_ISDIR(source.st_mode))
-        return sw_fail(err, SW_BAD_INPUT, "%s: error: this is a folder; name a file to tokenize",
-                       from);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
+                          "this is a folder; name a file to tokenize");
     if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX)
         return fail_too_long(from, err);
     if (same_file(&source, to) || same_file(&source, partial))
-        return sw_fail(err, SW_BAD_INPUT,
-                       "%s: error: this is the file to tokenize; name another one to write", to);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = to},
+                          "this is the file to tokenize; name another one to write");
     /* the rename at the end would put a file where a device or a pipe was */
     if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
-        return sw_fail(err, SW_BAD_INPUT, "%s: error: no regular file; name a file to write", to);
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = to},
+                          "no regular file; name a file to write");
     return 0;
 }
 
@@ -373,14 +374,15 @@ static int fail_to_tokenize(FILE *in, const char *from, const char *to, int64_t 
                             struct sw_error *err)
 {
     if (ferror(in))
-        return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot read it: %s", from,
-                       strerror(reason));
+        return sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = from},
+                          "cannot read it: %s", strerror(reason));
     if (count > INT32_MAX)
         return fail_too_long(from, err);
     if (count == 0)
-        return sw_fail(err, SW_BAD_INPUT, "%s: error: the file is empty; name one with a text",
-                       from);
-    return sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(reason));
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
+                          "the file is empty; name one with a text");
+    return sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = to}, "cannot write it: %s",
+                      strerror(reason));
 }
 
 int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
@@ -397,7 +399,8 @@ int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
         goto out;
     out = fopen(partial, "wb");
     if (out == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "%s: error: cannot write it: %s", to, strerror(errno));
+        sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = to}, "cannot write it: %s",
+                   strerror(errno));
         goto out;
     }
     bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0 && count > 0 &&

@@ -125,11 +125,10 @@ static int compile(struct training *t)
         sw_program_model_flops(&options, &t->flops_per_step, &t->err) != 0)
         return -1;
     if (sw_program_set_digest(t->programs) != t->plan->program_digest)
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "%s: error: this runner makes another program of the plan than the plan "
-                       "tool that wrote it; emit the plan again with the plan tool of the same "
-                       "version",
-                       t->plan_path);
+        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
+                          "this runner makes another program of the plan than the plan "
+                          "tool that wrote it; emit the plan again with the plan tool of the same "
+                          "version");
     return 0;
 }
 
@@ -138,16 +137,15 @@ static int set_up(struct training *t)
     const struct sw_run_config *run = t->plan->run;
     const int32_t ranks = sw_mesh_rank_count(&t->plan->decision.mesh);
     if (t->launch->size != ranks)
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "%s: error: the plan needs %d rank%s, %d %s started; start it with mpirun "
-                       "-np %d, or srun --mpi=pmix -n %d",
-                       t->plan_path, ranks, ranks == 1 ? "" : "s", t->launch->size,
-                       t->launch->size == 1 ? "was" : "were", ranks, ranks);
+        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
+                          "the plan needs %d rank%s, %d %s started; start it with mpirun "
+                          "-np %d, or srun --mpi=pmix -n %d",
+                          ranks, ranks == 1 ? "" : "s", t->launch->size,
+                          t->launch->size == 1 ? "was" : "were", ranks, ranks);
     if (run->data_path == NULL)
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "%s: error: the run names no data to train on; add data: {path: FILE} to "
-                       "the run file and emit the plan again",
-                       t->plan_path);
+        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
+                          "the run names no data to train on; add data: {path: FILE} to "
+                          "the run file and emit the plan again");
     if (compile(t) != 0)
         return -1;
     if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed,
@@ -164,16 +162,14 @@ static int check_same(struct training *t, int64_t steps)
     const uint64_t values[] = {t->plan->digest, (uint64_t)steps, (uint64_t)tokens};
     switch (sw_launch_difference(t->launch, values, 3)) {
     case 0:
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "%s: error: not every rank has this plan; give all of them the same file",
-                       t->plan_path);
+        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
+                          "not every rank has this plan; give all of them the same file");
     case 1:
         return sw_fail(&t->err, SW_BAD_INPUT,
                        "not every rank has the same --steps; give all of them the same");
     case 2:
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "%s: error: the data file has another length on some node; copy it to all",
-                       t->plan->run->data_path);
+        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan->run->data_path},
+                          "the data file has another length on some node; copy it to all");
     default:
         return 0;
     }

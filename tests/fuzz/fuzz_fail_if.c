@@ -23,15 +23,15 @@ void fuzz_one(const uint8_t *data, size_t bytes)
 {
     static const struct sw_measures was = {{1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9}},
                                     is = {{1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9}}, nothing = {{0}};
-    int32_t count, line, column;
+    int32_t count;
     const char *text = fuzz_files(data, bytes, &count)->text;
     struct sw_fail_if condition;
     struct sw_error err = {0};
     if (sw_fail_if_parse(text, &condition, &err) != 0) {
         fuzz_require(err.status == SW_BAD_INPUT, "no mistake of the user", err.message);
-        fuzz_require_positioned(err.message);
-        fuzz_require(sscanf(err.message, "--fail-if:%d:%d:", &line, &column) == 2 && line == 1 &&
-                         (size_t)column <= strlen(text) + 1,
+        fuzz_require_place(err.file, err.line, err.column, err.message);
+        fuzz_require(strcmp(err.file, "--fail-if") == 0 && err.line == 1 &&
+                         (size_t)err.column <= strlen(text) + 1,
                      "a column outside of the text", err.message);
         fuzz_require(strstr(err.message, "; ") != NULL, "no help", err.message);
         return;

@@ -20,7 +20,7 @@ static const char model_text[] = "vocab_size: 256\nhidden_size: 64\nintermediate
 static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT, "no mistake of the user", err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 static void add_config(struct sw_fit_set *set, const char *name, const char *text)
@@ -108,9 +108,9 @@ static char *small_plan(size_t *bytes)
         sw_config_read_text("r.yaml", run_text, strlen(run_text), SW_CONFIG_RUN, NULL, 0, &err);
     FILE *out = open_memstream(&text, bytes);
     fuzz_require(out != NULL && config != NULL && sw_config_run(config) != NULL, "no run", "");
-    fuzz_require(sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction, 0, &err) ==
-                     0,
-                 "no plan", err.message);
+    fuzz_require(
+        sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction, 0, NULL, &err) == 0,
+        "no plan", err.message);
     fclose(out);
     sw_config_free(config);
     return text;

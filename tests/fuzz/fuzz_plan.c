@@ -14,7 +14,7 @@ static char *write_plan(const struct sw_plan *plan, size_t *bytes)
     FILE *out = open_memstream(&text, bytes);
     fuzz_require(out != NULL, "no memory", "");
     fuzz_require(sw_plan_write(out, plan->run, &plan->inputs, &plan->decision, &plan->prediction,
-                               plan->program_digest, &err) == 0,
+                               plan->program_digest, NULL, &err) == 0,
                  "what was read cannot be written", err.message);
     fclose(out);
     return text;
@@ -23,7 +23,7 @@ static char *write_plan(const struct sw_plan *plan, size_t *bytes)
 static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT, "no mistake of the user", err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 /* What every user of a plan does next. */
@@ -83,11 +83,12 @@ static void check_plan(const char *name)
 /* Puts the digest of what follows into a text that starts like a plan. */
 static void sign(struct fuzz_file *file)
 {
-    const size_t head = strlen(SW_PLAN_HEAD) + SW_PLAN_DIGEST_DIGITS;
+    const size_t at = strlen(SW_PLAN_HEAD), head = at + SW_PLAN_DIGEST_DIGITS;
     char digits[SW_PLAN_DIGEST_DIGITS + 1];
     if (file->bytes < head || memcmp(file->text, SW_PLAN_HEAD, strlen(SW_PLAN_HEAD)) != 0)
         return;
-    snprintf(digits, sizeof digits, "%016" PRIx64, sw_plan_text_digest(file->text, file->bytes));
+    snprintf(digits, sizeof digits, "%016" PRIx64,
+             sw_plan_text_digest(file->text, file->bytes, at));
     memcpy(file->text + strlen(SW_PLAN_HEAD), digits, SW_PLAN_DIGEST_DIGITS);
 }
 

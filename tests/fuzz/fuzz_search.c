@@ -22,7 +22,7 @@ static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT || err->status == SW_UNMET, "no mistake of the user",
                  err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 static void check_mesh(const struct sw_run_config *run, const struct sw_candidate *c, bool fits)

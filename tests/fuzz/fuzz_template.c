@@ -54,7 +54,7 @@ static bool read_option(char *text)
 static void check_error(const struct sw_error *err)
 {
     fuzz_require(err->status == SW_BAD_INPUT, "no mistake of the user", err->message);
-    fuzz_require_positioned(err->message);
+    fuzz_require_place(err->file, err->line, err->column, err->message);
 }
 
 static void check_value(const char *value)

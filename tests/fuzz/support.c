@@ -94,6 +94,14 @@ void fuzz_require_plain(const char *text)
     }
 }
 
+void fuzz_require_place(const char *file, int32_t line, int32_t column, const char *message)
+{
+    fuzz_require_plain(file);
+    fuzz_require_plain(message);
+    fuzz_require(file[0] != '\0' && line >= 1 && column >= 1, "no such place", message);
+    fuzz_require(message[0] != '\0', "an error without a message", file);
+}
+
 void fuzz_require_positioned(const char *message)
 {
     int line = 0, column = 0, used = 0;

@@ -33,6 +33,8 @@ void fuzz_require(bool good, const char *what, const char *about);
 
 /* No control character, so that a message is one line and cannot steer a terminal. */
 void fuzz_require_plain(const char *text);
+/* A message that says something, and a place in a file. */
+void fuzz_require_place(const char *file, int32_t line, int32_t column, const char *message);
 /* Moreover "FILE:LINE:COLUMN: error: WHAT" with both numbers of at least 1. */
 void fuzz_require_positioned(const char *message);
 

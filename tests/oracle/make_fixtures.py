@@ -9,8 +9,8 @@ Nothing here shares code with the C program. The model is written with jax.numpy
 attention, SwiGLU) and differentiated by jax.grad; only these conventions are taken over, so that
 fixtures need not hold inputs:
 
-* parameters: the counter-based generator of runner/init.h, reimplemented below with numpy and rounded
-  to float32. Norm weights are 1 there; here they are 1 + that generator's value, so that a
+* parameters: the counter-based generator of runner/train/init.h, reimplemented in generator.py with
+  numpy and rounded to float32. Norm weights are 1 there; here they are 1 + that generator's value, so that a
   forgotten weight shows. tests/support/harness.h does the same.
 * training: "losses" are the mean losses of STEPS steps of AdamW (Loshchilov & Hutter 2019; decay only on
   matrices, the gradient scaled by min(1, CLIP / norm) first) with the constants below; step s reads sequences
@@ -18,7 +18,7 @@ fixtures need not hold inputs:
 * tokens: x <- 6364136223846793005 x + 1442695040888963407 mod 2^64 (Knuth's MMIX), starting at
   x = seed; token = (x >> 33) mod vocab. Row by row, sequence + 1 tokens each: inputs are the first
   `sequence` of a row, labels the last. Where `ignored` is k > 0, the label of every k-th token
-  (flat index i with i mod k = k - 1) is -1: no loss, still counted in the mean's denominator.
+  (flat index i with i mod k = k - 1) is -1: no loss, not counted in the mean either.
 
 File format, little endian:
 
@@ -41,7 +41,8 @@ import numpy as np
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 
-MASK = (1 << 64) - 1
+from generator import normal, token_rows  # noqa: E402
+
 STEPS, LEARNING_RATE, BETA1, BETA2, EPS, WEIGHT_DECAY, CLIP = 8, 1e-2, 0.9, 0.95, 1e-8, 0.1, 1.0
 MODELS = {
     "untied_gqa": dict(vocab=64, hidden=32, intermediate=48, layers=3, heads=4, kv_heads=2, head_dim=8,
@@ -51,33 +52,6 @@ MODELS = {
                      tied=1, sequence=32, batch=2, seed=11, ignored=5,
                      rope_theta=500000.0, rms_norm_eps=1e-6, stddev=0.2),
 }
-
-
-def fnv1a64(text):
-    value = 14695981039346656037
-    for byte in text.encode():
-        value = ((value ^ byte) * 1099511628211) & MASK
-    return value
-
-
-def splitmix64(x):
-    with np.errstate(over="ignore"):
-        x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-
-def normal(seed, name, shape, stddev):
-    key = splitmix64(np.array([seed ^ fnv1a64(name)], dtype=np.uint64))
-    i = np.arange(int(np.prod(shape)), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        a = splitmix64(key + np.uint64(2) * i)
-        b = splitmix64(key + np.uint64(2) * i + np.uint64(1))
-    u1 = ((a >> np.uint64(11)).astype(np.float64) + 1.0) / 2.0**53
-    u2 = (b >> np.uint64(11)).astype(np.float64) / 2.0**53
-    value = stddev * np.sqrt(-2.0 * np.log(u1)) * np.cos(2.0 * np.pi * u2)
-    return value.astype(np.float32).reshape(shape)
 
 
 def parameters(m):
@@ -100,14 +74,7 @@ def parameters(m):
 
 def batch(m, step=1):
     """The tokens and labels of a step, from 1."""
-    x, rows = m["seed"], []
-    for _ in range(step * m["batch"]):
-        row = []
-        for _ in range(m["sequence"] + 1):
-            x = (x * 6364136223846793005 + 1442695040888963407) & MASK
-            row.append((x >> 33) % m["vocab"])
-        rows.append(row)
-    rows = np.array(rows[-m["batch"]:])
+    rows = token_rows(m["seed"], m["vocab"], step * m["batch"], m["sequence"])[-m["batch"]:]
     tokens, labels = rows[:, :-1], rows[:, 1:].copy()
     if m["ignored"]:
         k = m["ignored"]
@@ -152,7 +119,7 @@ def loss(p, tokens, labels, m):
     logits = forward(p, tokens, m)
     log_p = jax.nn.log_softmax(logits, axis=-1)
     picked = jnp.take_along_axis(log_p, jnp.maximum(labels, 0)[..., None], axis=-1)[..., 0]
-    return -jnp.sum(jnp.where(labels >= 0, picked, 0.0)) / labels.size
+    return -jnp.sum(jnp.where(labels >= 0, picked, 0.0)) / jnp.sum(labels >= 0)
 
 
 def train(p, m):

@@ -192,7 +192,8 @@ static void gather_values(struct rank *rank, struct sw_executor *executor)
     }
 }
 
-/* Norm weights become 1 + normal: with the generator's 1 a forgotten weight would not show. */
+/* Norm weights become 1 + normal and biases normal: with the 1 and 0 that they start from a
+ * forgotten one would not show. */
 static void spread_norms(struct rank *rank, struct sw_executor *executor)
 {
     const struct sw_harness *h = rank->shared->harness;
@@ -202,6 +203,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
         if (value->role != SW_ROLE_PARAMETER || value->ndim != 1 || value->alias >= 0)
             continue;
         const int64_t n = value->size[0];
+        const double start = strstr(value->name, "norm") != NULL ? 1 : 0;
         char *global = malloc((size_t)n * sw_dtype_bytes(value->dtype));
         if (global == NULL)
             fail(rank, "norms", &(struct sw_error){.message = "out of memory"});
@@ -214,7 +216,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
             const uint64_t key = sw_init_key(h->seed, name);
             for (int64_t i = 0; i < n; i++)
                 store(value->dtype, global, i,
-                      1.0 + (double)(float)(h->stddev * sw_init_normal(key, (uint64_t)i)));
+                      start + (double)(float)(h->stddev * sw_init_normal(key, (uint64_t)i)));
             sw_device_put(&p->mesh, &value->sharding.spec, value->size,
                           sw_dtype_bytes(value->dtype), rank->number, global,
                           sw_executor_value(executor, p, v, l));

@@ -20,8 +20,8 @@ struct sw_harness {
     const struct sw_program_options *options;
     uint64_t seed;
     double stddev;     /* of the initial parameters */
-    bool spread_norms; /* norm weights are 1 + the generator's value, so that a forgotten one shows
-                        */
+    bool spread_norms; /* norm weights are 1 + the generator's value and biases its value, so that a
+                        * forgotten one shows */
     int64_t ignored;   /* k > 0: the label of every k-th token of a step is -1 */
     int64_t steps;     /* >= 1 */
     struct sw_step step; /* hyper-parameters; step and micro_step are set by the harness */

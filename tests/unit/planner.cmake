@@ -9,3 +9,7 @@ add_test(NAME unit_plan_cli
 if(TEST unit_search)
   set_tests_properties(unit_search PROPERTIES LABELS threads)
 endif()
+add_test(NAME unit_published_configs
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_published_configs.sh $<TARGET_FILE:plan>
+                 ${CMAKE_BINARY_DIR}/tests/published_configs
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -59,7 +59,8 @@ static void expect_message(const struct sw_error *err, enum sw_status status, co
 {
     char wanted[5000];
     snprintf(wanted, sizeof wanted, "%s%s%s", head, path, rest);
-    assert_string_equal(err->message, wanted);
+    char said[SW_ERROR_TEXT_BYTES];
+    assert_string_equal(sw_error_format(err, NULL, said), wanted);
     assert_int_equal(err->status, status);
 }
 

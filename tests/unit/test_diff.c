@@ -127,7 +127,8 @@ static void points_at_mistakes(void **state)
         char wanted[400];
         snprintf(wanted, sizeof wanted, "--fail-if:1:%s", cases[i].message);
         assert_int_equal(sw_fail_if_parse(cases[i].text, &condition, &err), -1);
-        assert_string_equal(err.message, wanted);
+        char said[SW_ERROR_TEXT_BYTES];
+        assert_string_equal(sw_error_format(&err, NULL, said), wanted);
         assert_int_equal(err.status, SW_BAD_INPUT);
     }
     char deep[400];
@@ -143,33 +144,56 @@ static void points_at_mistakes(void **state)
     assert_int_equal(sw_fail_if_parse(deep, &condition, NULL), -1);
 }
 
+/* "key value" lines. */
 static void read_list(const char *text, struct sw_settings *out)
 {
     struct sw_error err = {0};
-    if (sw_settings_read(strdup(text), out, &err) != 0)
-        fail_msg("%s", err.message);
+    char key[64], value[64];
+    int used = 0;
+    *out = (struct sw_settings){0};
+    for (; sscanf(text, "%63s %63s%n", key, value, &used) == 2; text += used)
+        if (sw_settings_add(out, key, value, &err) != 0)
+            fail_msg("%s", err.message);
+    sw_settings_sort(out);
+}
+
+static void list(void *context, const char *key, const char *value)
+{
+    assert_int_equal(sw_settings_add(context, key, value, NULL), 0);
 }
 
 static void flattens(void **state)
 {
     (void)state;
-    struct sw_settings s;
-    read_list("# comment\nrun:\n  name: 'it''s'\n  cluster:\n    nodes: 8\n    links:\n"
-              "      - {name: 'a, b', spans: 8, efficiency: [[1.0, 0.5], [2.0, 0.6]]}\n"
-              "      - {name: far, spans: 64}\n    launcher: slurm\n  betas: [0.9, 0.95]\n",
-              &s);
-    assert_int_equal(s.count, 9);
+    struct sw_settings s = {0};
+    struct sw_run_config run = {
+        .name = "it's", .mesh_dim = "auto", .directory = "a\nb", .checkpoint_directory = "c"};
+    run.cluster.name = run.cluster.accelerator.name = "x";
+    run.cluster.link_count = 2;
+    run.cluster.link[0] = (struct sw_link_config){
+        .name = "a, b", .spans = 8, .efficiency = {2, {{1, 0.5}, {2, 0.6}}}};
+    run.cluster.link[1] = (struct sw_link_config){.name = "far", .spans = 64};
+    run.optimizer.beta1 = 0.9;
+    run.optimizer.beta2 = 0.95;
+    run.rule_count = 1;
+    run.rule[0] = (struct sw_rule_config){.logical = "embed", .count = 2, .axis = {"fsdp", "sp"}};
+    sw_run_config_visit(&run, "run", list, &s);
+    sw_settings_sort(&s);
+    for (int32_t i = 1; i < s.count; i++)
+        assert_true(strcmp(s.item[i - 1].key, s.item[i].key) < 0);
     assert_string_equal(sw_settings_find(&s, "run.name"), "it's");
+    assert_string_equal(sw_settings_find(&s, "run.directory"), "\"a\\x0ab\"");
     assert_string_equal(sw_settings_find(&s, "run.cluster.links.a, b.spans"), "8");
     assert_string_equal(sw_settings_find(&s, "run.cluster.links.a, b.efficiency"),
                         "[[1.0, 0.5], [2.0, 0.6]]");
+    assert_null(sw_settings_find(&s, "run.cluster.links.far.efficiency"));
     assert_string_equal(sw_settings_find(&s, "run.cluster.links.far.spans"), "64");
     assert_string_equal(sw_settings_find(&s, "run.cluster.launcher"), "slurm");
-    assert_string_equal(sw_settings_find(&s, "run.betas"), "[0.9, 0.95]");
+    assert_string_equal(sw_settings_find(&s, "run.optimizer.betas"), "[0.9, 0.95]");
+    assert_string_equal(sw_settings_find(&s, "run.rules.embed"), "[fsdp, sp]");
     assert_null(sw_settings_find(&s, "run.cluster"));
+    assert_null(sw_settings_find(&s, "run.slurm.exclusive"));
     sw_settings_free(&s);
-    struct sw_error err = {0};
-    assert_int_equal(sw_settings_read(strdup("no colon\n"), &s, &err), -1);
 }
 
 static void compares(void **state)
@@ -178,8 +202,8 @@ static void compares(void **state)
     struct sw_settings a, b;
     struct sw_setting_change *change;
     char text[SW_SETTING_TEXT];
-    read_list("run:\n  a: 1\n  b: 2\n  data:\n    path: /old/tree/data.txt\n  gone: x\n", &a);
-    read_list("run:\n  a: 1\n  b: 3\n  came: y\n  data:\n    path: /new/tree/data.txt\n", &b);
+    read_list("run.a 1 run.b 2 run.data.path /old/tree/data.txt run.gone x", &a);
+    read_list("run.a 1 run.b 3 run.came y run.data.path /new/tree/data.txt", &b);
     assert_int_equal(sw_settings_compare(&a, "/old/tree/runs", &b, "/new/tree/runs", &change, NULL),
                      3);
     assert_string_equal(change[0].key, "run.b");

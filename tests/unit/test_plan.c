@@ -1,7 +1,8 @@
 /* The plan file: what is written is read back, and any edited byte is found. */
-#include "core/plan/plan.h"
+#include "core/plan/internal.h"
 #include "tests/unit/plan_support.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static char *write_text(const struct sw_run_config *run, size_t *bytes)
     const struct sw_plan_inputs inputs = {{{odd, 0xfedcba9876543210u}, {plain, 7}}, 2};
     FILE *out = open_memstream(&text, bytes);
     assert_int_equal(
-        sw_plan_write(out, run, &inputs, &decision, &prediction, 0x0123456789abcdefu, &err), 0);
+        sw_plan_write(out, run, &inputs, &decision, &prediction, 0x0123456789abcdefu, NULL, &err),
+        0);
     fclose(out);
     return text;
 }
@@ -279,7 +281,7 @@ static void finds_every_edit(void **state)
         store(text, bytes);
         assert_int_equal(sw_plan_read(path, &plan, &err), -1);
         assert_int_equal(err.status, SW_BAD_INPUT);
-        assert_non_null(strstr(err.message, ": error: "));
+        assert_string_equal(err.file, path);
         assert_null(plan.config);
         text[i] ^= 1;
     }
@@ -319,17 +321,97 @@ static void says_what_is_wrong(void **state)
     assert_int_equal(sw_plan_read(path, &plan, &err), -1);
     snprintf(wanted, sizeof wanted,
              "%s:3:10: error: the plan was changed after it was written: its digest is '", path);
-    assert_memory_equal(err.message, wanted, strlen(wanted));
+    char said[SW_ERROR_TEXT_BYTES];
+    assert_memory_equal(sw_error_format(&err, NULL, said), wanted, strlen(wanted));
     memset(&err, 0, sizeof err);
     store("name: x\n", 8);
     assert_int_equal(sw_plan_read(path, &plan, &err), -1);
-    snprintf(wanted, sizeof wanted,
-             "%s:1:1: error: this is no plan of this version; write one with 'plan emit'", path);
-    assert_string_equal(err.message, wanted);
+    snprintf(
+        wanted, sizeof wanted,
+        "%s:1:1: error: not a plan file: 'schema' must be 'shardwright.plan/1'; write one with "
+        "'plan emit RUN.yaml'",
+        path);
+    assert_string_equal(sw_error_format(&err, NULL, said), wanted);
     memset(&err, 0, sizeof err);
     assert_int_equal(sw_plan_read("/nonexistent/x", &plan, &err), -1);
-    assert_string_equal(err.message,
+    assert_string_equal(sw_error_format(&err, NULL, said),
                         "/nonexistent/x: error: cannot open the plan: No such file or directory");
+    free(text);
+    sw_config_free(config);
+}
+
+/* Puts the digest of a text in its place. */
+static void sign(char *text)
+{
+    char digits[17];
+    char *at = strstr(text, "digest: '") + strlen("digest: '");
+    snprintf(digits, sizeof digits, "%016" PRIx64,
+             sw_plan_text_digest(text, strlen(text), (size_t)(at - text)));
+    memcpy(at, digits, 16);
+}
+
+/* A plan is a description like any other: its keys may stand in any order, and what is wrong with
+ * it has a place. */
+static void is_a_description(void **state)
+{
+    (void)state;
+    struct sw_config *config = sw_test_read_run(&sw_test_llama_7b);
+    size_t bytes;
+    char *text = write_text(sw_config_run(config), &bytes);
+    char *decision = strstr(text, "decision:\n"), *prediction = strstr(text, "prediction:\n");
+    char *program = strstr(text, "program: "), *inputs = strstr(text, "inputs:");
+    char *run = strstr(text, "run:\n");
+    char *other = calloc(1, 2 * bytes + 200);
+    sprintf(other,
+            "# mine\n%.*s%.*s\ndigest: '0000000000000000'\n%s%.*s%.*sschema: "
+            "shardwright.plan/1\n",
+            (int)(prediction - decision), decision, (int)(inputs - program), program, run,
+            (int)(run - inputs), inputs, (int)(program - prediction), prediction);
+    sign(other);
+    store(other, strlen(other));
+    struct sw_plan plan, same;
+    struct sw_error err = {0};
+    if (sw_plan_read(path, &plan, &err) != 0)
+        fail_msg("%d:%d: %s", (int)err.line, (int)err.column, err.message);
+    store(text, bytes);
+    assert_int_equal(sw_plan_read(path, &same, &err), 0);
+    assert_memory_equal(&plan.decision, &same.decision, sizeof plan.decision);
+    assert_true(plan.program_digest == same.program_digest);
+    assert_int_equal(plan.inputs.count, same.inputs.count);
+    assert_string_equal(plan.run->name, same.run->name);
+    assert_int_equal(plan.decision_place.line, 2);
+    assert_int_equal(same.decision_place.line, 4);
+    assert_int_equal(same.program_place.line, 17);
+    sw_plan_free(&plan);
+    sw_plan_free(&same);
+    static const struct {
+        const char *from, *to, *message;
+        int32_t line, column;
+    } cases[] = {
+        {"recompute: ", "recompute: x", NULL, 9, 14},
+        {"mesh_dim: '", "mesh_dim: 'x",
+         "mesh_dim is no mesh; write the plan again with 'plan emit'", 5, 3},
+        {"axis_order: '", "axis_order: 'tp,",
+         "axis_order is not dp, fsdp, tp and sp in some order; write the plan again with 'plan "
+         "emit'",
+         6, 3},
+        {"program: '", "program: '0", NULL, 17, 10},
+        {"prediction:", "predicton:", "unknown key 'predicton'; did you mean 'prediction'?", 13, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *at = strstr(text, cases[i].from);
+        sprintf(other, "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
+        sign(other);
+        store(other, strlen(other));
+        memset(&err, 0, sizeof err);
+        assert_int_equal(sw_plan_read(path, &plan, &err), -1);
+        if (cases[i].message != NULL)
+            assert_string_equal(err.message, cases[i].message);
+        assert_string_equal(err.file, path);
+        assert_int_equal(err.line, cases[i].line);
+        assert_int_equal(err.column, cases[i].column);
+    }
+    free(other);
     free(text);
     sw_config_free(config);
 }
@@ -361,9 +443,10 @@ static void maps_options(void **state)
     wrong.rule[0].logical = "residual_sek";
     assert_int_equal(sw_plan_program_options(&wrong, &decision, &options, &err), -1);
     assert_int_equal(err.status, SW_BAD_INPUT);
-    assert_non_null(strstr(err.message, "test.yaml:"));
-    assert_non_null(strstr(
-        err.message, "error: unknown logical axis 'residual_sek'; did you mean 'residual_seq'?"));
+    assert_non_null(strstr(err.file, "test.yaml"));
+    assert_true(err.line > 1 && err.column > 1);
+    assert_string_equal(err.message,
+                        "unknown logical axis 'residual_sek'; did you mean 'residual_seq'?");
     sw_config_free(config);
 }
 
@@ -373,7 +456,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reads_back),           cmocka_unit_test(means_the_same_from_anywhere),
         cmocka_unit_test(keeps_absolute_paths), cmocka_unit_test(follows_links),
         cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(maps_options),
+        cmocka_unit_test(maps_options),         cmocka_unit_test(is_a_description),
     };
     char *here = realpath(argc > 1 ? argv[1] : ".", NULL);
     if (here == NULL)

@@ -29,6 +29,16 @@ expect() {
             complain "plan $*: said '$(cat "$scratch/stderr")', not '$said'" ;;
     esac
 }
+# What a GitHub workflow gets: check FILE... says LINE on stdout.
+annotates() {
+    local said=$1
+    shift
+    "$plan" check --format github "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+    [ $? -eq 2 ] || complain "plan check --format github $*: no exit 2"
+    [ ! -s "$scratch/stderr" ] || complain "plan check --format github $*: $(cat "$scratch/stderr")"
+    grep -qxF -- "$said" "$scratch/stdout" ||
+        complain "plan check --format github $*: said '$(cat "$scratch/stdout")', not '$said'"
+}
 
 # Help, and mistakes on the command line.
 expect 0 '' --help
@@ -59,6 +69,17 @@ expect 0 '' check configs/*/*.yaml
 printf 'hiden_size: 4\n' >"$scratch/bad.yaml"
 expect 2 '*' check "$scratch/bad.yaml" configs/models/llama-7b.yaml
 grep -q 'llama-7b.yaml: ok, a model' "$scratch/stdout" || complain "check stops at the first bad file"
+
+# A file may be called anything: its name is no sentence to take a place out of.
+odd="$scratch/a: error: b.yaml"
+escaped=${odd//:/%3A}
+sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '1,3,'/" $runs/quickstart.yaml >"$odd"
+annotates "::error file=$escaped,line=8,col=11::mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" "$odd"
+expect 2 "$odd:8:11: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" check "$odd"
+sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/rules: {embed: [dp, tp]}/" $runs/quickstart.yaml >"$odd"
+annotates "::error file=$escaped,line=8,col=9::these rules do not go together: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" "$odd"
+printf 'hidden_size: 4\nhiden_size: 4\n' >"$odd"
+annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you mean 'hidden_size'?" "$odd"
 
 # Requests that cannot be met.
 expect 1 "plan: error: mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
@@ -150,6 +171,8 @@ grep -qxF "    directory: '$scratch/run it''s 1%/checkpoints'" "$scratch/a b/qui
 bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"
 expect 0 '' check "$scratch/a b/quickstart.plan.yaml"
 sed -i 's/warmup_steps: 20/warmup_steps: 21/' "$scratch/first/quickstart.plan.yaml"
+cp "$scratch/first/quickstart.plan.yaml" "$odd"
+annotates "$("$plan" check "$odd" 2>&1 | sed "s,^.*:3:10: error: ,::error file=$escaped\,line=3\,col=10::,")" "$odd"
 cmp -s "$scratch/first/quickstart.plan.yaml" "$scratch/a b/quickstart.plan.yaml" &&
     complain "the test's own edit changed nothing"
 expect 2 '*' check "$scratch/first/quickstart.plan.yaml"

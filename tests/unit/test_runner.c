@@ -100,7 +100,8 @@ static void make_plan(const struct job *job)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(sw_plan_write(file, run, NULL, &decision, &prediction,
-                                   sw_program_set_digest(programs) + job->digest_change, &err),
+                                   sw_program_set_digest(programs) + job->digest_change, NULL,
+                                   &err),
                      0);
     fclose(file);
     sw_program_set_free(programs);

@@ -68,7 +68,8 @@ static void says_where(void **state)
         struct sw_error err = {0};
         assert_null(sw_template_fill("t", cases[i].text, values, &err));
         assert_int_equal(err.status, SW_BAD_INPUT);
-        assert_string_equal(err.message, cases[i].message);
+        char said[SW_ERROR_TEXT_BYTES];
+        assert_string_equal(sw_error_format(&err, NULL, said), cases[i].message);
     }
 }
 

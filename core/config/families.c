@@ -1,0 +1,546 @@
+/* Which models there are, what each family fixes, and what the keys of a config.json change: a key
+ * that changes the arithmetic is honoured or refused, never passed over. Names and meanings are
+ * those of Hugging Face's configuration classes. */
+#include "core/config/internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* The keys that not every family reads. */
+enum {
+    READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
+    READS_MLP_BIAS = 2,
+    READS_WINDOW = 4,
+    READS_WINDOW_SWITCH = 8 /* use_sliding_window, max_window_layers, layer_types */
+};
+
+/* clang-format off */
+/*      family   architecture          model_type  qkv_bias  qk_norm  reads */
+#define FAMILIES(ROW)                                                                              \
+    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    false,    false,   READS_ATTENTION_BIAS | READS_MLP_BIAS) \
+    ROW(MISTRAL, "MistralForCausalLM", "mistral",  false,    false,   READS_WINDOW)                \
+    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    true,     false,   READS_WINDOW | READS_WINDOW_SWITCH) \
+    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    false,    true,    READS_ATTENTION_BIAS | READS_WINDOW | READS_WINDOW_SWITCH)
+/* clang-format on */
+
+#define ARCHITECTURE(family, architecture, type, bias, norm, reads)                                \
+    [SW_FAMILY_##family] = (architecture),
+#define MODEL_TYPE(family, architecture, type, bias, norm, reads) [SW_FAMILY_##family] = (type),
+#define ROW(family, architecture, type, bias, norm, keys)                                          \
+    [SW_FAMILY_##family] = {.qkv_bias = (bias), .qk_norm = (norm), .reads = (keys)},
+const char *const sw_family_architectures[] = {FAMILIES(ARCHITECTURE) NULL};
+const char *const sw_family_model_types[] = {FAMILIES(MODEL_TYPE) NULL};
+static const struct family {
+    bool qkv_bias, qk_norm; /* always */
+    int reads;
+} families[] = {FAMILIES(ROW)};
+
+#define EXPERTS "a mixture of experts"
+#define LATENT "multi-head latent attention"
+#define PARTIAL "rotation of only a part of each head"
+#define FUSED "projections stored as one matrix"
+#define GEMMA "scaled embeddings, norms that multiply by 1 + weight, and GELU"
+
+/* Models that people try, and why they are not a member of a family above. The stem is what comes
+ * before "For", "LMHead" or "Model". */
+static const struct refusal {
+    const char *stem, *model_type, *reason;
+} refusals[] = {
+    {"Baichuan", "baichuan", FUSED},
+    {"Bert", "bert", "an encoder"},
+    {"Bloom", "bloom", "ALiBi positions, LayerNorm and GELU"},
+    {"ChatGLM", "chatglm", FUSED " and " PARTIAL},
+    {"Cohere", "cohere", "LayerNorm, and attention beside the MLP"},
+    {"Cohere2", "cohere2", "LayerNorm, and attention beside the MLP"},
+    {"Dbrx", "dbrx", EXPERTS},
+    {"Deepseek", "deepseek", EXPERTS},
+    {"DeepseekV2", "deepseek_v2", LATENT " and " EXPERTS},
+    {"DeepseekV3", "deepseek_v3", LATENT " and " EXPERTS},
+    {"Ernie4_5_Moe", "ernie4_5_moe", EXPERTS},
+    {"Falcon", "falcon", "LayerNorm, GELU, and attention beside the MLP"},
+    {"GPT2", "gpt2", "learned positions, LayerNorm and GELU"},
+    {"GPTBigCode", "gpt_bigcode", "learned positions, LayerNorm and GELU"},
+    {"GPTJ", "gptj", "LayerNorm, GELU, and " PARTIAL},
+    {"GPTNeoX", "gpt_neox", "LayerNorm, GELU, and " PARTIAL},
+    {"Gemma", "gemma", GEMMA},
+    {"Gemma2", "gemma2", GEMMA ", with norms after each block and soft caps on logits"},
+    {"Gemma3", "gemma3", GEMMA ", with norms after each block and two kinds of rotary positions"},
+    {"Gemma3", "gemma3_text",
+     GEMMA ", with norms after each block and two kinds of rotary positions"},
+    {"Gemma3n", "gemma3n", GEMMA ", with embeddings for every layer"},
+    {"Glm", "glm", PARTIAL},
+    {"Glm4", "glm4", "norms after each block, and " PARTIAL},
+    {"Glm4Moe", "glm4_moe", EXPERTS},
+    {"GptOss", "gpt_oss", EXPERTS " and attention sinks"},
+    {"Granite", "granite", "multipliers on embeddings, attention, residuals and logits"},
+    {"GraniteMoe", "granitemoe", EXPERTS},
+    {"InternLM2", "internlm2", FUSED},
+    {"Jamba", "jamba", "state-space layers and " EXPERTS},
+    {"KimiK2", "kimi_k2", LATENT " and " EXPERTS},
+    {"Llama4", "llama4", EXPERTS},
+    {"Llama4", "llama4_text", EXPERTS},
+    {"Llava", "llava", "an image encoder"},
+    {"MPT", "mpt", "ALiBi positions, LayerNorm and GELU"},
+    {"Mamba", "mamba", "state-space layers"},
+    {"Mamba2", "mamba2", "state-space layers"},
+    {"MiniCPM", "minicpm", "multipliers on embeddings, residuals and logits"},
+    {"MiniCPM3", "minicpm3", LATENT},
+    {"Mixtral", "mixtral", EXPERTS},
+    {"Mllama", "mllama", "cross-attention to images"},
+    {"Nemotron", "nemotron", "LayerNorm, squared ReLU, and " PARTIAL},
+    {"OPT", "opt", "learned positions, LayerNorm and ReLU"},
+    {"Olmo", "olmo", "LayerNorm without weights"},
+    {"Olmo2", "olmo2", "norms after each block instead of before it"},
+    {"Olmo3", "olmo3", "norms after each block instead of before it"},
+    {"Olmoe", "olmoe", EXPERTS},
+    {"Phi", "phi", "LayerNorm, GELU, and " PARTIAL},
+    {"Phi3", "phi3", FUSED " and positions scaled by longrope"},
+    {"PhiMoE", "phimoe", EXPERTS},
+    {"Qwen2Moe", "qwen2_moe", EXPERTS},
+    {"Qwen2VL", "qwen2_vl", "an image encoder"},
+    {"Qwen2_5_VL", "qwen2_5_vl", "an image encoder"},
+    {"Qwen3Moe", "qwen3_moe", EXPERTS},
+    {"Qwen3Next", "qwen3_next", "linear attention and " EXPERTS},
+    {"SmolLM3", "smollm3", "layers without rotary positions"},
+    {"StableLm", "stablelm", "LayerNorm, and " PARTIAL},
+    {"Starcoder2", "starcoder2", "LayerNorm and GELU"},
+    {"T5", "t5", "an encoder beside the decoder"},
+};
+
+/* Keys of a config.json that no row of the field table reads. Without a reason a key changes
+ * nothing that is computed and is only listed in a note; with one it must have the harmless value
+ * (or null). */
+static const struct other_key {
+    const char *key, *harmless, *reason;
+} other_keys[] = {
+    {"_attn_implementation", NULL, NULL},
+    {"_name_or_path", NULL, NULL},
+    {"add_cross_attention", "false", "cross-attention"},
+    {"alibi", "false", "ALiBi positions"},
+    {"attention_chunk_size", NULL, "attention in chunks"},
+    {"attention_dropout", "0.0", "dropout"},
+    {"attention_multiplier", NULL, "a multiplier on attention"},
+    {"attn_logit_softcapping", NULL, "soft caps on attention"},
+    {"attn_pdrop", "0.0", "dropout"},
+    {"auto_map", NULL, NULL},
+    {"bad_words_ids", NULL, NULL},
+    {"begin_suppress_tokens", NULL, NULL},
+    {"bos_token_id", NULL, NULL},
+    {"chunk_size_feed_forward", NULL, NULL},
+    {"clip_qkv", NULL, "clipped q, k and v"},
+    {"cross_attention_hidden_size", NULL, "cross-attention"},
+    {"cross_attention_layers", NULL, "cross-attention"},
+    {"decoder_start_token_id", NULL, NULL},
+    {"diversity_penalty", NULL, NULL},
+    {"do_sample", NULL, NULL},
+    {"dtype", NULL, NULL},
+    {"early_stopping", NULL, NULL},
+    {"embd_pdrop", "0.0", "dropout"},
+    {"embedding_multiplier", "1.0", "a multiplier on embeddings"},
+    {"encoder_no_repeat_ngram_size", NULL, NULL},
+    {"eos_token_id", NULL, NULL},
+    {"exponential_decay_length_penalty", NULL, NULL},
+    {"final_logit_softcapping", NULL, "soft caps on logits"},
+    {"finetuning_task", NULL, NULL},
+    {"forced_bos_token_id", NULL, NULL},
+    {"forced_eos_token_id", NULL, NULL},
+    {"hidden_activation", "silu", "another activation"},
+    {"hidden_dropout", "0.0", "dropout"},
+    {"id2label", NULL, NULL},
+    {"is_decoder", NULL, NULL},
+    {"is_encoder_decoder", "false", "an encoder beside the decoder"},
+    {"is_llama_config", NULL, NULL},
+    {"kv_lora_rank", NULL, LATENT},
+    {"label2id", NULL, NULL},
+    {"length_penalty", NULL, NULL},
+    {"logits_scaling", "1.0", "a divisor of logits"},
+    {"max_length", NULL, NULL},
+    {"max_sequence_length", NULL, NULL},
+    {"min_length", NULL, NULL},
+    {"moe_intermediate_size", NULL, EXPERTS},
+    {"n_routed_experts", NULL, EXPERTS},
+    {"n_shared_experts", NULL, EXPERTS},
+    {"no_repeat_ngram_size", NULL, NULL},
+    {"no_rope_layer_interval", NULL, "layers without rotary positions"},
+    {"no_rope_layers", NULL, "layers without rotary positions"},
+    {"num_beam_groups", NULL, NULL},
+    {"num_beams", NULL, NULL},
+    {"num_experts", "0", EXPERTS},
+    {"num_experts_per_tok", "0", EXPERTS},
+    {"num_local_experts", "0", EXPERTS},
+    {"num_nextn_predict_layers", "0", "layers that predict further tokens"},
+    {"num_return_sequences", NULL, NULL},
+    {"output_attentions", NULL, NULL},
+    {"output_hidden_states", NULL, NULL},
+    {"output_scores", NULL, NULL},
+    {"pad_token_id", NULL, NULL},
+    {"partial_rotary_factor", "1.0", PARTIAL},
+    {"prefix", NULL, NULL},
+    {"pretraining_tp", NULL, NULL},
+    {"problem_type", NULL, NULL},
+    {"pruned_heads", "{}", "heads that are left out"},
+    {"q_lora_rank", NULL, LATENT},
+    {"qk_layernorm", "false", "LayerNorm of q and k"},
+    {"qk_nope_head_dim", NULL, LATENT},
+    {"qk_rope_head_dim", NULL, LATENT},
+    {"qkv_bias", "false", "a bias that its family does not read"},
+    {"query_pre_attn_scalar", NULL, "another scale of attention"},
+    {"remove_invalid_values", NULL, NULL},
+    {"repetition_penalty", NULL, NULL},
+    {"resid_pdrop", "0.0", "dropout"},
+    {"residual_multiplier", "1.0", "a multiplier on residuals"},
+    {"return_dict", NULL, NULL},
+    {"return_dict_in_generate", NULL, NULL},
+    {"rope_interleaved", "false", "rotary positions in interleaved pairs"},
+    {"rotary_pct", "1.0", PARTIAL},
+    {"sep_token_id", NULL, NULL},
+    {"suppress_tokens", NULL, NULL},
+    {"task_specific_params", NULL, NULL},
+    {"temperature", NULL, NULL},
+    {"text_config", NULL, "a model inside another"},
+    {"tf_legacy_loss", NULL, NULL},
+    {"tie_encoder_decoder", NULL, NULL},
+    {"tokenizer_class", NULL, NULL},
+    {"top_k", NULL, NULL},
+    {"top_p", NULL, NULL},
+    {"torch_dtype", NULL, NULL},
+    {"torchscript", NULL, NULL},
+    {"transformers_version", NULL, NULL},
+    {"typical_p", NULL, NULL},
+    {"unk_token_id", NULL, NULL},
+    {"use_bfloat16", NULL, NULL},
+    {"use_cache", NULL, NULL},
+    {"use_mrope", "false", "rotary positions of images"},
+    {"use_parallel_residual", "false", "attention beside the MLP"},
+    {"use_qk_norm", "false", "norms of q and k that its family does not read"},
+    {"v_head_dim", NULL, LATENT},
+    {"vision_config", NULL, "an image encoder"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- Names ---- */
+
+static const struct refusal *find_refusal(const char *architecture, const char *model_type)
+{
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        if (model_type != NULL && strcmp(model_type, r->model_type) == 0)
+            return r;
+        const size_t stem = strlen(r->stem);
+        if (architecture == NULL || strncmp(architecture, r->stem, stem) != 0)
+            continue;
+        const char *rest = architecture + stem;
+        if (strncmp(rest, "For", 3) == 0 || strncmp(rest, "LMHead", 6) == 0 ||
+            strcmp(rest, "Model") == 0)
+            return r;
+    }
+    return NULL;
+}
+
+/* A copy without the ending that all architectures share; NULL: it has another. */
+static const char *stem_of(struct sw_config *c, const char *text)
+{
+    static const char ending[] = "ForCausalLM";
+    const size_t bytes = strlen(text), end = sizeof ending - 1;
+    if (bytes <= end || strcmp(text + bytes - end, ending) != 0)
+        return NULL;
+    return sw_config_copy(c, text, bytes - end);
+}
+
+/* Whether two names differ in digits only: other versions, no typos of each other. */
+static bool is_other_version(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789_.";
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b)
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+}
+
+/* What of the table was probably meant; NULL: nothing. */
+static const char *find_near(struct sw_config *c, const char *text, const char *const *names)
+{
+    const char *near = NULL, *stem = stem_of(c, text);
+    int32_t best = 1000, distance;
+    for (; *names != NULL; names++) {
+        const char *a = stem != NULL ? stem : text, *b = stem != NULL ? stem_of(c, *names) : *names;
+        if (sw_config_is_near(a, b, &distance) && distance < best && !is_other_version(a, b)) {
+            best = distance;
+            near = *names;
+        }
+    }
+    return near;
+}
+
+/* The index of one name; -1 where it is not supported: reported, and *refused set where it was no
+ * typo. */
+static int read_name(struct sw_config *c, const struct node *item, const char *const *names,
+                     const char *what, bool *refused)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(item->text, names[i]) == 0)
+            return i;
+    const bool architecture = names == sw_family_architectures;
+    const struct refusal *r =
+        find_refusal(architecture ? item->text : NULL, architecture ? NULL : item->text);
+    const char *near = r == NULL ? find_near(c, item->text, names) : NULL;
+    const char *rest = r != NULL      ? sw_config_format(c, ": %s", r->reason)
+                       : near != NULL ? sw_config_format(c, "; did you mean '%s'?", near)
+                                      : "";
+    const char *list = "supported: ";
+    for (int i = 0; names[i] != NULL; i++)
+        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", names[i]);
+    sw_config_error_at(c, item,
+                       sw_config_format(c, "the %s %s is not supported%s", what,
+                                        sw_config_quote(c, item->text), rest),
+                       list);
+    *refused = near == NULL;
+    return -1;
+}
+
+/* The family that a list of architectures (or one) names; -1: reported. */
+static int read_architectures(struct sw_config *c, const struct node *value, bool *refused)
+{
+    const struct field *field = sw_field_find(sw_model_fields, "architectures");
+    if (value->kind == NODE_SEQUENCE && value->count == 0)
+        sw_config_error_at(c, value, "'architectures' is an empty list",
+                           sw_config_example(c, field));
+    const bool is_list = value->kind == NODE_SEQUENCE;
+    const struct node *item = is_list ? value->first : value;
+    int family = -1;
+    for (bool first = true; item != NULL; first = false, item = is_list ? item->next : NULL) {
+        if (item->kind != NODE_SCALAR) {
+            sw_config_wrong_type(c, field, item, "a list of texts");
+            return -1;
+        }
+        const int one = read_name(c, item, sw_family_architectures, "architecture", refused);
+        if (one >= 0 && !first && one != family)
+            sw_config_error_at(c, item, "'architectures' names two kinds of model", NULL);
+        if (one < 0 || (!first && one != family))
+            return -1;
+        family = one;
+    }
+    return family;
+}
+
+enum family_fate sw_model_read_family(struct sw_config *c, const struct node *root,
+                                      struct sw_model *model)
+{
+    const struct node *names = sw_node_find(root, "architectures");
+    const struct node *type = sw_node_find(root, "model_type");
+    const bool has_names = names != NULL && !sw_node_is_null(names);
+    const bool has_type = type != NULL && !sw_node_is_null(type);
+    int named = SW_FAMILY_LLAMA, typed = SW_FAMILY_LLAMA;
+    bool refused = false;
+    if (has_names)
+        named = read_architectures(c, names, &refused);
+    if (has_type && !refused) {
+        typed = -1;
+        if (type->kind == NODE_SCALAR)
+            typed = read_name(c, type, sw_family_model_types, "model_type", &refused);
+        else
+            sw_config_wrong_type(c, sw_field_find(sw_model_fields, "model_type"), type, "a text");
+    }
+    if (refused)
+        return FAMILY_REFUSED;
+    if (named < 0 || typed < 0)
+        return FAMILY_WRONG;
+    if (has_names && has_type && named != typed) {
+        sw_config_error_at(
+            c, type,
+            sw_config_format(c, "'model_type: %s' contradicts the architecture %s", type->text,
+                             sw_family_architectures[named]),
+            sw_config_format(c, "for example: model_type: %s", sw_family_model_types[named]));
+        return FAMILY_WRONG;
+    }
+    model->family = (uint8_t)(has_names ? named : typed);
+    return FAMILY_KNOWN;
+}
+
+/* Both keys are read before all others, by sw_model_read_family. */
+static bool read_names(struct sw_config *c, const struct field *field, struct node *value,
+                       void *base)
+{
+    (void)c;
+    (void)field;
+    (void)value;
+    (void)base;
+    return true;
+}
+
+static void write_architectures(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_model_config *model = base;
+    char text[64];
+    snprintf(text, sizeof text, "[%s]", sw_family_architectures[model->shape.family]);
+    w->value(w, field->key, text, STYLE_BARE);
+}
+
+static void schema_names(FILE *out, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        fprintf(out, "%s\"%s\"", i > 0 ? ", " : "\"enum\": [", names[i]);
+    fputc(']', out);
+}
+
+static void schema_architectures(FILE *out, const struct field *field, int32_t indent)
+{
+    (void)field;
+    (void)indent;
+    fputs("\"type\": \"array\", \"items\": {", out);
+    schema_names(out, sw_family_architectures);
+    fputc('}', out);
+}
+
+static void schema_model_type(FILE *out, const struct field *field, int32_t indent)
+{
+    (void)field;
+    (void)indent;
+    schema_names(out, sw_family_model_types);
+}
+
+const struct field_type sw_type_architectures = {read_names, write_architectures,
+                                                 schema_architectures, INSIDE_NOTHING};
+const struct field_type sw_type_model_type = {read_names, NULL, schema_model_type, INSIDE_NOTHING};
+
+/* ---- Keys ---- */
+
+static bool is_harmless(const struct node *value, const char *harmless)
+{
+    double a, b;
+    if (sw_node_is_null(value))
+        return true;
+    if (harmless == NULL)
+        return false;
+    if (value->kind != NODE_SCALAR)
+        return value->count == 0 && strcmp(harmless, "{}") == 0;
+    if (sw_number_parse(value->text, &a) && sw_number_parse(harmless, &b))
+        return a == b;
+    return strcasecmp(value->text, harmless) == 0;
+}
+
+enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
+{
+    const char *key = value->key->text;
+    for (size_t i = 0; i < COUNT(other_keys); i++) {
+        const struct other_key *k = &other_keys[i];
+        if (strcmp(key, k->key) != 0)
+            continue;
+        if (k->reason == NULL || value->kind == NODE_BROKEN || is_harmless(value, k->harmless))
+            return KEY_NOTED;
+        const char *shown =
+            value->kind == NODE_SCALAR
+                ? sw_config_format(c, "%s: %s", key, sw_config_shown(c, value->text))
+                : key;
+        sw_config_error_at(
+            c, value, sw_config_format(c, "'%s' is not supported: %s", shown, k->reason),
+            k->harmless == NULL
+                ? NULL
+                : sw_config_format(c, "leave it out or write '%s: %s'", key, k->harmless));
+        return KEY_REFUSED;
+    }
+    return KEY_UNKNOWN;
+}
+
+static bool read_layer_types(struct sw_config *c, const struct field *field, struct node *value,
+                             void *base)
+{
+    struct sw_model_config *model = base;
+    if (value->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, value, "a list of texts");
+    model->layer_types = SW_LAYERS_FULL;
+    for (const struct node *item = value->first; item != NULL; item = item->next) {
+        if (item->kind != NODE_SCALAR)
+            return sw_config_wrong_type(c, field, item, "a list of texts");
+        if (strcmp(item->text, "sliding_attention") == 0) {
+            model->layer_types = SW_LAYERS_WINDOWED;
+        } else if (strcmp(item->text, "full_attention") != 0) {
+            sw_config_error_at(c, item,
+                               sw_config_format(c, "'layer_types' has the unsupported type %s",
+                                                sw_config_quote(c, item->text)),
+                               "supported: full_attention, sliding_attention");
+            return false; /* the others would be wrong in the same way */
+        }
+    }
+    return true;
+}
+
+const struct field_type sw_type_layer_types = {.read = read_layer_types};
+
+/* ---- What a family makes of the keys ---- */
+
+/* A key with an effect that the family does not read. */
+static bool not_read(struct sw_config *c, const struct section *s, const char *key, uint8_t family)
+{
+    sw_config_error_at(
+        c, sw_section_place(s, key),
+        sw_config_format(c, "'%s' means nothing to %s", key, sw_family_architectures[family]),
+        "leave it out");
+    return false;
+}
+
+/* Whether layers look back over a window, as Qwen2Config decides it. */
+static bool has_windows(const struct sw_model_config *m)
+{
+    if (!m->use_sliding_window || m->layer_types == SW_LAYERS_FULL)
+        return false;
+    return m->layer_types == SW_LAYERS_WINDOWED || m->max_window_layers < m->shape.layers;
+}
+
+static bool apply_window(struct sw_config *c, const struct section *s, struct sw_model_config *m,
+                         int reads)
+{
+    const uint8_t family = m->shape.family;
+    const bool off = sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window;
+    bool good = true;
+    if ((reads & READS_WINDOW_SWITCH) != 0) {
+        if (m->use_sliding_window && m->shape.sliding_window == 0) {
+            sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
+                               "'use_sliding_window: true' needs a 'sliding_window'",
+                               "for example: sliding_window: 4096");
+            return false;
+        }
+        if (!has_windows(m))
+            m->shape.sliding_window = 0;
+    } else {
+        if (m->shape.sliding_window != 0 && (reads & READS_WINDOW) == 0 && !off)
+            good = not_read(c, s, "sliding_window", family);
+        else if (m->use_sliding_window ||
+                 (off && m->shape.sliding_window != 0 && (reads & READS_WINDOW) != 0))
+            good = not_read(c, s, "use_sliding_window", family);
+        if (m->layer_types == SW_LAYERS_WINDOWED)
+            good = not_read(c, s, "layer_types", family);
+        if (off)
+            m->shape.sliding_window = 0;
+    }
+    /* As a plan writes them. */
+    m->use_sliding_window = (reads & READS_WINDOW_SWITCH) != 0 && m->shape.sliding_window != 0;
+    m->max_window_layers = m->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
+    return good;
+}
+
+bool sw_model_apply_family(struct sw_config *c, const struct section *s, struct sw_model_config *m)
+{
+    if (!sw_section_good(s, "num_hidden_layers", "rope_scaling", "rope_parameters",
+                         "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
+                         "max_window_layers", "layer_types", NULL))
+        return false;
+    const struct family *family = &families[m->shape.family];
+    bool good = true;
+    if (m->shape.output_bias && (family->reads & READS_ATTENTION_BIAS) == 0)
+        good = not_read(c, s, "attention_bias", m->shape.family);
+    if (m->shape.mlp_bias && (family->reads & READS_MLP_BIAS) == 0)
+        good = not_read(c, s, "mlp_bias", m->shape.family);
+    if (!apply_window(c, s, m, family->reads))
+        good = false;
+    m->shape.qkv_bias = family->qkv_bias || m->shape.output_bias;
+    m->shape.qk_norm = family->qk_norm;
+    if (m->shape.rope.factor == 0)
+        m->shape.rope.factor = 1;
+    return good;
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Makes the fixtures of the model families: loss and gradients by Hugging Face transformers, fp32.
+
+    pip install torch transformers numpy
+    python3 tests/oracle/make_family_fixtures.py     # rewrites tests/oracle/fixtures/families/*
+
+A fixture is two files: NAME.json, the config.json as transformers writes it, which the C test reads
+as any user's would be; and NAME.bin, what transformers computes from it. Parameters are those of
+the generator in generator.py under the names of our program (wq.0 is layer 0's wq); weights of norms
+are 1 + its value and biases its value, so that a forgotten one shows (tests/support/harness.c does the
+same). Tokens are token_rows of generator.py: inputs the first `sequence` of a row, labels the last.
+
+NAME.bin, little endian:
+
+    8 bytes    "SWFAMILY"
+    int64[4]   sequence, batch, seed, number of tensors
+    float64[3] stddev, loss, gradient norm
+    each tensor:
+        char[40]  name, zero-padded ("grad wq", "logits")
+        int64     number of elements
+        float32[] row-major elements; gradients of layers are stacks, the layer is the first dimension
+"""
+import pathlib
+import struct
+
+import numpy as np
+import torch
+import transformers
+from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+
+from generator import normal, token_rows
+
+SEQUENCE, BATCH, STDDEV = 32, 2, 0.2
+SMALL = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
+             rms_norm_eps=1e-5, attention_dropout=0.0)
+LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=64)
+# With heads of 8 the wavelengths are 6, 63, 628 and 6283 tokens: one stays, one lies between, two stretch.
+FAMILIES = {
+    "llama": (11, LlamaConfig, dict(num_key_value_heads=4, tie_word_embeddings=True)),
+    "llama_rope_llama3": (12, LlamaConfig, dict(head_dim=8, rope_parameters=LLAMA3,
+                                                tie_word_embeddings=True)),
+    "llama_rope_linear": (13, LlamaConfig, dict(rope_parameters=dict(
+        rope_type="linear", factor=4.0, rope_theta=10000.0))),
+    "llama_bias": (14, LlamaConfig, dict(attention_bias=True, mlp_bias=True)),
+    # As far as its window reaches: attention is not cut.
+    "mistral": (15, MistralConfig, dict(sliding_window=SEQUENCE)),
+    "qwen2": (16, Qwen2Config, dict(num_key_value_heads=1, rms_norm_eps=1e-6,
+                                    tie_word_embeddings=True)),
+    "qwen3": (17, Qwen3Config, dict(head_dim=8, rms_norm_eps=1e-6)),
+    "qwen3_bias": (18, Qwen3Config, dict(head_dim=4, rms_norm_eps=1e-6, attention_bias=True,
+                                         tie_word_embeddings=True)),
+}
+# Ours: (theirs in a layer, whether theirs is the transpose).
+LAYER = {
+    "attention_norm": ("input_layernorm.weight", False),
+    "wq": ("self_attn.q_proj.weight", True),
+    "wk": ("self_attn.k_proj.weight", True),
+    "wv": ("self_attn.v_proj.weight", True),
+    "wo": ("self_attn.o_proj.weight", False),
+    "bq": ("self_attn.q_proj.bias", False),
+    "bk": ("self_attn.k_proj.bias", False),
+    "bv": ("self_attn.v_proj.bias", False),
+    "bo": ("self_attn.o_proj.bias", False),
+    "q_norm": ("self_attn.q_norm.weight", False),
+    "k_norm": ("self_attn.k_norm.weight", False),
+    "mlp_norm": ("post_attention_layernorm.weight", False),
+    "w_gate": ("mlp.gate_proj.weight", True),
+    "w_up": ("mlp.up_proj.weight", True),
+    "w_down": ("mlp.down_proj.weight", False),
+    "b_gate": ("mlp.gate_proj.bias", False),
+    "b_up": ("mlp.up_proj.bias", False),
+    "b_down": ("mlp.down_proj.bias", False),
+}
+SINGLE = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight",
+          "head": "lm_head.weight"}
+
+
+def fill(parameter, seed, name, transposed):
+    shape = tuple(parameter.shape)
+    value = normal(seed, name, shape[::-1] if transposed else shape, STDDEV)
+    if "norm" in name:
+        value = np.float32(1.0) + value
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(value.T.copy() if transposed else value))
+
+
+def make(folder, name, seed, config_class, changes):
+    config = config_class(**{**SMALL, **changes})
+    config.architectures = [config_class.__name__.replace("Config", "ForCausalLM")]
+    model = getattr(transformers, config.architectures[0])(config).float().train()
+    parameters = dict(model.named_parameters())
+    known = {}
+    for ours, theirs in SINGLE.items():
+        if theirs in parameters:
+            known[theirs] = (ours, None, False)
+            fill(parameters[theirs], seed, ours, False)
+    for layer in range(config.num_hidden_layers):
+        for ours, (theirs, transposed) in LAYER.items():
+            full = f"model.layers.{layer}.{theirs}"
+            if full in parameters:
+                known[full] = (ours, layer, transposed)
+                fill(parameters[full], seed, f"{ours}.{layer}", transposed)
+    assert set(known) == set(parameters), set(parameters) - set(known)
+
+    rows = torch.from_numpy(token_rows(seed, config.vocab_size, BATCH, SEQUENCE))
+    logits = model(input_ids=rows[:, :-1], use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+    loss.backward()
+
+    stacks = {}
+    for theirs, (ours, layer, transposed) in known.items():
+        gradient = parameters[theirs].grad
+        stacks.setdefault(ours, []).append((gradient.T if transposed else gradient).numpy())
+    tensors = {f"grad {t}": np.stack(g) for t, g in sorted(stacks.items())}
+    norm = np.sqrt(sum(float(np.sum(np.square(g.astype(np.float64)))) for g in tensors.values()))
+    tensors["logits"] = logits.detach().numpy()
+
+    (folder / f"{name}.json").write_text(config.to_json_string())
+    with open(folder / f"{name}.bin", "wb") as out:
+        out.write(b"SWFAMILY")
+        out.write(struct.pack("<4q", SEQUENCE, BATCH, seed, len(tensors)))
+        out.write(struct.pack("<3d", STDDEV, loss.item(), norm))
+        for tensor, value in tensors.items():
+            out.write(struct.pack("<40sq", tensor.encode(), value.size))
+            out.write(np.ascontiguousarray(value, dtype="<f4").tobytes())
+    print(f"{name}: {len(tensors)} tensors, loss {loss.item():.6f}, gradient norm {norm:.6f}")
+
+
+def main():
+    folder = pathlib.Path(__file__).parent / "fixtures" / "families"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (seed, config_class, changes) in FAMILIES.items():
+        make(folder, name, seed, config_class, changes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,352 @@
+/* core/config: families of models, what their keys mean, and every reason for a refusal. */
+#include "config_support.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define M                                                                                          \
+    "vocab_size: 32\nintermediate_size: 8\nnum_hidden_layers: 2\nhidden_size: 16\n"                \
+    "num_attention_heads: 4\n"
+#define SUPPORTED                                                                                  \
+    " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM\n"
+#define TYPES " | supported: llama, mistral, qwen2, qwen3\n"
+
+struct one {
+    const char *text, *expected;
+};
+
+static void check(const struct one *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", M, cases[i].text);
+        expect(SW_CONFIG_MODEL, text, cases[i].expected);
+    }
+}
+
+static void kinds_of_model(void **state)
+{
+    (void)state;
+    static const struct one cases[] = {
+        /* Nothing else about such a file matters: one line. */
+        {"architectures: [MixtralForCausalLM]\nmodel_type: mixtral\nnum_local_experts: 8\nx: 1\n",
+         "t:6:17: the architecture 'MixtralForCausalLM' is not supported: a mixture of "
+         "experts" SUPPORTED},
+        {"model_type: mixtral\nnum_local_experts: 8\n",
+         "t:6:13: the model_type 'mixtral' is not supported: a mixture of experts" TYPES},
+        {"model_type: exaone\nx: 1\n", "t:6:13: the model_type 'exaone' is not supported" TYPES},
+        {"model_type: qwen4\n", "t:6:13: the model_type 'qwen4' is not supported" TYPES},
+        {"model_type: [llama]\n", "t:6:13: 'model_type' must be a text, not a list | for example: "
+                                  "model_type: llama\n"},
+        {"architectures: [Llama5ForCausalLM]\nx: 1\n",
+         "t:6:17: the architecture 'Llama5ForCausalLM' is not supported" SUPPORTED},
+        {"architectures: [DeepseekV3ForCausalLM]\n",
+         "t:6:17: the architecture 'DeepseekV3ForCausalLM' is not supported: multi-head latent "
+         "attention and a mixture of experts" SUPPORTED},
+        {"architectures: [Gemma2ForCausalLM]\n",
+         "t:6:17: the architecture 'Gemma2ForCausalLM' is not supported: scaled embeddings, norms "
+         "that multiply by 1 + weight, and GELU, with norms after each block and soft caps on "
+         "logits" SUPPORTED},
+        {"architectures: Gemma3ForConditionalGeneration\n",
+         "t:6:16: the architecture 'Gemma3ForConditionalGeneration' is not supported: scaled "
+         "embeddings, norms that multiply by 1 + weight, and GELU, with norms after each block and "
+         "two kinds of rotary positions" SUPPORTED},
+        {"architectures: [Phi3ForCausalLM]\n",
+         "t:6:17: the architecture 'Phi3ForCausalLM' is not supported: projections stored as one "
+         "matrix and positions scaled by longrope" SUPPORTED},
+        {"architectures: [GraniteForCausalLM]\n",
+         "t:6:17: the architecture 'GraniteForCausalLM' is not supported: multipliers on "
+         "embeddings, attention, residuals and logits" SUPPORTED},
+        {"architectures: [GPT2LMHeadModel]\n",
+         "t:6:17: the architecture 'GPT2LMHeadModel' is not supported: learned positions, "
+         "LayerNorm and GELU" SUPPORTED},
+        {"architectures: [BertModel]\n",
+         "t:6:17: the architecture 'BertModel' is not supported: an encoder" SUPPORTED},
+        {"architectures: [LlamaForCausualLM]\n",
+         "t:6:17: the architecture 'LlamaForCausualLM' is not supported; did you mean "
+         "'LlamaForCausalLM'?" SUPPORTED},
+        {"architectures: [SomethingElse]\n",
+         "t:6:17: the architecture 'SomethingElse' is not supported" SUPPORTED},
+        {"architectures: [LlamaForCausalLM, Qwen2ForCausalLM]\n",
+         "t:6:35: 'architectures' names two kinds of model\n"},
+        {"architectures: [{a: b}]\n", "t:6:17: 'architectures' must be a list of texts, not a "
+                                      "mapping | for example: architectures: "
+                                      "[LlamaForCausalLM]\n"},
+        {"model_type: lama\n",
+         "t:6:13: the model_type 'lama' is not supported; did you mean 'llama'?" TYPES},
+        {"architectures: [LlamaForCausalLM]\nmodel_type: mistral\n",
+         "t:7:13: 'model_type: mistral' contradicts the architecture LlamaForCausalLM | for "
+         "example: model_type: llama\n"},
+    };
+    check(cases, COUNT(cases));
+}
+
+static void keys_that_change_the_arithmetic(void **state)
+{
+    (void)state;
+    static const struct one cases[] = {
+        {"num_local_experts: 8\n",
+         "t:6:20: 'num_local_experts: 8' is not supported: a mixture of experts | leave it out or "
+         "write 'num_local_experts: 0'\n"},
+        {"v_head_dim: 128\n",
+         "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention\n"},
+        {"partial_rotary_factor: 0.5\n",
+         "t:6:24: 'partial_rotary_factor: 0.5' is not supported: rotation of only a part of each "
+         "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
+        {"attention_dropout: 0.1\n",
+         "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | leave it out or write "
+         "'attention_dropout: 0.0'\n"},
+        {"rope_interleaved: true\n",
+         "t:6:19: 'rope_interleaved: true' is not supported: rotary positions in interleaved pairs "
+         "| leave it out or write 'rope_interleaved: false'\n"},
+        {"residual_multiplier: 0.22\n",
+         "t:6:22: 'residual_multiplier: 0.22' is not supported: a multiplier on residuals | leave "
+         "it out or write 'residual_multiplier: 1.0'\n"},
+        {"vision_config: {a: 1}\n", "t:6:16: 'vision_config' is not supported: an image encoder\n"},
+        {"pruned_heads: {1: [2]}\n",
+         "t:6:15: 'pruned_heads' is not supported: heads that are left out | leave it out or write "
+         "'pruned_heads: {}'\n"},
+        /* Their harmless values are no more than noted. */
+        {"num_local_experts: 0\nattention_dropout: 0\nrope_interleaved: False\nq_lora_rank: null\n"
+         "pruned_heads: {}\npartial_rotary_factor: 1\n",
+         "t:1:1: note: ignored keys: num_local_experts, attention_dropout, rope_interleaved, "
+         "q_lora_rank, pruned_heads, partial_rotary_factor\n"},
+        {"quantization_config: {bits: 4}\n",
+         "t:6:22: 'quantization_config' is not supported | leave it out or write "
+         "'quantization_config: null'\n"},
+        /* What only other families read. */
+        {"sliding_window: 4096\n",
+         "t:6:17: 'sliding_window' means nothing to LlamaForCausalLM | leave it out\n"},
+        {"use_sliding_window: true\n",
+         "t:6:21: 'use_sliding_window' means nothing to LlamaForCausalLM | leave it out\n"},
+        {"layer_types: [sliding_attention]\n",
+         "t:6:14: 'layer_types' means nothing to LlamaForCausalLM | leave it out\n"},
+        {"model_type: mistral\nattention_bias: true\nmlp_bias: true\n",
+         "t:7:17: 'attention_bias' means nothing to MistralForCausalLM | leave it out\n"
+         "t:8:11: 'mlp_bias' means nothing to MistralForCausalLM | leave it out\n"},
+        {"model_type: mistral\nsliding_window: 64\nuse_sliding_window: false\n",
+         "t:8:21: 'use_sliding_window' means nothing to MistralForCausalLM | leave it out\n"},
+        {"model_type: qwen2\nuse_sliding_window: true\n",
+         "t:7:21: 'use_sliding_window: true' needs a 'sliding_window' | for example: "
+         "sliding_window: 4096\n"},
+        {"model_type: qwen3\nlayer_types: [full_attention, linear_attention]\n",
+         "t:7:31: 'layer_types' has the unsupported type 'linear_attention' | supported: "
+         "full_attention, sliding_attention\n"},
+        {"model_type: qwen3\nlayer_types: [[a]]\n",
+         "t:7:15: 'layer_types' must be a list of texts, not a list | for example: layer_types: "
+         "[full_attention, full_attention]\n"},
+        {"model_type: qwen3\nlayer_types: full_attention\n",
+         "t:7:14: 'layer_types' must be a list of texts, not the text 'full_attention' | for "
+         "example: layer_types: [full_attention, full_attention]\n"},
+        {"attention_bias: 1\n", "t:6:17: 'attention_bias' must be true or false, not the number 1 "
+                                "| for example: attention_bias: false\n"},
+    };
+    check(cases, COUNT(cases));
+}
+
+static void rotary_positions(void **state)
+{
+    (void)state;
+#define LLAMA3 "low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 8192"
+    static const struct one cases[] = {
+        {"rope_scaling: {rope_type: yarn, factor: 4.0, beta_fast: 32}\n",
+         "t:6:27: 'rope_type: yarn' is not supported: a factor by wavelength with a temperature on "
+         "attention | leave it out or write 'rope_scaling: null'\n"},
+        {"rope_scaling: {type: dynamic, factor: 2.0}\n",
+         "t:6:22: 'type: dynamic' is not supported: angles that change with the length of a "
+         "sequence | leave it out or write 'rope_scaling: null'\n"},
+        {"rope_parameters: {rope_type: longrope}\n",
+         "t:6:30: 'rope_type: longrope' is not supported: a factor for every wavelength | leave it "
+         "out or write 'rope_parameters: null'\n"},
+        {"rope_scaling: {rope_type: llama4}\n",
+         "t:6:27: 'rope_type' must be one of default, linear, llama3, not 'llama4'; did you mean "
+         "'llama3'?\n"},
+        {"rope_scaling: 8\n",
+         "t:6:15: 'rope_scaling' must be a mapping, not the number 8 | for example: rope_scaling: "
+         "{rope_type: llama3, factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, "
+         "original_max_position_embeddings: 8192}\n"},
+        {"rope_scaling: {factor: 8.0}\n",
+         "t:6:15: missing key 'rope_type' | for example: rope_type: llama3\n"},
+        {"rope_scaling: {type: linear, rope_type: llama3}\n",
+         "t:6:22: 'type' contradicts 'rope_type' | write one of them\n"},
+        {"rope_scaling: {type: linear}\n",
+         "t:6:15: 'rope_scaling' of type linear has no 'factor' | for example: factor: 8.0\n"},
+        {"rope_scaling: {type: linear, factor: 2, low_freq_factor: 1}\n",
+         "t:6:58: 'rope_scaling' of type linear has no use for 'low_freq_factor' | leave it out\n"},
+        {"rope_scaling: {rope_type: llama3, factor: 0.5, " LLAMA3 "}\n",
+         "t:6:43: 'factor' must be at least 1, not 0.5\n"},
+        {"rope_scaling: {rope_type: llama3, factor: 8, low_freq_factor: 4, high_freq_factor: 4, "
+         "original_max_position_embeddings: 8192}\n",
+         "t:6:84: 'high_freq_factor' must be more than 'low_freq_factor'\n"},
+        {"rope_scaling: {rope_type: llama3, factor: 8, rope_theta: 1, " LLAMA3 "}\n",
+         "t:6:46: unknown key 'rope_theta' | known keys: rope_type, type, factor, low_freq_factor, "
+         "high_freq_factor, original_max_position_embeddings, partial_rotary_factor\n"},
+        {"rope_parameters: {rope_theta: 1e4, partial_rotary_factor: 0.25}\n",
+         "t:6:59: 'partial_rotary_factor: 0.25' is not supported: rotation of only a part of each "
+         "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
+        {"rope_parameters: {rope_type: default}\nrope_scaling: {type: linear, factor: 2}\n",
+         "t:7:15: 'rope_scaling' differs from 'rope_parameters' | write one of them\n"},
+    };
+    check(cases, COUNT(cases));
+}
+
+static const struct sw_model *read_model(struct sw_config **config, const char *text)
+{
+    *config = read_named("t", text, SW_CONFIG_MODEL, NULL);
+    char *got = report(*config);
+    assert_string_equal(got, "");
+    free(got);
+    assert_non_null(sw_config_model(*config));
+    return &sw_config_model(*config)->shape;
+}
+
+/* The same model, said in several ways. */
+static void rotary_positions_are_read(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        M "rope_theta: 500000\nrope_scaling: {rope_type: llama3, factor: 8, " LLAMA3 "}\n",
+        M "rope_theta: 500000\nrope_scaling: {type: llama3, rope_type: llama3, factor: 8, " LLAMA3
+          "}\n",
+        M "rope_parameters: {rope_type: llama3, rope_theta: 500000, factor: 8, " LLAMA3 "}\n",
+        M "rope_theta: 500000\nrope_parameters: {rope_type: llama3, factor: 8, " LLAMA3 "}\n",
+        M "rope_parameters: {rope_type: llama3, rope_theta: 500000, factor: 8, " LLAMA3 "}\n"
+          "rope_scaling: {rope_type: llama3, factor: 8, " LLAMA3 "}\n",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct sw_config *c;
+        const struct sw_rope *r = &read_model(&c, texts[i])->rope;
+        assert_int_equal(r->scaling, SW_ROPE_LLAMA3);
+        assert_true(r->theta == 5e5 && r->factor == 8 && r->low_freq_factor == 1 &&
+                    r->high_freq_factor == 4);
+        assert_int_equal(r->original_positions, 8192);
+        sw_config_free(c);
+    }
+    struct sw_config *c;
+    const struct sw_rope *r =
+        &read_model(&c, M "rope_scaling: {type: linear, factor: 2.5}\n")->rope;
+    assert_true(r->scaling == SW_ROPE_LINEAR && r->factor == 2.5 && r->theta == 1e4);
+    sw_config_free(c);
+    r = &read_model(&c, M "rope_scaling: {rope_type: default}\nrope_parameters: null\n")->rope;
+    assert_true(r->scaling == SW_ROPE_PLAIN && r->factor == 1);
+    sw_config_free(c);
+    r = &read_model(&c, M)->rope;
+    assert_true(r->scaling == SW_ROPE_PLAIN && r->factor == 1 && r->original_positions == 0);
+    sw_config_free(c);
+}
+
+static void families_fix_what_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        struct sw_model expected; /* the five flags and the family */
+    } cases[] = {
+        {"", {.family = SW_FAMILY_LLAMA}},
+        {"attention_bias: true\n",
+         {.family = SW_FAMILY_LLAMA, .qkv_bias = true, .output_bias = true}},
+        {"mlp_bias: true\n", {.family = SW_FAMILY_LLAMA, .mlp_bias = true}},
+        {"model_type: mistral\n", {.family = SW_FAMILY_MISTRAL}},
+        {"architectures: [Qwen2ForCausalLM]\n", {.family = SW_FAMILY_QWEN2, .qkv_bias = true}},
+        {"architectures: Qwen3ForCausalLM\nmodel_type: qwen3\n",
+         {.family = SW_FAMILY_QWEN3, .qk_norm = true}},
+        {"model_type: qwen3\nattention_bias: true\n",
+         {.family = SW_FAMILY_QWEN3, .qk_norm = true, .qkv_bias = true, .output_bias = true}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[512];
+        struct sw_config *c;
+        snprintf(text, sizeof text, "%s%s", M, cases[i].text);
+        const struct sw_model *m = read_model(&c, text), *e = &cases[i].expected;
+        assert_int_equal(m->family, e->family);
+        assert_true(m->qkv_bias == e->qkv_bias && m->output_bias == e->output_bias &&
+                    m->mlp_bias == e->mlp_bias && m->qk_norm == e->qk_norm);
+        sw_config_free(c);
+    }
+}
+
+/* As Qwen2Config decides which layers have a window. */
+static void windows_count_where_they_are_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t window;
+    } cases[] = {
+        {"use_sliding_window: false\nsliding_window: 64\n", 0}, /* a Llama */
+        {"model_type: mistral\nsliding_window: 64\n", 64},
+        {"model_type: mistral\nsliding_window: null\n", 0},
+        {"model_type: qwen2\nsliding_window: 64\n", 0},
+        {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\n", 0},
+        {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 1\n",
+         64},
+        {"model_type: qwen2\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 2\n",
+         0},
+        {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\nmax_window_layers: 0\n"
+         "layer_types: [full_attention, full_attention]\n",
+         0},
+        {"model_type: qwen3\nsliding_window: 64\nuse_sliding_window: true\n"
+         "layer_types: [full_attention, sliding_attention]\n",
+         64},
+        {"model_type: qwen3\nsliding_window: 64\nlayer_types: [full_attention, "
+         "sliding_attention]\n",
+         0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[512];
+        struct sw_config *c;
+        snprintf(text, sizeof text, "%s%s", M, cases[i].text);
+        assert_int_equal(read_model(&c, text)->sliding_window, cases[i].window);
+        sw_config_free(c);
+    }
+}
+
+static void a_window_limits_the_sequence(void **state)
+{
+    (void)state;
+#define RUN(length)                                                                                \
+    "name: r\ncluster: " CLUSTER "\nglobal_batch_size: 8\nsequence_length: " length "\nmodel:\n"   \
+    "  {model_type: mistral, sliding_window: 4096, vocab_size: 256, hidden_size: 64,\n"            \
+    "   intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4}\n"
+    expect(SW_CONFIG_RUN, RUN("4096"), "");
+    expect(SW_CONFIG_RUN, RUN("4097"),
+           "t:4:18: sliding-window attention beyond 4096 tokens is not supported | use "
+           "sequence_length <= 4096\n");
+}
+
+/* --set reaches the keys inside of rope_scaling, and takes the whole away. */
+static void parts_can_be_overridden(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: r\ncluster: " CLUSTER
+        "\nglobal_batch_size: 8\nsequence_length: 8\nmodel: {vocab_size: 256, "
+        "hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, "
+        "num_attention_heads: 4, rope_scaling: {type: linear, factor: 2}}\n";
+    static const char *const factor[] = {"model.rope_scaling.factor=4", NULL};
+    static const char *const none[] = {"model.rope_scaling=null", NULL};
+    static const char *const typo[] = {"model.rope_scaling.fctor=4", NULL};
+    struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, factor);
+    assert_non_null(sw_config_run(c));
+    assert_true(sw_config_run(c)->model.shape.rope.factor == 4);
+    sw_config_free(c);
+    c = read_named("t", text, SW_CONFIG_RUN, none);
+    assert_non_null(sw_config_run(c));
+    assert_int_equal(sw_config_run(c)->model.shape.rope.scaling, SW_ROPE_PLAIN);
+    sw_config_free(c);
+    expect_named("t", SW_CONFIG_RUN, text, typo,
+                 "--set:1:20: unknown key 'fctor'; did you mean 'factor'?\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_of_model),
+        cmocka_unit_test(keys_that_change_the_arithmetic),
+        cmocka_unit_test(rotary_positions),
+        cmocka_unit_test(rotary_positions_are_read),
+        cmocka_unit_test(families_fix_what_they_are),
+        cmocka_unit_test(windows_count_where_they_are_used),
+        cmocka_unit_test(a_window_limits_the_sequence),
+        cmocka_unit_test(parts_can_be_overridden),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
