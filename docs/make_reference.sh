@@ -31,7 +31,7 @@ Data goes to stdout, everything for people to stderr.
 
 END
     block "$build/plan" --help
-    "$build/plan" --help | sed -nE 's/^  plan ([a-z]+) .*[^ ]  +[^ ].*/\1/p' | while read -r command; do
+    "$build/plan" --help | sed -nE 's/^  plan ([a-z]+) .*/\1/p' | while read -r command; do
         printf '\n### plan %s\n\n' "$command"
         block "$build/plan" "$command" --help
     done

@@ -40,7 +40,7 @@ static void print_help(void)
     for (size_t i = 0; i < COMMANDS; i++) {
         char usage[64];
         snprintf(usage, sizeof usage, "%s %s", commands[i].name, commands[i].arguments);
-        printf("  plan %-38s %s\n", usage, commands[i].about);
+        printf("  plan %-41s %s\n", usage, commands[i].about);
     }
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"

@@ -230,8 +230,8 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
 {
     static const char *const intros[] = {
         "A model: the keys of a Hugging Face `config.json`, which is itself a valid model file. "
-        "Its "
-        "keys that change\nno arithmetic are noted and ignored.",
+        "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
+        "are refused, and so are kinds of models that are not supported.",
         "One accelerator: a GPU, or a core of a CPU.",
         "The nodes of a job, the accelerators in them and the networks between them.",
         "What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
@@ -254,9 +254,10 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
     fprintf(out,
             "<!-- Written by docs/make_reference.sh from the field tables in core/config. -->\n\n"
             "# Keys of a %s file\n\n%s\n\n"
-            "Paths are relative to the file that names them. Unknown and duplicate keys and wrong "
-            "types are errors.\n\n",
-            sw_config_kind_name(kind), intros[kind]);
+            "Paths are relative to the file that names them. %s keys and wrong types are "
+            "errors.\n\n",
+            sw_config_kind_name(kind), intros[kind],
+            kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (!has_units(fields))
         return 0;
