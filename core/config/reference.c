@@ -62,11 +62,15 @@ static void write_range(FILE *out, const struct field *field)
     write_limit(out, field->max);
 }
 
-static void write_words(FILE *out, const char *const *words)
+static void write_words(FILE *out, const struct field *field)
 {
-    for (int32_t i = 0; words[i] != NULL; i++) {
-        fputs(i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ", out);
-        write_code(out, words[i]);
+    int32_t value;
+    const char *word = sw_field_word(field, 0, &value);
+    for (int32_t i = 0; word != NULL; i++) {
+        const char *next = sw_field_word(field, i + 1, &value);
+        fputs(i == 0 ? "" : next == NULL ? " or " : ", ", out);
+        write_code(out, word);
+        word = next;
     }
 }
 
@@ -78,10 +82,13 @@ static void write_schema_words(FILE *out, const struct field *field, const char 
     FILE *memory = open_memstream(&schema, &bytes);
     if (memory == NULL)
         return;
+    struct sw_json j = {.out = memory, .style = SW_JSON_SPACES};
+    sw_json_inline(&j, NULL);
     if (field->custom->schema != NULL)
-        field->custom->schema(memory, field, 0);
+        field->custom->schema(&j, field);
     else
-        fputs(field->schema, memory);
+        sw_json_raw(&j, NULL, field->schema + 1, strlen(field->schema) - 2);
+    sw_json_end(&j);
     fclose(memory);
     char *words = strstr(schema, "\"enum\": [");
     if (words != NULL)
@@ -154,7 +161,7 @@ static void write_type(FILE *out, const struct field *field)
         fputs("path", out);
         break;
     case FIELD_WORD:
-        write_words(out, field->words);
+        write_words(out, field);
         break;
     case FIELD_BYTES:
         fputs("[size](#units)", out);
