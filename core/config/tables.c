@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char *const device_words[] = {"cpu", "cuda", NULL};
 static const char *const launcher_words[] = {"slurm", "mpirun", NULL};
 static const char *const silu_words[] = {"silu", NULL};
 
@@ -283,7 +282,7 @@ const struct field sw_accelerator_fields[] = {
      .type = FIELD_WORD,
      AT(device),
      .required = true,
-     .words = device_words,
+     .vocabulary = sw_words_device,
      .example = "cuda",
      .about = "what runs the program"},
     {.key = "memory",

@@ -1,6 +1,7 @@
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
+#include "core/cost/traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,23 +102,18 @@ static double ring_delay(const struct timing *t, double backlog)
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
-static void count_bytes(struct pricing *c, sw_axis_set axes, double bytes)
+static void count_bytes(const struct sw_program *p, double bytes[SW_AXIS_COUNT])
 {
-    double parts = 0;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        if (axes & (1u << a))
-            parts += c->p->mesh.size[a] - 1;
-    for (int32_t a = 0; a < SW_AXIS_COUNT && parts > 0; a++)
-        if (axes & (1u << a))
-            c->out->communication_bytes[a] += bytes * (c->p->mesh.size[a] - 1) / parts;
-}
-
-static bool has_batch(const struct sw_value *value)
-{
-    for (uint8_t d = 0; d < value->ndim; d++)
-        if (value->axis[d] == SW_L_BATCH)
-            return true;
-    return false;
+    struct sw_traffic_walk sent = sw_traffic_begin(p);
+    while (sw_traffic_next(&sent)) {
+        double parts = 0;
+        for (uint8_t i = 0; i < sent.axes.count; i++)
+            parts += p->mesh.size[sent.axes.axis[i]] - 1;
+        for (uint8_t i = 0; i < sent.axes.count; i++) {
+            const uint8_t a = sent.axes.axis[i];
+            bytes[a] += sent.bytes * sent.calls * (p->mesh.size[a] - 1) / parts;
+        }
+    }
 }
 
 /* What the ring's hops over its outermost link need to be hidden, of the forward op. */
@@ -128,20 +124,12 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const int32_t link = sw_links_outermost(span_of(c, op->axes));
     if (link < 1)
         return;
-    const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    const double peak = c->run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
     c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /
                                 (op->as.attention.group > 1 ? op->as.attention.group : 1);
 }
-
-const char *const sw_cost_not_modelled[] = {
-    "stragglers and jitter: every rank is as fast as its data sheet and the fit say",
-    "other jobs on the network, routing and retransmission",
-    "clocks that fall with temperature or a power limit, beyond what the fit contains",
-    "reading data, checkpoints, logging, the first steps' warming up",
-    "a host too slow to launch short operations",
-    NULL};
 
 const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
 {
@@ -156,8 +144,8 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
 }
 
 /* `like`: the timing of an op that is alike, NULL: none is known. */
-static void time_collective(struct pricing *c, const struct sw_op *op, double times,
-                            const struct timing *like, struct timing *t)
+static void time_collective(struct pricing *c, const struct sw_op *op, const struct timing *like,
+                            struct timing *t)
 {
     const struct sw_axes axes = sw_axes_effective(&c->p->mesh, op->axes);
     const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(c->p, op) : 0;
@@ -166,15 +154,10 @@ static void time_collective(struct pricing *c, const struct sw_op *op, double ti
     t->communication = like != NULL
                            ? like->communication
                            : sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
-    count_bytes(c, t->axes, bytes * times);
-    if (op->n_in > 0 && has_batch(&c->p->values[op->in[0].value]))
-        c->out->batch_seconds += t->communication * times;
-    else
-        c->out->weight_seconds += t->communication * times;
 }
 
-static void time_compute(struct pricing *c, const struct sw_op *op, double times,
-                         const struct timing *like, struct timing *t)
+static void time_compute(struct pricing *c, const struct sw_op *op, const struct timing *like,
+                         struct timing *t)
 {
     const bool ring = sw_op_is_ring(op->kind);
     t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
@@ -183,11 +166,8 @@ static void time_compute(struct pricing *c, const struct sw_op *op, double times
         if (bytes > 0) {
             *t = ring_timing(c, op, t->compute, bytes);
             check_ring(c, op);
-            count_bytes(c, t->axes, bytes * times);
         }
     }
-    if (op->stage == SW_STAGE_RECOMPUTE)
-        c->out->recompute_seconds += t->compute * times;
 }
 
 static void time_ops(struct pricing *c)
@@ -206,9 +186,9 @@ static void time_ops(struct pricing *c)
                 t->value = op->in[0].value;
             } else if (sw_op_is_collective(op->kind)) {
                 t->part = PART_COLLECTIVE;
-                time_collective(c, op, sw_program_runs(p, region, op), like, t);
+                time_collective(c, op, like, t);
             } else {
-                time_compute(c, op, sw_program_runs(p, region, op), like, t);
+                time_compute(c, op, like, t);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
@@ -459,6 +439,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
     time_ops(c);
+    count_bytes(program, out->communication_bytes);
     run_step(c);
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;

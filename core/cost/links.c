@@ -76,43 +76,55 @@ static double log2_ceiling(int32_t n)
     return steps;
 }
 
-/* Steps of the latency of one level: a ring has one for each part; an all_reduce is a ring or chain
- * inside a node, up and down, and a tree between nodes (NCCL, src/graph/tuning.cc). */
-static double latency_steps(const struct sw_link_config *link, enum sw_op_kind kind, int32_t level,
-                            int32_t parts)
+double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks)
 {
-    if (link->direct) /* to all members at once; all_reduce once to sum, once to hand out */
+    const double part = (double)(ranks - 1) / ranks;
+    return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
+}
+
+/* A ring has a step for each part; an all_reduce is a ring or chain inside a node, up and down, and
+ * a tree between nodes (NCCL, src/graph/tuning.cc). */
+double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts)
+{
+    if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
         return kind == SW_OP_ALL_REDUCE ? 2 : 1;
     if (kind != SW_OP_ALL_REDUCE)
         return parts - 1;
-    return 2 * (level == 0 ? parts - 1 : log2_ceiling(parts));
+    return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
 }
 
-/* Level by level: a domain with m members of the group receives the blocks of the (k-1)/k of the
- * group outside it, m links at once (every accelerator has its own share of the domain's egress, of
- * which other groups use theirs). The slowest level bounds the transfer, since levels are
- * pipelined; latencies add. all_reduce is reduce_scatter + all_gather. */
+/* A domain with m members of the group receives the blocks of the (k-1)/k of the group outside it,
+ * m links at once (every accelerator has its own share of the domain's egress, of which other
+ * groups use theirs). */
+double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t parts,
+                         int32_t members, double bytes)
+{
+    const double n = ranks, k = parts, m = members, whole = bytes * n / (n - 1);
+    /* direct: every member's own blocks leave the domain, whoever else in it sends the same; those
+     * for the k-1 neighbours of this level, m members each */
+    return direct                     ? bytes * m * (k - 1) / (n - 1)
+           : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n
+                                      : whole * (k - 1) / (k * m);
+}
+
+/* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
+ * reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_op_kind kind, double bytes)
 {
     if (span->ranks <= 1)
         return 0;
-    const double n = span->ranks, whole = bytes * n / (n - 1);
     double slowest = 0, latency = 0;
     for (int32_t l = 0; l < span->levels; l++) {
-        const double k = span->parts[l], m = span->members[l];
-        if (k <= 1)
+        const struct sw_link_config *link = &cluster->link[l];
+        if (span->parts[l] <= 1)
             continue;
-        const double bandwidth = bandwidth_of(cluster, l, bytes);
-        /* direct: every member's own blocks leave the domain, whoever else in it sends the same;
-         * those for the k-1 neighbours of this level, m members each */
-        const double seconds = cluster->link[l].direct ? bytes * m * (k - 1) / (n - 1) / bandwidth
-                               : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n / bandwidth
-                                                          : whole * (k - 1) / (k * m) / bandwidth;
+        const double seconds = sw_links_crossing(link->direct, kind, span->ranks, span->parts[l],
+                                                 span->members[l], bytes) /
+                               bandwidth_of(cluster, l, bytes);
         if (seconds > slowest)
             slowest = seconds;
-        latency +=
-            latency_steps(&cluster->link[l], kind, l, span->parts[l]) * cluster->link[l].latency_s;
+        latency += sw_links_steps(link->direct, kind, l == 0, span->parts[l]) * link->latency_s;
     }
     return latency + slowest;
 }

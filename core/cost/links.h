@@ -25,6 +25,19 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_op_kind kind, double bytes);
 
+/* What that is made of, for measuring links as they are priced. `direct` as in sw_link_config; kind
+ * as above.
+ *
+ * Bytes that each of `ranks` sends for each byte of the whole array: the bus factor of nccl-tests
+ * (doc/PERFORMANCE.md). */
+double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks);
+/* Steps whose latency one level adds, where it joins `parts` of the group's domains. */
+double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts);
+/* Bytes over one port of a level that joins `parts` domains of `members` of the `ranks`, each of
+ * which sends `bytes`. */
+double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t parts,
+                         int32_t members, double bytes);
+
 /* Seconds of one hop of a ring over the group: every rank sends `bytes` to the next. */
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes);

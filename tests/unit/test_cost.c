@@ -100,7 +100,7 @@ static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, in
     const struct sw_decision decision = {.mesh = mesh,
                                          .micro_batch_size = micro_batch,
                                          .recompute = SW_RECOMPUTE_FULL,
-                                         .layout = SW_LAYOUT_ZIGZAG};
+                                         .layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
     struct sw_cost cost = {0};
