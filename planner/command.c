@@ -77,34 +77,30 @@ void sw_session_free(struct sw_session *session)
     memset(session, 0, sizeof *session);
 }
 
-/* --set and the command line are no files. */
-static void print_place(const struct sw_place *at)
-{
-    if (at->file != NULL && at->line > 0 && at->file[0] != '-')
-        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": error: ", at->file, at->line, at->column);
-    else
-        fprintf(stderr, "plan: error: ");
-}
-
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
 {
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
+    const struct sw_place at = run->mesh_dim_place;
+    struct sw_error err = {0};
     char mesh[64];
-    print_place(&run->mesh_dim_place);
-    if (closest == NULL) {
-        fprintf(stderr, "no mesh of %d accelerators; help: use mesh_dim: auto\n",
+    if (closest != NULL)
+        sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
+    if (closest == NULL)
+        sw_fail(&err, SW_UNMET, "no mesh of %d accelerators; help: use mesh_dim: auto",
                 search->accelerators);
-        return SW_UNMET;
-    }
-    sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
-    if (closest->reason == SW_REJECT_PRODUCT)
-        fprintf(stderr, "%s\n", closest->detail);
+    else if (closest->reason == SW_REJECT_PRODUCT)
+        sw_fail(&err, SW_UNMET, "%s", closest->detail);
     else if (search->count == 1)
-        fprintf(stderr, "mesh_dim %s does not fit '%s': %s\n", mesh, run->name, closest->detail);
+        sw_fail(&err, SW_UNMET, "mesh_dim %s does not fit '%s': %s", mesh, run->name,
+                closest->detail);
     else
-        fprintf(stderr, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s\n",
+        sw_fail(&err, SW_UNMET, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s",
                 search->count, run->name, mesh, closest->detail);
-    if (closest->help[0] != '\0')
+    /* --set and the command line are no files */
+    if (at.line > 0 && at.file != NULL && at.file[0] != '-')
+        sw_fail_place(&err, at);
+    sw_command_fail(&err);
+    if (closest != NULL && closest->help[0] != '\0')
         fprintf(stderr, "    help: %s\n", closest->help);
     return SW_UNMET;
 }

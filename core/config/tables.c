@@ -492,7 +492,7 @@ const struct field sw_cluster_fields[] = {
      AT(nodes),
      .required = true,
      .min = 1,
-     .max = 100000,
+     .max = 1 << 20,
      .example = "8",
      .about = "nodes of the job"},
     {.key = "accelerators_per_node",

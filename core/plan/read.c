@@ -73,16 +73,19 @@ static int verify(const char *path, const struct sw_config *config, const char *
 
 static int read_sizes(const struct sw_plan_config *plan, struct sw_mesh *mesh, struct sw_error *err)
 {
-    const char *sizes = plan->mesh_dim;
+    const char *at = plan->mesh_dim;
     int64_t ranks = 1;
-    int consumed = 0;
-    bool good =
-        sscanf(sizes, "%9" SCNd32 ",%9" SCNd32 ",%9" SCNd32 ",%9" SCNd32 "%n", &mesh->size[0],
-               &mesh->size[1], &mesh->size[2], &mesh->size[3], &consumed) == 4 &&
-        sizes[consumed] == '\0';
+    bool good = true;
     for (int32_t i = 0; good && i < SW_AXIS_COUNT; i++) {
-        ranks *= mesh->size[i];
-        good = mesh->size[i] >= 1 && ranks <= INT32_MAX;
+        char *stop = NULL;
+        const long long size = *at >= '0' && *at <= '9' ? strtoll(at, &stop, 10) : 0;
+        good =
+            size >= 1 && size <= INT32_MAX / ranks && *stop == (i + 1 < SW_AXIS_COUNT ? ',' : '\0');
+        if (good) {
+            mesh->size[i] = (int32_t)size;
+            ranks *= size;
+            at = stop + 1;
+        }
     }
     return good ? 0
                 : sw_fail_at(err, SW_BAD_INPUT, plan->mesh_place,

@@ -411,6 +411,19 @@ static void is_a_description(void **state)
         assert_int_equal(err.line, cases[i].line);
         assert_int_equal(err.column, cases[i].column);
     }
+    /* as many ranks as a mesh may have, and one too many */
+    for (int many = 0; many < 2; many++) {
+        const char *at = strstr(text, "mesh_dim: '");
+        sprintf(other, "%.*smesh_dim: '%s'%s", (int)(at - text), text,
+                many ? "1,2,1,1073741824" : "1,1,1,1073741824", strchr(at, '\n'));
+        sign(other);
+        store(other, strlen(other));
+        memset(&err, 0, sizeof err);
+        assert_int_equal(sw_plan_read(path, &plan, &err), many ? -1 : 0);
+        if (!many)
+            assert_int_equal(plan.decision.mesh.size[SW_SP], 1 << 30);
+        sw_plan_free(&plan);
+    }
     free(other);
     free(text);
     sw_config_free(config);

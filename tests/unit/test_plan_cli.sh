@@ -303,5 +303,22 @@ spent=$({ time "$plan" search $runs/llama-70b-512.yaml >/dev/null; } 2>&1)
 awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 1.5) }' ||
     complain "the search over 512 accelerators took $spent processor seconds"
 
+# A limit on nodes is no obstacle: a million accelerators, and the most that a cluster may have.
+links='cluster.links=[{name: nvlink, spans: PER, bandwidth: 450 GB/s, latency: 3 us}, {name: net, spans: ALL, bandwidth: 50 GB/s, latency: 8 us}]'
+for size in "131072 8" "1048576 1024"; do
+    read -r nodes per <<<"$size"
+    large=(--set "cluster.nodes=$nodes" --set "cluster.accelerators_per_node=$per" --set global_batch_size=1048576)
+    spans=${links/PER/$per}
+    large+=(--set "${spans/ALL/$((nodes * per))}" --set directory="$scratch/run")
+    spent=$({ time "$plan" emit $runs/llama-70b-512.yaml -o "$scratch/large" "${large[@]}" >/dev/null; } 2>&1)
+    awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 3) }' ||
+        complain "the search over $nodes nodes took $spent processor seconds"
+    expect 0 '' check "$scratch/large/llama-70b-512.plan.yaml"
+    expect 0 '' search $runs/llama-70b-512.yaml "${large[@]}"
+    grep -q "^llama-70b-512: .* accelerators" "$scratch/stdout" || complain "$nodes nodes: $(head -1 "$scratch/stdout")"
+done
+expect 2 "--set:1:15: error: 'nodes' must be at most 1048576, not 1048577" \
+    search $runs/llama-70b-512.yaml --set cluster.nodes=1048577
+
 [ "$bad" -eq 0 ] || exit 1
 echo "plan: all as expected"
