@@ -18,6 +18,20 @@ struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
     return (struct sw_traffic_walk){.program = program, .last_again = UNKNOWN};
 }
 
+bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
+                   const struct sw_op *op)
+{
+    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind))
+        return false;
+    w->axes = sw_axes_effective(&w->program->mesh, op->axes);
+    if (w->axes.count == 0)
+        return false;
+    w->op = op;
+    w->calls = sw_program_runs(w->program, region, op);
+    w->bytes = (double)sw_op_communication_bytes(w->program, op);
+    return true;
+}
+
 bool sw_traffic_next(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
@@ -25,15 +39,8 @@ bool sw_traffic_next(struct sw_traffic_walk *w)
         const struct sw_region *region = &p->regions[w->region];
         while (w->next < region->op_count) {
             const struct sw_op *op = &p->ops[region->first_op + w->next++];
-            if (op->axes.count == 0 || (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind)))
-                continue;
-            w->axes = sw_axes_effective(&p->mesh, op->axes);
-            if (w->axes.count == 0)
-                continue;
-            w->op = op;
-            w->calls = sw_program_runs(p, region, op);
-            w->bytes = (double)sw_op_communication_bytes(p, op);
-            return true;
+            if (op->axes.count > 0 && sw_traffic_at(w, region, op))
+                return true;
         }
     }
     return false;

@@ -5,7 +5,7 @@
 
 #include "core/program/op/op.h"
 
-/* The op at hand: a collective over more than one rank, or the ring inside attention. */
+/* One op at hand after the other: collectives over more than one rank, rings inside attention. */
 struct sw_traffic_walk {
     const struct sw_program *program;
     const struct sw_op *op;
@@ -15,6 +15,10 @@ struct sw_traffic_walk {
 };
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program);
 bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: there is no other */
+/* For who walks the ops anyway: makes that op of the region the one at hand. false: it sends
+ * nothing. */
+bool sw_traffic_at(struct sw_traffic_walk *walk, const struct sw_region *region,
+                   const struct sw_op *op);
 
 /* What the op at hand moves, and when. */
 enum sw_traffic_part {

@@ -75,25 +75,22 @@ static void sum_ops(struct sw_explain *x)
 static void place_axes(struct sw_explain *x)
 {
     const struct sw_mesh *mesh = &x->program->mesh;
-    const int32_t in_node = x->run->cluster.accelerators_per_node;
+    const struct sw_cluster_config nodes = {
+        .link_count = 2,
+        .link = {{.spans = x->run->cluster.accelerators_per_node}, {.spans = INT32_MAX}}};
     int32_t stride = 1;
     for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
         const uint8_t axis = mesh->order[i];
-        struct sw_placement *p = &x->placement[axis];
-        struct sw_span span;
-        sw_links_span(&x->run->cluster, mesh, (struct sw_axes){.count = 1, .axis = {(uint8_t)axis}},
-                      &span);
-        *p = (struct sw_placement){
-            .size = mesh->size[axis], .stride = stride, .link = sw_links_outermost(&span)};
-        /* of the group of rank 0 */
-        int32_t last = -1;
-        for (int32_t k = 0; k < p->size; k++) {
-            const int32_t node = (int32_t)((int64_t)k * stride / in_node);
-            p->per_node += node == 0;
-            p->nodes += node != last;
-            last = node;
-        }
-        stride *= p->size;
+        const struct sw_axes axes = {.count = 1, .axis = {axis}};
+        struct sw_span links, in_nodes;
+        sw_links_span(&x->run->cluster, mesh, axes, &links);
+        sw_links_span(&nodes, mesh, axes, &in_nodes);
+        x->placement[axis] = (struct sw_placement){.size = mesh->size[axis],
+                                                   .stride = stride,
+                                                   .per_node = in_nodes.members[1],
+                                                   .nodes = in_nodes.parts[1],
+                                                   .link = sw_links_outermost(&links)};
+        stride *= mesh->size[axis];
     }
 }
 

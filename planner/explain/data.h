@@ -28,8 +28,8 @@ struct sw_axis_time {
 /* How an axis lies on the cluster. */
 struct sw_placement {
     int32_t size, stride; /* ranks between neighbours along the axis */
-    int32_t per_node;     /* of its ranks in one node */
-    int32_t nodes;        /* that one group spans */
+    int32_t per_node;     /* of its ranks in one node; the fewest, where groups differ */
+    int32_t nodes;        /* that one group spans; the most */
     int32_t link;         /* outermost that it crosses, -1: none */
 };
 

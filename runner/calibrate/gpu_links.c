@@ -28,8 +28,8 @@ double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective ki
 
 double sw_gpu_link_share(const struct sw_gpu_level *level)
 {
-    return sw_links_crossing(level->direct, SW_OP_ALL_GATHER, level->parts * level->members,
-                             level->parts, level->members, 1);
+    const int32_t ranks = level->parts * level->members;
+    return sw_links_crossing(level->direct, SW_OP_ALL_GATHER, ranks, ranks, level->members, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)

@@ -2,7 +2,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/number.h"
-#include "core/cost/cost.h"
 #include "runner/calibrate/links.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
@@ -254,9 +253,9 @@ int32_t sw_rate_kind(const struct sw_op *op)
 
 int32_t sw_rate_parts(const struct sw_program *program, const struct sw_op *op)
 {
-    const struct sw_op_info *info = sw_op_info(op->kind);
     struct sw_product product[SW_OP_MAX_PRODUCTS];
-    return info->products != NULL ? info->products(program, op, product) : 1;
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    return info->products == NULL ? 1 : info->products(program, op, product);
 }
 
 void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
