@@ -3,7 +3,6 @@
 #include "core/config/internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The mappings around a table, inside out; NULL: the file itself. */
@@ -74,40 +73,22 @@ static void write_words(FILE *out, const struct field *field)
     }
 }
 
-/* The words of the first enum in a JSON Schema, with `before` in front of them, if it has one. */
-static void write_schema_words(FILE *out, const struct field *field, const char *before)
+/* The words of the first enum of a JSON Schema, with `before` in front of them; nothing without. */
+static void write_schema_words(FILE *out, const char *schema, const char *before)
 {
-    char *schema = NULL, *end = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&schema, &bytes);
-    if (memory == NULL)
+    const char *word = schema != NULL ? strstr(schema, "\"enum\": [") : NULL;
+    if (word == NULL)
         return;
-    struct sw_json j = {.out = memory, .style = SW_JSON_SPACES};
-    sw_json_inline(&j, NULL);
-    if (field->custom->schema != NULL)
-        field->custom->schema(&j, field);
-    else
-        sw_json_raw(&j, NULL, field->schema + 1, strlen(field->schema) - 2);
-    sw_json_end(&j);
-    fclose(memory);
-    char *words = strstr(schema, "\"enum\": [");
-    if (words != NULL)
-        end = strchr(words += strlen("\"enum\": ["), ']');
-    if (end != NULL) {
-        *end = '\0';
-        fputs(before, out);
-        char *rest = NULL, *word = strtok_r(words, "\", ", &rest);
-        for (bool first = true; word != NULL; first = false) {
-            char *next = strtok_r(NULL, "\", ", &rest);
-            fputs(first ? "" : next == NULL ? " or " : ", ", out);
-            write_code(out, word);
-            word = next;
-        }
+    word += strlen("\"enum\": [");
+    while (*word == '"') {
+        const char *end = strchr(word + 1, '"');
+        fprintf(out, "%s`%.*s`", before, (int)(end - word - 1), word + 1);
+        before = ", ";
+        word = end + (end[1] == ',' ? strlen("\", ") : strlen("\""));
     }
-    free(schema);
 }
 
-/* What is no scalar: the row's fields, its JSON Schema or its example show its form. */
+/* What is no scalar: the row's fields, words, JSON Schema or example show its form. */
 static void write_custom(FILE *out, const struct field *field)
 {
     const bool list = field->example[0] == '[', mapping = field->example[0] == '{';
@@ -117,17 +98,17 @@ static void write_custom(FILE *out, const struct field *field)
         const char *kind = sw_config_kind_name(field->kind);
         fprintf(out, "%smapping with the keys of a [%s file](%s.md)",
                 field->kind == SW_CONFIG_RUN ? "" : "path, or ", kind, kind);
+    } else if (field->words != NULL) {
+        fputs(list ? "list of " : "", out);
+        write_words(out, field);
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
-        write_schema_words(out, field, list ? " of " : " of lists of ");
+        write_schema_words(out, field->schema, list ? " of " : " to lists of ");
     } else if (strcmp(field->example, "null") == 0 || strcmp(field->example, "false") == 0) {
         fputs("only ", out);
         write_code(out, field->example);
-    } else if (strchr("0123456789", field->example[0]) != NULL) {
-        fputs("number", out);
     } else {
-        fputs("text", out);
-        write_schema_words(out, field, ": ");
+        fputs(field->example[0] == '\'' ? "text" : "number", out);
     }
 }
 
