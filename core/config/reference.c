@@ -61,11 +61,15 @@ static void write_range(FILE *out, const struct field *field)
     write_limit(out, field->max);
 }
 
-static void write_words(FILE *out, const char *const *words)
+static void write_words(FILE *out, const struct field *field)
 {
-    for (int32_t i = 0; words[i] != NULL; i++) {
-        fputs(i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ", out);
-        write_code(out, words[i]);
+    int32_t value;
+    const char *word = sw_field_word(field, 0, &value);
+    for (int32_t i = 0; word != NULL; i++) {
+        const char *next = sw_field_word(field, i + 1, &value);
+        fputs(i == 0 ? "" : next == NULL ? " or " : ", ", out);
+        write_code(out, word);
+        word = next;
     }
 }
 
@@ -96,7 +100,7 @@ static void write_custom(FILE *out, const struct field *field)
                 field->kind == SW_CONFIG_RUN ? "" : "path, or ", kind, kind);
     } else if (field->words != NULL) {
         fputs(list ? "list of " : "", out);
-        write_words(out, field->words);
+        write_words(out, field);
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
         write_schema_words(out, field->schema, list ? " of " : " to lists of ");
@@ -138,7 +142,7 @@ static void write_type(FILE *out, const struct field *field)
         fputs("path", out);
         break;
     case FIELD_WORD:
-        write_words(out, field->words);
+        write_words(out, field);
         break;
     case FIELD_BYTES:
         fputs("[size](#units)", out);

@@ -1,6 +1,7 @@
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
+#include "core/cost/traffic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const double default_low = 0.8, default_high = 1.3;
 
 /* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
  * last of them. */
-enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, MAX_FLIGHTS = 64 };
+enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 /* When an op runs, bit by bit. */
@@ -51,8 +52,10 @@ struct pricing {
     double *done;          /* [value_count]: when the last collective that writes it ends */
     struct sw_span span[AXIS_SETS];
     bool span_known[AXIS_SETS];
-    struct flight flight[MAX_FLIGHTS]; /* the last ones, a ring buffer */
-    uint32_t flights;
+    struct flight
+        *flight; /* [flights], in their order: what ended before compute came is dropped */
+    int32_t flights, flight_capacity;
+    bool failed; /* no memory for them */
     struct clocks now;
     double contention;
     bool once;   /* some ops run in the last micro-step only */
@@ -101,23 +104,16 @@ static double ring_delay(const struct timing *t, double backlog)
 }
 
 /* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
-static void count_bytes(struct pricing *c, sw_axis_set axes, double bytes)
+static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
 {
+    const int32_t *size = c->p->mesh.size;
     double parts = 0;
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        if (axes & (1u << a))
-            parts += c->p->mesh.size[a] - 1;
-    for (int32_t a = 0; a < SW_AXIS_COUNT && parts > 0; a++)
-        if (axes & (1u << a))
-            c->out->communication_bytes[a] += bytes * (c->p->mesh.size[a] - 1) / parts;
-}
-
-static bool has_batch(const struct sw_value *value)
-{
-    for (uint8_t d = 0; d < value->ndim; d++)
-        if (value->axis[d] == SW_L_BATCH)
-            return true;
-    return false;
+    for (uint8_t i = 0; i < sent->axes.count; i++)
+        parts += size[sent->axes.axis[i]] - 1;
+    for (uint8_t i = 0; i < sent->axes.count; i++) {
+        const uint8_t a = sent->axes.axis[i];
+        c->out->communication_bytes[a] += sent->bytes * sent->calls * (size[a] - 1) / parts;
+    }
 }
 
 /* What the ring's hops over its outermost link need to be hidden, of the forward op. */
@@ -128,20 +124,12 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const int32_t link = sw_links_outermost(span_of(c, op->axes));
     if (link < 1)
         return;
-    const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    const double peak = c->run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
     c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /
                                 (op->as.attention.group > 1 ? op->as.attention.group : 1);
 }
-
-const char *const sw_cost_not_modelled[] = {
-    "stragglers and jitter: every rank is as fast as its data sheet and the fit say",
-    "other jobs on the network, routing and retransmission",
-    "clocks that fall with temperature or a power limit, beyond what the fit contains",
-    "reading data, checkpoints, logging, the first steps' warming up",
-    "a host too slow to launch short operations",
-    NULL};
 
 const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buffer_bytes)
 {
@@ -155,48 +143,44 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
-/* `like`: the timing of an op that is alike, NULL: none is known. */
-static void time_collective(struct pricing *c, const struct sw_op *op, double times,
-                            const struct timing *like, struct timing *t)
+/* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
+ * alike, NULL: none is known. */
+static void time_collective(struct pricing *c, const struct sw_op *op,
+                            const struct sw_traffic_walk *sent, const struct timing *like,
+                            struct timing *t)
 {
-    const struct sw_axes axes = sw_axes_effective(&c->p->mesh, op->axes);
-    const double bytes = axes.count > 0 ? (double)sw_op_communication_bytes(c->p, op) : 0;
-    t->axes = sw_axes_set(axes);
     t->value = op->out[0].value;
-    t->communication = like != NULL
-                           ? like->communication
-                           : sw_links_seconds(&c->run->cluster, span_of(c, axes), op->kind, bytes);
-    count_bytes(c, t->axes, bytes * times);
-    if (op->n_in > 0 && has_batch(&c->p->values[op->in[0].value]))
-        c->out->batch_seconds += t->communication * times;
-    else
-        c->out->weight_seconds += t->communication * times;
+    if (sent == NULL)
+        return;
+    t->axes = sw_axes_set(sent->axes);
+    t->communication = like != NULL ? like->communication
+                                    : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                                       op->kind, sent->bytes);
 }
 
-static void time_compute(struct pricing *c, const struct sw_op *op, double times,
-                         const struct timing *like, struct timing *t)
+static void time_compute(struct pricing *c, const struct sw_op *op,
+                         const struct sw_traffic_walk *sent, const struct timing *like,
+                         struct timing *t)
 {
-    const bool ring = sw_op_is_ring(op->kind);
-    t->compute = like != NULL && !ring ? like->compute : sw_cost_compute_seconds(c->p, op, c->run);
-    if (ring) {
-        const double bytes = (double)sw_op_communication_bytes(c->p, op);
-        if (bytes > 0) {
-            *t = ring_timing(c, op, t->compute, bytes);
-            check_ring(c, op);
-            count_bytes(c, t->axes, bytes * times);
-        }
-    }
-    if (op->stage == SW_STAGE_RECOMPUTE)
-        c->out->recompute_seconds += t->compute * times;
+    t->compute = like != NULL && !sw_op_is_ring(op->kind)
+                     ? like->compute
+                     : sw_cost_compute_seconds(c->p, op, c->run);
+    if (sent == NULL)
+        return;
+    *t = ring_timing(c, op, t->compute, sent->bytes);
+    check_ring(c, op);
 }
 
 static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
+    struct sw_traffic_walk walk = sw_traffic_begin(p);
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
+            const struct sw_traffic_walk *sent =
+                op->axes.count > 0 && sw_traffic_at(&walk, region, op) ? &walk : NULL;
             const int32_t first = sw_program_alike(p, i);
             const struct timing *like = first < i ? &c->timing[first] : NULL;
             struct timing *t = &c->timing[i];
@@ -206,13 +190,15 @@ static void time_ops(struct pricing *c)
                 t->value = op->in[0].value;
             } else if (sw_op_is_collective(op->kind)) {
                 t->part = PART_COLLECTIVE;
-                time_collective(c, op, sw_program_runs(p, region, op), like, t);
+                time_collective(c, op, sent, like, t);
             } else {
-                time_compute(c, op, sw_program_runs(p, region, op), like, t);
+                time_compute(c, op, sent, like, t);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
             c->once = c->once || op->last_micro_step;
+            if (sent != NULL)
+                count_bytes(c, sent);
         }
     }
 }
@@ -235,8 +221,8 @@ static void expose(struct clocks *now, sw_axis_set axes, double seconds)
 static void wait_until(struct pricing *c, double now, double until)
 {
     double at = until;
-    for (uint32_t i = 0; i < MAX_FLIGHTS && i < c->flights && at > now; i++) {
-        const struct flight *f = &c->flight[(c->flights - 1 - i) % MAX_FLIGHTS];
+    for (int32_t i = c->flights - 1; i >= 0 && at > now && c->flight[i].end > now; i--) {
+        const struct flight *f = &c->flight[i];
         const double from = f->start > now ? f->start : now;
         if (f->end <= from || from >= at)
             continue;
@@ -253,6 +239,30 @@ static double total_exposed(const struct clocks *now)
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         sum += now->exposed[a];
     return sum;
+}
+
+/* A collective was issued while the compute stream stands at `compute`, before which nothing will
+ * ask any more. */
+static void add_flight(struct pricing *c, double compute, struct flight flight)
+{
+    if (c->flights == c->flight_capacity) {
+        int32_t over = 0;
+        while (over < c->flights && c->flight[over].end <= compute)
+            over++;
+        c->flights -= over;
+        if (c->flights > 0)
+            memmove(c->flight, c->flight + over, (size_t)c->flights * sizeof *c->flight);
+        if (2 * c->flights >= c->flight_capacity) {
+            const int32_t capacity = c->flight_capacity == 0 ? FEW_FLIGHTS : 2 * c->flight_capacity;
+            struct flight *grown = realloc(c->flight, (size_t)capacity * sizeof *grown);
+            c->failed = c->failed || grown == NULL;
+            if (grown == NULL)
+                return;
+            c->flight = grown;
+            c->flight_capacity = capacity;
+        }
+    }
+    c->flight[c->flights++] = flight;
 }
 
 /* Ops one after the other, but for those that run only as `skip` says. Walked many times: looks at
@@ -285,7 +295,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
-            c->flight[c->flights++ % MAX_FLIGHTS] = (struct flight){start, communication, t->axes};
+            add_flight(c, compute, (struct flight){start, communication, t->axes});
             c->done[t->value] = communication; /* waits name the first result */
         } else {
             const double until = c->done[t->value];
@@ -352,8 +362,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     const double step = now->compute - before->compute, shift = step * times;
     for (int32_t v = 0; v < c->p->value_count; v++)
         c->done[v] += shift;
-    const int32_t flights = c->flights < MAX_FLIGHTS ? (int32_t)c->flights : MAX_FLIGHTS;
-    for (int32_t i = 0; i < flights; i++) {
+    for (int32_t i = 0; i < c->flights; i++) {
         c->flight[i].start += shift;
         c->flight[i].end += shift;
     }
@@ -460,6 +469,10 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
     time_ops(c);
     run_step(c);
+    if (c->failed) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+        goto out;
+    }
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;
     out->band_low_seconds = out->step_seconds * (a->band_low > 0 ? a->band_low : default_low);
@@ -471,6 +484,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
 out:
     free(c->timing);
     free(c->done);
+    free(c->flight);
     free(c);
     return status;
 }

@@ -27,11 +27,6 @@ struct sw_cost {
     double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
     double communication_bytes[SW_AXIS_COUNT];  /* sent by one rank in a step; a group of several
                                                    axes counts for each in proportion to size - 1 */
-    /* For guessing at other options of the same mesh, seconds of one step with everything else
-     * alike: */
-    double recompute_seconds; /* compute that recomputation adds */
-    double weight_seconds;    /* collectives whose size does not depend on the micro-batch */
-    double batch_seconds;     /* collectives whose size is proportional to it */
     /* A ring over sp hides its hops on its outermost link only behind blocks of ring_needs_tokens;
      * ring_link empty: no ring, or all of it on the innermost link. */
     char ring_link[SW_NAME_BYTES]; /* cut short if need be */
@@ -44,9 +39,6 @@ struct sw_cost {
  * SW_COST_MAX_REGIONS. */
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err);
-
-/* What no price here contains, one line each; ends with NULL. */
-extern const char *const sw_cost_not_modelled[];
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };

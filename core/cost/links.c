@@ -19,50 +19,96 @@ static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t leve
     return link->oversubscription > 1 ? bandwidth / link->oversubscription : bandwidth;
 }
 
-/* One axis of a group: a step along it is `stride` ranks, with `inner` members of the group. */
+/* Neighbouring axes of a group as one: `size` members every `stride` ranks, blocks of `block`. */
 struct group_axis {
-    int32_t size, stride, inner;
+    int32_t size, stride, block;
+    int32_t piece; /* of the last domain size asked for */
 };
 
-/* Ranks of the group of rank 0 that are smaller than `limit`: axis by axis, outermost first, whole
- * blocks of the inner ones. */
-static int32_t members_below(const struct group_axis *axis, int32_t count, int32_t limit)
+static int32_t smaller(int32_t a, int32_t b)
 {
-    int32_t members = 0;
-    for (int32_t i = 0; i < count && limit > 0; i++) {
-        const int32_t blocks = limit / axis[i].stride;
-        const int32_t whole = blocks < axis[i].size ? blocks : axis[i].size;
-        members += whole * axis[i].inner;
-        limit = whole == axis[i].size ? 0 : limit - whole * axis[i].stride;
-    }
-    return limit > 0 ? members + 1 : members;
+    return a < b ? a : b;
 }
 
-/* A search asks this for every placement of every mesh. */
+static int32_t ceiling(int32_t a, int32_t b)
+{
+    return (a - 1) / b + 1;
+}
+
+/* The least stretch of a block that a domain of `domain` ranks holds: blocks lie one after the
+ * other over `ranks`, and wherever one does not end with a domain it is cut. */
+static int32_t least_piece(int32_t block, int32_t domain, int32_t ranks)
+{
+    if (block % domain == 0)
+        return domain;
+    if (domain % block == 0)
+        return block;
+    int32_t common = domain, least = smaller(block, domain);
+    for (int32_t rest = block; rest != 0;) {
+        const int32_t next = common % rest;
+        common = rest;
+        rest = next;
+    }
+    const int32_t blocks = ranks / block;
+    if (blocks >= domain / common) /* every cut that there can be */
+        return common;
+    for (int32_t i = 0; i < blocks && least > common; i++) {
+        const int32_t start = (int32_t)((int64_t)i * block % domain), end = start + block;
+        if (end > domain)
+            least = smaller(least, smaller(domain - start, (end - 1) % domain + 1));
+    }
+    return least;
+}
+
+/* A search asks this for every placement of every mesh. Where axes that are not neighbours are cut
+ * at once, the product of their worst is taken: a bound. */
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out)
 {
     const sw_axis_set set = sw_axes_set(axes);
-    struct group_axis found[SW_AXIS_COUNT], *outermost = found + SW_AXIS_COUNT;
-    int32_t stride = 1, ranks = 1, below = 1;
+    struct group_axis axis[SW_AXIS_COUNT];
+    int32_t count = 0, stride = 1, ranks = 1;
     for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
-        const int32_t axis = mesh->order[i], size = mesh->size[axis];
-        if (set & (1u << axis) && size > 1) {
-            *--outermost = (struct group_axis){size, stride, ranks};
+        const int32_t a = mesh->order[i], size = mesh->size[a];
+        if (set & (1u << a) && size > 1) {
+            if (count == 0 || axis[count - 1].block != stride)
+                axis[count++] = (struct group_axis){1, stride, stride, 1};
+            axis[count - 1].size *= size;
+            axis[count - 1].block *= size;
             ranks *= size;
         }
         stride *= size;
     }
-    const int32_t count = (int32_t)(found + SW_AXIS_COUNT - outermost);
     out->ranks = ranks;
     out->levels = cluster->link_count;
+    int32_t below = 1, least = 1; /* ranks of a domain of the level below, of them of the group */
     for (int32_t l = 0; l < cluster->link_count; l++) {
-        int32_t inside = ranks;
-        if (l < cluster->link_count - 1 && below < ranks)
-            inside = members_below(outermost, count, cluster->link[l].spans);
-        out->members[l] = below;
-        out->parts[l] = (inside + below - 1) / below;
-        below = inside;
+        const bool top = l == cluster->link_count - 1;
+        const int32_t domain = top ? stride : cluster->link[l].spans;
+        int32_t most = 1, parts = 1, next = 1;
+        out->members[l] = least;
+        if (least == ranks) {
+            out->inside[l] = ranks;
+            out->parts[l] = 1;
+            continue;
+        }
+        for (int32_t i = 0; i < count; i++) {
+            struct group_axis *a = &axis[i];
+            if (a->stride >= domain)
+                break; /* one member in each domain, and of the axes outside of it */
+            const int32_t within = smaller(a->block, domain);
+            const int32_t members = a->block <= domain ? a->size : ceiling(domain, a->stride);
+            most *= members;
+            parts *= a->stride >= below ? members : ceiling(within + below - a->piece, below);
+            if (top)
+                continue;
+            a->piece = least_piece(a->block, domain, stride);
+            next *= a->piece > a->stride ? a->piece / a->stride : 1;
+        }
+        out->inside[l] = most;
+        out->parts[l] = smaller(smaller(parts, most), ceiling(domain, below));
+        below = domain;
+        least = next;
     }
 }
 
@@ -76,43 +122,54 @@ static double log2_ceiling(int32_t n)
     return steps;
 }
 
-/* Steps of the latency of one level: a ring has one for each part; an all_reduce is a ring or chain
- * inside a node, up and down, and a tree between nodes (NCCL, src/graph/tuning.cc). */
-static double latency_steps(const struct sw_link_config *link, enum sw_op_kind kind, int32_t level,
-                            int32_t parts)
+double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks)
 {
-    if (link->direct) /* to all members at once; all_reduce once to sum, once to hand out */
+    const double part = (double)(ranks - 1) / ranks;
+    return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
+}
+
+/* A ring has a step for each part; an all_reduce is a ring or chain inside a node, up and down, and
+ * a tree between nodes (NCCL, src/graph/tuning.cc). */
+double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts)
+{
+    if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
         return kind == SW_OP_ALL_REDUCE ? 2 : 1;
     if (kind != SW_OP_ALL_REDUCE)
         return parts - 1;
-    return 2 * (level == 0 ? parts - 1 : log2_ceiling(parts));
+    return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
 }
 
-/* Level by level: a domain with m members of the group receives the blocks of the (k-1)/k of the
- * group outside it, m links at once (every accelerator has its own share of the domain's egress, of
- * which other groups use theirs). The slowest level bounds the transfer, since levels are
- * pipelined; latencies add. all_reduce is reduce_scatter + all_gather. */
+/* A domain with m members of the group receives, of the whole, what the other M - m of the domain
+ * above hold when those M have all of it: m links at once (every accelerator has its own share of
+ * the domain's egress, of which other groups use theirs). */
+double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t inside,
+                         int32_t members, double bytes)
+{
+    const double n = ranks, M = inside, m = members, whole = bytes * n / (n - 1);
+    /* direct: every member's own blocks leave the domain, whoever else in it sends the same */
+    return direct                     ? bytes * (M - m) / (n - 1)
+           : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n
+                                      : whole * (M - m) / (M * m);
+}
+
+/* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
+ * reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_op_kind kind, double bytes)
 {
     if (span->ranks <= 1)
         return 0;
-    const double n = span->ranks, whole = bytes * n / (n - 1);
     double slowest = 0, latency = 0;
     for (int32_t l = 0; l < span->levels; l++) {
-        const double k = span->parts[l], m = span->members[l];
-        if (k <= 1)
+        const struct sw_link_config *link = &cluster->link[l];
+        if (span->parts[l] <= 1)
             continue;
-        const double bandwidth = bandwidth_of(cluster, l, bytes);
-        /* direct: every member's own blocks leave the domain, whoever else in it sends the same;
-         * those for the k-1 neighbours of this level, m members each */
-        const double seconds = cluster->link[l].direct ? bytes * m * (k - 1) / (n - 1) / bandwidth
-                               : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n / bandwidth
-                                                          : whole * (k - 1) / (k * m) / bandwidth;
+        const double seconds = sw_links_crossing(link->direct, kind, span->ranks, span->inside[l],
+                                                 span->members[l], bytes) /
+                               bandwidth_of(cluster, l, bytes);
         if (seconds > slowest)
             slowest = seconds;
-        latency +=
-            latency_steps(&cluster->link[l], kind, l, span->parts[l]) * cluster->link[l].latency_s;
+        latency += sw_links_steps(link->direct, kind, l == 0, span->parts[l]) * link->latency_s;
     }
     return latency + slowest;
 }
@@ -123,6 +180,12 @@ int32_t sw_links_outermost(const struct sw_span *span)
         if (span->parts[l] > 1)
             return l;
     return -1;
+}
+
+bool sw_links_leave_node(const struct sw_cluster_config *cluster, const struct sw_span *span)
+{
+    const int32_t l = sw_links_outermost(span);
+    return l > 0 && cluster->link[l].spans > cluster->accelerators_per_node;
 }
 
 /* All ranks send at once. Only the last of a domain sends out of it: on its own port where ports

@@ -9,12 +9,15 @@
 #include "core/config/config.h"
 #include "core/program/op/op.h"
 
-/* How a group lies on the links: at each level, `parts` domains of the level below, each with
- * `members` of the group. */
+/* How the groups over some axes lie on the links: at each level, `inside` members of a group in a
+ * domain, in `parts` domains of the level below, each with `members`. Groups whose size divides no
+ * domain lie differently, the third of 6 over nodes of 8 with 4 and 2: then these are the worst of
+ * all groups, the most inside and parts and the fewest members, since a step waits for the slowest.
+ */
 struct sw_span {
-    int32_t ranks; /* of the group */
+    int32_t ranks; /* of a group */
     int32_t levels;
-    int32_t parts[SW_MAX_LINKS], members[SW_MAX_LINKS];
+    int32_t inside[SW_MAX_LINKS], parts[SW_MAX_LINKS], members[SW_MAX_LINKS];
 };
 
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
@@ -24,6 +27,19 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
  * (sw_op_communication_bytes). */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_op_kind kind, double bytes);
+
+/* What that is made of, for measuring links as they are priced. `direct` as in sw_link_config; kind
+ * as above.
+ *
+ * Bytes that each of `ranks` sends for each byte of the whole array: the bus factor of nccl-tests
+ * (doc/PERFORMANCE.md). */
+double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks);
+/* Steps whose latency one level adds, where it joins `parts` of the group's domains. */
+double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts);
+/* Bytes over one port of a domain with `members` of the `ranks`, each of which sends `bytes`, of
+ * which the domain above has `inside`. */
+double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t inside,
+                         int32_t members, double bytes);
 
 /* Seconds of one hop of a ring over the group: every rank sends `bytes` to the next. */
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
@@ -36,7 +52,10 @@ double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struc
 double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t level,
                                double peak_flops);
 
-/* The outermost link that the group crosses, -1: none (one rank). */
+/* The outermost link that a group crosses, -1: none (one rank). */
 int32_t sw_links_outermost(const struct sw_span *span);
+
+/* Whether a group crosses links that join more than a node. */
+bool sw_links_leave_node(const struct sw_cluster_config *cluster, const struct sw_span *span);
 
 #endif

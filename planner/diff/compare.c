@@ -1,4 +1,5 @@
 /* Compares the two sides of a file and says in one line what became of it. */
+#include "core/base/text.h"
 #include "planner/diff/diff.h"
 
 #include "planner/format.h"
@@ -12,18 +13,6 @@ const char *sw_diff_status_name(enum sw_diff_status status)
 {
     static const char *const names[] = {"same", "changed", "added", "removed"};
     return names[status];
-}
-
-char *sw_diff_shorten(const char *text, size_t most, char *buffer)
-{
-    size_t bytes = strlen(text);
-    const bool cut = bytes > most;
-    if (cut)
-        for (bytes = most; bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
-            bytes--;
-    memcpy(buffer, text, bytes);
-    strcpy(buffer + bytes, cut ? "..." : "");
-    return buffer;
 }
 
 static bool starts_with(const char *text, const char *start)
@@ -82,13 +71,13 @@ static int compare_choices(struct sw_diff_file *f, struct sw_error *err)
     return 0;
 }
 
-static const struct sw_diff_traffic *find_traffic(const struct sw_diff_side *side,
-                                                  const struct sw_diff_traffic *wanted)
+static const struct sw_traffic *find_traffic(const struct sw_diff_side *side,
+                                             const struct sw_traffic *wanted)
 {
-    for (int32_t i = 0; i < side->traffic_count; i++)
-        if (side->traffic[i].kind == wanted->kind &&
-            sw_axes_equal(side->traffic[i].axes, wanted->axes))
-            return &side->traffic[i];
+    for (int32_t i = 0; i < side->traffic.count; i++)
+        if (side->traffic.entry[i].kind == wanted->kind &&
+            sw_axes_equal(side->traffic.entry[i].axes, wanted->axes))
+            return &side->traffic.entry[i];
     return NULL;
 }
 
@@ -97,17 +86,22 @@ static bool same_amount(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
-static void compare_traffic(struct sw_diff_file *f)
+static int compare_traffic(struct sw_diff_file *f, struct sw_error *err)
 {
-    for (int32_t i = 0; i < f->before.traffic_count; i++) {
-        const struct sw_diff_traffic *a = &f->before.traffic[i], *b = find_traffic(&f->after, a);
+    const size_t most = (size_t)f->before.traffic.count + (size_t)f->after.traffic.count;
+    f->traffic = calloc(most + 1, sizeof *f->traffic);
+    if (f->traffic == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    for (int32_t i = 0; i < f->before.traffic.count; i++) {
+        const struct sw_traffic *a = &f->before.traffic.entry[i], *b = find_traffic(&f->after, a);
         if (b == NULL || !same_amount(a->calls, b->calls) || !same_amount(a->bytes, b->bytes))
             f->traffic[f->traffic_count++] = (struct sw_diff_traffic_change){a, b};
     }
-    for (int32_t i = 0; i < f->after.traffic_count; i++)
-        if (find_traffic(&f->before, &f->after.traffic[i]) == NULL)
+    for (int32_t i = 0; i < f->after.traffic.count; i++)
+        if (find_traffic(&f->before, &f->after.traffic.entry[i]) == NULL)
             f->traffic[f->traffic_count++] =
-                (struct sw_diff_traffic_change){NULL, &f->after.traffic[i]};
+                (struct sw_diff_traffic_change){NULL, &f->after.traffic.entry[i]};
+    return 0;
 }
 
 /* Both lists are sorted by size, descending. A mesh that only one side considered (another
@@ -216,7 +210,7 @@ static void say_side(struct line *line, const struct sw_diff_side *side)
 {
     char mesh[64], reason[256];
     if (!side->fits) {
-        say(line, "does not fit: %s", sw_diff_shorten(side->why_not, 200, reason));
+        say(line, "does not fit: %s", sw_text_shorten(side->why_not, 200, reason));
         return;
     }
     say_seconds(line, side->chosen.cost.step_seconds, side->chosen.cost.step_seconds);
@@ -305,8 +299,8 @@ int sw_diff_file_compare(struct sw_diff_file *f, const struct sw_fail_if *condit
         (has_new && sw_diff_side_price(&f->after, err) != 0))
         return -1;
     if (has_old && has_new) {
-        compare_traffic(f);
-        if (compare_choices(f, err) != 0 || compare_meshes(f, err) != 0)
+        if (compare_traffic(f, err) != 0 || compare_choices(f, err) != 0 ||
+            compare_meshes(f, err) != 0)
             return -1;
         /* a plan against its run: the same unless one was edited or decides otherwise now */
         if (f->before.is_plan != f->after.is_plan && f->setting_count + f->choice_count == 0 &&
@@ -327,6 +321,7 @@ void sw_diff_file_free(struct sw_diff_file *file)
     free(file->path);
     free(file->setting);
     free(file->choice);
+    free(file->traffic);
     free(file->mesh);
     free(file->outcome);
     sw_diff_side_free(&file->before);
@@ -338,7 +333,7 @@ void sw_diff_traffic_text(const struct sw_diff_traffic_change *t, char axes[64],
                           char bytes[80])
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
-    const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+    const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
     sw_axes_format(any->axes, axes, 64);
     if (t->before == NULL || t->after == NULL || same_amount(t->before->calls, t->after->calls))
         snprintf(calls, 80, "%s", sw_format_count(any->calls, a));

@@ -7,24 +7,18 @@
 #ifndef SW_PLANNER_DIFF_H
 #define SW_PLANNER_DIFF_H
 
+#include "core/cost/traffic.h"
 #include "planner/command.h"
 #include "planner/diff/settings.h"
 #include "planner/diff/fail_if.h"
 
-enum { SW_DIFF_MAX_TRAFFIC = 64, SW_DIFF_HEADLINE = 512, SW_DIFF_DIFFERS = 4 };
+enum { SW_DIFF_HEADLINE = 512, SW_DIFF_DIFFERS = 4 };
 
 /* What became of one enumerated mesh. */
 struct sw_diff_verdict {
     int32_t size[SW_AXIS_COUNT];
     enum sw_reject reason; /* SW_FITS: it fits */
     char detail[256];
-};
-
-/* Collectives of one kind over one group, of one rank in one step. */
-struct sw_diff_traffic {
-    enum sw_op_kind kind;
-    struct sw_axes axes;
-    double calls, bytes;
 };
 
 struct sw_diff_side {
@@ -42,8 +36,7 @@ struct sw_diff_side {
     struct sw_candidate chosen;
     struct sw_settings choices; /* decision.*: how the search, or the plan, decided */
     struct sw_measures measures;
-    struct sw_diff_traffic traffic[SW_DIFF_MAX_TRAFFIC];
-    int32_t traffic_count;
+    struct sw_traffics traffic; /* by kind and group */
     int32_t accelerators, mesh_count, fit_count;
     struct sw_diff_verdict *verdict; /* sorted by size */
 };
@@ -60,7 +53,7 @@ enum sw_diff_status { SW_DIFF_SAME, SW_DIFF_CHANGED, SW_DIFF_ADDED, SW_DIFF_REMO
 const char *sw_diff_status_name(enum sw_diff_status status);
 
 struct sw_diff_traffic_change {
-    const struct sw_diff_traffic *before, *after; /* NULL: none */
+    const struct sw_traffic *before, *after; /* NULL: none */
 };
 struct sw_diff_mesh_change {
     const struct sw_diff_verdict *before, *after; /* one of them fits, the other does not */
@@ -78,7 +71,7 @@ struct sw_diff_file {
     char headline[SW_DIFF_HEADLINE];
     struct sw_setting_change *setting, *choice;
     int32_t setting_count, choice_count;
-    struct sw_diff_traffic_change traffic[2 * SW_DIFF_MAX_TRAFFIC];
+    struct sw_diff_traffic_change *traffic;
     int32_t traffic_count;
     struct sw_diff_mesh_change *mesh; /* newly rejected first, then newly fitting */
     int32_t rejected_count, fitting_count;
@@ -114,12 +107,10 @@ void sw_diff_pairs_free(struct sw_diff_pair *pairs, int32_t count);
 void sw_diff_print_text(FILE *out, const struct sw_diff *diff);
 int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_bytes,
                            struct sw_error *err);
-int sw_diff_print_json(FILE *out, const struct sw_diff *diff, struct sw_error *err);
+void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);
-/* Copies at most `most` bytes of text and "..." without cutting a character in two. */
-char *sw_diff_shorten(const char *text, size_t most, char *buffer);
 /* A setting's key as the run file and --set spell it. */
 const char *sw_diff_key(const char *key);
 /* The texts of one row: axes, calls and bytes, "old -> new" where they changed. */

@@ -70,7 +70,7 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
     }
     if (sw_config_error_count(out->config) > 0) {
         if (!quiet)
-            sw_command_diagnose(out->config, false);
+            sw_command_diagnose(out->config, SW_NOTES_HIDDEN);
         return SW_BAD_INPUT;
     }
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {
@@ -93,7 +93,7 @@ static int model_flops(const struct sw_run_config *run, double *out, struct sw_e
 {
     const struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
                                     .micro_batch_size = 1,
-                                    .strategy = SW_STRATEGY_RING,
+                                    .strategy = SW_ATTENTION_RING,
                                     .layout = run->layout};
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)
@@ -101,31 +101,13 @@ static int model_flops(const struct sw_run_config *run, double *out, struct sw_e
     return sw_program_model_flops(&options, out, err);
 }
 
-/* Adds up the collectives, and the rings inside attention, by kind and group. */
-static void sum_traffic(const struct sw_program *p, struct sw_diff_side *side)
+static int sum_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)
 {
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            const enum sw_op_kind kind = (enum sw_op_kind)op->kind;
-            const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
-            if (axes.count == 0 || (!sw_op_is_ring(kind) && !sw_op_is_collective(kind)))
-                continue;
-            int32_t at = 0;
-            while (at < side->traffic_count &&
-                   (side->traffic[at].kind != kind || !sw_axes_equal(side->traffic[at].axes, axes)))
-                at++;
-            if (at == SW_DIFF_MAX_TRAFFIC)
-                continue;
-            if (at == side->traffic_count)
-                side->traffic[side->traffic_count++] =
-                    (struct sw_diff_traffic){.kind = kind, .axes = axes};
-            const double times = sw_program_runs(p, region, op);
-            side->traffic[at].calls += times;
-            side->traffic[at].bytes += times * (double)sw_op_communication_bytes(p, op);
-        }
-    }
+    struct sw_traffic_walk sent = sw_traffic_begin(p);
+    while (sw_traffic_next(&sent))
+        if (sw_traffics_add(out, &sent, SW_TRAFFIC_ANY, err) == NULL)
+            return -1;
+    return 0;
 }
 
 static void measure(struct sw_diff_side *side)
@@ -135,8 +117,8 @@ static void measure(struct sw_diff_side *side)
     double waiting = 0, bytes = 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         waiting += c->cost.exposed_seconds[a];
-    for (int32_t i = 0; i < side->traffic_count; i++)
-        bytes += side->traffic[i].bytes;
+    for (int32_t i = 0; i < side->traffic.count; i++)
+        bytes += side->traffic.entry[i].bytes;
     value[SW_MEASURE_STEP] = c->cost.step_seconds;
     value[SW_MEASURE_MEMORY] = (double)c->memory.total;
     value[SW_MEASURE_LIMIT] = (double)c->memory.limit;
@@ -192,15 +174,16 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
 {
     struct sw_program *program = NULL;
     double flops = 0;
+    int status = 0;
     if (model_flops(side->run, &flops, err) != 0 ||
         sw_search_evaluate(side->run, decision, flops, &side->chosen, &program, err) != 0)
         return -1;
     side->fits = side->chosen.reason == SW_FITS;
     if (program != NULL)
-        sum_traffic(program, side);
+        status = sum_traffic(program, &side->traffic, err);
     sw_program_free(program);
     measure(side);
-    return 0;
+    return status;
 }
 
 int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
@@ -238,6 +221,7 @@ void sw_diff_side_free(struct sw_diff_side *side)
 {
     sw_settings_free(&side->settings);
     sw_settings_free(&side->choices);
+    sw_traffics_free(&side->traffic);
     free(side->verdict);
     sw_plan_free(&side->plan);
     sw_config_free(side->config);

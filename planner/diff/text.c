@@ -37,7 +37,7 @@ static void print_traffic(FILE *out, const struct sw_diff_file *f)
         fprintf(out, "  collectives (calls and bytes sent by one rank in a step)\n");
     for (int32_t i = 0; i < f->traffic_count; i++) {
         const struct sw_diff_traffic_change *t = &f->traffic[i];
-        const struct sw_diff_traffic *any = t->after != NULL ? t->after : t->before;
+        const struct sw_traffic *any = t->after != NULL ? t->after : t->before;
         sw_diff_traffic_text(t, axes, calls, bytes);
         fprintf(out, "    %c %-20s %-10s %s calls, %s\n",
                 t->before == NULL  ? '+'

@@ -5,40 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_ring(const struct sw_op *op)
+static int sum_traffic(struct sw_explain *x, struct sw_error *err)
 {
-    return sw_op_is_ring(op->kind);
-}
-
-/* A collective, or the ring inside attention. */
-static void add_traffic(struct sw_explain *x, const struct sw_op *op, double times)
-{
-    const struct sw_program *p = x->program;
-    const struct sw_axes axes = sw_axes_effective(&p->mesh, op->axes);
-    if (axes.count == 0 || (!is_ring(op) && !sw_op_is_collective(op->kind)))
-        return;
-    int32_t at = 0;
-    while (at < x->traffic_count && (x->traffic[at].kind != (enum sw_op_kind)op->kind ||
-                                     !sw_axes_equal(x->traffic[at].axes, axes)))
-        at++;
-    if (at == SW_EXPLAIN_TRAFFIC)
-        return;
-    if (at == x->traffic_count)
-        x->traffic[x->traffic_count++] =
-            (struct sw_traffic){.kind = (enum sw_op_kind)op->kind, .axes = axes};
     const struct sw_cluster_config *cluster = &x->run->cluster;
-    const double bytes = (double)sw_op_communication_bytes(p, op);
-    struct sw_span span;
-    sw_links_span(cluster, &p->mesh, axes, &span);
-    const double hops = sw_op_info(op->kind)->travels_home ? span.ranks : span.ranks - 1;
-    const double seconds =
-        times * (is_ring(op) ? hops * sw_links_hop_seconds(cluster, &span, bytes / hops)
-                             : sw_links_seconds(cluster, &span, op->kind, bytes));
-    x->traffic[at].calls += times;
-    x->traffic[at].bytes += times * bytes;
-    x->traffic[at].seconds += seconds;
-    for (uint8_t i = 0; i < axes.count; i++)
-        x->axis[axes.axis[i]].total_seconds += seconds / axes.count;
+    struct sw_traffic_walk sent = sw_traffic_begin(x->program);
+    while (sw_traffic_next(&sent)) {
+        struct sw_traffic *row = sw_traffics_add(&x->traffic, &sent, SW_TRAFFIC_ANY, err);
+        if (row == NULL)
+            return -1;
+        struct sw_span span;
+        sw_links_span(cluster, &x->program->mesh, sent.axes, &span);
+        const double hops = sw_op_info(row->kind)->travels_home ? span.ranks : span.ranks - 1;
+        const double seconds =
+            sent.calls * (sw_op_is_ring(row->kind)
+                              ? hops * sw_links_hop_seconds(cluster, &span, sent.bytes / hops)
+                              : sw_links_seconds(cluster, &span, row->kind, sent.bytes));
+        row->seconds += seconds;
+        for (uint8_t i = 0; i < sent.axes.count; i++)
+            x->axis[sent.axes.axis[i]].total_seconds += seconds / sent.axes.count;
+    }
+    return 0;
 }
 
 static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
@@ -70,10 +56,8 @@ static void sum_ops(struct sw_explain *x)
     const struct sw_program *p = x->program;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            add_traffic(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             add_kind(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
-        }
     }
     qsort(x->kind, (size_t)x->kind_count, sizeof x->kind[0], compare_kinds);
     double sum = 0;
@@ -91,25 +75,22 @@ static void sum_ops(struct sw_explain *x)
 static void place_axes(struct sw_explain *x)
 {
     const struct sw_mesh *mesh = &x->program->mesh;
-    const int32_t in_node = x->run->cluster.accelerators_per_node;
+    const struct sw_cluster_config nodes = {
+        .link_count = 2,
+        .link = {{.spans = x->run->cluster.accelerators_per_node}, {.spans = INT32_MAX}}};
     int32_t stride = 1;
     for (int32_t i = SW_AXIS_COUNT - 1; i >= 0; i--) {
         const uint8_t axis = mesh->order[i];
-        struct sw_placement *p = &x->placement[axis];
-        struct sw_span span;
-        sw_links_span(&x->run->cluster, mesh, (struct sw_axes){.count = 1, .axis = {(uint8_t)axis}},
-                      &span);
-        *p = (struct sw_placement){
-            .size = mesh->size[axis], .stride = stride, .link = sw_links_outermost(&span)};
-        /* of the group of rank 0 */
-        int32_t last = -1;
-        for (int32_t k = 0; k < p->size; k++) {
-            const int32_t node = (int32_t)((int64_t)k * stride / in_node);
-            p->per_node += node == 0;
-            p->nodes += node != last;
-            last = node;
-        }
-        stride *= p->size;
+        const struct sw_axes axes = {.count = 1, .axis = {axis}};
+        struct sw_span links, in_nodes;
+        sw_links_span(&x->run->cluster, mesh, axes, &links);
+        sw_links_span(&nodes, mesh, axes, &in_nodes);
+        x->placement[axis] = (struct sw_placement){.size = mesh->size[axis],
+                                                   .stride = stride,
+                                                   .per_node = in_nodes.members[1],
+                                                   .nodes = in_nodes.parts[1],
+                                                   .link = sw_links_outermost(&links)};
+        stride *= mesh->size[axis];
     }
 }
 
@@ -131,6 +112,8 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
         if (memcmp(all->mesh[i].decision.mesh.size, x->c.decision.mesh.size,
                    sizeof x->c.decision.mesh.size) == 0)
             x->at = i;
+    if (sum_traffic(x, err) != 0)
+        return -1;
     sum_ops(x);
     place_axes(x);
     if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||
@@ -145,6 +128,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
 void sw_explain_free(struct sw_explain *x)
 {
     sw_program_free(x->program);
+    sw_traffics_free(&x->traffic);
     sw_memory_profile_free(&x->memory);
     sw_timeline_free(&x->timeline);
     memset(x, 0, sizeof *x);

@@ -8,10 +8,9 @@
 #include "planner/command.h"
 #include "planner/explain/memory_profile.h"
 #include "core/cost/timeline.h"
+#include "core/cost/traffic.h"
 
-#include <cjson/cJSON.h>
-
-enum { SW_EXPLAIN_TRAFFIC = 64, SW_EXPLAIN_CHOICES = 16 };
+enum { SW_EXPLAIN_CHOICES = 16 };
 
 /* Compute of one op kind in one step on one rank. */
 struct sw_kind_time {
@@ -29,8 +28,8 @@ struct sw_axis_time {
 /* How an axis lies on the cluster. */
 struct sw_placement {
     int32_t size, stride; /* ranks between neighbours along the axis */
-    int32_t per_node;     /* of its ranks in one node */
-    int32_t nodes;        /* that one group spans */
+    int32_t per_node;     /* of its ranks in one node; the fewest, where groups differ */
+    int32_t nodes;        /* that one group spans; the most */
     int32_t link;         /* outermost that it crosses, -1: none */
 };
 
@@ -50,8 +49,7 @@ struct sw_explain {
     bool requested;              /* mesh_dim named it: the rule was not asked */
     struct sw_candidate c;
     struct sw_program *program;
-    struct sw_traffic traffic[SW_EXPLAIN_TRAFFIC];
-    int32_t traffic_count;
+    struct sw_traffics traffic; /* by kind and group, with the seconds they take on the links */
     struct sw_kind_time kind[SW_OP_COUNT];
     int32_t kind_count;
     double slowed_seconds; /* compute_seconds beyond the sum of kind[]: slower beside collectives */
@@ -77,8 +75,8 @@ int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
 /* explain_text.c; rejected: lists all of them. */
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);
 
-/* explain_json.c: adds its keys to an object; *ok becomes false when memory runs out. */
-void sw_explain_json(cJSON *root, const struct sw_explain *x, bool rejected, bool *ok);
+/* json.c: one object and a newline. */
+void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected);
 
 /* html.c: one self-contained page. */
 void sw_html_page(FILE *out, const struct sw_explain *x);

@@ -80,12 +80,12 @@ static void print_kinds(FILE *out, const struct sw_explain *x)
 static void print_traffic(FILE *out, const struct sw_explain *x)
 {
     char axes[64], bytes[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], calls[SW_FORMAT_BYTES];
-    if (x->traffic_count == 0)
+    if (x->traffic.count == 0)
         return;
     fprintf(out, "\n%-20s %-14s %6s %10s %10s %10s  %s\n", "communication", "axes", "ranks",
             "calls", "sent", "time", "over");
-    for (int32_t i = 0; i < x->traffic_count; i++) {
-        const struct sw_traffic *t = &x->traffic[i];
+    for (int32_t i = 0; i < x->traffic.count; i++) {
+        const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
         sw_links_span(&x->run->cluster, &x->program->mesh, t->axes, &span);
         const int32_t link = sw_links_outermost(&span);

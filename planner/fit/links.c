@@ -8,13 +8,6 @@
 
 enum { LINE_BYTES = 2048 };
 
-/* Bytes that a rank sends for each byte of the array (nccl-tests, doc/PERFORMANCE.md). */
-static double bus_factor(enum sw_op_kind kind, int32_t ranks)
-{
-    const double part = (double)(ranks - 1) / ranks;
-    return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
-}
-
 static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const char *path,
                struct sw_error *err)
 {
@@ -98,7 +91,7 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
             return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
                               "a row needs a collective, at least 2 gpus and a "
                               "busbw_GBps above 0");
-        p.bytes = bus_factor(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
+        p.bytes = sw_links_sent_share(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
         p.seconds = p.bytes / rate;
         if (add(links, p, path, err) != 0)
             return -1;
@@ -120,7 +113,7 @@ static int read_row(const char *line, int32_t line_number, int32_t ranks, enum s
     if (kind == SW_OP_COUNT)
         kind = strcmp(redop, "none") != 0 && busbw >= algbw ? SW_OP_ALL_REDUCE : SW_OP_ALL_GATHER;
     return add(links,
-               (struct sw_fit_link_point){.bytes = bus_factor(kind, ranks) * size,
+               (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, ranks) * size,
                                           .seconds = micros * 1e-6,
                                           .ranks = ranks,
                                           .kind = kind,

@@ -1,4 +1,5 @@
 /* The numbers of the pictures, and what they rest on, as tables. */
+#include "core/base/text.h"
 #include "planner/html/html.h"
 
 #include "planner/format.h"
@@ -12,7 +13,7 @@ enum { MOST_ROWS = 200 };
 static void open_table(FILE *out, const char *title, const char *heads)
 {
     fputs("<h3>", out);
-    sw_html_escape(out, title);
+    sw_text_write_html(out, title);
     fputs("</h3>\n<div class=\"scroll\"><table><thead><tr>", out);
     while (*heads != '\0') {
         const size_t n = strcspn(heads, "|");
@@ -32,7 +33,7 @@ static void close_table(FILE *out)
 static void cell(FILE *out, const char *css, const char *text)
 {
     fprintf(out, css[0] != '\0' ? "<td class=\"%s\">" : "<td>", css);
-    sw_html_escape(out, text);
+    sw_text_write_html(out, text);
     fputs("</td>", out);
 }
 
@@ -149,11 +150,11 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
         fputs("</tr>\n", out);
     }
     close_table(out);
-    if (x->traffic_count == 0)
+    if (x->traffic.count == 0)
         return;
     open_table(out, "Communication", "what|axes|#calls|#sent|#time|over");
-    for (int32_t i = 0; i < x->traffic_count; i++) {
-        const struct sw_traffic *t = &x->traffic[i];
+    for (int32_t i = 0; i < x->traffic.count; i++) {
+        const struct sw_traffic *t = &x->traffic.entry[i];
         struct sw_span span;
         sw_links_span(cluster, &x->program->mesh, t->axes, &span);
         const int32_t link = sw_links_outermost(&span);

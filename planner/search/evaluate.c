@@ -1,6 +1,8 @@
 /* Memory and price of one decision, from its own program. */
 #include "planner/search/internal.h"
 
+#include "core/cost/links.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +166,9 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
     memset(out, 0, sizeof *out);
     out->decision = sized->decision;
     out->reason = sized->reason;
-    out->tp_leaves_node = sized->decision.mesh.size[SW_TP] > run->cluster.accelerators_per_node;
+    struct sw_span tp;
+    sw_links_span(&run->cluster, &out->decision.mesh, (struct sw_axes){1, {SW_TP}}, &tp);
+    out->tp_leaves_node = sw_links_leave_node(&run->cluster, &tp);
     if (p == NULL) {
         struct sw_program_options options;
         if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)
@@ -183,7 +187,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
         return 0;
     if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;
-    const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
     out->mfu = s->model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
     return 0;

@@ -12,94 +12,38 @@
  * attention's inputs are a few of the values a layer saves. */
 static const double attention_memory_share = 0.15, attention_time_share = 0.15;
 
-static bool has_batch(const struct sw_value *value)
+int sw_guess_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)
 {
-    for (uint8_t d = 0; d < value->ndim; d++)
-        if (value->axis[d] == SW_L_BATCH)
-            return true;
-    return false;
-}
-
-static bool is_ring(const struct sw_op *op)
-{
-    return sw_op_is_ring(op->kind);
-}
-
-static struct sw_traffic *find_traffic(struct sw_traffics *t, const struct sw_traffic *like)
-{
-    for (int32_t i = 0; i < t->count; i++)
-        if (t->entry[i].kind == like->kind && t->entry[i].what == like->what &&
-            sw_axes_equal(t->entry[i].axes, like->axes))
-            return &t->entry[i];
-    if (t->count == SW_MAX_TRAFFIC)
-        return &t->entry[SW_MAX_TRAFFIC - 1];
-    t->entry[t->count] = *like;
-    return &t->entry[t->count++];
-}
-
-/* Whether an op of this backward region repeats one of the forward pass: recomputation begins a
- * layer's backward region, and its collectives with it. */
-static bool repeats(const struct sw_program *p, int32_t i, int32_t last_again)
-{
-    return p->ops[i].stage == SW_STAGE_RECOMPUTE || i < last_again;
-}
-
-static int32_t find_last_again(const struct sw_program *p, const struct sw_region *region)
-{
-    int32_t last = -1;
-    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-        if (p->ops[i].stage == SW_STAGE_RECOMPUTE)
-            last = i;
-    return last;
-}
-
-void sw_guess_traffic(const struct sw_program *p, const struct sw_run_config *run,
-                      struct sw_traffics *out)
-{
-    out->count = 0;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const int32_t last_again =
-            region->phase == SW_PHASE_BACKWARD ? find_last_again(p, region) : -1;
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            if (op->axes.count == 0 || sw_op_is_wait(op->kind) ||
-                (!sw_op_is_collective(op->kind) && !is_ring(op)))
-                continue;
-            struct sw_traffic like = {.kind = op->kind,
-                                      .axes = sw_axes_effective(&p->mesh, op->axes)};
-            if (like.axes.count == 0)
-                continue;
-            if (is_ring(op)) {
-                like.what = SW_TRAFFIC_RING;
-                like.block = sw_cost_op_seconds(p, op, run) / sw_axes_size(&p->mesh, like.axes);
-            } else if (region->phase == SW_PHASE_UPDATE || op->last_micro_step) {
-                like.what = SW_TRAFFIC_ONCE;
-            } else if (!has_batch(&p->values[op->in[0].value])) {
-                like.what = region->phase == SW_PHASE_FORWARD ? SW_TRAFFIC_WEIGHT_FORWARD
-                                                              : SW_TRAFFIC_WEIGHT_BACKWARD;
-            } else {
-                like.what = repeats(p, i, last_again) ? SW_TRAFFIC_AGAIN : SW_TRAFFIC_BATCH;
-            }
-            struct sw_traffic *t = find_traffic(out, &like);
-            const double times = sw_program_runs(p, region, op);
-            t->calls += times;
-            t->bytes += times * (double)sw_op_communication_bytes(p, op);
+    *out = (struct sw_traffics){0};
+    struct sw_traffic_walk sent = sw_traffic_begin(p);
+    while (sw_traffic_next(&sent))
+        if (sw_traffics_add(out, &sent, sw_traffic_part(&sent), err) == NULL) {
+            sw_traffics_free(out);
+            return -1;
         }
-    }
+    return 0;
+}
+
+/* A ring: seconds of computing on one block. */
+static double block_seconds(const struct sw_program *p, const struct sw_traffic *t,
+                            const struct sw_run_config *run)
+{
+    return t->part == SW_TRAFFIC_RING
+               ? sw_cost_op_seconds(p, &p->ops[t->op], run) / sw_axes_size(&p->mesh, t->axes)
+               : 0;
 }
 
 /* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting. */
-static double traffic_seconds(const struct sw_traffic *t, const struct sw_run_config *run,
-                              const struct sw_span *span)
+static double traffic_seconds(const struct sw_traffic *t, double block,
+                              const struct sw_run_config *run, const struct sw_span *span)
 {
     if (t->calls == 0)
         return 0;
-    if (t->what != SW_TRAFFIC_RING)
+    if (t->part != SW_TRAFFIC_RING)
         return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
     const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
-    return t->calls * (hop > t->block ? (hop - t->block) * (span->ranks - 1) : 0) +
+    return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
            t->calls * (sw_op_info(t->kind)->travels_home ? hop : 0);
 }
 
@@ -129,7 +73,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
         const struct sw_op *op = &p->ops[i];
         for (uint8_t k = 0; k < op->n_out; k++) {
             const int32_t v = op->out[k].value;
-            if (op->stage == SW_STAGE_RECOMPUTE && has_batch(&p->values[v]))
+            if (op->stage == SW_STAGE_RECOMPUTE && sw_traffic_of_batch(&p->values[v]))
                 out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
             written[v] = true;
         }
@@ -139,9 +83,9 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
         /* partition leaves values that nothing writes any more: they have no storage */
         if (value->role == SW_ROLE_ACTIVATION && value->alias < 0 && written[v])
             out->value[out->count++] =
-                (struct sw_counted_value){v, !has_batch(value)  ? SW_COUNTED_FIXED
-                                             : value->slots > 2 ? SW_COUNTED_STACKED
-                                                                : SW_COUNTED_MOVING};
+                (struct sw_counted_value){v, !sw_traffic_of_batch(value) ? SW_COUNTED_FIXED
+                                             : value->slots > 2          ? SW_COUNTED_STACKED
+                                                                         : SW_COUNTED_MOVING};
     }
     free(written);
     return 0;
@@ -175,10 +119,10 @@ static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, st
 static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
 {
     for (uint8_t k = 0; k < op->n_in; k++)
-        if (has_batch(&p->values[op->in[k].value]))
+        if (sw_traffic_of_batch(&p->values[op->in[k].value]))
             return true;
     for (uint8_t k = 0; k < op->n_out; k++)
-        if (has_batch(&p->values[op->out[k].value]))
+        if (sw_traffic_of_batch(&p->values[op->out[k].value]))
             return true;
     return false;
 }
@@ -226,11 +170,12 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
         if (!known[set])
             sw_links_span(&run->cluster, &sized->decision.mesh, t->axes, &spans[set]);
         known[set] = true;
-        const double seconds = traffic_seconds(t, run, &spans[set]);
-        switch (t->what) {
+        const double block = block_seconds(sized->program, t, run);
+        const double seconds = traffic_seconds(t, block, run, &spans[set]);
+        switch (t->part) {
         case SW_TRAFFIC_WEIGHT_FORWARD:
         case SW_TRAFFIC_WEIGHT_BACKWARD:
-            out->weight_seconds[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
+            out->weight_seconds[t->part - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
             break;
         case SW_TRAFFIC_ONCE:
             out->once_seconds += seconds;
@@ -240,6 +185,7 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
             break;
         case SW_TRAFFIC_BATCH:
         case SW_TRAFFIC_RING:
+        case SW_TRAFFIC_ANY:
             out->batch_seconds += seconds;
             break;
         }
@@ -255,7 +201,7 @@ void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
     if (o->recompute == SW_RECOMPUTE_NONE) {
         kept = 1;
         again = 0;
-    } else if (o->recompute == SW_RECOMPUTE_ATTENTION) {
+    } else if (o->recompute == SW_RECOMPUTE_BEFORE_ATTENTION) {
         kept = 1 - attention_memory_share;
         again = attention_time_share;
     }
@@ -364,18 +310,23 @@ struct placements {
     struct sw_span span[SW_MAX_ORDERS];
 };
 
-/* Seconds of each traffic in each placement, worked out once. */
+/* Seconds of one traffic in each placement, worked out once. */
+struct placed_traffic {
+    int32_t group;
+    uint32_t known; /* a bit for each placement */
+    double block;
+    double seconds[SW_MAX_ORDERS];
+};
+
 struct order_guess {
     const struct sw_run_config *run;
     const struct sw_traffics *traffics;
+    struct placed_traffic *placed;               /* [traffics->count] */
     struct placements group[1 << SW_AXIS_COUNT]; /* [group_count] */
     int32_t group_count;
-    int32_t group_of[SW_MAX_TRAFFIC];
-    uint32_t known[SW_MAX_TRAFFIC]; /* a bit for each placement */
-    double seconds[SW_MAX_TRAFFIC][SW_MAX_ORDERS];
 };
 
-static void find_groups(struct order_guess *g)
+static void find_groups(struct order_guess *g, const struct sw_program *p)
 {
     g->group_count = 0;
     for (int32_t i = 0; i < g->traffics->count; i++) {
@@ -387,8 +338,9 @@ static void find_groups(struct order_guess *g)
             g->group[g->group_count].axes = axes;
             g->group[g->group_count++].count = 0;
         }
-        g->group_of[i] = at;
-        g->known[i] = 0;
+        g->placed[i].group = at;
+        g->placed[i].known = 0;
+        g->placed[i].block = block_seconds(p, &g->traffics->entry[i], g->run);
     }
 }
 
@@ -409,13 +361,14 @@ static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
 
 static double placed_seconds(struct order_guess *g, int32_t traffic)
 {
-    const struct placements *p = &g->group[g->group_of[traffic]];
-    if (!(g->known[traffic] >> p->now & 1u)) {
-        g->known[traffic] |= 1u << p->now;
-        g->seconds[traffic][p->now] =
-            traffic_seconds(&g->traffics->entry[traffic], g->run, &p->span[p->now]);
+    struct placed_traffic *t = &g->placed[traffic];
+    const struct placements *p = &g->group[t->group];
+    if (!(t->known >> p->now & 1u)) {
+        t->known |= 1u << p->now;
+        t->seconds[p->now] =
+            traffic_seconds(&g->traffics->entry[traffic], t->block, g->run, &p->span[p->now]);
     }
-    return g->seconds[traffic][p->now];
+    return t->seconds[p->now];
 }
 
 /* Seconds of a step in the order at hand. */
@@ -425,8 +378,8 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c)
     for (int32_t i = 0; i < g->traffics->count; i++) {
         const struct sw_traffic *t = &g->traffics->entry[i];
         const double seconds = placed_seconds(g, i);
-        if (t->what == SW_TRAFFIC_WEIGHT_FORWARD || t->what == SW_TRAFFIC_WEIGHT_BACKWARD)
-            weight[t->what - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
+        if (t->part == SW_TRAFFIC_WEIGHT_FORWARD || t->part == SW_TRAFFIC_WEIGHT_BACKWARD)
+            weight[t->part - SW_TRAFFIC_WEIGHT_FORWARD] += seconds;
         else
             rest += seconds;
     }
@@ -434,22 +387,25 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c)
            combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
 }
 
-int32_t sw_guess_orders(const struct sw_mesh *like, const struct sw_run_config *run,
+int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
-                        struct sw_mesh out[SW_MAX_ORDERS])
+                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err)
 {
+    const int32_t *like = p->mesh.size;
     double guess[SW_MAX_ORDERS];
     int32_t count = 0;
     struct order_guess g;
     struct sw_mesh mesh;
-    const struct sw_mesh base =
-        sw_mesh_make(like->size[SW_DP], like->size[SW_FSDP], like->size[SW_TP], like->size[SW_SP]);
+    const struct sw_mesh base = sw_mesh_make(like[SW_DP], like[SW_FSDP], like[SW_TP], like[SW_SP]);
     out[0] = base;
     if (run->cluster.link_count <= 1 || !permute(&base, 1, &mesh))
         return 1; /* every order lies on the links alike */
     g.run = run;
     g.traffics = traffics;
-    find_groups(&g);
+    g.placed = malloc(((size_t)traffics->count + 1) * sizeof *g.placed);
+    if (g.placed == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    find_groups(&g, p);
     for (int32_t k = 0; permute(&base, k, &mesh); k++) {
         place_groups(&g, &mesh);
         /* equals keep their turn, the default order first */
@@ -462,5 +418,6 @@ int32_t sw_guess_orders(const struct sw_mesh *like, const struct sw_run_config *
         guess[at] = seconds;
         out[at] = mesh;
     }
+    free(g.placed);
     return count;
 }

@@ -3,14 +3,15 @@
 #ifndef SW_PLANNER_SEARCH_INTERNAL_H
 #define SW_PLANNER_SEARCH_INTERNAL_H
 
+#include "core/cost/traffic.h"
 #include "planner/search/search.h"
 
 enum { SW_MAX_VARIANTS = 8, SW_MAX_ORDERS = 24, SW_MAX_MICRO_BATCHES = 24 };
 
 /* What decides, with recomputation and micro-batch put aside, which ops there are. */
 struct sw_variant {
-    enum sw_strategy strategy;
-    enum sw_layout_choice layout;
+    enum sw_attention_strategy strategy;
+    enum sw_sequence_layout layout;
     bool residual_seq_tp;
 };
 
@@ -89,34 +90,18 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                            int32_t count, struct sw_error *err);
 
-/* search.c: all but sw_search_explain. */
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
+/* search.c: all but sw_search_explain. kept (may be NULL): a searcher with the programs that it
+ * made; its cache is the caller's to free, unless there was an error. */
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out,
+                     struct sw_searcher *kept, struct sw_error *err);
+/* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
+ * weight): then the error gets the place where they stand. Returns -1. */
+int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err);
 /* All but the cache. model_flops stays 0. */
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
-enum { SW_MAX_TRAFFIC = 64 };
-/* Collectives of one kind over one group. */
-struct sw_traffic {
-    uint8_t kind; /* enum sw_op_kind */
-    struct sw_axes axes;
-    enum {
-        SW_TRAFFIC_BATCH,          /* of activations */
-        SW_TRAFFIC_AGAIN,          /* of those, in recomputation */
-        SW_TRAFFIC_WEIGHT_FORWARD, /* of weights, in each micro-step */
-        SW_TRAFFIC_WEIGHT_BACKWARD,
-        SW_TRAFFIC_ONCE, /* in the update */
-        SW_TRAFFIC_RING
-    } what;
-    double calls, bytes; /* in a step; bytes of all calls */
-    double block;        /* ring: seconds of computing on one block */
-};
-/* Of one program, whatever the axis order. */
-struct sw_traffics {
-    struct sw_traffic entry[SW_MAX_TRAFFIC];
-    int32_t count;
-};
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
     double saved_bytes; /* per sequence: what no recomputation would keep in addition */
@@ -136,8 +121,9 @@ struct sw_option {
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
 void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
                       struct sw_compute *out);
-void sw_guess_traffic(const struct sw_program *program, const struct sw_run_config *run,
-                      struct sw_traffics *out);
+/* Of one program, whatever the axis order, by part; sw_traffics_free is the caller's. */
+int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
+                     struct sw_error *err);
 /* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
  * order counts. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
@@ -147,10 +133,10 @@ void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 /* Recompute levels and micro-batches that the run allows, level by level, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
-/* The axis orders that differ, best guess first. */
-int32_t sw_guess_orders(const struct sw_mesh *mesh, const struct sw_run_config *run,
+/* The axis orders of the program's mesh that differ, best guess first. -1: no memory. */
+int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        struct sw_mesh out[SW_MAX_ORDERS]);
+                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 

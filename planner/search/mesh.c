@@ -30,19 +30,19 @@ static const double worth_pricing = 1.10;
 static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
                              struct sw_variant out[SW_MAX_VARIANTS])
 {
-    static const enum sw_strategy all[] = {SW_STRATEGY_RING, SW_STRATEGY_GATHER,
-                                           SW_STRATEGY_ULYSSES};
+    static const enum sw_attention_strategy all[] = {SW_ATTENTION_RING, SW_ATTENTION_GATHER,
+                                                     SW_ATTENTION_ULYSSES};
     const struct sw_run_config *run = s->run;
-    const bool any = run->strategy == SW_STRATEGY_AUTO, split = mesh->size[SW_SP] > 1;
+    const bool any = run->strategy == SW_ATTENTION_AUTO, split = mesh->size[SW_SP] > 1;
     const int64_t shards = mesh->size[SW_SP];
-    const bool zigzag = run->layout == SW_LAYOUT_ZIGZAG &&
-                        !(any && split && run->sequence_length % (2 * shards) != 0);
+    const bool zigzag =
+        run->layout == SW_ZIGZAG && !(any && split && run->sequence_length % (2 * shards) != 0);
     const bool residual = !s->residual_fixed && mesh->size[SW_TP] > 1;
     int32_t count = 0;
     for (int32_t i = 0; i < (any && split ? 3 : 1); i++)
         for (int32_t tp = 0; tp < (residual ? 2 : 1); tp++)
             out[count++] = (struct sw_variant){any ? all[i] : run->strategy,
-                                               zigzag ? SW_LAYOUT_ZIGZAG : SW_LAYOUT_CONTIGUOUS,
+                                               zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
                                                s->residual_fixed ? s->residual_tp : tp == 1};
     return count;
 }
@@ -53,21 +53,27 @@ static int64_t sequences_per_rank(const struct sw_sized *sized)
 }
 
 /* The options of a sized program with their guesses, on the axis order that suits it
- * (choose_order) or the one that it has. Returns how many. */
+ * (choose_order) or the one that it has. Returns how many, -1: no memory. */
 static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t variant,
                          const struct sw_compute *compute, bool choose_order,
-                         struct sw_option options[MAX_OPTIONS])
+                         struct sw_option options[MAX_OPTIONS], struct sw_error *err)
 {
     struct sw_guess guess;
     struct sw_traffics traffics;
-    sw_guess_traffic(sized->program, s->run, &traffics);
+    if (sw_guess_traffic(sized->program, &traffics, err) != 0)
+        return -1;
+    int32_t count = 0;
     if (choose_order && !s->keep_order) {
         struct sw_mesh order[SW_MAX_ORDERS];
-        sw_guess_orders(&sized->program->mesh, s->run, &traffics, compute, order);
-        sized->decision.mesh = sized->program->mesh = order[0];
+        count = sw_guess_orders(sized->program, s->run, &traffics, compute, order, err);
+        if (count > 0)
+            sized->decision.mesh = sized->program->mesh = order[0];
     }
     sw_guess_from(sized, s->run, &traffics, compute, &guess);
-    const int32_t count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
+    sw_traffics_free(&traffics);
+    if (count < 0)
+        return -1;
+    count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
     for (int32_t i = 0; i < count; i++)
         sw_guess_option(&guess, &options[i]);
     return count;
@@ -132,7 +138,9 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
     if (sized.program == NULL)
         return 0;
     sw_guess_compute(sized.program, s->run, compute);
-    const int32_t count = guess_all(s, &sized, *n, compute, false, options);
+    const int32_t count = guess_all(s, &sized, *n, compute, false, options, err);
+    if (count < 0)
+        return -1;
     ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
     ranked[(*n)++].variant = *variant;
     return 0;
@@ -209,7 +217,9 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
     struct sw_option options[MAX_OPTIONS];
     int32_t attempts = 0;
     bool fits = false;
-    const int32_t count = guess_all(s, smallest, 0, &preference->compute, true, options);
+    const int32_t count = guess_all(s, smallest, 0, &preference->compute, true, options, err);
+    if (count < 0)
+        return -1;
     const struct sw_decision base = smallest->decision;
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
     const double limit = (double)s->run->cluster.accelerator.memory_bytes;
@@ -317,8 +327,12 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
     sw_guess_compute(sized.program, s->run, &compute);
-    sw_guess_traffic(sized.program, s->run, &traffics);
-    const int32_t count = sw_guess_orders(&sized.program->mesh, s->run, &traffics, &compute, order);
+    if (sw_guess_traffic(sized.program, &traffics, err) != 0)
+        return -1;
+    const int32_t count = sw_guess_orders(sized.program, s->run, &traffics, &compute, order, err);
+    sw_traffics_free(&traffics);
+    if (count < 0)
+        return -1;
     for (int32_t i = 0; i < count && i < THOROUGH_ORDERS; i++) {
         struct sw_candidate c;
         sized.decision.mesh = order[i];
@@ -347,7 +361,10 @@ static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
         if (sized.program == NULL || hopeless(s, &sized))
             continue;
         sw_guess_compute(sized.program, s->run, &compute);
-        count += guess_all(s, &sized, i, &compute, true, &options[count]);
+        const int32_t added = guess_all(s, &sized, i, &compute, true, &options[count], err);
+        if (added < 0)
+            return -1;
+        count += added;
         base[i] = sized.decision;
     }
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);

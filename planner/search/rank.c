@@ -1,6 +1,6 @@
 /* Which mesh is best. The seed rule (LWM's): the largest fsdp, since it divides the state and its
- * communication overlaps best; then tp <= accelerators_per_node, the usual bound, where such a mesh
- * exists for that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
+ * communication overlaps best; then tp inside a node, the usual bound, where such a mesh exists for
+ * that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
  * time alone (prefer: time) no bound is needed: links decide. */
 #include "planner/search/search.h"
 

@@ -33,7 +33,7 @@ struct sw_candidate {
     enum sw_reject reason;         /* SW_FITS: a candidate */
     char detail[256], help[256];   /* of a rejection */
     struct sw_suggestion suggestion;
-    bool tp_leaves_node; /* tp > accelerators_per_node */
+    bool tp_leaves_node; /* over links that join more than a node */
     bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
     bool thorough;       /* all that looked promising was priced */
 };

@@ -1,12 +1,14 @@
 #include "runner/calibrate/gpu_links.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
+#include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/collective/call.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     BATCHES = 5,
@@ -17,29 +19,17 @@ enum {
     HOP_BYTES = 8 << 20
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- As core/cost/links.c counts ---- */
 
 double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective kind)
 {
-    if (level->direct)
-        return kind == SW_ALL_REDUCE ? 2 : 1;
-    if (kind != SW_ALL_REDUCE)
-        return level->parts - 1;
-    return 2 * (level->members == 0 ? level->parts - 1 : ceil(log2(level->parts)));
+    return sw_links_steps(level->direct, sw_link_op(kind), level->members == 0, level->parts);
 }
 
-/* k nodes of m ranks: of the n/(n-1) that is the whole, (k-1)/(k m) leaves through each port. */
 double sw_gpu_link_share(const struct sw_gpu_level *level)
 {
-    const double ranks = (double)level->parts * level->members;
-    return (level->direct ? level->members : 1) * (level->parts - 1) / (ranks - 1);
+    const int32_t ranks = level->parts * level->members;
+    return sw_links_crossing(level->direct, SW_OP_ALL_GATHER, ranks, ranks, level->members, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)
@@ -115,20 +105,14 @@ static int run_batch(const struct probe *p, int32_t repeats, double *seconds, st
 {
     if (p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run(p, repeats, err) != 0)
         return -1;
-    *seconds = (now() - begin) / repeats;
+    *seconds = (sw_clock_now() - begin) / repeats;
     if (sw_calibrate_sum(p->comm, seconds, 1, err) != 0)
         return -1;
     *seconds /= p->comm->size;
     return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* The median of batches that together take about `slot` seconds. *spent: what all of it took,
@@ -149,7 +133,7 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
             return -1;
         *spent += batch[i] * repeats;
     }
-    qsort(batch, (size_t)batches, sizeof *batch, compare);
+    qsort(batch, (size_t)batches, sizeof *batch, sw_compare_doubles);
     *seconds = batch[batches / 2];
     return 0;
 }

@@ -43,8 +43,8 @@ int32_t sw_rate_bucket_index(double size);
 /* The curve that an op belongs to, -1: none. */
 int32_t sw_rate_kind(const struct sw_op *op);
 
-/* Products of equal size that core/cost/op_time.c prices the op as. */
-int32_t sw_rate_parts(const struct sw_op *op);
+/* Products of equal size that the op is priced as, 1 where it is none. */
+int32_t sw_rate_parts(const struct sw_program *program, const struct sw_op *op);
 
 /* Adds `calls` calls of an op of the program that together took `seconds`. unit: what counts as 1
  * to the buckets, so that larger devices have theirs at larger sizes. */

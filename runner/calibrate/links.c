@@ -1,12 +1,14 @@
 #include "runner/calibrate/links.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
+#include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/collective/call.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     KINDS = SW_LINK_KINDS,
@@ -25,20 +27,11 @@ static const double work_seconds = 1e-3;
 
 static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void work(void)
 {
-    struct timespec t;
     double end = 0, busy = 0;
     do {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        busy = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+        busy = sw_clock_busy();
         end = end > 0 ? end : busy + work_seconds;
     } while (busy < end);
 }
@@ -91,25 +84,26 @@ struct probe {
 /* A hop of the ring is a message of them. */
 const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
 
+enum sw_op_kind sw_link_op(enum sw_collective kind)
+{
+    static const enum sw_op_kind ops[] = {[SW_ALL_GATHER] = SW_OP_ALL_GATHER,
+                                          [SW_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
+                                          [SW_ALL_REDUCE] = SW_OP_ALL_REDUCE,
+                                          [SW_ALL_TO_ALL] = SW_OP_ALL_TO_ALL};
+    return ops[kind];
+}
+
 /* A multiple of the group. */
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 {
-    const double floats = (double)bytes / sizeof(float), others = group - 1;
-    double elems = floats / others; /* all_gather */
-    if (kind == SW_REDUCE_SCATTER)
-        elems = floats / others * group;
-    else if (kind == SW_ALL_REDUCE)
-        elems = floats / (2 * others) * group;
-    const int64_t blocks = (int64_t)ceil(elems / group);
+    const int64_t each = sw_link_bytes(kind, group, group), blocks = (bytes + each - 1) / each;
     return (blocks > 0 ? blocks : 1) * group;
 }
 
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems)
 {
-    const int64_t block = elems / group * (int64_t)sizeof(float), others = group - 1;
-    if (kind == SW_ALL_GATHER)
-        return elems * (int64_t)sizeof(float) * others;
-    return (kind == SW_ALL_REDUCE ? 2 : 1) * block * others;
+    const double array = (double)elems * (kind == SW_ALL_GATHER ? group : 1) * sizeof(float);
+    return llround(sw_links_sent_share(sw_link_op(kind), group) * array);
 }
 
 static void probe_free(struct probe *p)
@@ -182,17 +176,11 @@ static int run_batch(const struct probe *p, bool only_work, int32_t repeats, dou
 {
     if (p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run(p, only_work, repeats, err) != 0)
         return -1;
-    *seconds = (now() - begin) / repeats;
+    *seconds = (sw_clock_now() - begin) / repeats;
     return largest(p->comm, seconds, err);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* What a call adds to the work before it: medians of batches that together take about `slot`
@@ -201,7 +189,7 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
                       struct sw_error *err)
 {
     double with[BATCHES], without[BATCHES];
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run_batch(p, false, 1, &with[0], err) != 0 ||
         run_batch(p, true, 1, &without[0], err) != 0 || run_batch(p, false, 1, &with[0], err) != 0)
         return -1;
@@ -217,21 +205,15 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
         if (run_batch(p, true, (int32_t)repeats, &without[i], err) != 0 ||
             run_batch(p, false, (int32_t)repeats, &with[i], err) != 0)
             return -1;
-    qsort(with, (size_t)batches, sizeof *with, compare);
-    qsort(without, (size_t)batches, sizeof *without, compare);
+    qsort(with, (size_t)batches, sizeof *with, sw_compare_doubles);
+    qsort(without, (size_t)batches, sizeof *without, sw_compare_doubles);
     *seconds = (with[batches / 2] - without[batches / 2]) / p->ahead;
     *seconds = *seconds > 1e-6 ? *seconds : 1e-6;
-    *took = now() - begin;
+    *took = sw_clock_now() - begin;
     if (sw_calibrate_sum(p->comm, took, 1, err) != 0)
         return -1;
     *took /= p->comm->size;
     return 0;
-}
-
-/* Steps whose latency a collective adds up; the counts of core/cost/links.c for direct links. */
-static double steps_of(enum sw_collective kind)
-{
-    return kind == SW_ALL_REDUCE ? 2 : 1;
 }
 
 /* ---- All sizes ---- */
@@ -250,6 +232,9 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
 {
     *out = (struct sums){0};
     for (int32_t k = 0; k < KINDS; k++) {
+        const enum sw_op_kind op = sw_link_op(sw_link_kinds[k]);
+        const double steps =
+            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes)); /* as MPI's go */
         struct probe probe;
         double seconds = 0, spent = 0;
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
@@ -257,8 +242,8 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
             status = time_probe(&probe, slot / KINDS, &seconds, &spent, err);
         out->bytes += (double)probe.bytes;
         out->seconds += seconds;
-        out->latencies += steps_of(sw_link_kinds[k]);
-        out->latency += seconds / steps_of(sw_link_kinds[k]) / KINDS;
+        out->latencies += steps;
+        out->latency += seconds / steps / KINDS;
         out->spent += spent;
         probe_free(&probe);
         if (status != 0)

@@ -31,10 +31,12 @@ struct sw_link_rates {
 /* Adds up `count` doubles over all ranks, in place. Nothing to do with one rank. */
 int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct sw_error *err);
 
-/* The kinds of collective that a link is measured with, the elements (f32) of a rank's input for it
- * to send `bytes` to a group, at least one to each member, and what it then sends. */
+/* The kinds of collective that a link is measured with, the op that has such a one, the elements
+ * (f32) of a rank's input for it to send `bytes` to a group, at least one to each member, and what
+ * it then sends. */
 enum { SW_LINK_KINDS = 3 };
 extern const enum sw_collective sw_link_kinds[SW_LINK_KINDS];
+enum sw_op_kind sw_link_op(enum sw_collective kind);
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes);
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems);
 

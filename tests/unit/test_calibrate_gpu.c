@@ -510,6 +510,21 @@ static void links_are_counted_as_they_are_priced(void **state)
             }
 }
 
+/* No fewer bytes than asked for, and with one block less for each member, fewer. */
+static void elements_send_what_was_asked(void **state)
+{
+    (void)state;
+    for (int32_t group = 2; group <= 12; group++)
+        for (int32_t k = 0; k < SW_LINK_KINDS; k++)
+            for (int64_t bytes = 64; bytes < 1 << 30; bytes = bytes * 8 + 1) {
+                const enum sw_collective kind = sw_link_kinds[k];
+                const int64_t elems = sw_link_elems(kind, group, bytes);
+                assert_int_equal(elems % group, 0);
+                assert_true(sw_link_bytes(kind, group, elems) >= bytes);
+                assert_true(elems == group || sw_link_bytes(kind, group, elems - group) < bytes);
+            }
+}
+
 static void rails_are_told_by_a_lone_sender(void **state)
 {
     const struct sw_gpu_level eight = {.parts = 4, .members = 8}, one = {.parts = 4, .members = 1};
@@ -537,6 +552,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_measure_the_same_shapes),
         cmocka_unit_test(every_rank_finds_the_same_links),
         cmocka_unit_test(links_are_counted_as_they_are_priced),
+        cmocka_unit_test(elements_send_what_was_asked),
         cmocka_unit_test(rails_are_told_by_a_lone_sender),
     };
     char command[2200];

@@ -93,25 +93,38 @@ static void collectives(void **state)
              7e-6 + 15e-6 + array * 24 / 32 / outer);
 }
 
-static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch)
+/* change: done to the program before it is priced; NULL: nothing. Returns sw_cost_price's result.
+ */
+static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch,
+                         void (*change)(struct sw_program *p), struct sw_cost *cost,
+                         struct sw_error *err)
 {
     struct sw_config *config = sw_test_read_run(t);
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_decision decision = {.mesh = mesh,
                                          .micro_batch_size = micro_batch,
                                          .recompute = SW_RECOMPUTE_FULL,
-                                         .layout = SW_LAYOUT_ZIGZAG};
+                                         .layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
-    struct sw_cost cost = {0};
-    struct sw_error err = {0};
     assert_non_null(run);
-    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
-        sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0 ||
-        sw_cost_price(p, run, &cost, &err) != 0)
-        fail_msg("%s", err.message);
+    if (sw_plan_program_options(run, &decision, &options, err) != 0 ||
+        sw_program_compile(&options, SW_LAID_OUT, &p, err) != 0)
+        fail_msg("%s", err->message);
+    if (change != NULL)
+        change(p);
+    const int status = sw_cost_price(p, run, cost, err);
     sw_program_free(p);
     sw_config_free(config);
+    return status;
+}
+
+static struct sw_cost price(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch)
+{
+    struct sw_cost cost = {0};
+    struct sw_error err = {0};
+    if (price_changed(t, mesh, micro_batch, NULL, &cost, &err) != 0)
+        fail_msg("%s", err.message);
     return cost;
 }
 
@@ -134,16 +147,18 @@ static struct sw_test_run run_of(int layers, long batch, const char *inner, cons
     return t;
 }
 
-/* Nothing is lost between the parts: computing, waiting, and the regions make the step. */
+/* Nothing is lost between the parts: computing, waiting, and the regions make the step. Also over
+ * links so slow that all of a step's sums are under way at its end. */
 static void adds_up(void **state)
 {
     (void)state;
+    static const char *const outer[] = {"5 GB/s", "5 MB/s"};
     static const int32_t meshes[][4] = {{1, 16, 1, 1}, {4, 4, 1, 1}, {1, 4, 4, 1},
                                         {1, 4, 1, 4},  {2, 2, 2, 2}, {16, 1, 1, 1}};
-    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
-        const struct sw_test_run t = run_of(8, 64, "90 GB/s", "5 GB/s");
-        const struct sw_cost c =
-            price(&t, sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]), 1);
+    for (size_t i = 0; i < 2 * sizeof meshes / sizeof meshes[0]; i++) {
+        const int32_t *m = meshes[i / 2];
+        const struct sw_test_run t = run_of(8, 64, "90 GB/s", outer[i % 2]);
+        const struct sw_cost c = price(&t, sw_mesh_make(m[0], m[1], m[2], m[3]), 1);
         double regions = 0;
         for (int32_t r = 0; r < c.region_count; r++) {
             regions += c.region[r].seconds;
@@ -154,7 +169,7 @@ static void adds_up(void **state)
         close_to(regions, c.step_seconds);
         assert_true(exposed(&c) > 0);
         for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
-            if (meshes[i][a] == 1) {
+            if (m[a] == 1) {
                 assert_true(c.communication_bytes[a] == 0);
                 assert_true(c.exposed_seconds[a] == 0);
             } else {
@@ -356,6 +371,40 @@ static void shapes(void **state)
     assert_true(sw_cost_attention_share(&a, 1e12, 128, 256) < 0.7 * wide);
 }
 
+static void wait_for_nothing(struct sw_program *p)
+{
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == SW_OP_WAIT)
+            p->ops[i].kind = SW_OP_CONSTRAIN; /* which takes no time */
+}
+
+/* All collectives of a step under way when the only wait comes, at its end: each is told. */
+static void as_many_under_way_as_there_are(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(3, 64, "90 MB/s", "5 MB/s");
+    struct sw_cost c;
+    struct sw_error err = {0};
+    assert_int_equal(price_changed(&t, sw_mesh_make(2, 4, 2, 1), 8, wait_for_nothing, &c, &err), 0);
+    close_to(c.compute_seconds + exposed(&c), c.step_seconds);
+}
+
+static void add_regions(struct sw_program *p)
+{
+    p->region_count = SW_COST_MAX_REGIONS + 1;
+}
+
+static void too_many_regions(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(3, 64, "90 GB/s", "5 GB/s");
+    struct sw_cost c;
+    struct sw_error err = {0};
+    assert_int_equal(price_changed(&t, sw_mesh_make(1, 16, 1, 1), 1, add_regions, &c, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message, "a program of 9 regions cannot be priced");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +412,8 @@ int main(void)
         cmocka_unit_test(spans),
         cmocka_unit_test(collectives),
         cmocka_unit_test(adds_up),
+        cmocka_unit_test(as_many_under_way_as_there_are),
+        cmocka_unit_test(too_many_regions),
         cmocka_unit_test(grows_evenly),
         cmocka_unit_test(follows_the_network),
         cmocka_unit_test(model_flops),

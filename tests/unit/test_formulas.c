@@ -2,6 +2,7 @@
  * token, bytes that a layer sends for FSDP, TP and the ring, and bytes of memory. h hidden, q =
  * heads x head_dim, g = kv heads x head_dim, f intermediate, V vocabulary, s sequence, b sequences
  * of a micro-step on one rank, t = tp. */
+#include "core/cost/links.h"
 #include "core/plan/plan.h"
 #include "core/program/op/op.h"
 #include "tests/unit/plan_support.h"
@@ -56,7 +57,7 @@ static struct sw_program *compile(struct setup setup)
     const struct sw_decision decision = {.mesh = setup.mesh,
                                          .micro_batch_size = micro_batch,
                                          .recompute = setup.recompute,
-                                         .layout = SW_LAYOUT_ZIGZAG,
+                                         .layout = SW_ZIGZAG,
                                          .residual_seq_tp = setup.residual_seq_tp};
     struct sw_program_options options;
     struct sw_program *p = NULL;
@@ -318,7 +319,7 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = SW_RECOMPUTE_ATTENTION;
+            setup.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
             struct sw_program *p = compile(setup);
             same(saved(p), tokens * (layers * (6 * residual + (2 * q + 6 * f) / t) + 2 * residual));
             sw_program_free(p);
@@ -430,6 +431,40 @@ static void the_rest(void **state)
     }
 }
 
+static double local_bytes(const struct sw_program *p, const struct sw_ref *refs, uint8_t count)
+{
+    double bytes = 0;
+    for (uint8_t i = 0; i < count; i++) {
+        const struct sw_value *value = &p->values[refs[i].value];
+        bytes += (double)value->slot_bytes * (refs[i].mode == SW_INDEX_WHOLE ? value->stack : 1);
+    }
+    return bytes;
+}
+
+/* What collectives of a program send, and the factor that measured ones are priced with. */
+static void bus_factors(void **state)
+{
+    (void)state;
+    struct sw_program *p =
+        compile((struct setup){.kv_heads = 32, .mesh = sw_mesh_make(2, 4, 2, 2)});
+    int32_t seen[SW_OP_COUNT] = {0};
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        const int32_t ranks = sw_axes_size(&p->mesh, op->axes);
+        if (!sw_op_is_collective(op->kind) || op->kind == SW_OP_SLICE || ranks == 1)
+            continue;
+        const double in = local_bytes(p, op->in, op->n_in);
+        const double out = local_bytes(p, op->out, op->n_out);
+        const double wanted = sw_links_sent_share(op->kind, ranks) * fmax(in, out);
+        /* whole bytes: a sum of one number has no part for each rank */
+        assert_true(fabs((double)sw_op_communication_bytes(p, op) - wanted) < 2 * ranks);
+        seen[op->kind]++;
+    }
+    assert_true(seen[SW_OP_ALL_GATHER] > 0 && seen[SW_OP_REDUCE_SCATTER] > 0 &&
+                seen[SW_OP_ALL_REDUCE] > 0);
+    sw_program_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +482,7 @@ int main(void)
         cmocka_unit_test(ring_buffers),
         cmocka_unit_test(logits),
         cmocka_unit_test(the_rest),
+        cmocka_unit_test(bus_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -182,13 +183,118 @@ static void hops(void **state)
     }
 }
 
+/* Groups that divide no node, counted rank by rank: per level, the worst of all groups in all
+ * domains. Groups over one axis, or axes that are neighbours, exactly; others are bounded, from
+ * above. */
+static void check_span(const struct sw_cluster_config *c, const struct sw_mesh *mesh,
+                       struct sw_axes axes)
+{
+    const int32_t ranks = sw_mesh_rank_count(mesh), size = sw_axes_size(mesh, axes);
+    struct sw_span span;
+    sw_links_span(c, mesh, axes, &span);
+    assert_int_equal(span.ranks, size);
+    for (int32_t l = 0; l < c->link_count; l++) {
+        const int32_t domain = c->link[l].spans, part = l > 0 ? c->link[l - 1].spans : 1;
+        int32_t inside = 0, parts = 0, members = size;
+        for (int32_t r = 0; r < ranks; r++) {
+            int32_t coordinates[SW_AXIS_COUNT], group[SW_AXIS_COUNT];
+            int32_t in_domain = 0, in_part = 0, last = -1, count = 0;
+            sw_mesh_coordinate(mesh, r, group);
+            for (int32_t other = 0; other < ranks; other++) {
+                bool same = true;
+                sw_mesh_coordinate(mesh, other, coordinates);
+                for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+                    same = same && (sw_axes_set(axes) >> a & 1u || coordinates[a] == group[a]);
+                if (!same || other / domain != r / domain)
+                    continue;
+                in_domain++;
+                in_part += other / part == r / part;
+                count += other / part != last;
+                last = other / part;
+            }
+            inside = in_domain > inside ? in_domain : inside;
+            parts = count > parts ? count : parts;
+            members = in_part < members ? in_part : members;
+        }
+        const bool one = axes.count == 1;
+        if (one ? span.inside[l] != inside : span.inside[l] < inside)
+            fail_msg("inside %d, not %d", span.inside[l], inside);
+        if (one ? span.parts[l] != parts : span.parts[l] < parts)
+            fail_msg("parts %d, not %d", span.parts[l], parts);
+        if (one ? span.members[l] != members : span.members[l] > members)
+            fail_msg("members %d, not %d", span.members[l], members);
+    }
+}
+
+static void worst_of_all_groups(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t spans[3], mesh[4];
+    } cases[] = {
+        {{8, 16, 48}, {8, 6, 1, 1}},  {{8, 16, 48}, {16, 3, 1, 1}}, {{8, 16, 48}, {1, 12, 4, 1}},
+        {{8, 16, 48}, {2, 4, 3, 2}},  {{8, 16, 48}, {1, 4, 12, 1}}, {{8, 24, 72}, {4, 18, 1, 1}},
+        {{8, 16, 64}, {4, 4, 2, 2}},  {{4, 16, 64}, {1, 16, 1, 4}}, {{8, 16, 48}, {3, 16, 1, 1}},
+        {{8, 16, 24}, {2, 12, 1, 1}}, {{8, 16, 40}, {2, 20, 1, 1}}, {{8, 16, 14}, {1, 14, 1, 1}},
+        {{8, 16, 48}, {1, 3, 1, 16}}, {{8, 32, 96}, {3, 2, 4, 4}},  {{8, 16, 48}, {4, 2, 6, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t *m = cases[i].mesh;
+        struct sw_cluster_config c = cluster_of(8);
+        c.link_count = 3;
+        for (int32_t l = 0; l < 3; l++)
+            c.link[l].spans = cases[i].spans[l];
+        struct sw_mesh mesh = sw_mesh_make(m[0], m[1], m[2], m[3]);
+        for (int turn = 0; turn < 4; turn++) { /* and other axis orders */
+            const uint8_t first = mesh.order[0];
+            memmove(mesh.order, mesh.order + 1, SW_AXIS_COUNT - 1);
+            mesh.order[SW_AXIS_COUNT - 1] = first;
+            for (unsigned set = 1; set < 1u << SW_AXIS_COUNT; set++) {
+                struct sw_axes axes = {0};
+                for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
+                    if (set >> a & 1u && m[a] > 1)
+                        axes.axis[axes.count++] = a;
+                if (axes.count > 0)
+                    check_span(&c, &mesh, axes);
+            }
+        }
+    }
+}
+
+/* Of groups of 6 over nodes of 8 the second lies as 2 and 4: the two fetch the 4/6 that the others
+ * hold over two ports. The group of rank 0 alone never leaves its node. */
+static void groups_of_six(void **state)
+{
+    (void)state;
+    struct sw_cluster_config c = cluster_of(8);
+    const struct sw_mesh mesh = sw_mesh_make(8, 6, 1, 1);
+    close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), S * 4 / 6 / 2 / outer + 5 * a + A);
+    close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * (S * 4 / 6 / 2 / outer + 5 * a + A));
+    close_to(seconds(&c, mesh, SW_OP_ALL_TO_ALL, S), S * 4 / 6 / outer + 5 * a + A);
+    struct sw_span span;
+    sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+    assert_true(sw_links_leave_node(&c, &span));
+    /* tp innermost or outermost */
+    sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
+                  (struct sw_axes){1, {SW_TP}}, &span);
+    assert_false(sw_links_leave_node(&c, &span));
+    sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_TP, SW_DP, SW_FSDP, SW_SP}},
+                  (struct sw_axes){1, {SW_TP}}, &span);
+    assert_true(sw_links_leave_node(&c, &span));
+    c.link_count = 1; /* one network for all hosts, as TPUs have */
+    c.link[0].spans = 64;
+    sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+    assert_false(sw_links_leave_node(&c, &span));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_level),     cmocka_unit_test(two_levels),
         cmocka_unit_test(between_nodes), cmocka_unit_test(shared_egress),
         cmocka_unit_test(exchange),      cmocka_unit_test(other_links),
-        cmocka_unit_test(hops),
+        cmocka_unit_test(hops),          cmocka_unit_test(worst_of_all_groups),
+        cmocka_unit_test(groups_of_six),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

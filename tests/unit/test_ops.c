@@ -1,6 +1,6 @@
 /* Every op of the CPU device: gradients against central differences in F64, f32 and bf16 against
  * F64, and ring attention on ranks that are threads of this process. */
-#include "runner/device/device.h"
+#include "runner/device/cpu/cpu.h"
 #include "core/program/workspace.h"
 
 #include <math.h>
@@ -1129,6 +1129,62 @@ static void bf16_sums_are_wide(void **state)
     device->vtable->destroy(device);
 }
 
+/* Products of bf16 through fp32 blocks, as a processor without bf16 products runs them, against the
+ * same in F64. Each size meets several blocks and a tail. The sum of k products of numbers up to 1
+ * has an error of at most k 2^-24 times their sum of magnitudes, which is under k; a bf16 result is
+ * rounded to 2^-9 of itself. */
+static void widened_products_agree_with_f64(void **state)
+{
+    (void)state;
+    enum { M = 837, N = 901, K = 1700 };
+    static const struct {
+        bool a_by_column, b_by_column, accumulate;
+        enum sw_dtype c;
+    } cases[] = {{false, false, false, SW_BF16_T},
+                 {false, true, false, SW_F32},
+                 {true, false, true, SW_F32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sw_tensor c[2];
+        struct sw_device *device = device_with(2);
+        for (int exact = 0; exact < 2; exact++) {
+            const enum sw_dtype t = exact ? SW_F64 : SW_BF16_T;
+            const struct sw_tensor a = filled(tensor(t, 2, M, K, 0), 1, 1);
+            const struct sw_tensor b = filled(tensor(t, 2, K, N, 0), 2, 1);
+            c[exact] = filled(tensor(exact ? SW_F64 : cases[i].c, 2, M, N, 0), 3, 1);
+            struct sw_cpu_matmul g = {.m = M,
+                                      .n = N,
+                                      .k = K,
+                                      .a = a.data,
+                                      .b = b.data,
+                                      .c = c[exact].data,
+                                      .a_row = cases[i].a_by_column ? 1 : K,
+                                      .a_column = cases[i].a_by_column ? M : 1,
+                                      .b_row = cases[i].b_by_column ? 1 : N,
+                                      .b_column = cases[i].b_by_column ? K : 1,
+                                      .c_row = N,
+                                      .a_dtype = t,
+                                      .b_dtype = t,
+                                      .c_dtype = c[exact].dtype,
+                                      .accumulate = cases[i].accumulate};
+            struct sw_cpu_device *cpu = (struct sw_cpu_device *)device;
+            if (exact)
+                sw_cpu_gemm_f64(cpu, &g);
+            else
+                assert_int_equal(sw_cpu_matmul_widened(cpu, &g, NULL), 0);
+            free(a.data);
+            free(b.data);
+        }
+        for (int64_t j = 0; j < c[0].elems; j++) {
+            const double rounding = cases[i].c == SW_BF16_T ? fabs(get(&c[1], j)) * 0x1p-9 : 0;
+            const double difference = fabs(get(&c[0], j) - get(&c[1], j));
+            assert_true(difference <= rounding * (1 + 0x1p-8) + K * 0x1p-24 * K);
+        }
+        free(c[0].data);
+        free(c[1].data);
+        device->vtable->destroy(device);
+    }
+}
+
 static void device_allocates_and_reports(void **state)
 {
     (void)state;
@@ -1160,6 +1216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_allocates_and_reports),
         cmocka_unit_test(narrow_dtypes_agree_with_f64),
+        cmocka_unit_test(widened_products_agree_with_f64),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(gradients_of_rowwise_ops),
         cmocka_unit_test(gradients_of_linear),

@@ -54,6 +54,11 @@ struct sw_cpu_matmul {
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);
+/* The same for bf16 operands through fp32 products of blocks in the first thread's scratch: sums
+ * are fp32, a bf16 result is rounded once. sw_cpu_matmul takes it where oneDNN has no product of
+ * bf16 (x86 without AVX-512). */
+int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                          struct sw_error *err);
 /* The same in plain loops, for F64; scratch is used. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 

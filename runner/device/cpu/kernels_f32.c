@@ -1,4 +1,5 @@
-/* The kernels in fp32 arithmetic: f32 and bf16 operands. */
+/* The kernels in fp32 arithmetic: f32 and bf16 operands; and bf16 products on a processor whose
+ * library has none. */
 #include "runner/device/cpu/cpu.h"
 
 #define REAL float
@@ -18,3 +19,60 @@
 #include "runner/device/cpu/simd.inc"
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/attention.inc"
+
+/* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
+ * of threads, so that it does not change the result. */
+enum { WIDENED_EDGE = 832 };
+_Static_assert(3 * WIDENED_EDGE * WIDENED_EDGE * sizeof(float) <= SW_CPU_SCRATCH_BYTES,
+               "blocks fit the scratch");
+
+/* One operand's block as floats without gaps, lines staying lines; its strides become the new
+ * ones. */
+static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_t offset,
+                  int64_t rows, int64_t columns, int64_t *row, int64_t *column, float *to)
+{
+    const bool by_row = *column == 1;
+    const int64_t lines = by_row ? rows : columns, length = by_row ? columns : rows;
+    const int64_t stride = by_row ? *row : *column;
+    SW_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < lines; i++)
+        load_converted(data, dtype, offset + i * stride, length, to + i * length);
+    *row = by_row ? length : 1;
+    *column = by_row ? 1 : length;
+}
+
+int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *g,
+                          struct sw_error *err)
+{
+    const int32_t threads = device->threads;
+    enum { ELEMS = WIDENED_EDGE * WIDENED_EDGE };
+    float *a = sw_cpu_scratch(device, 0), *b = a + ELEMS, *tile = b + ELEMS;
+    const bool in_place = g->c_dtype == SW_F32;
+    for (int64_t i = 0; i < g->m; i += WIDENED_EDGE)
+        for (int64_t j = 0; j < g->n; j += WIDENED_EDGE) {
+            const int64_t m = least(WIDENED_EDGE, g->m - i), n = least(WIDENED_EDGE, g->n - j);
+            const int64_t c_offset = i * g->c_row + j;
+            for (int64_t k = 0; k < g->k; k += WIDENED_EDGE) {
+                struct sw_cpu_matmul block = *g;
+                block.m = m;
+                block.n = n;
+                block.k = least(WIDENED_EDGE, g->k - k);
+                widen(threads, g->a, g->a_dtype, i * g->a_row + k * g->a_column, m, block.k,
+                      &block.a_row, &block.a_column, a);
+                widen(threads, g->b, g->b_dtype, k * g->b_row + j * g->b_column, block.k, n,
+                      &block.b_row, &block.b_column, b);
+                block.a = a;
+                block.b = b;
+                block.c = in_place ? (float *)g->c + c_offset : tile;
+                block.c_row = in_place ? g->c_row : n;
+                block.a_dtype = block.b_dtype = block.c_dtype = SW_F32;
+                block.accumulate = k > 0 || g->accumulate;
+                if (sw_cpu_matmul(device, &block, err) != 0)
+                    return -1;
+            }
+            SW_PARALLEL_FOR(threads)
+            for (int64_t r = 0; r < (in_place ? 0 : m); r++)
+                store_converted(g->c, g->c_dtype, c_offset + r * g->c_row, n, tile + r * n);
+        }
+    return 0;
+}

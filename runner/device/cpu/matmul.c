@@ -13,7 +13,7 @@ struct matmul_key {
 
 struct matmul_entry {
     struct matmul_key key;
-    dnnl_primitive_t primitive;
+    dnnl_primitive_t primitive; /* NULL: the library has none, the operands are widened */
     dnnl_memory_t a, b, c;
 };
 
@@ -134,7 +134,11 @@ static struct matmul_entry *entry_find(struct matmul_cache *cache, const struct 
     memset(entry, 0, sizeof *entry);
     entry->key = *key;
     const dnnl_status_t status = entry_create(cache, entry);
-    if (status != dnnl_success) {
+    const bool bf16 = key->a_dtype == SW_BF16_T || key->b_dtype == SW_BF16_T;
+    if (status == dnnl_unimplemented && bf16) {
+        entry_free(entry);
+        *entry = (struct matmul_entry){.key = *key};
+    } else if (status != dnnl_success) {
         entry_free(entry);
         sw_fail(err, SW_ENVIRONMENT,
                 "oneDNN has no matrix product %lld x %lld x %lld of %s and %s to %s here (%s)",
@@ -195,7 +199,9 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
-    if (entry != NULL && execute(device->matmuls, entry, matmul) != 0)
+    if (entry != NULL && entry->primitive == NULL)
+        status = sw_cpu_matmul_widened(device, matmul, err);
+    else if (entry != NULL && execute(device->matmuls, entry, matmul) != 0)
         status = sw_fail(err, SW_ENVIRONMENT, "oneDNN failed to run a matrix product");
 #ifdef _OPENMP
     omp_set_num_threads(limit);

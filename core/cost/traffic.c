@@ -1,0 +1,119 @@
+#include "core/cost/traffic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool sw_traffic_of_batch(const struct sw_value *value)
+{
+    for (uint8_t d = 0; d < value->ndim; d++)
+        if (value->axis[d] == SW_L_BATCH)
+            return true;
+    return false;
+}
+
+enum { UNKNOWN = -2 };
+
+struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
+{
+    return (struct sw_traffic_walk){.program = program, .last_again = UNKNOWN};
+}
+
+bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
+                   const struct sw_op *op)
+{
+    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind))
+        return false;
+    w->axes = sw_axes_effective(&w->program->mesh, op->axes);
+    if (w->axes.count == 0)
+        return false;
+    w->op = op;
+    w->calls = sw_program_runs(w->program, region, op);
+    w->bytes = (double)sw_op_communication_bytes(w->program, op);
+    return true;
+}
+
+bool sw_traffic_next(struct sw_traffic_walk *w)
+{
+    const struct sw_program *p = w->program;
+    for (; w->region < p->region_count; w->region++, w->next = 0, w->last_again = UNKNOWN) {
+        const struct sw_region *region = &p->regions[w->region];
+        while (w->next < region->op_count) {
+            const struct sw_op *op = &p->ops[region->first_op + w->next++];
+            if (op->axes.count > 0 && sw_traffic_at(w, region, op))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Recomputation begins a layer's backward region, and its collectives with it. */
+static const struct sw_op *find_last_again(const struct sw_program *p,
+                                           const struct sw_region *region)
+{
+    const struct sw_op *first = &p->ops[region->first_op], *op = first + region->op_count;
+    while (op > first && op[-1].stage != SW_STAGE_RECOMPUTE)
+        op--;
+    return op > first ? op - 1 : NULL;
+}
+
+enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
+{
+    const struct sw_program *p = w->program;
+    const struct sw_region *region = &p->regions[w->region];
+    if (sw_op_is_ring(w->op->kind))
+        return SW_TRAFFIC_RING;
+    if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)
+        return SW_TRAFFIC_ONCE;
+    if (!sw_traffic_of_batch(&p->values[w->op->in[0].value]))
+        return region->phase == SW_PHASE_FORWARD ? SW_TRAFFIC_WEIGHT_FORWARD
+                                                 : SW_TRAFFIC_WEIGHT_BACKWARD;
+    if (w->last_again == UNKNOWN) {
+        const struct sw_op *last =
+            region->phase == SW_PHASE_BACKWARD ? find_last_again(p, region) : NULL;
+        w->last_again = last != NULL ? (int32_t)(last - p->ops) : -1;
+    }
+    return w->op->stage == SW_STAGE_RECOMPUTE || w->op - p->ops < w->last_again ? SW_TRAFFIC_AGAIN
+                                                                                : SW_TRAFFIC_BATCH;
+}
+
+static struct sw_traffic *find(const struct sw_traffics *list, const struct sw_traffic_walk *walk,
+                               enum sw_traffic_part part)
+{
+    for (int32_t i = 0; i < list->count; i++)
+        if (list->entry[i].kind == (enum sw_op_kind)walk->op->kind && list->entry[i].part == part &&
+            sw_axes_equal(list->entry[i].axes, walk->axes))
+            return &list->entry[i];
+    return NULL;
+}
+
+struct sw_traffic *sw_traffics_add(struct sw_traffics *list, const struct sw_traffic_walk *walk,
+                                   enum sw_traffic_part part, struct sw_error *err)
+{
+    struct sw_traffic *t = find(list, walk, part);
+    if (t == NULL && list->count == list->capacity) {
+        const int32_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
+        struct sw_traffic *grown = realloc(list->entry, (size_t)capacity * sizeof *grown);
+        if (grown == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "out of memory while counting communication");
+            return NULL;
+        }
+        list->entry = grown;
+        list->capacity = capacity;
+    }
+    if (t == NULL) {
+        t = &list->entry[list->count++];
+        *t = (struct sw_traffic){.kind = walk->op->kind,
+                                 .part = part,
+                                 .axes = walk->axes,
+                                 .op = (int32_t)(walk->op - walk->program->ops)};
+    }
+    t->calls += walk->calls;
+    t->bytes += walk->calls * walk->bytes;
+    return t;
+}
+
+void sw_traffics_free(struct sw_traffics *list)
+{
+    free(list->entry);
+    *list = (struct sw_traffics){0};
+}

@@ -1,0 +1,114 @@
+/* Sums of what a program sends: nothing is lost, however many rows there are. */
+#include "core/cost/traffic.h"
+
+#include "core/cost/cost.h"
+#include "core/plan/plan.h"
+#include "tests/unit/plan_support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static double total_bytes(const struct sw_traffics *list)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < list->count; i++)
+        bytes += list->entry[i].bytes;
+    return bytes;
+}
+
+/* Every ordered list of axes, for two kinds: more than any fixed number of rows that a list had. */
+static void rows_grow_and_never_merge(void **state)
+{
+    (void)state;
+    const struct sw_op ops[] = {{.kind = SW_OP_ALL_GATHER}, {.kind = SW_OP_ALL_REDUCE}};
+    const struct sw_program program = {.ops = (struct sw_op *)(uintptr_t)ops};
+    struct sw_traffics list = {0};
+    int32_t wanted = 0;
+    for (int twice = 0; twice < 2; twice++)
+        for (int code = 1; code < 625; code++) { /* digits to base 5: an axis + 1, or none */
+            struct sw_traffic_walk walk = {.program = &program, .calls = 3, .bytes = code};
+            unsigned seen = 0, again = 0;
+            for (int rest = code; rest > 0; rest /= 5) {
+                again |= rest % 5 == 0 || (seen >> rest % 5 & 1u);
+                seen |= 1u << rest % 5;
+                walk.axes.axis[walk.axes.count++] = (uint8_t)(rest % 5 - (rest % 5 > 0));
+            }
+            for (int k = 0; k < 2 && !again; k++) {
+                walk.op = &ops[k];
+                wanted += twice == 0;
+                const struct sw_traffic *row =
+                    sw_traffics_add(&list, &walk, SW_TRAFFIC_BATCH, NULL);
+                assert_non_null(row);
+                assert_int_equal(row->op, k);
+                assert_true(row->calls == 3 * (twice + 1));
+                assert_true(row->bytes == 3.0 * code * (twice + 1));
+            }
+        }
+    assert_int_equal(wanted, 2 * (4 + 12 + 24 + 24));
+    assert_int_equal(list.count, wanted);
+    sw_traffics_free(&list);
+    assert_int_equal(list.count, 0);
+}
+
+/* By part, by kind and by axis: the same bytes. */
+static void parts_are_the_whole(void **state)
+{
+    (void)state;
+    static const int32_t meshes[][4] = {{1, 1, 1, 1}, {2, 8, 1, 1}, {1, 4, 4, 1}, {2, 2, 2, 2}};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++)
+        for (int level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++) {
+            struct sw_test_run t = sw_test_llama_7b;
+            t.sequence_length = 4096;
+            t.layers = 4;
+            t.global_batch_size = 64;
+            struct sw_config *config = sw_test_read_run(&t);
+            const struct sw_run_config *run = sw_config_run(config);
+            const struct sw_decision decision = {
+                .mesh = sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]),
+                .micro_batch_size = 1,
+                .recompute = (enum sw_recompute)level,
+                .layout = SW_ZIGZAG};
+            struct sw_program_options options;
+            struct sw_program *p = NULL;
+            struct sw_cost cost;
+            struct sw_error err = {0};
+            if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+                sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0 ||
+                sw_cost_price(p, run, &cost, &err) != 0)
+                fail_msg("%s", err.message);
+            struct sw_traffics parts = {0}, all = {0};
+            double again = 0, ring = 0, by_axis = 0;
+            struct sw_traffic_walk sent = sw_traffic_begin(p);
+            while (sw_traffic_next(&sent)) {
+                const enum sw_traffic_part part = sw_traffic_part(&sent);
+                assert_non_null(sw_traffics_add(&parts, &sent, part, &err));
+                assert_non_null(sw_traffics_add(&all, &sent, SW_TRAFFIC_ANY, &err));
+                again += part == SW_TRAFFIC_AGAIN;
+                ring += part == SW_TRAFFIC_RING;
+            }
+            for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+                by_axis += cost.communication_bytes[a];
+            assert_true(total_bytes(&parts) == total_bytes(&all)); /* whole numbers below 2^53 */
+            assert_true(fabs(total_bytes(&all) - by_axis) <= 1e-12 * by_axis);
+            assert_int_equal(all.count == 0, i == 0);
+            assert_int_equal(ring > 0, meshes[i][SW_SP] > 1);
+            /* what tp gathers is gathered again even where nothing is computed again */
+            assert_int_equal(again > 0, meshes[i][SW_TP] > 1);
+            sw_traffics_free(&parts);
+            sw_traffics_free(&all);
+            sw_program_free(p);
+            sw_config_free(config);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_grow_and_never_merge),
+        cmocka_unit_test(parts_are_the_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
