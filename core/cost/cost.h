@@ -1,5 +1,5 @@
-/* Prices a laid-out program on a cluster (DESIGN section 6): walks the ops of one rank on two
- * streams, compute and communication, as the runner issues them.
+/* Prices a laid-out program on a cluster (docs/architecture.md, Cost): walks the ops of one rank on
+ * two streams, compute and communication, as the runner issues them.
  *
  * Compute: the roofline max(flops / (peak x efficiency), bytes / (bandwidth x efficiency)) + launch
  * latency. Collectives: latency of their steps + bytes / bandwidth of the slowest link that the
