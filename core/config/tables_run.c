@@ -277,7 +277,7 @@ const struct field sw_run_fields[] = {
      .fallback = "auto",
      .vocabulary = sw_words_recompute,
      .example = "auto",
-     .about = "what backward computes again instead of keeping it: nothing, the inputs of "
+     .about = "what backward computes again instead of keeping it: nothing, what comes before "
               "attention, whole layers, or as little as fits"},
     {.key = "precision",
      .type = FIELD_SECTION,

@@ -70,6 +70,9 @@ while IFS=: read -r file line section; do
 done < <(grep -rnoE 'docs/architecture\.md, [A-Z][a-z]+( [a-z]+)*' core planner runner tests \
     --include='*.[ch]' --include='*.inc' --include='*.cu' --include='*.cuh')
 [ $cited -gt 0 ] || complain "no comment cites the architecture"
+# Another page with a capital name is one that readers do not have.
+grep -rnE '(DESIGN|INTERFACE|STYLE)(\.md| section)' core planner runner templates examples configs tests \
+    --exclude-dir=bench --exclude="$(basename "$0")" -I && complain "a page is cited that is not here"
 
 [ $bad -eq 0 ] && echo "docs/reference is up to date"
 exit $((bad > 0))
