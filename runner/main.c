@@ -103,18 +103,12 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
-static int parse_device(const char *text, bool *cuda)
-{
-    *cuda = strcmp(text, "cuda") == 0;
-    return *cuda || strcmp(text, "cpu") == 0 ? 0 : -1;
-}
-
 static int calibrate(int argc, char **argv)
 {
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--device") == 0) {
-            if (i + 1 == argc || parse_device(argv[++i], &options.cuda) != 0)
+            if (i + 1 == argc || !sw_device_find(argv[++i], &options.device))
                 return usage("--device needs cpu or cuda", "");
             continue;
         }

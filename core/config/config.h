@@ -28,7 +28,7 @@ struct sw_model_config {
     bool use_sliding_window;
 };
 
-enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
+enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
 struct sw_curve_point {
