@@ -1,4 +1,5 @@
 /* `plan check` and `plan schema`. */
+#include "core/base/text.h"
 #include "planner/command.h"
 
 #include "core/program/state.h"
@@ -48,7 +49,7 @@ static int fail(const struct sw_options *options, const char *path, const struct
 static int32_t diagnose(const struct sw_options *options, const struct sw_config *config)
 {
     if (!options->github)
-        return sw_command_diagnose(config, true);
+        return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
         annotate(d->is_note ? "notice" : "error", d->file, d->line, d->column, d->message, d->help);
@@ -207,7 +208,7 @@ int sw_command_schema(const struct sw_options *options)
             sw_config_schema(stdout, (enum sw_config_kind)i);
             return SW_OK;
         }
-    const char *near = sw_command_nearest(options->files[0], names, NAMES);
+    const char *near = sw_text_nearest(options->files[0], names, NAMES);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "no schema '%.40s'; did you mean '%s'?", options->files[0],
                 near);

@@ -5,18 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *sw_recompute_word(enum sw_recompute recompute)
-{
-    static const char *const words[] = {"none", "attention", "full", "auto"};
-    return words[recompute];
-}
-
-const char *sw_strategy_word(enum sw_strategy strategy)
-{
-    static const char *const words[] = {"ring", "gather", "ulysses", "auto"};
-    return words[strategy];
-}
-
 const char *sw_version(void)
 {
     return SW_VERSION;
@@ -29,16 +17,18 @@ int sw_command_fail(const struct sw_error *err)
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
-int32_t sw_command_diagnose(const struct sw_config *config, bool notes)
+int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
 {
     const bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
     int32_t shown = 0;
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
-        const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        if (d->is_note && !notes)
+        struct sw_diagnostic d = *sw_config_diagnostic(config, i);
+        if (d.is_note && notes == SW_NOTES_HIDDEN)
             continue;
-        sw_diagnostic_print(stderr, d, colour);
-        shown += !d->is_note;
+        if (d.is_note && notes == SW_NOTES_SHORT)
+            d.source_line = d.help = NULL;
+        sw_diagnostic_print(stderr, &d, colour);
+        shown += !d.is_note;
     }
     const int32_t errors = sw_config_error_count(config);
     if (errors > shown)
@@ -61,7 +51,7 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
                                  options->override_count, &err);
     if (out->config == NULL)
         return sw_command_fail(&err);
-    if (sw_command_diagnose(out->config, false) > 0)
+    if (sw_command_diagnose(out->config, SW_NOTES_SHORT) > 0)
         return SW_BAD_INPUT;
     if (absolute && sw_config_make_paths_absolute(out->config, &err) != 0)
         return sw_command_fail(&err);
@@ -87,73 +77,30 @@ void sw_session_free(struct sw_session *session)
     memset(session, 0, sizeof *session);
 }
 
-/* --set and the command line are no files. */
-static void print_place(const struct sw_place *at)
-{
-    if (at->file != NULL && at->line > 0 && at->file[0] != '-')
-        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": error: ", at->file, at->line, at->column);
-    else
-        fprintf(stderr, "plan: error: ");
-}
-
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
 {
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
+    const struct sw_place at = run->mesh_dim_place;
+    struct sw_error err = {0};
     char mesh[64];
-    print_place(&run->mesh_dim_place);
-    if (closest == NULL) {
-        fprintf(stderr, "no mesh of %d accelerators; help: use mesh_dim: auto\n",
+    if (closest != NULL)
+        sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
+    if (closest == NULL)
+        sw_fail(&err, SW_UNMET, "no mesh of %d accelerators; help: use mesh_dim: auto",
                 search->accelerators);
-        return SW_UNMET;
-    }
-    sw_mesh_format(&closest->decision.mesh, mesh, sizeof mesh);
-    if (closest->reason == SW_REJECT_PRODUCT)
-        fprintf(stderr, "%s\n", closest->detail);
+    else if (closest->reason == SW_REJECT_PRODUCT)
+        sw_fail(&err, SW_UNMET, "%s", closest->detail);
     else if (search->count == 1)
-        fprintf(stderr, "mesh_dim %s does not fit '%s': %s\n", mesh, run->name, closest->detail);
+        sw_fail(&err, SW_UNMET, "mesh_dim %s does not fit '%s': %s", mesh, run->name,
+                closest->detail);
     else
-        fprintf(stderr, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s\n",
+        sw_fail(&err, SW_UNMET, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s",
                 search->count, run->name, mesh, closest->detail);
-    if (closest->help[0] != '\0')
+    /* --set and the command line are no files */
+    if (at.line > 0 && at.file != NULL && at.file[0] != '-')
+        sw_fail_place(&err, at);
+    sw_command_fail(&err);
+    if (closest != NULL && closest->help[0] != '\0')
         fprintf(stderr, "    help: %s\n", closest->help);
     return SW_UNMET;
-}
-
-static int32_t smallest(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Levenshtein distance. */
-static int32_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 63 };
-    int32_t row[LONGEST + 1];
-    const int32_t n = smallest((int32_t)strlen(b), LONGEST);
-    for (int32_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (int32_t i = 1; i <= LONGEST && a[i - 1] != '\0'; i++) {
-        int32_t diagonal = row[0];
-        row[0] = i;
-        for (int32_t j = 1; j <= n; j++) {
-            const int32_t above = row[j];
-            row[j] = smallest(smallest(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
-const char *sw_command_nearest(const char *name, const char *const *names, int32_t count)
-{
-    const char *best = NULL;
-    int32_t least = 0;
-    for (int32_t i = 0; i < count; i++) {
-        const int32_t d = distance(name, names[i]);
-        if (best == NULL || d < least) {
-            best = names[i];
-            least = d;
-        }
-    }
-    return best != NULL && least <= 2 && least * 2 < (int32_t)strlen(best) ? best : NULL;
 }

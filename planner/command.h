@@ -21,23 +21,20 @@ struct sw_session {
     struct sw_config *config; /* owns what run points to */
     struct sw_run_config run;
 };
-/* Reads the only file of the options. absolute: paths become absolute (for files that are written).
- * Returns an exit code; mistakes are printed. Free with sw_session_free. */
+/* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
+ * files that are written). Returns an exit code; mistakes are printed. Free with sw_session_free.
+ */
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
 
 /* One line on stderr; returns the error's exit code. */
 int sw_command_fail(const struct sw_error *err);
-/* Prints errors and, when notes is set, notes; returns the number of errors. */
-int32_t sw_command_diagnose(const struct sw_config *config, bool notes);
+/* Prints errors and notes; returns the number of errors. */
+enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };
+int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
-/* The name most like `name`, NULL when none is near. */
-const char *sw_command_nearest(const char *name, const char *const *names, int32_t count);
 
-/* The words of the run file. */
-const char *sw_recompute_word(enum sw_recompute recompute);
-const char *sw_strategy_word(enum sw_strategy strategy);
 const char *sw_version(void);
 
 /* report.c: text for people. */
@@ -45,10 +42,10 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                       const struct sw_options *options);
 void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
 
-/* json.c: the JSON of INTERFACE.md, one object and a newline. Errors (SW_ENVIRONMENT): memory. */
-struct sw_explain;
-int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
-                   const struct sw_options *options, struct sw_error *err);
-int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err);
+/* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
+struct sw_json;
+void sw_search_print_json(FILE *out, const struct sw_run_config *run,
+                          const struct sw_search *search, const struct sw_options *options);
+void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
 #endif

@@ -1,4 +1,5 @@
 /* `plan`: the table of its commands. */
+#include "core/base/text.h"
 #include "planner/command.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static int unknown_command(const char *name)
     const char *names[COMMANDS];
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    const char *near = sw_command_nearest(name, names, COMMANDS);
+    const char *near = sw_text_nearest(name, names, COMMANDS);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "unknown command '%.40s'; did you mean '%s'?", name, near);
     else

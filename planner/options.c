@@ -1,5 +1,6 @@
 #include "planner/options.h"
 
+#include "core/base/text.h"
 #include "planner/command.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static int fail_unknown(const char *command, const char *argument, uint32_t acce
         if (accepted & table[i].bit)
             names[count++] = table[i].name;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
-    const char *near = sw_command_nearest(name, names, count);
+    const char *near = sw_text_nearest(name, names, count);
     if (near != NULL)
         return sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; did you mean '%s'?", name, near);
     return sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; see 'plan %s --help'", name, command);

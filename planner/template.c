@@ -1,5 +1,6 @@
 #include "planner/template.h"
 
+#include "core/base/text.h"
 #include "planner/command.h"
 
 #include <stdbool.h>
@@ -80,7 +81,7 @@ static const struct sw_template_value *find(const struct filling *f, const char 
     for (char *p = name; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
             *p = '?';
-    const char *near = sw_command_nearest(name, names, count);
+    const char *near = sw_text_nearest(name, names, count);
     if (near != NULL)
         snprintf(what, sizeof what, "unknown placeholder '{{%s}}'; did you mean '{{%s}}'?", name,
                  near);

@@ -103,12 +103,22 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
+static int parse_device(const char *text, enum sw_device_kind *kind)
+{
+    for (const struct sw_word *word = sw_words_device; word->text != NULL; word++)
+        if (strcmp(text, word->text) == 0) {
+            *kind = (enum sw_device_kind)word->value;
+            return 0;
+        }
+    return -1;
+}
+
 static int calibrate(int argc, char **argv)
 {
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--device") == 0) {
-            if (i + 1 == argc || !sw_device_find(argv[++i], &options.device))
+            if (i + 1 == argc || parse_device(argv[++i], &options.device) != 0)
                 return usage("--device needs cpu or cuda", "");
             continue;
         }

@@ -1,5 +1,6 @@
 #include "runner/version.h"
 
+#include "core/base/json.h"
 #include "runner/accelerator.h"
 #include "runner/launch.h"
 
@@ -17,8 +18,17 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
 {
     char dnnl[32], mpi[128];
     onednn(dnnl);
-    snprintf(buffer, buffer_bytes, "{\"shardwright\":\"%s\",\"onednn\":\"%s\",\"mpi\":\"%s\"}",
-             SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi));
+    buffer[0] = '\0';
+    FILE *out = fmemopen(buffer, buffer_bytes, "w");
+    if (out == NULL)
+        return buffer;
+    struct sw_json j = {.out = out, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
+    sw_json_text(&j, "shardwright", SW_VERSION);
+    sw_json_text(&j, "onednn", dnnl);
+    sw_json_text(&j, "mpi", sw_launch_mpi_version(mpi, sizeof mpi));
+    sw_json_end(&j);
+    fclose(out);
     return buffer;
 }
 

@@ -1,4 +1,5 @@
 /* One arena per description, and the texts that live in it. */
+#include "core/base/number.h"
 #include "core/config/internal.h"
 
 #include <stdarg.h>
@@ -15,8 +16,7 @@ struct block {
 
 void *sw_config_alloc(struct sw_config *c, size_t bytes)
 {
-    size_t align = sizeof(max_align_t);
-    size_t rounded = (bytes + align - 1) / align * align;
+    const size_t rounded = (size_t)sw_align((int64_t)bytes, sizeof(max_align_t));
     struct block *block = c->blocks;
     if (block == NULL || block->capacity - block->used < rounded) {
         size_t capacity = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/model.h"
+#include "core/base/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +28,6 @@ struct sw_model_config {
     int32_t max_window_layers;
     bool use_sliding_window;
 };
-
-enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
 struct sw_curve_point {
@@ -85,15 +84,6 @@ struct sw_cluster_config {
 };
 
 enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
-enum sw_recompute {
-    SW_RECOMPUTE_NONE,
-    SW_RECOMPUTE_ATTENTION,
-    SW_RECOMPUTE_FULL,
-    SW_RECOMPUTE_AUTO
-};
-enum sw_precision { SW_BF16, SW_FP32 };
-enum sw_strategy { SW_STRATEGY_RING, SW_STRATEGY_GATHER, SW_STRATEGY_ULYSSES, SW_STRATEGY_AUTO };
-enum sw_layout_choice { SW_LAYOUT_ZIGZAG, SW_LAYOUT_CONTIGUOUS };
 enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
 
 struct sw_optimizer_config {
@@ -120,9 +110,9 @@ struct sw_run_config {
     enum sw_prefer prefer;
     int64_t micro_batch_size; /* 0: auto */
     enum sw_recompute recompute;
-    enum sw_precision compute, params, reduce; /* defaults bf16, fp32, fp32 */
-    enum sw_strategy strategy;
-    enum sw_layout_choice layout;
+    enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
+    enum sw_attention_strategy strategy;
+    enum sw_sequence_layout layout;
     int32_t rule_count;
     struct sw_rule_config rule[SW_MAX_RULES];
     struct sw_optimizer_config optimizer;
@@ -162,9 +152,9 @@ struct sw_plan_config {
     uint64_t digest;                   /* of the text; core/plan verifies it */
     const char *mesh_dim, *axis_order; /* "dp,fsdp,tp,sp" sizes; axes, the outermost first */
     int64_t micro_batch_size, accumulation_steps;
-    enum sw_recompute recompute; /* not AUTO */
-    enum sw_strategy strategy;   /* not AUTO */
-    enum sw_layout_choice layout;
+    enum sw_recompute recompute;         /* not AUTO */
+    enum sw_attention_strategy strategy; /* not AUTO */
+    enum sw_sequence_layout layout;
     enum sw_residual_choice residual_seq;
     struct sw_plan_prediction prediction;
     uint64_t program; /* digest */
@@ -189,7 +179,7 @@ struct sw_diagnostic {
     const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
     const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* a note, not an error: ignored config.json keys */
+    bool is_note;            /* a note, not an error: ignored keys, old words, doubtful choices */
 };
 
 struct sw_config; /* opaque: arena + one description + diagnostics */

@@ -136,11 +136,12 @@ static void write_links(struct writer *w, const struct field *field, const void 
     w->close(w);
 }
 
-static void schema_links(FILE *out, const struct field *field, int32_t indent)
+static void schema_links(struct sw_json *j, const struct field *field)
 {
     (void)field;
-    fprintf(out, "\"type\": \"array\", \"maxItems\": %d, \"items\": ", SW_MAX_LINKS);
-    sw_config_schema_object(out, false, sw_link_fields, indent + 2);
+    sw_json_text(j, "type", "array");
+    sw_json_integer(j, "maxItems", SW_MAX_LINKS);
+    sw_config_schema_object(j, "items", false, sw_link_fields);
 }
 
 const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_NOTHING};
@@ -305,12 +306,14 @@ static void write_reference(struct writer *w, const struct field *field, const v
     w->close(w);
 }
 
-static void schema_reference(FILE *out, const struct field *field, int32_t indent)
+static void schema_reference(struct sw_json *j, const struct field *field)
 {
-    fputs("\"anyOf\": [{\"type\": \"string\"}, ", out);
-    sw_config_schema_object(out, field->kind == SW_CONFIG_MODEL, sw_config_fields(field->kind),
-                            indent + 2);
-    fputc(']', out);
+    sw_json_array(j, "anyOf");
+    sw_json_inline(j, NULL);
+    sw_json_text(j, "type", "string");
+    sw_json_end(j);
+    sw_config_schema_object(j, NULL, field->kind == SW_CONFIG_MODEL, sw_config_fields(field->kind));
+    sw_json_end(j);
 }
 
 const struct field_type sw_type_reference = {read_reference, write_reference, schema_reference,

@@ -159,6 +159,18 @@ static void check_schedule(struct sw_config *c, struct section *run,
     run->bad |= s.bad;
 }
 
+/* bf16 has 8 bits of significand, so half of a unit in the last place is 2^-9 of a weight or
+ * more, and an update below that is rounded away. */
+static void warn_of_precision(struct sw_config *c, const struct node *root,
+                              const struct sw_run_config *out)
+{
+    const struct node *at = sw_node_find(sw_node_find(root, "precision"), "params");
+    if (at != NULL && out->params == SW_BF16_T)
+        sw_config_note_at(c, at,
+                          "'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
+                          "vanish; use params: fp32");
+}
+
 /* Within its window attention is like any other. */
 static void check_window(struct sw_config *c, struct section *s, const struct sw_run_config *out)
 {
@@ -184,6 +196,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
     check_schedule(c, &s, out);
+    warn_of_precision(c, root, out);
     check_window(c, &s, out);
     if (s.bad != 0)
         return false;

@@ -1,11 +1,10 @@
 /* Collects, sorts and prints the mistakes. */
 #include "core/config/internal.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOURCE_LINE_CHARACTERS = 200, MAX_COMPARED = 48 };
+enum { SOURCE_LINE_CHARACTERS = 200 };
 
 static void store(struct sw_config *c, const struct source *source, int32_t line, int32_t column,
                   const char *message, const char *help, bool is_note)
@@ -144,47 +143,6 @@ void sw_config_finish_diagnostics(struct sw_config *c)
     free(c->stored);
     c->stored = NULL;
     c->stored_count = c->stored_capacity = 0;
-}
-
-int32_t sw_config_distance(const char *a, const char *b)
-{
-    size_t n = strlen(a), m = strlen(b);
-    if (n > MAX_COMPARED || m > MAX_COMPARED)
-        return 1000;
-    int32_t rows[3][MAX_COMPARED + 1];
-    int32_t *before = rows[0], *above = rows[1], *row = rows[2];
-    for (size_t j = 0; j <= m; j++)
-        above[j] = (int32_t)j;
-    memcpy(before, above, sizeof rows[0]);
-    for (size_t i = 1; i <= n; i++) {
-        row[0] = (int32_t)i;
-        for (size_t j = 1; j <= m; j++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            int32_t best = above[j - 1] + (x != y);
-            if (above[j] + 1 < best)
-                best = above[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
-                y == tolower((unsigned char)a[i - 2]) && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            row[j] = best;
-        }
-        int32_t *spare = before;
-        before = above;
-        above = row;
-        row = spare;
-    }
-    return above[m];
-}
-
-bool sw_config_is_near(const char *a, const char *b, int32_t *distance)
-{
-    size_t n = strlen(a), m = strlen(b), longer = n > m ? n : m, shorter = n > m ? m : n;
-    if ((longer - shorter) * 3 > longer)
-        return false;
-    *distance = sw_config_distance(a, b);
-    return (size_t)*distance * 3 <= longer;
 }
 
 void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour)

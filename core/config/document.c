@@ -1,9 +1,9 @@
 /* Files and texts into trees of nodes that know their place. The only user of libyaml. */
+#include "core/base/file.h"
 #include "core/config/internal.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,54 +443,15 @@ struct node *sw_config_parse(struct sw_config *c, const struct source *source)
 static ssize_t read_file(struct sw_config *c, const char *path, bool regular, struct stat *status,
                          const char **text)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
-    if (file < 0)
+    char *buffer;
+    size_t bytes;
+    if (sw_file_read(path, regular, SW_MAX_FILE_BYTES, &buffer, &bytes, status) != 0) {
+        c->failed = c->failed || errno == ENOMEM;
         return -1;
-    ssize_t result = -1;
-    size_t used = 0, capacity = 0;
-    char *buffer = NULL;
-    if (fstat(file, status) != 0)
-        goto out;
-    if (S_ISDIR(status->st_mode)) {
-        errno = EISDIR;
-        goto out;
     }
-    if (regular && !S_ISREG(status->st_mode)) {
-        errno = ESPIPE;
-        goto out;
-    }
-    for (;;) {
-        if (used == capacity) {
-            capacity = capacity == 0 ? 65536 : capacity * 2;
-            char *grown = realloc(buffer, capacity);
-            if (grown == NULL) {
-                c->failed = true;
-                errno = ENOMEM;
-                goto out;
-            }
-            buffer = grown;
-        }
-        ssize_t got = read(file, buffer + used, capacity - used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            goto out;
-        if (got == 0)
-            break;
-        used += (size_t)got;
-        if (used > SW_MAX_FILE_BYTES) {
-            errno = EFBIG;
-            goto out;
-        }
-    }
-    *text = sw_config_copy(c, buffer, used);
-    result = c->failed ? -1 : (ssize_t)used;
-out:;
-    int saved = errno;
+    *text = sw_config_copy(c, buffer, bytes);
     free(buffer);
-    close(file);
-    errno = saved;
-    return result;
+    return c->failed ? -1 : (ssize_t)bytes;
 }
 
 static const char *open_reason(struct sw_config *c, int number)

@@ -1,6 +1,7 @@
 /* Which models there are, what each family fixes, and what the keys of a config.json change: a key
  * that changes the arithmetic is honoured or refused, never passed over. Names and meanings are
  * those of Hugging Face's configuration classes. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -269,7 +270,7 @@ static const char *find_near(struct sw_config *c, const char *text, const char *
     int32_t best = 1000, distance;
     for (; *names != NULL; names++) {
         const char *a = stem != NULL ? stem : text, *b = stem != NULL ? stem_of(c, *names) : *names;
-        if (sw_config_is_near(a, b, &distance) && distance < best && !is_other_version(a, b)) {
+        if (sw_text_is_near(a, b, &distance) && distance < best && !is_other_version(a, b)) {
             best = distance;
             near = *names;
         }
@@ -381,27 +382,27 @@ static void write_architectures(struct writer *w, const struct field *field, con
     w->value(w, field->key, text, STYLE_BARE);
 }
 
-static void schema_names(FILE *out, const char *const *names)
+static void schema_names(struct sw_json *j, const char *const *names)
 {
+    sw_json_array(j, "enum");
     for (int i = 0; names[i] != NULL; i++)
-        fprintf(out, "%s\"%s\"", i > 0 ? ", " : "\"enum\": [", names[i]);
-    fputc(']', out);
+        sw_json_text(j, NULL, names[i]);
+    sw_json_end(j);
 }
 
-static void schema_architectures(FILE *out, const struct field *field, int32_t indent)
+static void schema_architectures(struct sw_json *j, const struct field *field)
 {
     (void)field;
-    (void)indent;
-    fputs("\"type\": \"array\", \"items\": {", out);
-    schema_names(out, sw_family_architectures);
-    fputc('}', out);
+    sw_json_text(j, "type", "array");
+    sw_json_object(j, "items");
+    schema_names(j, sw_family_architectures);
+    sw_json_end(j);
 }
 
-static void schema_model_type(FILE *out, const struct field *field, int32_t indent)
+static void schema_model_type(struct sw_json *j, const struct field *field)
 {
     (void)field;
-    (void)indent;
-    schema_names(out, sw_family_model_types);
+    schema_names(j, sw_family_model_types);
 }
 
 const struct field_type sw_type_architectures = {read_names, write_architectures,

@@ -1,4 +1,5 @@
 /* Reads mappings by their field tables. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <errno.h>
@@ -163,29 +164,59 @@ static bool read_text(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
+const char *sw_field_word(const struct field *field, int32_t i, int32_t *value)
+{
+    *value = i;
+    if (field->vocabulary == NULL)
+        return field->words[i];
+    const struct sw_word *word = &field->vocabulary[i];
+    *value = word->value;
+    const bool hidden = word->why != NULL ||
+                        (field->decided && word->text != NULL && strcmp(word->text, "auto") == 0);
+    return hidden ? NULL : word->text;
+}
+
+/* Whether the value is a word that has become another one. */
+static bool read_old_word(struct sw_config *c, const struct field *field, const struct node *value,
+                          void *base)
+{
+    const struct sw_word *word = field->vocabulary;
+    while (word != NULL && word->text != NULL &&
+           (word->why == NULL || strcmp(word->text, value->text) != 0))
+        word++;
+    if (word == NULL || word->text == NULL)
+        return false;
+    put(field, base, &word->value, sizeof word->value);
+    sw_config_note_at(c, value,
+                      sw_config_format(c, "'%s: %s' is now called '%s'; %s", field->key, word->text,
+                                       sw_word(field->vocabulary, word->value), word->why));
+    return true;
+}
+
 static bool read_word(struct sw_config *c, const struct field *field, struct node *value,
                       void *base)
 {
     const char *list = "", *near = NULL;
     int32_t best = 1000;
-    for (int32_t i = 0; field->words[i] != NULL; i++) {
-        const char *word = field->words[i];
-        int32_t distance;
+    const char *word;
+    int32_t count = 0;
+    for (int32_t stored, distance; (word = sw_field_word(field, count, &stored)) != NULL; count++) {
         if (value->kind == NODE_SCALAR && strcmp(value->text, word) == 0) {
-            int stored = (int)i; /* every enum of config.h has the size of an int */
-            put(field, base, &stored, sizeof stored);
+            put(field, base, &stored, sizeof stored); /* every enum has the size of an int */
             return true;
         }
-        list = sw_config_format(c, "%s%s%s", list, i > 0 ? ", " : "", word);
-        if (value->kind == NODE_SCALAR && sw_config_is_near(value->text, word, &distance) &&
+        list = sw_config_format(c, "%s%s%s", list, count > 0 ? ", " : "", word);
+        if (value->kind == NODE_SCALAR && sw_text_is_near(value->text, word, &distance) &&
             distance < best) {
             best = distance;
             near = word;
         }
     }
-    const char *expected = field->words[1] == NULL ? list : sw_config_format(c, "one of %s", list);
+    const char *expected = count == 1 ? list : sw_config_format(c, "one of %s", list);
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value, expected);
+    if (read_old_word(c, field, value, base))
+        return true;
     sw_config_error_at(c, value,
                        sw_config_format(c, "'%s' must be %s, not %s%s%s%s", field->key, expected,
                                         sw_config_quote(c, value->text),
@@ -344,7 +375,7 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         const struct field *near = NULL;
         int32_t best = 1000, distance;
         for (const struct field *f = fields; f->key != NULL; f++)
-            if (sw_config_is_near(key, f->key, &distance) && distance < best &&
+            if (sw_text_is_near(key, f->key, &distance) && distance < best &&
                 !(hub && (distance > 2 || sw_node_find(map, f->key) != NULL))) {
                 best = distance;
                 near = f;

@@ -6,6 +6,7 @@
 #ifndef SW_CONFIG_INTERNAL_H
 #define SW_CONFIG_INTERNAL_H
 
+#include "core/base/json.h"
 #include "core/config/config.h"
 
 #include <sys/types.h>
@@ -96,10 +97,6 @@ void sw_config_error_at(struct sw_config *c, const struct node *node, const char
                         const char *help);
 void sw_config_note_at(struct sw_config *c, const struct node *node, const char *message);
 void sw_config_finish_diagnostics(struct sw_config *c);
-/* Damerau-Levenshtein distance without regard to case; 1000 when a text is too long to bother. */
-int32_t sw_config_distance(const char *a, const char *b);
-/* Whether a typo of that size is likely: at most a third of the length. */
-bool sw_config_is_near(const char *a, const char *b, int32_t *distance);
 
 /* paths.c */
 /* The path that `path` means in a text of that source; in the arena. */
@@ -157,7 +154,7 @@ enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_FIELDS, INSIDE_DESCRIPTION 
 struct field_type {
     bool (*read)(struct sw_config *c, const struct field *field, struct node *value, void *base);
     void (*write)(struct writer *w, const struct field *field, const void *base); /* NULL: never */
-    void (*schema)(FILE *out, const struct field *field, int32_t indent); /* NULL: field->schema */
+    void (*schema)(struct sw_json *j, const struct field *field); /* NULL: field->schema */
     enum inside inside;
 };
 
@@ -175,8 +172,10 @@ struct field {
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;       /* min itself is not allowed */
-    const char *zero_word;    /* integers: a word that means 0 ("auto") */
-    const char *const *words; /* FIELD_WORD, ends with NULL */
+    const char *zero_word;            /* integers: a word that means 0 ("auto") */
+    const char *const *words;         /* FIELD_WORD, ends with NULL: stored as an index */
+    const struct sw_word *vocabulary; /* FIELD_WORD instead of `words`: stored as its value */
+    bool decided;                     /* of its vocabulary all but "auto" */
     bool (*accept)(const char *text);
     const char *expects;        /* what `accept` wants, in words */
     const struct field *fields; /* of the keys inside */
@@ -213,6 +212,8 @@ const struct node *sw_section_place(const struct section *section, const char *k
 bool sw_config_wrong_type(struct sw_config *c, const struct field *field, const struct node *value,
                           const char *expected);
 const char *sw_config_example(struct sw_config *c, const struct field *field);
+/* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. Old words don't count. */
+const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
 /* tables.c, tables_run.c, tables_plan.c */
@@ -298,8 +299,8 @@ struct writer {
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base);
 
 /* schema.c */
-/* The JSON Schema of a mapping, with its braces. */
-void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fields,
-                             int32_t indent);
+/* The JSON Schema of a mapping. */
+void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended,
+                             const struct field *fields);
 
 #endif

@@ -1,5 +1,6 @@
 /* --set key.path=value: changes the tree before it is described, so that every check still applies.
  */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -88,7 +89,7 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
     int32_t best = 1000, distance;
     for (const struct field *f = fields; f->key != NULL; f++) {
         list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
-        if (sw_config_is_near(name, f->key, &distance) && distance < best) {
+        if (sw_text_is_near(name, f->key, &distance) && distance < best) {
             best = distance;
             near = f->key;
         }

@@ -221,11 +221,14 @@ static void write_rope_scaling(struct writer *w, const struct field *field, cons
     w->close(w);
 }
 
-static void schema_rope(FILE *out, const struct field *field, int32_t indent)
+static void schema_rope(struct sw_json *j, const struct field *field)
 {
-    fputs("\"anyOf\": [{\"type\": \"null\"}, ", out);
-    sw_config_schema_object(out, false, field->fields, indent + 2);
-    fputc(']', out);
+    sw_json_array(j, "anyOf");
+    sw_json_object(j, NULL);
+    sw_json_text(j, "type", "null");
+    sw_json_end(j);
+    sw_config_schema_object(j, NULL, false, field->fields);
+    sw_json_end(j);
 }
 
 const struct field_type sw_type_rope_parameters = {read_rope, NULL, schema_rope, INSIDE_FIELDS};

@@ -1,155 +1,166 @@
 /* JSON Schema (draft 2020-12) from the field tables. */
+#include "core/base/json.h"
 #include "core/config/internal.h"
 
 #include <string.h>
 
-static void write_json_text(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (const char *p = text; *p != 0; p++) {
-        if (*p == '"' || *p == '\\')
-            fputc('\\', out);
-        fputc(*p, out);
-    }
-    fputc('"', out);
-}
-
-static void write_limits(FILE *out, const struct field *field)
+static void write_limits(struct sw_json *j, const struct field *field)
 {
     if (field->min == 0 && field->max == 0 && !field->above_min)
         return;
-    fprintf(out, ", \"%s\": %.17g, \"maximum\": %.17g",
-            field->above_min ? "exclusiveMinimum" : "minimum", field->min, field->max);
+    sw_json_digits(j, field->above_min ? "exclusiveMinimum" : "minimum", field->min, 17);
+    sw_json_digits(j, "maximum", field->max, 17);
 }
 
-static void write_words(FILE *out, const char *const *words)
+/* One of several: {key: value}; pattern (NULL: any): of a text. */
+static void write_choice(struct sw_json *j, const char *key, const char *value, const char *pattern)
 {
-    fputs("\"enum\": [", out);
-    for (int32_t i = 0; words[i] != NULL; i++) {
-        fputs(i > 0 ? ", " : "", out);
-        write_json_text(out, words[i]);
+    sw_json_inline(j, NULL);
+    sw_json_text(j, key, value);
+    if (pattern != NULL)
+        sw_json_text(j, "pattern", pattern);
+    sw_json_end(j);
+}
+
+static void write_integer(struct sw_json *j, const struct field *field)
+{
+    if (field->zero_word != NULL) {
+        sw_json_array(j, "anyOf");
+        write_choice(j, "const", field->zero_word, NULL);
+        sw_json_inline(j, NULL);
     }
-    fputc(']', out);
+    sw_json_text(j, "type", "integer");
+    if (field->type == FIELD_UNSIGNED64 && field->zero_word == NULL)
+        sw_json_integer(j, "minimum", 0);
+    else
+        write_limits(j, field);
+    if (field->zero_word != NULL) {
+        sw_json_end(j);
+        sw_json_end(j);
+    }
 }
 
-static void write_custom(FILE *out, const struct field *field, int32_t indent)
+static void write_words(struct sw_json *j, const struct field *field)
 {
-    if (field->custom->schema != NULL)
-        field->custom->schema(out, field, indent);
-    else /* the row holds a whole object: its inside goes here */
-        fprintf(out, "%.*s", (int)strlen(field->schema) - 2, field->schema + 1);
+    const char *word;
+    sw_json_array(j, "enum");
+    for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++)
+        sw_json_text(j, NULL, word);
+    sw_json_end(j);
 }
 
-static void write_type(FILE *out, const struct field *field, int32_t indent)
+static void write_type(struct sw_json *j, const struct field *field)
 {
     switch (field->type) {
     case FIELD_INTEGER32:
     case FIELD_INTEGER64:
     case FIELD_UNSIGNED64:
-        if (field->zero_word != NULL) {
-            fputs("\"anyOf\": [{\"const\": ", out);
-            write_json_text(out, field->zero_word);
-            fputs("}, {\"type\": \"integer\"", out);
-            write_limits(out, field);
-            fputs("}]", out);
-            break;
-        }
-        fputs("\"type\": \"integer\"", out);
-        if (field->type == FIELD_UNSIGNED64)
-            fputs(", \"minimum\": 0", out);
-        else
-            write_limits(out, field);
+        write_integer(j, field);
         break;
     case FIELD_REAL:
-        fputs("\"type\": \"number\"", out);
-        write_limits(out, field);
+        sw_json_text(j, "type", "number");
+        write_limits(j, field);
         break;
     case FIELD_BOOL:
-        fputs("\"type\": \"boolean\"", out);
+        sw_json_text(j, "type", "boolean");
         break;
     case FIELD_TEXT:
         /* Names and Slurm's settings may be written as bare numbers. */
-        fputs("\"type\": [\"string\", \"number\"]", out);
+        sw_json_array(j, "type");
+        sw_json_text(j, NULL, "string");
+        sw_json_text(j, NULL, "number");
+        sw_json_end(j);
         break;
     case FIELD_PATH:
-        fputs("\"type\": \"string\"", out);
+        sw_json_text(j, "type", "string");
         break;
     case FIELD_WORD:
-        write_words(out, field->words);
+        write_words(j, field);
         break;
     case FIELD_BYTES:
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
-        fputs("\"anyOf\": [{\"type\": \"number\"}, {\"type\": \"string\", \"pattern\": "
-              "\"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?[ ]*[^ ]*$\"}]",
-              out);
+        sw_json_array(j, "anyOf");
+        write_choice(j, "type", "number", NULL);
+        write_choice(j, "type", "string", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?[ ]*[^ ]*$");
+        sw_json_end(j);
         break;
     case FIELD_SECTION:
-        /* The braces of write_object would nest: refer to an object in allOf. */
-        fputs("\"allOf\": [", out);
-        sw_config_schema_object(out, false, field->fields, indent + 2);
-        fputc(']', out);
+        /* an object inside this one's braces: refer to it in allOf */
+        sw_json_array(j, "allOf");
+        sw_config_schema_object(j, NULL, false, field->fields);
+        sw_json_end(j);
         break;
     case FIELD_CUSTOM:
-        write_custom(out, field, indent);
+        if (field->custom->schema != NULL)
+            field->custom->schema(j, field);
+        else /* the row holds a whole object: its inside goes here */
+            sw_json_raw(j, NULL, field->schema + 1, strlen(field->schema) - 2);
         break;
     }
 }
 
 /* A default that is a number or a truth stands bare, a text in quotes. */
-static void write_default(FILE *out, const struct field *field)
+static void write_default(struct sw_json *j, const struct field *field)
 {
     double number;
     if (field->fallback == NULL)
         return;
-    fputs(", \"default\": ", out);
     if (sw_number_parse(field->fallback, &number) || field->type == FIELD_BOOL)
-        fputs(field->fallback, out);
+        sw_json_raw(j, "default", field->fallback, strlen(field->fallback));
     else
-        write_json_text(out, field->fallback);
+        sw_json_text(j, "default", field->fallback);
 }
 
-void sw_config_schema_object(FILE *out, bool open_ended, const struct field *fields, int32_t indent)
+void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended,
+                             const struct field *fields)
 {
-    fprintf(out, "{\n%*s\"type\": \"object\",\n%*s\"properties\": {", (int)indent + 2, "",
-            (int)indent + 2, "");
+    sw_json_object(j, key);
+    sw_json_text(j, "type", "object");
+    sw_json_object(j, "properties");
     for (const struct field *field = fields; field->key != NULL; field++) {
-        fprintf(out, "%s\n%*s", field > fields ? "," : "", (int)indent + 4, "");
-        write_json_text(out, field->key);
-        fputs(": {", out);
+        sw_json_inline(j, field->key);
         /* A config.json says null for what is not set. */
         const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
-        fputs(null ? "\"anyOf\": [{\"type\": \"null\"}, {" : "", out);
-        write_type(out, field, indent + 4);
-        fputs(null ? "}]" : "", out);
-        write_default(out, field);
-        fputs(", \"description\": ", out);
-        write_json_text(out, field->about);
-        fputc('}', out);
+        if (null) {
+            sw_json_array(j, "anyOf");
+            sw_json_object(j, NULL);
+            sw_json_text(j, "type", "null");
+            sw_json_end(j);
+            sw_json_object(j, NULL);
+        }
+        write_type(j, field);
+        if (null) {
+            sw_json_end(j);
+            sw_json_end(j);
+        }
+        write_default(j, field);
+        sw_json_text(j, "description", field->about);
+        sw_json_end(j);
     }
-    fprintf(out, "\n%*s},\n%*s\"required\": [", (int)indent + 2, "", (int)indent + 2, "");
-    bool first = true;
-    for (const struct field *field = fields; field->key != NULL; field++) {
-        if (!field->required)
-            continue;
-        fputs(first ? "" : ", ", out);
-        write_json_text(out, field->key);
-        first = false;
-    }
+    sw_json_end(j);
+    sw_json_array(j, "required");
+    for (const struct field *field = fields; field->key != NULL; field++)
+        if (field->required)
+            sw_json_text(j, NULL, field->key);
+    sw_json_end(j);
     /* A config.json from a hub has keys that no table can foresee. */
-    fprintf(out, "],\n%*s\"additionalProperties\": %s\n%*s}", (int)indent + 2, "",
-            open_ended ? "true" : "false", (int)indent, "");
+    sw_json_bool(j, "additionalProperties", open_ended);
+    sw_json_end(j);
 }
 
 void sw_config_schema(FILE *out, enum sw_config_kind kind)
 {
-    const struct field *fields = sw_config_fields(kind);
-    const char *name = sw_config_kind_name(kind);
-    fprintf(out,
-            "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
-            "  \"title\": \"Shardwright %s\",\n  \"allOf\": [",
-            name);
-    sw_config_schema_object(out, kind == SW_CONFIG_MODEL, fields, 2);
-    fputs("]\n}\n", out);
+    char title[64];
+    struct sw_json json = {.out = out, .style = SW_JSON_SPACES}, *j = &json;
+    snprintf(title, sizeof title, "Shardwright %s", sw_config_kind_name(kind));
+    sw_json_object(j, NULL);
+    sw_json_text(j, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    sw_json_text(j, "title", title);
+    sw_json_array(j, "allOf");
+    sw_config_schema_object(j, NULL, kind == SW_CONFIG_MODEL, sw_config_fields(kind));
+    sw_json_end(j);
+    sw_json_end(j);
+    fputc('\n', out);
 }

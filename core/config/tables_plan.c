@@ -8,10 +8,6 @@
 
 enum { DIGEST_DIGITS = 16 };
 
-/* Of every choice but 'auto', which is none. */
-static const char *const recompute_words[] = {"none", "attention", "full", NULL};
-static const char *const strategy_words[] = {"ring", "gather", "ulysses", NULL};
-static const char *const layout_words[] = {"zigzag", "contiguous", NULL};
 static const char *const residual_words[] = {"sp", "sp,tp", NULL};
 static const char *const schema_words[] = {SW_PLAN_SCHEMA, NULL};
 
@@ -158,12 +154,12 @@ static void write_run(struct writer *w, const struct field *field, const void *b
     w->close(w);
 }
 
-static void schema_run(FILE *out, const struct field *field, int32_t indent)
+static void schema_run(struct sw_json *j, const struct field *field)
 {
     (void)field;
-    fputs("\"allOf\": [", out);
-    sw_config_schema_object(out, false, sw_run_fields, indent + 2);
-    fputc(']', out);
+    sw_json_array(j, "allOf");
+    sw_config_schema_object(j, NULL, false, sw_run_fields);
+    sw_json_end(j);
 }
 
 static const struct field_type run_type = {read_run, write_run, schema_run, INSIDE_DESCRIPTION};
@@ -206,21 +202,23 @@ static const struct field decision_fields[] = {
      .type = FIELD_WORD,
      AT(recompute),
      .required = true,
-     .words = recompute_words,
+     .vocabulary = sw_words_recompute,
+     .decided = true,
      .example = "none",
      .about = "what backward computes again"},
     {.key = "strategy",
      .type = FIELD_WORD,
      AT(strategy),
      .required = true,
-     .words = strategy_words,
+     .vocabulary = sw_words_strategy,
+     .decided = true,
      .example = "ring",
      .about = "how sp attends"},
     {.key = "layout",
      .type = FIELD_WORD,
      AT(layout),
      .required = true,
-     .words = layout_words,
+     .vocabulary = sw_words_layout,
      .example = "zigzag",
      .about = "which part of the sequence a rank holds"},
     {.key = "residual_seq",

@@ -4,10 +4,6 @@
 #include <stddef.h>
 
 static const char *const prefer_words[] = {"fsdp", "time", NULL};
-static const char *const recompute_words[] = {"none", "attention", "full", "auto", NULL};
-static const char *const precision_words[] = {"bf16", "fp32", NULL};
-static const char *const strategy_words[] = {"ring", "gather", "ulysses", "auto", NULL};
-static const char *const layout_words[] = {"zigzag", "contiguous", NULL};
 static const char *const schedule_words[] = {"constant", "linear", "cosine", NULL};
 static const char *const adamw_words[] = {"adamw", NULL};
 
@@ -17,21 +13,21 @@ static const struct field run_precision_fields[] = {
      .type = FIELD_WORD,
      AT(compute),
      .fallback = "bf16",
-     .words = precision_words,
+     .vocabulary = sw_words_precision,
      .example = "bf16",
      .about = "activations and matrix products"},
     {.key = "params",
      .type = FIELD_WORD,
      AT(params),
      .fallback = "fp32",
-     .words = precision_words,
+     .vocabulary = sw_words_precision,
      .example = "fp32",
      .about = "weights and optimizer state"},
     {.key = "reduce",
      .type = FIELD_WORD,
      AT(reduce),
      .fallback = "fp32",
-     .words = precision_words,
+     .vocabulary = sw_words_precision,
      .example = "fp32",
      .about = "gradients in collectives"},
     {.key = NULL},
@@ -42,14 +38,14 @@ static const struct field run_attention_fields[] = {
      .type = FIELD_WORD,
      AT(strategy),
      .fallback = "ring",
-     .words = strategy_words,
+     .vocabulary = sw_words_strategy,
      .example = "ring",
      .about = "how sp attends"},
     {.key = "layout",
      .type = FIELD_WORD,
      AT(layout),
      .fallback = "zigzag",
-     .words = layout_words,
+     .vocabulary = sw_words_layout,
      .example = "zigzag",
      .about = "which part of the sequence a rank holds"},
     {.key = NULL},
@@ -271,7 +267,7 @@ const struct field sw_run_fields[] = {
      .type = FIELD_WORD,
      AT(recompute),
      .fallback = "auto",
-     .words = recompute_words,
+     .vocabulary = sw_words_recompute,
      .example = "auto",
      .about = "what backward computes again"},
     {.key = "precision",

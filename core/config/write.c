@@ -1,5 +1,6 @@
 /* Walks what a description holds by its field tables: written as YAML that reads back to the same
  * description, or listed as paths and values. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <assert.h>
@@ -49,7 +50,7 @@ static void write_text(FILE *out, const char *text)
     static const char *const words[] = {"null", "true", "false", "yes", "no",
                                         "on",   "off",  "y",     "n"};
     for (size_t i = 0; plain && i < sizeof words / sizeof words[0]; i++)
-        plain = sw_config_distance(text, words[i]) != 0;
+        plain = sw_text_distance(text, words[i]) != 0;
     if (plain) {
         fputs(text, out);
     } else if (is_printable(text)) {
@@ -162,7 +163,8 @@ static void write_scalar(struct writer *w, const struct field *field, const void
         return;
     case FIELD_WORD:
         memcpy(&word, at, sizeof word);
-        w->value(w, field->key, field->words[word], field->quoted ? STYLE_QUOTED : STYLE_BARE);
+        text = field->vocabulary != NULL ? sw_word(field->vocabulary, word) : field->words[word];
+        w->value(w, field->key, text, field->quoted ? STYLE_QUOTED : STYLE_BARE);
         return;
     default:
         memcpy(&real, at, sizeof real);

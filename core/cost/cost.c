@@ -119,7 +119,7 @@ static void check_ring(struct pricing *c, const struct sw_op *op)
     const int32_t link = sw_links_outermost(span_of(c, op->axes));
     if (link < 1)
         return;
-    const double peak = c->run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    const double peak = c->run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
     c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /

@@ -1,9 +1,11 @@
-/* What prices know of each kind of device: one row a kind. The running half of a kind is its row in
- * runner/accelerator.c. Owns nothing. */
+/* What prices know of each kind of device: one row a kind, whose word is in core/base/words.c. The
+ * running half of a kind is its row in runner/accelerator.c. Owns nothing. */
 #ifndef SW_COST_DEVICE_H
 #define SW_COST_DEVICE_H
 
-#include "core/config/config.h"
+#include "core/base/words.h"
+
+#include <stdbool.h>
 
 /* What is fitted for an accelerator: shares of peak for large matrix products and attention, of the
  * memory's bandwidth for everything else. */
@@ -12,7 +14,6 @@ struct sw_efficiency {
 };
 
 struct sw_device_row {
-    const char *name;           /* as accelerator files and --device spell it */
     struct sw_efficiency usual; /* assumed where nothing was measured */
     double contention;          /* how much slower compute is beside a collective: 0.19 is 19 % */
     bool tiled;                 /* products fill it tile by tile: their shape decides the share */
@@ -22,7 +23,5 @@ struct sw_device_row {
 
 /* Never NULL. */
 const struct sw_device_row *sw_device_row(enum sw_device_kind kind);
-/* false: no kind has that name. */
-bool sw_device_find(const char *name, enum sw_device_kind *kind);
 
 #endif

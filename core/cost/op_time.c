@@ -104,7 +104,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
         cost.memory_bytes -= addend;
         after = memory_seconds(a, 3.0 * (double)addend) + a->launch_latency_s;
     }
-    const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
         struct sw_product product[SW_OP_MAX_PRODUCTS];

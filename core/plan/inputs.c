@@ -1,5 +1,7 @@
 #include "core/plan/inputs.h"
 
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/plan/internal.h"
 
 #include <errno.h>
@@ -18,9 +20,9 @@ static bool file_digest(const char *path, uint64_t *digest)
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return false;
-    *digest = SW_PLAN_FNV_START;
+    *digest = SW_HASH_START;
     while ((bytes = fread(block, 1, sizeof block, file)) > 0)
-        *digest = sw_plan_fnv(*digest, block, bytes);
+        *digest = sw_hash_bytes(*digest, block, bytes);
     const bool good = ferror(file) == 0;
     fclose(file);
     return good;
@@ -70,11 +72,8 @@ void sw_plan_inputs_free(struct sw_plan_inputs *inputs)
 enum sw_plan_input_state sw_plan_input_check(const char *plan_path,
                                              const struct sw_plan_input *input, char **path)
 {
-    const char *slash = strrchr(plan_path, '/');
     uint64_t digest;
-    char *directory =
-        slash == NULL ? strdup(".")
-                      : strndup(plan_path, slash == plan_path ? 1 : (size_t)(slash - plan_path));
+    char *directory = sw_path_folder(plan_path);
     char *whole = directory == NULL ? NULL : sw_path_join(directory, input->path);
     *path = whole == NULL ? NULL : sw_path_absolute(whole);
     /* not by *path: '..' after a symbolic link is not what it looks like */

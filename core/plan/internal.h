@@ -13,11 +13,7 @@
 
 enum { SW_PLAN_DIGEST_DIGITS = 16 };
 
-#define SW_PLAN_FNV_START UINT64_C(14695981039346656037)
-/* FNV-1a 64, continued. */
-uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count);
-
-/* FNV-1a 64 over every byte but the digest's digits, which start at `at`; at + 16 <= bytes. */
+/* A hash of every byte but the digest's digits, which start at `at`; at + 16 <= bytes. */
 uint64_t sw_plan_text_digest(const char *text, size_t bytes, size_t at);
 
 #endif

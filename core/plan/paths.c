@@ -1,18 +1,11 @@
 #include "core/plan/paths.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-char *sw_path_join(const char *directory, const char *path)
-{
-    const size_t bytes = strlen(directory) + strlen(path) + 2;
-    char *out = malloc(bytes);
-    if (out != NULL)
-        snprintf(out, bytes, "%s/%s", directory, path);
-    return out;
-}
 
 char *sw_path_absolute(const char *path)
 {

@@ -6,8 +6,6 @@
 
 #include "core/config/config.h"
 
-/* "directory/path"; malloc'ed, NULL: no memory. */
-char *sw_path_join(const char *directory, const char *path);
 /* path without '.', '..' and doubled slashes, from the root; by letters alone. malloc'ed, NULL: the
  * working directory has no name, or no memory. */
 char *sw_path_absolute(const char *path);

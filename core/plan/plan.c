@@ -1,3 +1,4 @@
+#include "core/base/hash.h"
 #include "core/plan/internal.h"
 
 #include <inttypes.h>
@@ -5,34 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t sw_plan_fnv(uint64_t hash, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (uint8_t)bytes[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
 uint64_t sw_plan_text_digest(const char *text, size_t bytes, size_t at)
 {
     const size_t tail = at + SW_PLAN_DIGEST_DIGITS;
-    return sw_plan_fnv(sw_plan_fnv(SW_PLAN_FNV_START, text, at), text + tail, bytes - tail);
-}
-
-static enum sw_dtype dtype_of(enum sw_precision precision)
-{
-    return precision == SW_BF16 ? SW_BF16_T : SW_F32;
-}
-
-static enum sw_attention_strategy strategy_of(enum sw_strategy strategy)
-{
-    switch (strategy) {
-    case SW_STRATEGY_GATHER:
-        return SW_ATTENTION_GATHER;
-    case SW_STRATEGY_ULYSSES:
-        return SW_ATTENTION_ULYSSES;
-    default:
-        return SW_ATTENTION_RING;
-    }
+    return sw_hash_bytes(sw_hash_bytes(SW_HASH_START, text, at), text + tail, bytes - tail);
 }
 
 static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
@@ -65,13 +42,13 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->sequence_length = run->sequence_length;
     out->global_batch = run->global_batch_size;
     out->micro_batch_per_rank = decision->micro_batch_size;
-    out->compute = dtype_of(run->compute);
-    out->params = dtype_of(run->params);
-    out->reduce = dtype_of(run->reduce);
+    out->compute = run->compute;
+    out->params = run->params;
+    out->reduce = run->reduce;
     out->mesh = decision->mesh;
-    out->layout = decision->layout == SW_LAYOUT_ZIGZAG ? SW_ZIGZAG : SW_CONTIGUOUS;
-    out->recompute = (uint8_t)decision->recompute;
-    sw_rules_default(&out->rules, strategy_of(decision->strategy));
+    out->layout = decision->layout;
+    out->recompute = decision->recompute;
+    sw_rules_default(&out->rules, decision->strategy);
     if (decision->residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     for (int32_t i = 0; i < run->rule_count; i++)
@@ -91,7 +68,7 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
          const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
          uint64_t program_digest, struct texts *texts, struct sw_error *err)
 {
-    if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_STRATEGY_AUTO) {
+    if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_ATTENTION_AUTO) {
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
         return NULL;
     }

@@ -1,5 +1,6 @@
 /* Reads a plan file back: its values as any description's, then the digest over its text, then what
  * the values mean. Anyone can compute a digest, so nothing is taken on trust. */
+#include "core/base/file.h"
 #include "core/plan/internal.h"
 
 #include <errno.h>
@@ -11,48 +12,13 @@ enum { MAX_PLAN_BYTES = 16 << 20 };
 
 static int read_file(const char *path, char **text, size_t *bytes, struct sw_error *err)
 {
-    int status = -1;
-    char *buffer = NULL;
-    size_t used = 0, capacity = 1 << 16;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return sw_fail_at(err, errno == ENOMEM ? SW_ENVIRONMENT : SW_BAD_INPUT,
-                          (struct sw_place){.file = path}, "cannot open the plan: %s",
-                          strerror(errno));
-    for (;;) {
-        char *grown = realloc(buffer, capacity + 1);
-        if (grown == NULL) {
-            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = path},
-                       "out of memory while reading the plan");
-            goto out;
-        }
-        buffer = grown;
-        errno = 0;
-        used += fread(buffer + used, 1, capacity - used, file);
-        if (ferror(file)) {
-            sw_fail_at(err, errno == EISDIR ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                       (struct sw_place){.file = path}, "cannot read the plan: %s",
-                       strerror(errno));
-            goto out;
-        }
-        if (used < capacity)
-            break;
-        if (capacity >= MAX_PLAN_BYTES) {
-            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                       "larger than a plan ever is");
-            goto out;
-        }
-        capacity *= 2;
-    }
-    buffer[used] = '\0';
-    *text = buffer;
-    *bytes = used;
-    buffer = NULL;
-    status = 0;
-out:
-    free(buffer);
-    fclose(file);
-    return status;
+    if (sw_file_read(path, false, MAX_PLAN_BYTES, text, bytes, NULL) == 0)
+        return 0;
+    const struct sw_place whole = {.file = path};
+    if (errno == EFBIG)
+        return sw_fail_at(err, SW_BAD_INPUT, whole, "larger than a plan ever is");
+    return sw_fail_at(err, errno == ENOMEM || errno == EIO ? SW_ENVIRONMENT : SW_BAD_INPUT, whole,
+                      "cannot open the plan: %s", strerror(errno));
 }
 
 /* The byte at a place, when everything before it is as sw_plan_write breaks lines; else `bytes`. */
@@ -107,16 +73,19 @@ static int verify(const char *path, const struct sw_config *config, const char *
 
 static int read_sizes(const struct sw_plan_config *plan, struct sw_mesh *mesh, struct sw_error *err)
 {
-    const char *sizes = plan->mesh_dim;
+    const char *at = plan->mesh_dim;
     int64_t ranks = 1;
-    int consumed = 0;
-    bool good =
-        sscanf(sizes, "%9" SCNd32 ",%9" SCNd32 ",%9" SCNd32 ",%9" SCNd32 "%n", &mesh->size[0],
-               &mesh->size[1], &mesh->size[2], &mesh->size[3], &consumed) == 4 &&
-        sizes[consumed] == '\0';
+    bool good = true;
     for (int32_t i = 0; good && i < SW_AXIS_COUNT; i++) {
-        ranks *= mesh->size[i];
-        good = mesh->size[i] >= 1 && ranks <= INT32_MAX;
+        char *stop = NULL;
+        const long long size = *at >= '0' && *at <= '9' ? strtoll(at, &stop, 10) : 0;
+        good =
+            size >= 1 && size <= INT32_MAX / ranks && *stop == (i + 1 < SW_AXIS_COUNT ? ',' : '\0');
+        if (good) {
+            mesh->size[i] = (int32_t)size;
+            ranks *= size;
+            at = stop + 1;
+        }
     }
     return good ? 0
                 : sw_fail_at(err, SW_BAD_INPUT, plan->mesh_place,

@@ -274,14 +274,16 @@ static void update_region(struct sw_autodiff *a)
 static void mark_recomputed(struct sw_autodiff *a)
 {
     const struct sw_program *p = a->b->program;
-    const uint8_t level = a->b->options->recompute;
+    const enum sw_recompute level = a->b->options->recompute;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         bool before_attention = true;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op_info *info = sw_op_info(p->ops[i].kind);
-            a->recompute[i] = info->cheap || (region->carry >= 0 &&
-                                              (level == 2 || (level == 1 && before_attention)));
+            a->recompute[i] =
+                info->cheap || (region->carry >= 0 &&
+                                (level == SW_RECOMPUTE_FULL ||
+                                 (level == SW_RECOMPUTE_BEFORE_ATTENTION && before_attention)));
             before_attention = before_attention && info->ring == NULL;
             for (uint16_t j = 0; j < p->ops[i].n_out; j++)
                 if (p->values[p->ops[i].out[j].value].carried)
@@ -291,7 +293,8 @@ static void mark_recomputed(struct sw_autodiff *a)
 }
 
 /* A gradient beside each parameter: contributions of several micro-steps are summed in full
- * precision and cross the network in the one asked for. A cotangent's stack beside each value that is carried. */
+ * precision and cross the network in the one asked for. A cotangent's stack beside each value that
+ * is carried. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;

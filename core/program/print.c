@@ -50,7 +50,7 @@ static void print_attribute(FILE *out, const struct sw_op *op, const struct sw_a
     else if (a->type == SW_ATTRIBUTE_FLAG)
         fprintf(out, "%s%s", set ? " " : "", set ? a->name : "");
     else if (a->type == SW_ATTRIBUTE_LAYOUT)
-        fprintf(out, " %s", sw_attribute_int(op, a) == SW_ZIGZAG ? "zigzag" : "contiguous");
+        fprintf(out, " %s", sw_word(sw_words_layout, sw_attribute_int(op, a)));
     else
         fprintf(out, " %s=%" PRId64, a->name, sw_attribute_int(op, a));
 }

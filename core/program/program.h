@@ -13,6 +13,7 @@
 #define SW_PROGRAM_H
 
 #include "core/base/model.h"
+#include "core/base/words.h"
 #include "core/sharding/reshard.h"
 #include "core/sharding/sequence.h"
 
@@ -25,7 +26,6 @@ enum {
     SW_MAX_PORTS = 8                 /* inputs, or outputs, of a program */
 };
 
-enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
 size_t sw_dtype_bytes(enum sw_dtype dtype);
 const char *sw_dtype_name(enum sw_dtype dtype); /* "f32" "bf16" "f64" "i32" */
 
@@ -51,7 +51,6 @@ const char *sw_logical_name(enum sw_logical axis);
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
 };
-enum sw_attention_strategy { SW_ATTENTION_RING, SW_ATTENTION_GATHER, SW_ATTENTION_ULYSSES };
 /* LWM's table (DESIGN section 4) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
 /* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
@@ -298,7 +297,7 @@ struct sw_program_options {
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
-    uint8_t recompute; /* 0 none, 1 attention, 2 full */
+    enum sw_recompute recompute; /* not AUTO */
     enum sw_program_kind kind;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
 };

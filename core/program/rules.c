@@ -1,4 +1,5 @@
 /* Logical axis names and the table that maps them to mesh axes. */
+#include "core/base/text.h"
 #include "core/program/program.h"
 
 #include <string.h>
@@ -43,44 +44,19 @@ void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strateg
     rules->axes[SW_L_EMBED] = (struct sw_axes){2, {SW_FSDP, SW_SP}};
 }
 
-static int32_t minimum(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Levenshtein distance of two short names. */
-static int32_t distance(const char *a, const char *b)
-{
-    int32_t row[65], n = minimum((int32_t)strlen(b), 64);
-    for (int32_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (int32_t i = 1; a[i - 1] != '\0' && i <= 64; i++) {
-        int32_t diagonal = row[0];
-        row[0] = i;
-        for (int32_t j = 1; j <= n; j++) {
-            int32_t above = row[j];
-            row[j] = minimum(minimum(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
                  struct sw_error *err)
 {
-    int32_t best = SW_L_BATCH;
-    for (int32_t i = SW_L_BATCH; i < SW_L_COUNT; i++) {
+    for (int32_t i = SW_L_BATCH; i < SW_L_COUNT; i++)
         if (strcmp(logical_names[i], logical) == 0) {
             rules->axes[i] = axes;
             return 0;
         }
-        if (distance(logical, logical_names[i]) < distance(logical, logical_names[best]))
-            best = i;
-    }
-    if (distance(logical, logical_names[best]) <= 2)
+    const char *near =
+        sw_text_nearest(logical, &logical_names[SW_L_BATCH], SW_L_COUNT - SW_L_BATCH);
+    if (near != NULL)
         return sw_fail(err, SW_BAD_INPUT, "unknown logical axis '%s'; did you mean '%s'?", logical,
-                       logical_names[best]);
+                       near);
     return sw_fail(err, SW_BAD_INPUT,
                    "unknown logical axis '%s'; use batch, seq, residual_seq, attn_seq, key_seq, "
                    "attn_heads, heads, "

@@ -1,5 +1,5 @@
-/* Shared by reshard.c (the plans that are known to be cheapest) and reshard_search.c (everything
- * else). */
+/* Shared by reshard.c (the plans that are known to be cheapest), reshard_search.c (everything else)
+ * and reshard_step.c (what one step does). */
 #ifndef SW_RESHARD_INTERNAL_H
 #define SW_RESHARD_INTERNAL_H
 

@@ -3,9 +3,9 @@
 #ifndef SW_SEQUENCE_H
 #define SW_SEQUENCE_H
 
-#include <stdint.h>
+#include "core/base/words.h"
 
-enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
+#include <stdint.h>
 
 /* Storage order is the concatenation of the `shards` ranks' local blocks. Global position of the
  * element at storage index j of a sequence of `length` tokens: contiguous: j; zigzag: rank r holds

@@ -1,5 +1,7 @@
 /* `plan diff OLD NEW`: the command. Reads pairs, compares them, prints, and chooses the exit code:
  * 0 nothing differs, 4 something does, 1 a condition failed or a new run fits nowhere. */
+#include "core/base/file.h"
+#include "core/base/text.h"
 #include "planner/diff/diff.h"
 
 #include <errno.h>
@@ -8,13 +10,6 @@
 #include <sys/stat.h>
 
 enum { COMMENT_BYTES = 65536 }; /* what GitHub takes as one comment */
-
-/* The folder that a file's paths are seen from. */
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-}
 
 static void graver(int *status, int other)
 {
@@ -158,7 +153,7 @@ static void write_headline(struct sw_diff *diff)
     char path[256], step[512] = "", failed[64] = "";
     if (most != NULL && largest * largest > 1e-18)
         snprintf(step, sizeof step, "; the step changes most in %s: %+.1f %%",
-                 sw_diff_shorten(most->path, 200, path), largest * 100);
+                 sw_text_shorten(most->path, 200, path), largest * 100);
     if (diff->failed > 0)
         snprintf(failed, sizeof failed, "; %d condition%s failed", diff->failed,
                  diff->failed == 1 ? "" : "s");
@@ -173,7 +168,7 @@ static int print(const struct sw_options *options, const struct sw_diff *diff)
     const bool differs = diff->changed + diff->added + diff->removed + diff->failed > 0;
     /* a document for machines is one even when it is empty; people get silence */
     if (options->json)
-        status = sw_diff_print_json(stdout, diff, &err);
+        sw_diff_print_json(stdout, diff);
     else if (differs && options->markdown)
         status = sw_diff_print_markdown(stdout, diff, COMMENT_BYTES, &err);
     else if (differs)
@@ -237,8 +232,8 @@ int sw_command_diff(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const char *before = options->files[0], *after = options->files[1];
-    base[0] = is_directory[0] ? strdup(before) : directory_of(before);
-    base[1] = is_directory[1] ? strdup(after) : directory_of(after);
+    base[0] = is_directory[0] ? strdup(before) : sw_path_folder(before);
+    base[1] = is_directory[1] ? strdup(after) : sw_path_folder(after);
     if (is_directory[0])
         status =
             diff_directories(&diff, (const char *const *)base, condition, options->fail_if_count);

@@ -1,4 +1,5 @@
 /* Compares the two sides of a file and says in one line what became of it. */
+#include "core/base/text.h"
 #include "planner/diff/diff.h"
 
 #include "planner/format.h"
@@ -12,18 +13,6 @@ const char *sw_diff_status_name(enum sw_diff_status status)
 {
     static const char *const names[] = {"same", "changed", "added", "removed"};
     return names[status];
-}
-
-char *sw_diff_shorten(const char *text, size_t most, char *buffer)
-{
-    size_t bytes = strlen(text);
-    const bool cut = bytes > most;
-    if (cut)
-        for (bytes = most; bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
-            bytes--;
-    memcpy(buffer, text, bytes);
-    strcpy(buffer + bytes, cut ? "..." : "");
-    return buffer;
 }
 
 static bool starts_with(const char *text, const char *start)
@@ -221,7 +210,7 @@ static void say_side(struct line *line, const struct sw_diff_side *side)
 {
     char mesh[64], reason[256];
     if (!side->fits) {
-        say(line, "does not fit: %s", sw_diff_shorten(side->why_not, 200, reason));
+        say(line, "does not fit: %s", sw_text_shorten(side->why_not, 200, reason));
         return;
     }
     say_seconds(line, side->chosen.cost.step_seconds, side->chosen.cost.step_seconds);

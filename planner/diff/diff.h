@@ -107,12 +107,10 @@ void sw_diff_pairs_free(struct sw_diff_pair *pairs, int32_t count);
 void sw_diff_print_text(FILE *out, const struct sw_diff *diff);
 int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_bytes,
                            struct sw_error *err);
-int sw_diff_print_json(FILE *out, const struct sw_diff *diff, struct sw_error *err);
+void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);
-/* Copies at most `most` bytes of text and "..." without cutting a character in two. */
-char *sw_diff_shorten(const char *text, size_t most, char *buffer);
 /* A setting's key as the run file and --set spell it. */
 const char *sw_diff_key(const char *key);
 /* The texts of one row: axes, calls and bytes, "old -> new" where they changed. */

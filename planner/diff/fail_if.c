@@ -1,5 +1,6 @@
 #include "planner/diff/fail_if.h"
 
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "planner/command.h"
 #include "planner/format.h"
@@ -157,7 +158,7 @@ static int fail_name(const struct parser *p, const char *from, size_t length)
     for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
         names[i] = measures[i].name;
     snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
-    const char *near = sw_command_nearest(name, names, SW_MEASURE_COUNT);
+    const char *near = sw_text_nearest(name, names, SW_MEASURE_COUNT);
     snprintf(what, sizeof what, "unknown name '%s'", name);
     if (near == NULL)
         return fail_at(p, column_of(p, from), what,

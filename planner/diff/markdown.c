@@ -4,6 +4,7 @@
  * are given up step by step (the table below), and the comment says so. Texts come from other
  * people's files: they are shown inside <code>, with every character that could mean something to
  * Markdown or HTML as an entity, so that no name mentions anybody and no value closes a table. */
+#include "core/base/text.h"
 #include "planner/diff/diff.h"
 
 #include <ctype.h>
@@ -78,7 +79,7 @@ static void put_character(FILE *out, char c, bool in_word)
 static void put_text(FILE *out, const char *text, size_t most)
 {
     char shown[TEXT_BYTES + 8];
-    sw_diff_shorten(text, most < TEXT_BYTES ? most : TEXT_BYTES, shown);
+    sw_text_shorten(text, most < TEXT_BYTES ? most : TEXT_BYTES, shown);
     for (const char *p = shown; *p != '\0'; p++)
         put_character(out, *p, p > shown && is_word(p[-1]) && is_word(p[1]));
 }

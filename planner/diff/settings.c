@@ -1,5 +1,6 @@
 #include "planner/diff/settings.h"
 
+#include "core/base/text.h"
 #include "core/plan/inputs.h"
 #include "planner/diff/diff.h"
 
@@ -172,7 +173,7 @@ char *sw_setting_format(const char *key, const char *value, const char *base,
         return buffer;
     if (is_path(key))
         path = sw_path_relative(base, value);
-    sw_diff_shorten(path != NULL ? path : value, SHOWN_BYTES, buffer);
+    sw_text_shorten(path != NULL ? path : value, SHOWN_BYTES, buffer);
     free(path);
     return buffer;
 }

@@ -70,7 +70,7 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
     }
     if (sw_config_error_count(out->config) > 0) {
         if (!quiet)
-            sw_command_diagnose(out->config, false);
+            sw_command_diagnose(out->config, SW_NOTES_HIDDEN);
         return SW_BAD_INPUT;
     }
     if (kind != SW_CONFIG_RUN && kind != SW_CONFIG_PLAN) {
@@ -93,7 +93,7 @@ static int model_flops(const struct sw_run_config *run, double *out, struct sw_e
 {
     const struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
                                     .micro_batch_size = 1,
-                                    .strategy = SW_STRATEGY_RING,
+                                    .strategy = SW_ATTENTION_RING,
                                     .layout = run->layout};
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)

@@ -1,6 +1,7 @@
 /* `plan emit`: the plan file and the script that starts it. Both are written beside their place and
  * moved there when complete, so a job that reads them never sees half a file. Same input, same
  * bytes. */
+#include "core/base/file.h"
 #include "planner/command.h"
 
 #include "core/cost/device.h"
@@ -10,12 +11,10 @@
 #include "planner/template.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_TEMPLATE_BYTES = 1 << 20 };
@@ -29,57 +28,15 @@ struct script {
     struct sw_template_value values[32];
 };
 
-/* mkdir -p */
-static int make_directory(const char *path, struct sw_error *err)
-{
-    char partial[PATH_MAX];
-    if (strlen(path) >= sizeof partial)
-        return sw_fail(err, SW_ENVIRONMENT, "the path '%.60s...' is too long", path);
-    strcpy(partial, path);
-    for (char *slash = partial + 1;; slash++) {
-        if (*slash != '/' && *slash != '\0')
-            continue;
-        const char kept = *slash;
-        *slash = '\0';
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot make the folder '%s': %s", partial,
-                           strerror(errno));
-        *slash = kept;
-        if (kept == '\0')
-            break;
-    }
-    struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        return sw_fail(err, SW_ENVIRONMENT, "'%s' is not a folder", path);
-    return 0;
-}
-
 static int write_file(const char *directory, const char *name, const char *text, size_t bytes,
                       mode_t mode, struct sw_error *err)
 {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    FILE *file = NULL;
-    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path ||
-        snprintf(temporary, sizeof temporary, "%s/.%s.%ld", directory, name, (long)getpid()) >=
-            (int)sizeof temporary)
-        return sw_fail(err, SW_ENVIRONMENT, "the path '%.60s...' is too long", directory);
-    const int handle = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-    if (handle >= 0)
-        file = fdopen(handle, "wb");
-    if (file == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-        if (handle >= 0)
-            close(handle);
-        return -1;
-    }
-    errno = 0;
-    bool ok = fwrite(text, 1, bytes, file) == bytes && fflush(file) == 0 && fsync(handle) == 0;
-    ok = fclose(file) == 0 && ok;
-    if (ok && rename(temporary, path) == 0)
-        return 0;
-    sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-    unlink(temporary);
-    return -1;
+    char *path = sw_path_join(directory, name);
+    if (path == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing '%s'", name);
+    const int status = sw_file_write(path, text, bytes, mode, err);
+    free(path);
+    return status;
 }
 
 /* The text of the plan, in memory that the caller frees, and its digest. */
@@ -178,13 +135,12 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
         gpus = s->gpus;
     }
     /* its name only: the same run gives the same script from whatever folder */
-    const char *slash = strrchr(run_path, '/');
     const char *mem = slurm->mem;
     if (mem == NULL && slurm->exclusive)
         mem = "0"; /* a whole node's memory comes with a whole node */
     const struct sw_template_value values[] = {
         {"version", s->version},
-        {"run_path", slash == NULL ? run_path : slash + 1},
+        {"run_path", sw_path_name(run_path)},
         {"name", run->name},
         {"mesh_dim", s->mesh},
         {"axis_order", s->order},
@@ -220,31 +176,19 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
 /* A user's template, in memory that the caller frees. */
 static char *read_template(const char *path, struct sw_error *err)
 {
-    char *text = malloc(MAX_TEMPLATE_BYTES + 1);
-    FILE *file = fopen(path, "rb");
-    if (text == NULL || file == NULL) {
-        sw_fail_at(err, file == NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
+    char *text = NULL;
+    size_t bytes = 0;
+    const int status = sw_file_read(path, false, MAX_TEMPLATE_BYTES, &text, &bytes, NULL);
+    if (status != 0 && errno != EFBIG) {
+        sw_fail_at(err, errno == ENOMEM ? SW_ENVIRONMENT : SW_BAD_INPUT,
                    (struct sw_place){.file = path}, "cannot open the template: %s",
                    strerror(errno));
-        goto fail;
+        return NULL;
     }
-    const size_t bytes = fread(text, 1, MAX_TEMPLATE_BYTES + 1, file);
-    if (ferror(file)) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "cannot read the template: %s", strerror(errno));
-        goto fail;
-    }
-    if (bytes > MAX_TEMPLATE_BYTES || memchr(text, '\0', bytes) != NULL) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "the template is no text of at most %d bytes", MAX_TEMPLATE_BYTES);
-        goto fail;
-    }
-    text[bytes] = '\0';
-    fclose(file);
-    return text;
-fail:
-    if (file != NULL)
-        fclose(file);
+    if (status == 0 && memchr(text, '\0', bytes) == NULL)
+        return text;
+    sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+               "the template is no text of at most %d bytes", MAX_TEMPLATE_BYTES);
     free(text);
     return NULL;
 }
@@ -279,7 +223,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
     /* the run's folder too: without it Slurm fails the job and leaves no log */
-    if (make_directory(directory, err) != 0 || make_directory(run->directory, err) != 0)
+    if (sw_file_make_folder(directory, err) != 0 || sw_file_make_folder(run->directory, err) != 0)
         goto out;
     plan = plan_text(run, c, program_digest, directory, &bytes, &digest, err);
     if (plan == NULL ||

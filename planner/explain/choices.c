@@ -183,7 +183,7 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
 
 static int recompute_choices(struct sw_explain *x, struct sw_error *err)
 {
-    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_ATTENTION,
+    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_BEFORE_ATTENTION,
                                                SW_RECOMPUTE_FULL};
     const char *fixed = x->run->recompute == SW_RECOMPUTE_AUTO ? NULL : "recompute";
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
@@ -191,8 +191,8 @@ static int recompute_choices(struct sw_explain *x, struct sw_error *err)
         decision.recompute = levels[i];
         if (levels[i] != x->c.decision.recompute &&
             try_decision(x, "recompute", &decision, fixed,
-                         sw_recompute_word(x->c.decision.recompute), sw_recompute_word(levels[i]),
-                         err) != 0)
+                         sw_word(sw_words_recompute, x->c.decision.recompute),
+                         sw_word(sw_words_recompute, levels[i]), err) != 0)
             return -1;
     }
     return 0;
@@ -228,27 +228,28 @@ static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
 static int attention_choices(struct sw_explain *x, struct sw_error *err)
 {
     const struct sw_decision *mine = &x->c.decision;
-    const char *fixed = x->run->strategy == SW_STRATEGY_AUTO ? NULL : "attention.strategy";
+    const char *fixed = x->run->strategy == SW_ATTENTION_AUTO ? NULL : "attention.strategy";
     if (mine->mesh.size[SW_SP] <= 1)
         return 0;
-    for (int32_t s = SW_STRATEGY_RING; s < SW_STRATEGY_AUTO; s++) {
+    for (int32_t s = SW_ATTENTION_RING; s < SW_ATTENTION_AUTO; s++) {
         struct sw_decision decision = *mine;
-        decision.strategy = (enum sw_strategy)s;
+        decision.strategy = (enum sw_attention_strategy)s;
         /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
-        decision.layout = s == SW_STRATEGY_RING ? x->run->layout : SW_LAYOUT_CONTIGUOUS;
+        decision.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
         if (decision.strategy != mine->strategy &&
-            try_decision(x, "attention", &decision, fixed, sw_strategy_word(mine->strategy),
-                         sw_strategy_word(decision.strategy), err) != 0)
+            try_decision(x, "attention", &decision, fixed,
+                         sw_word(sw_words_strategy, mine->strategy),
+                         sw_word(sw_words_strategy, decision.strategy), err) != 0)
             return -1;
     }
     struct sw_decision decision = *mine;
-    const bool zigzag = mine->layout == SW_LAYOUT_ZIGZAG;
-    decision.layout = zigzag ? SW_LAYOUT_CONTIGUOUS : SW_LAYOUT_ZIGZAG;
-    return mine->strategy != SW_STRATEGY_RING
+    const bool zigzag = mine->layout == SW_ZIGZAG;
+    decision.layout = zigzag ? SW_CONTIGUOUS : SW_ZIGZAG;
+    return mine->strategy != SW_ATTENTION_RING
                ? 0
                : try_decision(x, "attention layout", &decision, "attention.layout",
-                              zigzag ? "zigzag" : "contiguous", zigzag ? "contiguous" : "zigzag",
-                              err);
+                              sw_word(sw_words_layout, mine->layout),
+                              sw_word(sw_words_layout, decision.layout), err);
 }
 
 static int residual_choice(struct sw_explain *x, struct sw_error *err)

@@ -1,60 +1,17 @@
 /* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
+#include "core/base/file.h"
 #include "planner/explain/data.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Beside its place and then renamed: a reader never finds half a page. */
-static int write_page(const char *path, const char *text, size_t bytes, struct sw_error *err)
-{
-    char temporary[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(EISDIR));
-    if (snprintf(temporary, sizeof temporary, "%.*s.%s.%ld", folder, path, path + folder,
-                 (long)getpid()) >= (int)sizeof temporary)
-        return sw_fail(err, SW_ENVIRONMENT, "the path '%.60s...' is too long", path);
-    const int handle = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (handle < 0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-    size_t done = 0;
-    errno = 0;
-    while (done < bytes) {
-        const ssize_t n = write(handle, text + done, bytes - done);
-        if (n < 0 && errno != EINTR)
-            break;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    bool ok = done == bytes && fsync(handle) == 0;
-    ok = close(handle) == 0 && ok;
-    if (ok && rename(temporary, path) == 0)
-        return 0;
-    sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-    unlink(temporary);
-    return -1;
-}
 
 static int write_html(const char *path, const struct sw_explain *x, struct sw_error *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the page");
-    sw_html_page(memory, x);
-    bool ok = ferror(memory) == 0;
-    ok = fclose(memory) == 0 && ok;
-    const int status = ok ? write_page(path, text, bytes, err)
-                          : sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the page");
-    free(text);
-    return status;
+    struct sw_new_file file;
+    if (sw_file_begin(&file, path, 0666, err) != 0)
+        return -1;
+    sw_html_page(file.out, x);
+    return sw_file_commit(&file, err);
 }
 
 /* Every mesh of the cluster, for comparison when mesh_dim names one; *requested tells. */
@@ -78,7 +35,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     if (options->program)
         sw_program_print(stdout, x->program);
     else if (options->json)
-        return sw_json_explain(stdout, x, options->rejected, err);
+        sw_explain_print_json(stdout, x, options->rejected);
     else if (options->html == NULL)
         sw_explain_text(stdout, x, options->rejected);
     return 0;

@@ -10,8 +10,6 @@
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"
 
-#include <cjson/cJSON.h>
-
 enum { SW_EXPLAIN_CHOICES = 16 };
 
 /* Compute of one op kind in one step on one rank. */
@@ -77,8 +75,8 @@ int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
 /* explain_text.c; rejected: lists all of them. */
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);
 
-/* explain_json.c: adds its keys to an object; *ok becomes false when memory runs out. */
-void sw_explain_json(cJSON *root, const struct sw_explain *x, bool rejected, bool *ok);
+/* json.c: one object and a newline. */
+void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected);
 
 /* html.c: one self-contained page. */
 void sw_html_page(FILE *out, const struct sw_explain *x);

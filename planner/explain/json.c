@@ -1,180 +1,229 @@
-/* What `plan explain --json` tells beyond the mesh itself. Times in s, memory in bytes of a rank.
- */
+/* `plan explain --json`, schema shardwright.explain/1. Times in s, memory in bytes of a rank. */
 #include "planner/explain/data.h"
 
-static void number(cJSON *object, const char *key, double value, bool *ok)
-{
-    *ok = cJSON_AddNumberToObject(object, key, value) != NULL && *ok;
-}
+#include "core/base/json.h"
 
-static void string(cJSON *object, const char *key, const char *value, bool *ok)
-{
-    *ok = cJSON_AddStringToObject(object, key, value) != NULL && *ok;
-}
+#include <math.h>
 
-/* A new object at the end of an array, NULL without memory. */
-static cJSON *append(cJSON *array, bool *ok)
-{
-    cJSON *object = cJSON_CreateObject();
-    if (object != NULL && cJSON_AddItemToArray(array, object))
-        return object;
-    cJSON_Delete(object);
-    *ok = false;
-    return NULL;
-}
-
-static cJSON *new_array(cJSON *object, const char *key, bool *ok)
-{
-    cJSON *array = cJSON_AddArrayToObject(object, key);
-    *ok = array != NULL && *ok;
-    return array;
-}
-
-static void add_kinds(cJSON *object, const int64_t bytes[SW_MEMORY_KIND_COUNT], bool *ok)
+static void write_kinds(struct sw_json *j, const int64_t bytes[SW_MEMORY_KIND_COUNT])
 {
     for (int32_t k = 0; k < SW_MEMORY_KIND_COUNT; k++)
-        number(object, sw_memory_kind_name((enum sw_memory_kind)k), (double)bytes[k], ok);
+        sw_json_number(j, sw_memory_kind_name((enum sw_memory_kind)k), (double)bytes[k]);
 }
 
-static void add_layer(cJSON *array, const char *name, int32_t count,
-                      const struct sw_layer_memory *m, bool *ok)
+static void write_layer(struct sw_json *j, const char *name, int32_t count,
+                        const struct sw_layer_memory *m)
 {
-    cJSON *object = append(array, ok);
-    string(object, "name", name, ok);
-    number(object, "count", count, ok);
-    number(object, "parameters", (double)m->parameters, ok);
-    number(object, "gradients", (double)m->gradients, ok);
-    number(object, "optimizer", (double)m->optimizer, ok);
-    number(object, "saved", (double)m->saved, ok);
+    sw_json_object(j, NULL);
+    sw_json_text(j, "name", name);
+    sw_json_number(j, "count", count);
+    sw_json_number(j, "parameters", (double)m->parameters);
+    sw_json_number(j, "gradients", (double)m->gradients);
+    sw_json_number(j, "optimizer", (double)m->optimizer);
+    sw_json_number(j, "saved", (double)m->saved);
+    sw_json_end(j);
 }
 
-static void add_memory(cJSON *root, const struct sw_explain *x, bool *ok)
+static void write_over_step(struct sw_json *j, const struct sw_explain *x)
 {
     const struct sw_memory_profile *m = &x->memory;
-    cJSON *memory = cJSON_AddObjectToObject(root, "memory_profile");
-    number(memory, "peak", (double)m->peak_bytes, ok);
-    number(memory, "peak_op", m->peak_op, ok);
-    number(memory, "arena", (double)m->arena_bytes, ok);
-    number(memory, "between_buffers", (double)m->lost_bytes, ok);
-    add_kinds(cJSON_AddObjectToObject(memory, "at_peak"), m->at_peak, ok);
-    add_kinds(cJSON_AddObjectToObject(memory, "most"), m->most, ok);
-    cJSON *layers = new_array(memory, "by_layer", ok);
-    add_layer(layers, "layer", m->layers, &m->layer, ok);
-    add_layer(layers, "embedding, head, rest", 1, &m->outside, ok);
-    cJSON *over = new_array(memory, "over_step", ok);
+    sw_json_array(j, "over_step");
     for (int32_t r = 0; r < x->program->region_count; r++) {
         const struct sw_region *region = &x->program->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            cJSON *object = append(over, ok);
-            string(object, "region", region->name, ok);
-            string(object, "op", sw_op_info((enum sw_op_kind)x->program->ops[i].kind)->name, ok);
-            number(object, "total", (double)m->live_total[i], ok);
-            add_kinds(object, &m->live[(int64_t)i * SW_MEMORY_KIND_COUNT], ok);
+            sw_json_object(j, NULL);
+            sw_json_text(j, "region", region->name);
+            sw_json_text(j, "op", sw_op_info((enum sw_op_kind)x->program->ops[i].kind)->name);
+            sw_json_number(j, "total", (double)m->live_total[i]);
+            write_kinds(j, &m->live[(int64_t)i * SW_MEMORY_KIND_COUNT]);
+            sw_json_end(j);
         }
     }
+    sw_json_end(j);
 }
 
-static void add_window(cJSON *root, const char *key, const struct sw_explain *x,
-                       const struct sw_window *w, bool *ok)
+static void write_memory(struct sw_json *j, const struct sw_explain *x)
+{
+    const struct sw_memory_profile *m = &x->memory;
+    sw_json_object(j, "memory_profile");
+    sw_json_number(j, "peak", (double)m->peak_bytes);
+    sw_json_number(j, "peak_op", m->peak_op);
+    sw_json_number(j, "arena", (double)m->arena_bytes);
+    sw_json_number(j, "between_buffers", (double)m->lost_bytes);
+    sw_json_object(j, "at_peak");
+    write_kinds(j, m->at_peak);
+    sw_json_end(j);
+    sw_json_object(j, "most");
+    write_kinds(j, m->most);
+    sw_json_end(j);
+    sw_json_array(j, "by_layer");
+    write_layer(j, "layer", m->layers, &m->layer);
+    write_layer(j, "embedding, head, rest", 1, &m->outside);
+    sw_json_end(j);
+    write_over_step(j, x);
+    sw_json_end(j);
+}
+
+static void write_event(struct sw_json *j, const struct sw_explain *x, const struct sw_window *w,
+                        const struct sw_cost_event *e)
 {
     static const char *const streams[] = {"compute", "communication", "wait"};
+    const struct sw_op *op = &x->program->ops[e->op];
+    const struct sw_axes axes = sw_axes_effective(&x->program->mesh, op->axes);
+    char text[64];
+    sw_json_object(j, NULL);
+    sw_json_text(j, "stream", streams[e->stream]);
+    sw_json_text(j, "op", sw_op_info((enum sw_op_kind)op->kind)->name);
+    if (e->stream == SW_STREAM_COMMUNICATION)
+        sw_json_text(j, "axes", sw_axes_format(axes, text, sizeof text));
+    sw_json_number(j, "start", e->start - w->start);
+    sw_json_number(j, "end", e->end - w->start);
+    sw_json_end(j);
+}
+
+static void write_window(struct sw_json *j, const char *key, const struct sw_explain *x,
+                         const struct sw_window *w)
+{
     if (w->region < 0)
         return;
-    cJSON *object = cJSON_AddObjectToObject(root, key);
-    string(object, "region", x->program->regions[w->region].name, ok);
-    number(object, "seconds", w->end - w->start, ok);
-    number(object, "compute_seconds", w->compute_seconds, ok);
-    number(object, "communication_seconds", w->communication_seconds, ok);
-    number(object, "waiting_seconds", w->waiting_seconds, ok);
-    cJSON *events = new_array(object, "events", ok);
+    sw_json_object(j, key);
+    sw_json_text(j, "region", x->program->regions[w->region].name);
+    sw_json_number(j, "seconds", w->end - w->start);
+    sw_json_number(j, "compute_seconds", w->compute_seconds);
+    sw_json_number(j, "communication_seconds", w->communication_seconds);
+    sw_json_number(j, "waiting_seconds", w->waiting_seconds);
+    sw_json_array(j, "events");
     for (int32_t i = 0; i < x->timeline.count; i++) {
         const struct sw_cost_event *e = &x->timeline.event[i];
-        char axes[64];
-        if (e->end <= w->start || e->start >= w->end || e->end <= e->start)
-            continue;
-        const struct sw_op *op = &x->program->ops[e->op];
-        cJSON *event = append(events, ok);
-        string(event, "stream", streams[e->stream], ok);
-        string(event, "op", sw_op_info((enum sw_op_kind)op->kind)->name, ok);
-        if (e->stream == SW_STREAM_COMMUNICATION)
-            string(
-                event, "axes",
-                sw_axes_format(sw_axes_effective(&x->program->mesh, op->axes), axes, sizeof axes),
-                ok);
-        number(event, "start", e->start - w->start, ok);
-        number(event, "end", e->end - w->start, ok);
+        if (e->end > w->start && e->start < w->end && e->end > e->start)
+            write_event(j, x, w, e);
     }
+    sw_json_end(j);
+    sw_json_end(j);
 }
 
-static void add_times(cJSON *root, const struct sw_explain *x, bool *ok)
+static void write_times(struct sw_json *j, const struct sw_explain *x)
 {
-    cJSON *ops = new_array(root, "ops", ok);
+    sw_json_array(j, "ops");
     for (int32_t i = 0; i < x->kind_count; i++) {
-        cJSON *object = append(ops, ok);
-        string(object, "kind", sw_op_info(x->kind[i].kind)->name, ok);
-        number(object, "calls", x->kind[i].calls, ok);
-        number(object, "seconds", x->kind[i].seconds, ok);
-        number(object, "recompute_seconds", x->kind[i].again_seconds, ok);
+        sw_json_object(j, NULL);
+        sw_json_text(j, "kind", sw_op_info(x->kind[i].kind)->name);
+        sw_json_number(j, "calls", x->kind[i].calls);
+        sw_json_number(j, "seconds", x->kind[i].seconds);
+        sw_json_number(j, "recompute_seconds", x->kind[i].again_seconds);
+        sw_json_end(j);
     }
-    number(root, "slowed_seconds", x->slowed_seconds, ok);
+    sw_json_end(j);
+    sw_json_number(j, "slowed_seconds", x->slowed_seconds);
 }
 
-static void add_axes(cJSON *root, const struct sw_explain *x, bool *ok)
+static void write_axes(struct sw_json *j, const struct sw_explain *x)
 {
     const struct sw_cluster_config *cluster = &x->run->cluster;
-    cJSON *axes = new_array(root, "axes", ok);
+    sw_json_array(j, "axes");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
         const struct sw_placement *p = &x->placement[axis];
-        cJSON *object = append(axes, ok);
-        string(object, "axis", sw_axis_name((enum sw_axis)axis), ok);
-        number(object, "size", p->size, ok);
-        number(object, "stride", p->stride, ok);
-        number(object, "ranks_per_node", p->per_node, ok);
-        number(object, "nodes", p->nodes, ok);
-        string(object, "link", p->link >= 0 ? cluster->link[p->link].name : "", ok);
-        number(object, "bandwidth", p->link >= 0 ? cluster->link[p->link].bandwidth : 0, ok);
-        number(object, "communication_seconds", x->axis[axis].total_seconds, ok);
-        number(object, "exposed_seconds", x->axis[axis].exposed_seconds, ok);
-        number(object, "hidden_seconds", x->axis[axis].hidden_seconds, ok);
+        sw_json_object(j, NULL);
+        sw_json_text(j, "axis", sw_axis_name((enum sw_axis)axis));
+        sw_json_number(j, "size", p->size);
+        sw_json_number(j, "stride", p->stride);
+        sw_json_number(j, "ranks_per_node", p->per_node);
+        sw_json_number(j, "nodes", p->nodes);
+        sw_json_text(j, "link", p->link >= 0 ? cluster->link[p->link].name : "");
+        sw_json_number(j, "bandwidth", p->link >= 0 ? cluster->link[p->link].bandwidth : 0);
+        sw_json_number(j, "communication_seconds", x->axis[axis].total_seconds);
+        sw_json_number(j, "exposed_seconds", x->axis[axis].exposed_seconds);
+        sw_json_number(j, "hidden_seconds", x->axis[axis].hidden_seconds);
+        sw_json_end(j);
     }
+    sw_json_end(j);
 }
 
-static void add_choices(cJSON *root, const struct sw_explain *x, bool *ok)
+static void write_choices(struct sw_json *j, const struct sw_explain *x)
 {
-    cJSON *choices = new_array(root, "choices", ok);
+    sw_json_array(j, "choices");
     for (int32_t i = 0; i < x->choice_count; i++) {
         const struct sw_choice *c = &x->choice[i];
-        cJSON *object = append(choices, ok);
-        string(object, "choice", c->name, ok);
-        string(object, "chosen", c->chosen, ok);
-        string(object, "other", c->other, ok);
-        string(object, "why", c->why, ok);
-        string(object, "reason", sw_reject_name(c->reason), ok);
-        number(object, "step_seconds", c->step_seconds, ok);
-        number(object, "memory", (double)c->total_bytes, ok);
+        sw_json_object(j, NULL);
+        sw_json_text(j, "choice", c->name);
+        sw_json_text(j, "chosen", c->chosen);
+        sw_json_text(j, "other", c->other);
+        sw_json_text(j, "why", c->why);
+        sw_json_text(j, "reason", sw_reject_name(c->reason));
+        sw_json_number(j, "step_seconds", c->step_seconds);
+        sw_json_number(j, "memory", (double)c->total_bytes);
+        sw_json_end(j);
     }
+    sw_json_end(j);
 }
 
-void sw_explain_json(cJSON *root, const struct sw_explain *x, bool rejected, bool *ok)
+static void write_regions(struct sw_json *j, const struct sw_cost *cost)
+{
+    sw_json_array(j, "regions");
+    for (int32_t r = 0; r < cost->region_count; r++) {
+        sw_json_object(j, NULL);
+        sw_json_text(j, "name", cost->region[r].name);
+        sw_json_number(j, "seconds", cost->region[r].seconds);
+        sw_json_number(j, "compute_seconds", cost->region[r].compute_seconds);
+        sw_json_number(j, "exposed_seconds", cost->region[r].exposed_seconds);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
+static void write_collectives(struct sw_json *j, const struct sw_explain *x)
+{
+    char axes[64];
+    sw_json_array(j, "collectives");
+    for (int32_t i = 0; i < x->traffic.count; i++) {
+        sw_json_object(j, NULL);
+        sw_json_text(j, "kind", sw_op_info(x->traffic.entry[i].kind)->name);
+        sw_json_text(j, "axes", sw_axes_format(x->traffic.entry[i].axes, axes, sizeof axes));
+        sw_json_number(j, "calls", x->traffic.entry[i].calls);
+        sw_json_number(j, "bytes", round(x->traffic.entry[i].bytes));
+        sw_json_number(j, "seconds", x->traffic.entry[i].seconds);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
+static void write_rejected(struct sw_json *j, const struct sw_search *all)
 {
     char mesh[64];
-    add_memory(root, x, ok);
-    add_times(root, x, ok);
-    add_axes(root, x, ok);
-    cJSON *timeline = cJSON_AddObjectToObject(root, "timeline");
-    add_window(timeline, "forward_layer", x, &x->forward, ok);
-    add_window(timeline, "backward_layer", x, &x->backward, ok);
-    add_choices(root, x, ok);
-    if (!rejected)
-        return;
-    cJSON *array = new_array(root, "rejected", ok);
-    for (int32_t i = x->all->feasible; i < x->all->count; i++) {
-        const struct sw_candidate *c = &x->all->mesh[i];
-        cJSON *object = append(array, ok);
-        string(object, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), ok);
-        string(object, "reason", sw_reject_name(c->reason), ok);
-        string(object, "detail", c->detail, ok);
-        string(object, "help", c->help, ok);
+    sw_json_array(j, "rejected");
+    for (int32_t i = all->feasible; i < all->count; i++) {
+        const struct sw_candidate *c = &all->mesh[i];
+        sw_json_object(j, NULL);
+        sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+        sw_json_text(j, "reason", sw_reject_name(c->reason));
+        sw_json_text(j, "detail", c->detail);
+        sw_json_text(j, "help", c->help);
+        sw_json_end(j);
     }
+    sw_json_end(j);
+}
+
+void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
+{
+    struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "schema", "shardwright.explain/1");
+    sw_json_text(j, "run", x->run->name);
+    sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
+    sw_candidate_write_json(j, "mesh", &x->c);
+    write_regions(j, &x->c.cost);
+    write_collectives(j, x);
+    write_memory(j, x);
+    write_times(j, x);
+    write_axes(j, x);
+    sw_json_object(j, "timeline");
+    write_window(j, "forward_layer", x, &x->forward);
+    write_window(j, "backward_layer", x, &x->backward);
+    sw_json_end(j);
+    write_choices(j, x);
+    if (rejected)
+        write_rejected(j, x->all);
+    sw_json_end(j);
+    fputc('\n', out);
 }

@@ -1,5 +1,6 @@
 #include "planner/explain/memory_profile.h"
 
+#include "core/base/number.h"
 #include "core/program/op/op.h"
 
 #include <stdlib.h>
@@ -56,11 +57,6 @@ static enum sw_memory_kind kind_of_block(const struct sw_program *p,
         return SW_MEMORY_WEIGHTS;
     return region_of(p, block->first) != region_of(p, block->last) ? SW_MEMORY_SAVED
                                                                    : SW_MEMORY_ACTIVATIONS;
-}
-
-static int64_t aligned(int64_t bytes)
-{
-    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
 }
 
 /* A stack over layers is shared out among them (the residual has one instance more); the rest
@@ -125,7 +121,7 @@ int sw_memory_profile_make(const struct sw_program *p, struct sw_memory_profile 
         const struct sw_value *value = &p->values[v];
         if (value->role == SW_ROLE_ACTIVATION || !sw_program_is_stored(p, v))
             continue;
-        const int64_t bytes = aligned(value->slot_bytes * value->slots);
+        const int64_t bytes = sw_align(value->slot_bytes * value->slots, SW_ARENA_ALIGNMENT);
         add(out, 0, p->op_count - 1, kind_of_role(value->role), bytes);
         add_by_layer(p, value, kind_of_role(value->role), bytes, out);
     }

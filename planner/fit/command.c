@@ -24,7 +24,7 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
     if (config == NULL)
         return sw_command_fail(&err);
     const enum sw_config_kind kind = sw_config_get_kind(config);
-    if (sw_command_diagnose(config, false) > 0) {
+    if (sw_command_diagnose(config, SW_NOTES_HIDDEN) > 0) {
         sw_config_free(config);
         return SW_BAD_INPUT;
     }

@@ -1,5 +1,7 @@
 #include "planner/fit/fit.h"
 
+#include "core/base/number.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,12 +122,6 @@ int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char
     return 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Between the two nearest of a sorted list. */
 static double percentile(const double *sorted, int32_t count, double fraction)
 {
@@ -153,8 +149,8 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
         out->mean += errors[out->count++];
     }
     if (out->count > 0) {
-        qsort(errors, (size_t)out->count, sizeof *errors, compare_doubles);
-        qsort(ratios, (size_t)out->count, sizeof *ratios, compare_doubles);
+        qsort(errors, (size_t)out->count, sizeof *errors, sw_compare_doubles);
+        qsort(ratios, (size_t)out->count, sizeof *ratios, sw_compare_doubles);
         out->mean /= out->count;
         out->p90 = percentile(errors, out->count, 0.9);
         out->worst = errors[out->count - 1];

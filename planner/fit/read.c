@@ -1,4 +1,6 @@
 /* Measured runs from tables and logs. */
+#include "core/base/file.h"
+#include "core/base/number.h"
 #include "planner/fit/fit.h"
 
 #include <ctype.h>
@@ -109,8 +111,7 @@ static const struct sw_model_config *find_model(const struct sw_fit_set *set, co
         const struct sw_model_config *m = sw_config_model(set->config[i]);
         if (m == NULL)
             continue;
-        const char *file = strrchr(m->path, '/');
-        file = file != NULL ? file + 1 : m->path;
+        const char *file = sw_path_name(m->path);
         const size_t bytes = strlen(name);
         if (strncmp(file, name, bytes) == 0 && file[bytes] == '.')
             return m;
@@ -179,16 +180,16 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
         .mesh = sw_mesh_make((int32_t)dp, (int32_t)fsdp, (int32_t)tp, (int32_t)sp),
         .micro_batch_size = micro,
         .accumulation_steps = accumulation,
-        .strategy = SW_STRATEGY_RING,
-        .layout = SW_LAYOUT_ZIGZAG};
+        .strategy = SW_ATTENTION_RING,
+        .layout = SW_ZIGZAG};
     r->run.sequence_length = sequence;
     r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
     r->run.micro_batch_size = micro;
     r->run.mesh_dim = "auto";
     r->run.name = "measured";
-    r->run.compute = SW_BF16;
-    r->run.params = SW_FP32;
-    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16 : SW_FP32;
+    r->run.compute = SW_BF16_T;
+    r->run.params = SW_F32;
+    r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
     r->decision.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
@@ -251,7 +252,7 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
     if (strcmp(level, "True") == 0 || starts(level, "full"))
         r->decision.recompute = SW_RECOMPUTE_FULL;
     else if (selective)
-        r->decision.recompute = SW_RECOMPUTE_ATTENTION;
+        r->decision.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&
@@ -387,12 +388,6 @@ out:
     return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of `step_seconds` after the first two steps, which warm up. */
 static int median_step(const char *path, double *out, struct sw_error *err)
 {
@@ -420,7 +415,7 @@ static int median_step(const char *path, double *out, struct sw_error *err)
                    "fewer than %d steps; let it run longer", WARM_STEPS + 1);
         goto out;
     }
-    qsort(steps, (size_t)count, sizeof *steps, compare_doubles);
+    qsort(steps, (size_t)count, sizeof *steps, sw_compare_doubles);
     *out = steps[count / 2];
     status = 0;
 out:

@@ -1,69 +1,9 @@
 #include "planner/html/html.h"
 
+#include "core/base/text.h"
 #include "planner/format.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-void sw_html_escape(FILE *out, const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        switch (*c) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        case '\'':
-            fputs("&#39;", out);
-            break;
-        default:
-            fputc((unsigned char)*c < ' ' ? ' ' : *c, out);
-        }
-}
-
-void sw_html_svg_open(FILE *out, const char *id, int32_t height, const char *title,
-                      const char *description)
-{
-    fprintf(out,
-            "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n"
-            "<title id=\"%s-t\">",
-            SW_HTML_WIDTH, height, id, id, id);
-    sw_html_escape(out, title);
-    fprintf(out, "</title>\n<desc id=\"%s-d\">", id);
-    sw_html_escape(out, description);
-    fputs("</desc>\n", out);
-}
-
-void sw_html_label(FILE *out, double x, double y, const char *anchor, const char *css,
-                   const char *text)
-{
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"", x, y, anchor);
-    if (css[0] != '\0')
-        fprintf(out, " class=\"%s\"", css);
-    fputc('>', out);
-    sw_html_escape(out, text);
-    fputs("</text>\n", out);
-}
-
-/* 12 units high: 7 wide on average in the fonts that browsers have. */
-bool sw_html_fits(const char *text, double width)
-{
-    return (double)strlen(text) * 7 + 6 <= width;
-}
-
-const char *sw_html_axis_class(struct sw_axes axes)
-{
-    static const char *const classes[] = {"dp", "fsdp", "tp", "sp"};
-    return axes.count > 0 ? classes[axes.axis[0]] : "none";
-}
 
 /* Every colour stands against its background with a contrast of 4.5 or more where text is on it,
  * else of 3 or more. */
@@ -114,9 +54,9 @@ static const char style[] =
 static void card(FILE *out, const char *what, const char *value)
 {
     fputs("<div class=\"card\"><b>", out);
-    sw_html_escape(out, value);
+    sw_text_write_html(out, value);
     fputs("</b><span>", out);
-    sw_html_escape(out, what);
+    sw_text_write_html(out, what);
     fputs("</span></div>\n", out);
 }
 
@@ -145,33 +85,33 @@ static void introduction(FILE *out, const struct sw_explain *x)
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], order[64], warning[192];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
-    sw_html_escape(out, x->run->name);
+    sw_text_write_html(out, x->run->name);
     fputs("</h1>\n<p class=\"dim\">", out);
     fprintf(out, "%s accelerators of ", sw_format_count(sw_mesh_rank_count(&c->decision.mesh), a));
-    sw_html_escape(out, x->run->cluster.name);
+    sw_text_write_html(out, x->run->cluster.name);
     fprintf(out, "; %s sequences of %s tokens a step</p>\n",
             sw_format_count((double)x->run->global_batch_size, a),
             sw_format_count((double)x->run->sequence_length, b));
     cards(out, x);
-    fprintf(out,
-            "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
-            sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
-            c->decision.micro_batch_size, c->decision.accumulation_steps,
-            sw_recompute_word(c->decision.recompute), sw_strategy_word(c->decision.strategy),
-            c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous",
-            c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    fprintf(
+        out,
+        "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
+        ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
+        sw_mesh_format_order(&c->decision.mesh, order, sizeof order), c->decision.micro_batch_size,
+        c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
+        sw_word(sw_words_strategy, c->decision.strategy),
+        sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "<p class=\"dim\">The step takes %s to %s in 10 to 90 %% of cases (",
             sw_format_seconds(c->cost.band_low_seconds, a),
             sw_format_seconds(c->cost.band_high_seconds, b));
-    sw_html_escape(out, c->cost.calibration);
+    sw_text_write_html(out, c->cost.calibration);
     fputs(").</p>\n", out);
     if (c->reason == SW_REJECT_MEMORY)
         fprintf(out, "<p class=\"bad\">Does not fit: %s more than the accelerator has.</p>\n",
                 sw_format_bytes((double)(c->memory.total - c->memory.limit), d));
     if (sw_cost_warning(&c->cost, warning, sizeof warning)[0] != '\0') {
         fputs("<p class=\"bad\">Warning: ", out);
-        sw_html_escape(out, warning);
+        sw_text_write_html(out, warning);
         fputs("</p>\n", out);
     }
 }
@@ -181,7 +121,7 @@ void sw_html_page(FILE *out, const struct sw_explain *x)
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
           out);
-    sw_html_escape(out, x->run->name);
+    sw_text_write_html(out, x->run->name);
     fprintf(out, ": plan explain</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", style);
     introduction(out, x);
     fputs("<h2>Memory over the step</h2>\n", out);

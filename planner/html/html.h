@@ -1,6 +1,6 @@
 /* The page of `plan explain --html`: its pictures, each an inline SVG with a title and a text
  * alternative. No scripts, nothing loaded from elsewhere; all text is escaped. Nothing outside
- * planner/html*.c includes this. */
+ * planner/html includes this. */
 #ifndef SW_PLANNER_HTML_H
 #define SW_PLANNER_HTML_H
 
@@ -8,8 +8,7 @@
 
 enum { SW_HTML_WIDTH = 960 }; /* of every picture, in its own units */
 
-/* Escapes & < > " ' and replaces control characters. */
-void sw_html_escape(FILE *out, const char *text);
+/* draw.c */
 /* <svg ...><title>...</title><desc>...</desc>; id is unique on the page. */
 void sw_html_svg_open(FILE *out, const char *id, int32_t height, const char *title,
                       const char *description);
@@ -21,6 +20,7 @@ bool sw_html_fits(const char *text, double width);
 /* "dp", ... of the axes' first: the class that colours them. */
 const char *sw_html_axis_class(struct sw_axes axes);
 
+/* One file each. */
 void sw_html_memory(FILE *out, const struct sw_explain *x);
 void sw_html_timeline(FILE *out, const struct sw_explain *x);
 void sw_html_mesh(FILE *out, const struct sw_explain *x);

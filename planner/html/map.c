@@ -1,4 +1,5 @@
 /* Every mesh of the cluster: those that fit by step time and memory, the others at the border. */
+#include "core/base/text.h"
 #include "planner/html/html.h"
 
 #include "planner/format.h"
@@ -98,7 +99,7 @@ static void point(FILE *out, const char *css, double x, double y, double r,
         fprintf(out, ", %s", sw_format_bytes((double)c->memory.total, a));
     } else {
         fputs(": ", out);
-        sw_html_escape(out, c->detail);
+        sw_text_write_html(out, c->detail);
     }
     fputs("</title></circle>\n", out);
 }

@@ -1,4 +1,5 @@
 /* What lives in memory at every op, stacked by kind, against what the accelerator has. */
+#include "core/base/text.h"
 #include "planner/html/html.h"
 
 #include "planner/format.h"
@@ -84,7 +85,7 @@ static void draw_kind(FILE *out, const struct chart *c, const double *start, dou
     for (int32_t i = m->op_count - 1; i >= 0; i--)
         fprintf(out, "V%.1fH%.1f", y_of(c, below[i]), start[i]);
     fputs("Z\"><title>", out);
-    sw_html_escape(out, name);
+    sw_text_write_html(out, name);
     fprintf(out, ": at most %s</title></path>\n", sw_format_bytes((double)m->most[kind], bytes));
     for (int32_t i = 0; i < m->op_count; i++)
         below[i] += (double)m->live[(int64_t)i * SW_MEMORY_KIND_COUNT + kind];

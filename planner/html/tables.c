@@ -1,4 +1,5 @@
 /* The numbers of the pictures, and what they rest on, as tables. */
+#include "core/base/text.h"
 #include "planner/html/html.h"
 
 #include "planner/format.h"
@@ -12,7 +13,7 @@ enum { MOST_ROWS = 200 };
 static void open_table(FILE *out, const char *title, const char *heads)
 {
     fputs("<h3>", out);
-    sw_html_escape(out, title);
+    sw_text_write_html(out, title);
     fputs("</h3>\n<div class=\"scroll\"><table><thead><tr>", out);
     while (*heads != '\0') {
         const size_t n = strcspn(heads, "|");
@@ -32,7 +33,7 @@ static void close_table(FILE *out)
 static void cell(FILE *out, const char *css, const char *text)
 {
     fprintf(out, css[0] != '\0' ? "<td class=\"%s\">" : "<td>", css);
-    sw_html_escape(out, text);
+    sw_text_write_html(out, text);
     fputs("</td>", out);
 }
 

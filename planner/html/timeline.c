@@ -1,4 +1,5 @@
 /* The two streams of a layer in both directions, and the step as a whole. */
+#include "core/base/text.h"
 #include "planner/html/html.h"
 
 #include "planner/format.h"
@@ -38,7 +39,7 @@ static void draw_event(FILE *out, const struct sw_explain *x, const struct sw_co
     fprintf(out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"><title>",
             wait ? "wait" : class_of(x->program, op), left + (width > 3 ? 0.4 : 0), at,
             width > 3 ? width - 0.8 : width, LANE);
-    sw_html_escape(out, wait ? "waiting" : name);
+    sw_text_write_html(out, wait ? "waiting" : name);
     if (e->stream == SW_STREAM_COMMUNICATION)
         fprintf(out, " over %s",
                 sw_axes_format(sw_axes_effective(&x->program->mesh, op->axes), axes, sizeof axes));
@@ -114,7 +115,7 @@ static void draw_step(FILE *out, const struct sw_explain *x)
                 "<rect class=\"%s edge\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\">"
                 "<title>",
                 r % 2 == 0 ? "k0" : "k2", at, y, width - waits > 0 ? width - waits : 0, LANE);
-        sw_html_escape(out, region->name);
+        sw_text_write_html(out, region->name);
         fprintf(out, ": %s, of it %s waiting</title></rect>\n",
                 sw_format_seconds(region->seconds, a),
                 sw_format_seconds(region->exposed_seconds, b));

@@ -19,10 +19,8 @@ int sw_command_search(const struct sw_options *options)
     }
     if (!options->json)
         sw_report_search(stdout, &session.run, &search, options);
-    else if (sw_json_search(stdout, &session.run, &search, options, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
+    else
+        sw_search_print_json(stdout, &session.run, &search, options);
     if (search.feasible == 0)
         status = sw_command_unmet(&session.run, &search);
 out:

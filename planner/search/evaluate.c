@@ -187,7 +187,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
         return 0;
     if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;
-    const double peak = run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
     out->mfu = s->model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
     return 0;

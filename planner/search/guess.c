@@ -201,7 +201,7 @@ void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
     if (o->recompute == SW_RECOMPUTE_NONE) {
         kept = 1;
         again = 0;
-    } else if (o->recompute == SW_RECOMPUTE_ATTENTION) {
+    } else if (o->recompute == SW_RECOMPUTE_BEFORE_ATTENTION) {
         kept = 1 - attention_memory_share;
         again = attention_time_share;
     }

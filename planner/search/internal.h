@@ -10,8 +10,8 @@ enum { SW_MAX_VARIANTS = 8, SW_MAX_ORDERS = 24, SW_MAX_MICRO_BATCHES = 24 };
 
 /* What decides, with recomputation and micro-batch put aside, which ops there are. */
 struct sw_variant {
-    enum sw_strategy strategy;
-    enum sw_layout_choice layout;
+    enum sw_attention_strategy strategy;
+    enum sw_sequence_layout layout;
     bool residual_seq_tp;
 };
 
@@ -90,8 +90,13 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                            int32_t count, struct sw_error *err);
 
-/* search.c: all but sw_search_explain. */
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
+/* search.c: all but sw_search_explain. kept (may be NULL): a searcher with the programs that it
+ * made; its cache is the caller's to free, unless there was an error. */
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out,
+                     struct sw_searcher *kept, struct sw_error *err);
+/* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
+ * weight): then the error gets the place where they stand. Returns -1. */
+int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err);
 /* All but the cache. model_flops stays 0. */
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);

@@ -1,191 +1,123 @@
+/* `plan search --json`, schema shardwright.search/1, and how a mesh is told there and elsewhere. */
 #include "planner/command.h"
-#include "planner/explain/data.h"
 
-#include <cjson/cJSON.h>
+#include "core/base/json.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-/* cJSON's adders return NULL when memory runs out; this notes it once for a whole document. */
-static void number(cJSON *object, const char *key, double value, bool *ok)
+static void by_axis(struct sw_json *j, const char *key, const double value[SW_AXIS_COUNT],
+                    bool whole)
 {
-    *ok = cJSON_AddNumberToObject(object, key, value) != NULL && *ok;
-}
-
-static void string(cJSON *object, const char *key, const char *value, bool *ok)
-{
-    *ok = cJSON_AddStringToObject(object, key, value) != NULL && *ok;
-}
-
-static void item(cJSON *object, const char *key, cJSON *value, bool *ok)
-{
-    if (value == NULL || !cJSON_AddItemToObject(object, key, value)) {
-        cJSON_Delete(value);
-        *ok = false;
-    }
-}
-
-static void element(cJSON *array, cJSON *value, bool *ok)
-{
-    if (value == NULL || !cJSON_AddItemToArray(array, value)) {
-        cJSON_Delete(value);
-        *ok = false;
-    }
-}
-
-static cJSON *by_axis(const double value[SW_AXIS_COUNT], bool whole, bool *ok)
-{
-    cJSON *object = cJSON_CreateObject();
+    sw_json_object(j, key);
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        number(object, sw_axis_name(a), whole ? round(value[a]) : value[a], ok);
-    return object;
+        sw_json_number(j, sw_axis_name(a), whole ? round(value[a]) : value[a]);
+    sw_json_end(j);
 }
 
-static cJSON *memory_object(const struct sw_memory *m, bool *ok)
+static void write_memory(struct sw_json *j, const struct sw_memory *m)
 {
-    cJSON *object = cJSON_CreateObject();
-    number(object, "limit", (double)m->limit, ok);
-    number(object, "total", (double)m->total, ok);
-    number(object, "arena", (double)m->arena, ok);
-    number(object, "parameters", (double)m->parameters, ok);
-    number(object, "gradients", (double)m->gradients, ok);
-    number(object, "optimizer", (double)m->optimizer, ok);
-    number(object, "activations", (double)m->activations, ok);
-    number(object, "workspace", (double)m->workspace, ok);
-    number(object, "reserved", (double)m->reserved, ok);
-    return object;
+    sw_json_object(j, "memory");
+    sw_json_number(j, "limit", (double)m->limit);
+    sw_json_number(j, "total", (double)m->total);
+    sw_json_number(j, "arena", (double)m->arena);
+    sw_json_number(j, "parameters", (double)m->parameters);
+    sw_json_number(j, "gradients", (double)m->gradients);
+    sw_json_number(j, "optimizer", (double)m->optimizer);
+    sw_json_number(j, "activations", (double)m->activations);
+    sw_json_number(j, "workspace", (double)m->workspace);
+    sw_json_number(j, "reserved", (double)m->reserved);
+    sw_json_end(j);
 }
 
-static cJSON *candidate_object(const struct sw_candidate *c, bool *ok)
+void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw_candidate *c)
 {
     char mesh[64], order[64], warning[192];
-    cJSON *object = cJSON_CreateObject();
-    string(object, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), ok);
-    string(object, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order), ok);
-    number(object, "micro_batch_size", (double)c->decision.micro_batch_size, ok);
-    number(object, "accumulation_steps", (double)c->decision.accumulation_steps, ok);
-    string(object, "recompute", sw_recompute_word(c->decision.recompute), ok);
-    string(object, "strategy", sw_strategy_word(c->decision.strategy), ok);
-    string(object, "layout", c->decision.layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous", ok);
-    string(object, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp", ok);
-    item(object, "memory", memory_object(&c->memory, ok), ok);
-    number(object, "step_seconds", c->cost.step_seconds, ok);
-    number(object, "compute_seconds", c->cost.compute_seconds, ok);
-    number(object, "band_low_seconds", c->cost.band_low_seconds, ok);
-    number(object, "band_high_seconds", c->cost.band_high_seconds, ok);
-    string(object, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "", ok);
-    string(object, "warning", sw_cost_warning(&c->cost, warning, sizeof warning), ok);
-    item(object, "exposed_communication_seconds", by_axis(c->cost.exposed_seconds, false, ok), ok);
-    item(object, "communication_bytes", by_axis(c->cost.communication_bytes, true, ok), ok);
-    number(object, "tokens_per_second", c->tokens_per_second, ok);
-    number(object, "tokens_per_second_per_accelerator",
-           c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), ok);
-    number(object, "mfu", c->mfu, ok);
-    return object;
+    sw_json_object(j, key);
+    sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+    sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
+    sw_json_number(j, "micro_batch_size", (double)c->decision.micro_batch_size);
+    sw_json_number(j, "accumulation_steps", (double)c->decision.accumulation_steps);
+    sw_json_text(j, "recompute", sw_word(sw_words_recompute, c->decision.recompute));
+    sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
+    sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
+    sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    write_memory(j, &c->memory);
+    sw_json_number(j, "step_seconds", c->cost.step_seconds);
+    sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
+    sw_json_number(j, "band_low_seconds", c->cost.band_low_seconds);
+    sw_json_number(j, "band_high_seconds", c->cost.band_high_seconds);
+    sw_json_text(j, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "");
+    sw_json_text(j, "warning", sw_cost_warning(&c->cost, warning, sizeof warning));
+    by_axis(j, "exposed_communication_seconds", c->cost.exposed_seconds, false);
+    by_axis(j, "communication_bytes", c->cost.communication_bytes, true);
+    sw_json_number(j, "tokens_per_second", c->tokens_per_second);
+    sw_json_number(j, "tokens_per_second_per_accelerator",
+                   c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh));
+    sw_json_number(j, "mfu", c->mfu);
+    sw_json_end(j);
 }
 
 /* {"change": setting, "to": value}; further changes that must go with it follow as "and". */
-static cJSON *suggestion_object(const struct sw_suggestion *s, bool *ok)
+static void write_suggestion(struct sw_json *j, const struct sw_suggestion *s)
 {
-    cJSON *first = cJSON_CreateNull(), *last = NULL;
+    if (s->count == 0)
+        sw_json_null(j, "suggestion");
     for (int32_t i = 0; i < s->count; i++) {
-        cJSON *object = cJSON_CreateObject();
         char *end = NULL;
         const char *to = s->change[i].to;
         const double value = strtod(to, &end);
-        string(object, "change", s->change[i].setting, ok);
+        sw_json_object(j, i == 0 ? "suggestion" : "and");
+        sw_json_text(j, "change", s->change[i].setting);
         if (end != to && *end == '\0')
-            number(object, "to", value, ok);
+            sw_json_number(j, "to", value);
         else
-            string(object, "to", to, ok);
-        if (last == NULL) {
-            cJSON_Delete(first);
-            first = object;
-        } else {
-            item(last, "and", object, ok);
-        }
-        last = object;
+            sw_json_text(j, "to", to);
     }
-    return first;
+    for (int32_t i = 0; i < s->count; i++)
+        sw_json_end(j);
 }
 
-static cJSON *rejected_object(const struct sw_candidate *c, bool *ok)
+static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
 {
     char mesh[64];
-    cJSON *object = cJSON_CreateObject();
-    string(object, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), ok);
-    string(object, "reason", sw_reject_name(c->reason), ok);
-    string(object, "detail", c->detail, ok);
-    string(object, "help", c->help, ok);
-    item(object, "suggestion", suggestion_object(&c->suggestion, ok), ok);
-    return object;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+    sw_json_text(j, "reason", sw_reject_name(c->reason));
+    sw_json_text(j, "detail", c->detail);
+    sw_json_text(j, "help", c->help);
+    write_suggestion(j, &c->suggestion);
+    sw_json_end(j);
 }
 
-static int print(FILE *out, cJSON *root, bool ok, struct sw_error *err)
+void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
+                          const struct sw_options *options)
 {
-    char *text = ok && root != NULL ? cJSON_Print(root) : NULL;
-    cJSON_Delete(root);
-    if (text == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing JSON");
-    fprintf(out, "%s\n", text);
-    cJSON_free(text);
-    return 0;
-}
-
-int sw_json_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
-                   const struct sw_options *options, struct sw_error *err)
-{
-    bool ok = true;
-    cJSON *root = cJSON_CreateObject();
-    string(root, "schema", "shardwright.search/1", &ok);
-    string(root, "run", run->name, &ok);
-    number(root, "accelerators", s->accelerators, &ok);
-    number(root, "evaluated", s->count, &ok);
-    number(root, "feasible", s->feasible, &ok);
-    number(root, "search_seconds", s->seconds, &ok);
-    const bool any = s->feasible > 0;
-    item(root, "chosen", any ? candidate_object(&s->mesh[0], &ok) : cJSON_CreateNull(), &ok);
-    item(root, "fastest", any ? candidate_object(&s->mesh[s->fastest], &ok) : cJSON_CreateNull(),
-         &ok);
-    cJSON *candidates = cJSON_AddArrayToObject(root, "candidates");
+    struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "schema", "shardwright.search/1");
+    sw_json_text(j, "run", run->name);
+    sw_json_number(j, "accelerators", s->accelerators);
+    sw_json_number(j, "evaluated", s->count);
+    sw_json_number(j, "feasible", s->feasible);
+    sw_json_number(j, "search_seconds", s->seconds);
+    if (s->feasible > 0) {
+        sw_candidate_write_json(j, "chosen", &s->mesh[0]);
+        sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);
+    } else {
+        sw_json_null(j, "chosen");
+        sw_json_null(j, "fastest");
+    }
+    sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
-        element(candidates, candidate_object(&s->mesh[i], &ok), &ok);
+        sw_candidate_write_json(j, NULL, &s->mesh[i]);
+    sw_json_end(j);
     if (options->rejected) {
-        cJSON *rejected = cJSON_AddArrayToObject(root, "rejected");
+        sw_json_array(j, "rejected");
         for (int32_t i = s->feasible; i < s->count; i++)
-            element(rejected, rejected_object(&s->mesh[i], &ok), &ok);
+            write_rejected(j, &s->mesh[i]);
+        sw_json_end(j);
     }
-    return print(out, root, ok, err);
-}
-
-int sw_json_explain(FILE *out, const struct sw_explain *x, bool rejected, struct sw_error *err)
-{
-    const struct sw_candidate *c = &x->c;
-    bool ok = true;
-    cJSON *root = cJSON_CreateObject();
-    string(root, "schema", "shardwright.explain/1", &ok);
-    string(root, "run", x->run->name, &ok);
-    number(root, "accelerators", sw_mesh_rank_count(&c->decision.mesh), &ok);
-    item(root, "mesh", candidate_object(c, &ok), &ok);
-    cJSON *regions = cJSON_AddArrayToObject(root, "regions");
-    for (int32_t r = 0; r < c->cost.region_count; r++) {
-        cJSON *region = cJSON_CreateObject();
-        string(region, "name", c->cost.region[r].name, &ok);
-        number(region, "seconds", c->cost.region[r].seconds, &ok);
-        number(region, "compute_seconds", c->cost.region[r].compute_seconds, &ok);
-        number(region, "exposed_seconds", c->cost.region[r].exposed_seconds, &ok);
-        element(regions, region, &ok);
-    }
-    cJSON *collectives = cJSON_AddArrayToObject(root, "collectives");
-    for (int32_t i = 0; i < x->traffic.count; i++) {
-        char axes[64];
-        cJSON *one = cJSON_CreateObject();
-        string(one, "kind", sw_op_info(x->traffic.entry[i].kind)->name, &ok);
-        string(one, "axes", sw_axes_format(x->traffic.entry[i].axes, axes, sizeof axes), &ok);
-        number(one, "calls", x->traffic.entry[i].calls, &ok);
-        number(one, "bytes", round(x->traffic.entry[i].bytes), &ok);
-        number(one, "seconds", x->traffic.entry[i].seconds, &ok);
-        element(collectives, one, &ok);
-    }
-    sw_explain_json(root, x, rejected, &ok);
-    return print(out, root, ok, err);
+    sw_json_end(j);
+    fputc('\n', out);
 }

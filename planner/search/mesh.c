@@ -30,19 +30,19 @@ static const double worth_pricing = 1.10;
 static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
                              struct sw_variant out[SW_MAX_VARIANTS])
 {
-    static const enum sw_strategy all[] = {SW_STRATEGY_RING, SW_STRATEGY_GATHER,
-                                           SW_STRATEGY_ULYSSES};
+    static const enum sw_attention_strategy all[] = {SW_ATTENTION_RING, SW_ATTENTION_GATHER,
+                                                     SW_ATTENTION_ULYSSES};
     const struct sw_run_config *run = s->run;
-    const bool any = run->strategy == SW_STRATEGY_AUTO, split = mesh->size[SW_SP] > 1;
+    const bool any = run->strategy == SW_ATTENTION_AUTO, split = mesh->size[SW_SP] > 1;
     const int64_t shards = mesh->size[SW_SP];
-    const bool zigzag = run->layout == SW_LAYOUT_ZIGZAG &&
-                        !(any && split && run->sequence_length % (2 * shards) != 0);
+    const bool zigzag =
+        run->layout == SW_ZIGZAG && !(any && split && run->sequence_length % (2 * shards) != 0);
     const bool residual = !s->residual_fixed && mesh->size[SW_TP] > 1;
     int32_t count = 0;
     for (int32_t i = 0; i < (any && split ? 3 : 1); i++)
         for (int32_t tp = 0; tp < (residual ? 2 : 1); tp++)
             out[count++] = (struct sw_variant){any ? all[i] : run->strategy,
-                                               zigzag ? SW_LAYOUT_ZIGZAG : SW_LAYOUT_CONTIGUOUS,
+                                               zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
                                                s->residual_fixed ? s->residual_tp : tp == 1};
     return count;
 }

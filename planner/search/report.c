@@ -47,9 +47,9 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
             ", recompute %s\n          attention %s, %s, residual_seq %s\n",
             decision->micro_batch_size, decision->accumulation_steps,
-            sw_recompute_word(decision->recompute), sw_strategy_word(decision->strategy),
-            decision->layout == SW_LAYOUT_ZIGZAG ? "zigzag" : "contiguous",
-            decision->residual_seq_tp ? "sp,tp" : "sp");
+            sw_word(sw_words_recompute, decision->recompute),
+            sw_word(sw_words_strategy, decision->strategy),
+            sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "memory    %s of %s per accelerator\n",
             sw_format_bytes((double)c->memory.total, a),
             sw_format_bytes((double)c->memory.limit, b));
@@ -103,14 +103,19 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
     char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
         rate[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
-    fprintf(out, "\n  %-16s %5s %6s  %-9s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
-            "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
+    int wide = (int)strlen("recompute");
+    for (int32_t i = 0; i < shown; i++) {
+        const int length = (int)strlen(sw_word(sw_words_recompute, s->mesh[i].decision.recompute));
+        wide = length > wide ? length : wide;
+    }
+    fprintf(out, "\n  %-16s %5s %6s  %-*s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
+            wide, "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
-        fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-9s %10s %9s %9s %12s %5.1f%%%s\n",
+        fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-*s %10s %9s %9s %12s %5.1f%%%s\n",
                 i == 0 ? "✓" : " ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
-                c->decision.micro_batch_size, c->decision.accumulation_steps,
-                sw_recompute_word(c->decision.recompute),
+                c->decision.micro_batch_size, c->decision.accumulation_steps, wide,
+                sw_word(sw_words_recompute, c->decision.recompute),
                 sw_format_bytes((double)c->memory.total, memory),
                 sw_format_seconds(c->cost.step_seconds, step),
                 sw_format_seconds(total_exposed(&c->cost), wait),

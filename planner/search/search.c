@@ -7,13 +7,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     THOROUGH_TOP = 4,    /* meshes from the top of each order */
     THOROUGH_ROUNDS = 3, /* the order changes when a mesh gets faster */
     SMALL_SEARCH = 24,   /* meshes; up to here every one is searched thoroughly */
-    EXPLAINED = 3,       /* of the rejected, the nearest; more when asked for */
     MAX_THREADS = 16,
     PARALLEL_FROM = 64 /* meshes; threads do not pay below */
 };
@@ -282,18 +280,11 @@ static int32_t find_shallow(const struct sw_search *s, int32_t out[2 * THOROUGH_
     return count;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int count_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
 {
     struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
                               .micro_batch_size = 1,
-                              .strategy = SW_STRATEGY_RING,
+                              .strategy = SW_ATTENTION_RING,
                               .layout = run->layout};
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)
@@ -380,9 +371,7 @@ static int blame(struct sw_place at, const char *what, struct sw_error *err)
     return sw_fail_place(err, at);
 }
 
-/* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
- * weight): where they stand is where to look. */
-static int blame_rules(const struct sw_run_config *run, struct sw_error *err)
+int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 {
     if (run->rule_count == 0)
         return -1;
@@ -422,29 +411,17 @@ fail:
     return -1;
 }
 
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out,
+                     struct sw_searcher *kept, struct sw_error *err)
 {
     struct pool pool = {.threads = 0};
     const int status = search_meshes(run, &pool, out, err);
-    close_pool(&pool);
-    return status == 0 ? 0 : blame_rules(run, err);
-}
-
-int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
-{
-    const double start = seconds_now();
-    struct pool pool = {.threads = 0};
-    int status = search_meshes(run, &pool, out, err);
-    if (status == 0) { /* with the programs that there are */
-        status = sw_search_explain_with(&pool.searcher[0], out, out->feasible, EXPLAINED, err);
-        if (status != 0)
-            sw_search_free(out);
+    if (status == 0 && kept != NULL) {
+        *kept = pool.searcher[0];
+        pool.searcher[0].cache = NULL;
     }
     close_pool(&pool);
-    if (status != 0)
-        return blame_rules(run, err);
-    out->seconds = seconds_now() - start;
-    return 0;
+    return status == 0 ? 0 : sw_search_blame_rules(run, err);
 }
 
 void sw_search_free(struct sw_search *search)

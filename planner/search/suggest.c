@@ -1,6 +1,7 @@
 /* Why a mesh is rejected, and the smallest change that would admit it. A suggestion is a promise:
  * with it the mesh, or the one that it names, is admitted. Each is either another mesh that the
  * search found to fit, the nearest in steps along the axes, or settings that were tried here. */
+#include "core/base/number.h"
 #include "planner/search/internal.h"
 
 #include "planner/format.h"
@@ -56,11 +57,6 @@ static int judge(const struct sw_searcher *like, const struct sw_run_config *run
 
 /* ---- Settings ---- */
 
-static int64_t round_up(int64_t size, int64_t multiple)
-{
-    return (size + multiple - 1) / multiple * multiple;
-}
-
 /* With the smallest sequence that is `pieces` times shorter than now and still divides. */
 static bool shorten(struct trial *t, const struct sw_mesh *mesh)
 {
@@ -96,7 +92,7 @@ static void enlarge_memory(struct trial *t, const struct sw_candidate *c)
 {
     const int64_t gb = 1000000000;
     char text[SW_FORMAT_BYTES];
-    t->run.cluster.accelerator.memory_bytes = round_up(c->memory.total, gb);
+    t->run.cluster.accelerator.memory_bytes = sw_align(c->memory.total, gb);
     snprintf(text, sizeof text, "%" PRId64 " GB", t->run.cluster.accelerator.memory_bytes / gb);
     note(&t->changes, "cluster.accelerator.memory", text);
 }
@@ -139,11 +135,11 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
             note(&t->changes, "micro_batch_size", "auto");
             return 0;
         }
-        t->run.global_batch_size = round_up(t->run.global_batch_size, ways * micro);
+        t->run.global_batch_size = sw_align(t->run.global_batch_size, ways * micro);
         note_integer(&t->changes, "global_batch_size", t->run.global_batch_size);
         return 0;
     case SW_REJECT_SEQUENCE:
-        t->run.sequence_length = round_up(t->run.sequence_length, shards);
+        t->run.sequence_length = sw_align(t->run.sequence_length, shards);
         note_integer(&t->changes, "sequence_length", t->run.sequence_length);
         return 0;
     case SW_REJECT_MEMORY:
@@ -256,7 +252,6 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
 
 static void explain_memory(struct sw_candidate *c)
 {
-    static const char *const levels[] = {"none", "attention", "full"};
     char total[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES], state[SW_FORMAT_BYTES],
         rest[SW_FORMAT_BYTES];
     const int64_t states = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
@@ -267,7 +262,7 @@ static void explain_memory(struct sw_candidate *c)
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
-             c->decision.micro_batch_size, levels[c->decision.recompute]);
+             c->decision.micro_batch_size, sw_word(sw_words_recompute, c->decision.recompute));
 }
 
 static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,
@@ -311,7 +306,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
     any.mesh_dim = "auto";
-    if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, err) != 0)
+    if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, NULL, err) != 0)
         goto out;
     for (int32_t i = first; i < search->count && i < first + count; i++) {
         struct sw_candidate *c = &search->mesh[i];

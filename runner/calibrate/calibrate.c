@@ -1,5 +1,7 @@
 #include "runner/calibrate/calibrate.h"
 
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/config/config.h"
 #include "runner/accelerator.h"
 #include "runner/calibrate/gpu.h"
@@ -41,13 +43,10 @@ static bool queues(const struct calibrating *c)
 
 /* ---- Set-up ---- */
 
-/* 48 bits of FNV-1a: a double holds them exactly. */
+/* 48 bits of a hash: a double holds them exactly. */
 static double host_number(const char *host)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *host != '\0'; host++)
-        hash = (hash ^ (unsigned char)*host) * UINT64_C(1099511628211);
-    return (double)(hash >> 16);
+    return (double)(sw_hash_text(host) >> 16);
 }
 
 /* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */
@@ -88,18 +87,11 @@ out:
     return status;
 }
 
-/* Where the last component begins. */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 /* "runs/my node.yaml" -> "my-node": a name as descriptions allow it. */
 static void name_of(const char *path, char name[64])
 {
     size_t n = 0;
-    for (const char *c = base_name(path); *c != '\0' && n < 63; c++)
+    for (const char *c = sw_path_name(path); *c != '\0' && n < 63; c++)
         name[n++] = isalnum((unsigned char)*c) || strchr("._-", *c) != NULL ? *c : '-';
     name[n] = '\0';
     char *dot = strrchr(name, '.');
@@ -116,7 +108,7 @@ static int check_writable(const char *path, struct sw_error *err)
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
-    const size_t bytes = (size_t)(base_name(path) - path);
+    const size_t bytes = (size_t)(sw_path_name(path) - path);
     if (bytes >= sizeof folder)
         return sw_fail(err, SW_BAD_INPUT, "the path '%s' is too long", path);
     snprintf(folder, sizeof folder, "%.*s", (int)bytes, path);
@@ -132,8 +124,8 @@ static int check_paths(const struct sw_calibrate_options *o, struct sw_error *er
         return -1;
     if (o->cluster_path == NULL)
         return 0;
-    const size_t folder = (size_t)(base_name(o->accelerator_path) - o->accelerator_path);
-    if (folder != (size_t)(base_name(o->cluster_path) - o->cluster_path) ||
+    const size_t folder = (size_t)(sw_path_name(o->accelerator_path) - o->accelerator_path);
+    if (folder != (size_t)(sw_path_name(o->cluster_path) - o->cluster_path) ||
         memcmp(o->accelerator_path, o->cluster_path, folder) != 0 ||
         strcmp(o->accelerator_path, o->cluster_path) == 0)
         return sw_fail(err, SW_BAD_INPUT,
@@ -158,7 +150,7 @@ static void set_facts(struct calibrating *c)
                                              .nodes = c->nodes,
                                              .ranks_per_node = launch->size / c->nodes,
                                              .threads = c->threads};
-    c->facts.accelerator_path = base_name(c->options->accelerator_path);
+    c->facts.accelerator_path = sw_path_name(c->options->accelerator_path);
     c->facts.memory_bytes =
         (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / c->facts.ranks_per_node;
     /* what a rank holds before its arena: libraries, MPI, the device */

@@ -1,5 +1,7 @@
 #include "runner/calibrate/gpu.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
 #include "runner/train/init.h"
@@ -7,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, HEAD_DIM = 128, VOCABULARY = 32768 };
 enum { FILL_BYTES = 4 << 20, FILL_FLOATS = FILL_BYTES / 4 };
@@ -41,22 +42,9 @@ double sw_gpu_estimate(const struct sw_gpu_pace *pace, int64_t arena_bytes, doub
     return pace->set_up_per_byte * (double)arena_bytes + pace->step_per_flop * flops * MIN_STEPS;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *values, int32_t count)
 {
-    qsort(values, (size_t)count, sizeof *values, compare);
+    qsort(values, (size_t)count, sizeof *values, sw_compare_doubles);
     return values[count / 2];
 }
 
@@ -233,10 +221,10 @@ static int mean(struct sw_comm *world, double *value, struct sw_error *err)
 static int run_measured(struct run *r, struct sw_comm *world, double slot, double *step_seconds,
                         struct sw_error *err)
 {
-    double begin = now();
+    double begin = sw_clock_now();
     if (run_step(r, 3, err) != 0)
         return -1;
-    *step_seconds = now() - begin;
+    *step_seconds = sw_clock_now() - begin;
     if (mean(world, step_seconds, err) != 0)
         return -1;
     const double steps = slot / (*step_seconds > 1e-6 ? *step_seconds : 1e-6);
@@ -324,7 +312,7 @@ static int can_measure(struct measuring *m, const struct run *r, double seconds,
     const int64_t arena = r->program->arena_bytes;
     const int64_t available =
         device->vtable->free_bytes == NULL ? -1 : device->vtable->free_bytes(device);
-    double told[2] = {sw_gpu_fits(arena, available) ? 0 : 1, now() - m->begin};
+    double told[2] = {sw_gpu_fits(arena, available) ? 0 : 1, sw_clock_now() - m->begin};
     if (sw_calibrate_sum(m->world, told, 2, err) != 0)
         return -1;
     *out = told[0] < 0.5 &&
@@ -342,10 +330,10 @@ static double least(double before, double seen)
 /* Runs a compiled program; what it tells stays in r. */
 static int measure(struct measuring *m, struct run *r, bool every, struct sw_error *err)
 {
-    double begin = now(), step;
+    double begin = sw_clock_now(), step;
     if (run_set_up(r, m->device, m->fill, every, err) != 0)
         return -1;
-    double set_up = now() - begin;
+    double set_up = sw_clock_now() - begin;
     if (mean(m->world, &set_up, err) != 0 || run_measured(r, m->world, m->slot, &step, err) != 0)
         return -1;
     m->pace.set_up_per_byte =
@@ -421,7 +409,7 @@ int sw_gpu_kernels(struct sw_device *device, struct sw_comm *world, double secon
 {
     const struct sw_device_vtable *table = device->vtable;
     struct measuring m = {
-        .device = device, .world = world, .slot = seconds / count, .begin = now()};
+        .device = device, .world = world, .slot = seconds / count, .begin = sw_clock_now()};
     if (table->mark == NULL || table->mark_seconds == NULL || table->record_begin == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "the %s device cannot time what it queues",
                        table->name);

@@ -1,5 +1,7 @@
 #include "runner/calibrate/gpu_links.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
 #include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/calibrate/gpu.h"
@@ -7,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     BATCHES = 5,
@@ -17,13 +18,6 @@ enum {
     LATENCY_BYTES = 64,
     HOP_BYTES = 8 << 20
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- As core/cost/links.c counts ---- */
 
@@ -111,20 +105,14 @@ static int run_batch(const struct probe *p, int32_t repeats, double *seconds, st
 {
     if (p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run(p, repeats, err) != 0)
         return -1;
-    *seconds = (now() - begin) / repeats;
+    *seconds = (sw_clock_now() - begin) / repeats;
     if (sw_calibrate_sum(p->comm, seconds, 1, err) != 0)
         return -1;
     *seconds /= p->comm->size;
     return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* The median of batches that together take about `slot` seconds. *spent: what all of it took,
@@ -145,7 +133,7 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
             return -1;
         *spent += batch[i] * repeats;
     }
-    qsort(batch, (size_t)batches, sizeof *batch, compare);
+    qsort(batch, (size_t)batches, sizeof *batch, sw_compare_doubles);
     *seconds = batch[batches / 2];
     return 0;
 }

@@ -1,5 +1,7 @@
 #include "runner/calibrate/kernels.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
 #include "runner/calibrate/links.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
@@ -7,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, BF16_SHAPES = 2 };
 
@@ -25,26 +26,12 @@ static const struct shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static double wall_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double busy_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What reading the clock twice takes. */
 static double clock_seconds(void)
 {
     double least = 1;
     for (int32_t i = 0; i < 100; i++) {
-        const double begin = busy_now(), took = busy_now() - begin;
+        const double begin = sw_clock_busy(), took = sw_clock_busy() - begin;
         least = took < least ? took : least;
     }
     return least;
@@ -95,11 +82,11 @@ static int timed_run(struct sw_device *device, const struct sw_call *call, struc
 {
     struct timer *timer = (struct timer *)device;
     struct sw_device *inner = timer->inner;
-    const double begin = busy_now();
+    const double begin = sw_clock_busy();
     const int status = inner->vtable->run[call->op->kind](inner, call, err);
     if (inner->vtable->synchronize(inner, err) != 0)
         return -1;
-    const double took = busy_now() - begin - timer->clock;
+    const double took = sw_clock_busy() - begin - timer->clock;
     timer->busy[call->op - timer->program->ops] += took > 0 ? took : 0;
     return status;
 }
@@ -226,24 +213,18 @@ static int run_measured(struct run *r, struct sw_comm *world, struct sw_kernel_r
 {
     if (world->size > 1 && world->vtable->barrier(world, err) != 0)
         return -1;
-    const double wall = wall_now(), busy = busy_now();
+    const double wall = sw_clock_now(), busy = sw_clock_busy();
     for (int32_t s = 0; s < r->steps; s++) {
         if (run_step(r, s + 2, err) != 0)
             return -1;
         for (int32_t i = 0; i < r->program->op_count; i++)
             r->samples[(size_t)i * MAX_STEPS + (size_t)s] = r->busy[i];
     }
-    rates->wall_seconds += wall_now() - wall;
-    rates->busy_seconds += busy_now() - busy;
+    rates->wall_seconds += sw_clock_now() - wall;
+    rates->busy_seconds += sw_clock_busy() - busy;
     rates->steps += r->steps;
     rates->programs++;
     return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* ---- From samples to buckets ---- */
@@ -305,7 +286,7 @@ static void collect(struct run *r, struct sw_kernel_rates *rates, double *matmul
             if (kind < 0)
                 continue;
             double *samples = r->samples + (size_t)i * MAX_STEPS;
-            qsort(samples, (size_t)r->steps, sizeof *samples, compare);
+            qsort(samples, (size_t)r->steps, sizeof *samples, sw_compare_doubles);
             const double calls = region->repeat, seconds = samples[r->steps / 2];
             *matmul_seconds += kind == SW_RATE_MATMUL ? seconds : 0;
             *least = seconds / calls < *least ? seconds / calls : *least;
@@ -341,10 +322,10 @@ static int measure(struct sw_device *device, struct sw_comm *world, const struct
     int status = run_create(&r, device, shape, compute, err);
     if (status == 0)
         status = run_step(&r, 1, err); /* makes the kernels, touches the memory */
-    const double begin = wall_now();
+    const double begin = sw_clock_now();
     if (status == 0)
         status = run_step(&r, 1, err);
-    *step_seconds = wall_now() - begin;
+    *step_seconds = sw_clock_now() - begin;
     if (status == 0)
         status = mean(world, step_seconds, err);
     if (status == 0) {
@@ -362,10 +343,10 @@ int sw_calibrate_kernels(struct sw_device *device, struct sw_comm *world, double
                          struct sw_kernel_rates *out, struct sw_error *err)
 {
     struct sw_kernel_rates rates = {0}, ignored;
-    const double begin = wall_now(), slot = seconds / SHAPES;
+    const double begin = sw_clock_now(), slot = seconds / SHAPES;
     double least = 1, per_work = 0;
     for (int32_t i = 0; i < SHAPES; i++) {
-        double spent = wall_now() - begin, matmul_seconds = 0, other_seconds = 0, step;
+        double spent = sw_clock_now() - begin, matmul_seconds = 0, other_seconds = 0, step;
         if (mean(world, &spent, err) != 0)
             return -1;
         if (i > 0 && spent + per_work * work_of(&shapes[i]) * (MIN_STEPS + 2) > seconds)

@@ -1,5 +1,7 @@
 #include "runner/calibrate/links.h"
 
+#include "core/base/clock.h"
+#include "core/base/number.h"
 #include "core/cost/links.h"
 #include "core/program/workspace_collective.h"
 #include "runner/collective/call.h"
@@ -7,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     KINDS = SW_LINK_KINDS,
@@ -26,20 +27,11 @@ static const double work_seconds = 1e-3;
 
 static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void work(void)
 {
-    struct timespec t;
     double end = 0, busy = 0;
     do {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        busy = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+        busy = sw_clock_busy();
         end = end > 0 ? end : busy + work_seconds;
     } while (busy < end);
 }
@@ -184,17 +176,11 @@ static int run_batch(const struct probe *p, bool only_work, int32_t repeats, dou
 {
     if (p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run(p, only_work, repeats, err) != 0)
         return -1;
-    *seconds = (now() - begin) / repeats;
+    *seconds = (sw_clock_now() - begin) / repeats;
     return largest(p->comm, seconds, err);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* What a call adds to the work before it: medians of batches that together take about `slot`
@@ -203,7 +189,7 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
                       struct sw_error *err)
 {
     double with[BATCHES], without[BATCHES];
-    const double begin = now();
+    const double begin = sw_clock_now();
     if (run_batch(p, false, 1, &with[0], err) != 0 ||
         run_batch(p, true, 1, &without[0], err) != 0 || run_batch(p, false, 1, &with[0], err) != 0)
         return -1;
@@ -219,11 +205,11 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
         if (run_batch(p, true, (int32_t)repeats, &without[i], err) != 0 ||
             run_batch(p, false, (int32_t)repeats, &with[i], err) != 0)
             return -1;
-    qsort(with, (size_t)batches, sizeof *with, compare);
-    qsort(without, (size_t)batches, sizeof *without, compare);
+    qsort(with, (size_t)batches, sizeof *with, sw_compare_doubles);
+    qsort(without, (size_t)batches, sizeof *without, sw_compare_doubles);
     *seconds = (with[batches / 2] - without[batches / 2]) / p->ahead;
     *seconds = *seconds > 1e-6 ? *seconds : 1e-6;
-    *took = now() - begin;
+    *took = sw_clock_now() - begin;
     if (sw_calibrate_sum(p->comm, took, 1, err) != 0)
         return -1;
     *took /= p->comm->size;

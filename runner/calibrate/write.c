@@ -1,5 +1,7 @@
 #include "runner/calibrate/write.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -207,32 +209,9 @@ int sw_calibration_save(const char *path, void (*write)(FILE *out, const void *c
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return sw_fail(err, SW_BAD_INPUT, "'%s' is no regular file; name a file to write", path);
-    const size_t bytes = strlen(path) + sizeof ".tmp.XXXXXX";
-    char *temporary = malloc(bytes);
-    if (temporary == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the name of '%s'", path);
-    snprintf(temporary, bytes, "%s.tmp.XXXXXX", path);
-    int status = -1;
-    const int descriptor = mkstemp(temporary);
-    if (descriptor < 0) {
-        (void)sw_fail(err, SW_ENVIRONMENT, "cannot write beside '%s': %s", path, strerror(errno));
-        goto out;
-    }
-    /* mkstemp makes it private; a description is for everyone who may read the folder */
-    (void)fchmod(descriptor, 0644);
-    FILE *file = fdopen(descriptor, "w");
-    if (file == NULL) {
-        (void)close(descriptor);
-    } else {
-        write(file, context);
-        const bool written = fflush(file) == 0 && !ferror(file) && fsync(descriptor) == 0;
-        status = fclose(file) == 0 && written ? rename(temporary, path) : -1;
-    }
-    if (status != 0) {
-        (void)sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-        (void)unlink(temporary);
-    }
-out:
-    free(temporary);
-    return status;
+    struct sw_new_file file;
+    if (sw_file_begin(&file, path, 0666, err) != 0)
+        return -1;
+    write(file.out, context);
+    return sw_file_commit(&file, err);
 }

@@ -1,5 +1,7 @@
 #include "runner/collective/call.h"
 
+#include "core/base/number.h"
+
 #include <string.h>
 
 static int64_t product(const int64_t *size, int first, int end)
@@ -239,25 +241,6 @@ void sw_call_operands_unpack(const struct sw_collective_call *call, int64_t firs
     }
 }
 
-/* bf16 is the upper half of an f32. */
-static float bf16_to_f32(uint16_t bits)
-{
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-static uint16_t f32_to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) /* NaN: keep it one, quiet */
-        return (uint16_t)((bits >> 16) | 0x40u);
-    bits += 0x7fffu + ((bits >> 16) & 1u); /* to nearest, ties to even */
-    return (uint16_t)(bits >> 16);
-}
-
 enum { TILE = 1024 }; /* elements summed at a time: stays in the first-level cache */
 
 static void sum_f32(float *to, const void *const *from, int32_t count, int64_t elems)
@@ -296,14 +279,14 @@ static void sum_bf16(uint16_t *to, const void *const *from, int32_t count, int64
     for (int64_t first = 0; first < elems; first += TILE) {
         const int64_t length = elems - first < TILE ? elems - first : TILE;
         for (int64_t i = 0; i < length; i++)
-            sum[i] = bf16_to_f32(((const uint16_t *)from[0])[first + i]);
+            sum[i] = sw_bf16_to_float(((const uint16_t *)from[0])[first + i]);
         for (int32_t s = 1; s < count; s++) {
             const uint16_t *source = (const uint16_t *)from[s] + first;
             for (int64_t i = 0; i < length; i++)
-                sum[i] += bf16_to_f32(source[i]);
+                sum[i] += sw_bf16_to_float(source[i]);
         }
         for (int64_t i = 0; i < length; i++)
-            to[first + i] = f32_to_bf16(sum[i]);
+            to[first + i] = sw_bf16_from_float(sum[i]);
     }
 }
 

@@ -2,6 +2,7 @@
  * MPI_COMM_WORLD, completed by the communication thread of queue.c: groups need no communicators of
  * their own, since every pair of ranks makes its calls in the same order and MPI keeps messages
  * between two ranks in order. */
+#include "core/base/clock.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"
 
@@ -59,13 +60,6 @@ struct batch {
     int32_t flying;          /* pieces under way */
     bool far;                /* some go to or come from other nodes */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int fail_mpi(int code, struct sw_error *err)
 {
@@ -223,7 +217,7 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
             continue;
         }
         /* a long time between two looks: it was this rank that stood still */
-        const double look = now();
+        const double look = sw_clock_now();
         if (last <= 0 || look - looked > t->stall_seconds / 2)
             last = look;
         looked = look;

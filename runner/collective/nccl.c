@@ -6,6 +6,7 @@
  * every rank. Blocks that do not lie in one piece travel as several messages of one group. */
 #include "runner/collective/nccl.h"
 
+#include "core/base/clock.h"
 #include "runner/collective/call.h"
 #include "runner/collective/comm.h"
 
@@ -217,13 +218,6 @@ static int end(struct nccl *n, uint64_t *ticket, struct sw_error *err)
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int fail_stalled(const struct nccl *n, struct sw_error *err)
 {
     const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
@@ -235,7 +229,7 @@ static int fail_stalled(const struct nccl *n, struct sw_error *err)
 /* Waits for a stream on the host; an asynchronous error of NCCL, or a stall, ends the wait. */
 static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
 {
-    const double begun = now();
+    const double begun = sw_clock_now();
     for (;;) {
         const cudaError_t code = cudaStreamQuery(stream);
         if (code == cudaSuccess)
@@ -250,7 +244,7 @@ static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error 
                 return fail_nccl(n, n->groups[i].axes, state, "a collective", err);
             state = ncclSuccess;
         }
-        const double waited = now() - begun;
+        const double waited = sw_clock_now() - begun;
         if (waited > n->stall_seconds)
             return fail_stalled(n, err);
         if (waited < 1e-3)

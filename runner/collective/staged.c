@@ -5,6 +5,8 @@
  * with any device. */
 #include "runner/collective/staged.h"
 
+#include "core/base/number.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,8 +156,7 @@ static int staged_attach(struct sw_comm *comm, void *arena, size_t bytes, struct
     s->bytes = 0;
     if (arena == NULL || bytes == 0)
         return 0;
-    const size_t rounded =
-        (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    const size_t rounded = (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
     s->mirror = aligned_alloc(SW_ARENA_ALIGNMENT, rounded);
     if (s->mirror == NULL)
         return sw_fail(err, SW_ENVIRONMENT,

@@ -1,5 +1,8 @@
 #include "runner/train/dataset.h"
 
+#include "core/base/file.h"
+#include "core/base/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,13 +26,6 @@ struct sw_dataset {
     int64_t tokens, train, vocab_size, sequence_length;
     uint64_t seed;
 };
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 
 static int64_t token_at(const struct sw_dataset *d, int64_t i)
 {
@@ -212,7 +208,8 @@ static int64_t permute(uint64_t key, int64_t count, int64_t i)
     do {
         uint64_t left = x >> half, right = x & mask;
         for (uint64_t round = 0; round < 4; round++) {
-            const uint64_t swap = left ^ (mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
+            const uint64_t swap =
+                left ^ (sw_hash_mix(key + round * 0x9e3779b97f4a7c15u + right) & mask);
             left = right;
             right = swap;
         }
@@ -239,9 +236,9 @@ int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *toke
 {
     const int64_t windows = (d->train - 1) / d->sequence_length;
     const int64_t epoch = sequence / windows;
-    const uint64_t key = mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
+    const uint64_t key = sw_hash_mix(d->seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
     const int64_t slack = d->train - 1 - windows * d->sequence_length;
-    const int64_t shift = (int64_t)(mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
+    const int64_t shift = (int64_t)(sw_hash_mix(key ^ 0x5851f42d4c957f2du) % (uint64_t)(slack + 1));
     const int64_t start = permute(key, windows, sequence % windows) * d->sequence_length + shift;
     if (check_length(d, err) != 0)
         return -1;
@@ -346,9 +343,8 @@ static int fail_too_long(const char *from, struct sw_error *err)
                       "more than 2^31 - 1 bytes; split the file");
 }
 
-/* Whether `in` can be tokenized, and `to` and `partial` written meanwhile. */
-static int check_files(FILE *in, const char *from, const char *to, const char *partial,
-                       struct sw_error *err)
+/* Whether `in` can be tokenized and `to` written meanwhile. */
+static int check_files(FILE *in, const char *from, const char *to, struct sw_error *err)
 {
     struct stat source, there;
     if (fstat(fileno(in), &source) != 0)
@@ -359,7 +355,7 @@ static int check_files(FILE *in, const char *from, const char *to, const char *p
                           "this is a folder; name a file to tokenize");
     if (S_ISREG(source.st_mode) && source.st_size > INT32_MAX)
         return fail_too_long(from, err);
-    if (same_file(&source, to) || same_file(&source, partial))
+    if (same_file(&source, to))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = to},
                           "this is the file to tokenize; name another one to write");
     /* the rename at the end would put a file where a device or a pipe was */
@@ -387,36 +383,27 @@ static int fail_to_tokenize(FILE *in, const char *from, const char *to, int64_t 
 
 int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err)
 {
-    char partial[4096];
+    struct sw_new_file made;
     int64_t count = 0;
     int status = -1;
-    if (snprintf(partial, sizeof partial, "%s.partial", to) >= (int)sizeof partial)
-        return sw_fail(err, SW_BAD_INPUT, "the name of the file to write is too long");
-    FILE *out = NULL, *in = fopen(from, "rb");
+    FILE *in = fopen(from, "rb");
     if (in == NULL)
         return fail_to_open(from, "the file to tokenize", "name a file that exists", err);
-    if (check_files(in, from, to, partial, err) != 0)
+    if (check_files(in, from, to, err) != 0)
         goto out;
-    out = fopen(partial, "wb");
-    if (out == NULL) {
+    if (sw_file_begin(&made, to, 0666, NULL) != 0) {
         sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = to}, "cannot write it: %s",
                    strerror(errno));
         goto out;
     }
-    bool ok = write_header(out, 0) == 0 && write_tokens(in, out, &count) == 0 && count > 0 &&
-              count <= INT32_MAX && write_header(out, (uint32_t)count) == 0 && fflush(out) == 0;
-    int reason = errno;
-    if (fclose(out) != 0 && ok) {
-        reason = errno;
-        ok = false;
+    if (write_header(made.out, 0) == 0 && write_tokens(in, made.out, &count) == 0 && count > 0 &&
+        count <= INT32_MAX && write_header(made.out, (uint32_t)count) == 0)
+        status = sw_file_commit(&made, NULL);
+    if (status != 0) {
+        const int reason = errno;
+        sw_file_abandon(&made);
+        (void)fail_to_tokenize(in, from, to, count, reason, err);
     }
-    if (ok && rename(partial, to) != 0) {
-        reason = errno;
-        ok = false;
-    }
-    status = ok ? 0 : fail_to_tokenize(in, from, to, count, reason, err);
-    if (!ok)
-        unlink(partial);
 out:
     fclose(in);
     return status;

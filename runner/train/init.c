@@ -1,21 +1,17 @@
 #include "runner/train/init.h"
 
+#include "core/base/hash.h"
+
 #include <math.h>
 
 static uint64_t splitmix64(uint64_t x)
 {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    return sw_hash_mix(x + 0x9e3779b97f4a7c15u);
 }
 
 uint64_t sw_init_key(uint64_t seed, const char *name)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * 1099511628211u;
-    return splitmix64(seed ^ hash);
+    return splitmix64(seed ^ sw_hash_text(name));
 }
 
 double sw_init_normal(uint64_t key, uint64_t index)

@@ -1,12 +1,13 @@
 #include "runner/train/metrics.h"
 
+#include "core/base/file.h"
+#include "core/base/json.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct sw_metrics {
@@ -14,25 +15,6 @@ struct sw_metrics {
     off_t whole; /* where the last whole line ends */
     char path[4096];
 };
-
-static int make_directories(const char *path, struct sw_error *err)
-{
-    char part[4096];
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
-        return sw_fail(err, SW_BAD_INPUT, "the directory name %s is too long", path);
-    for (char *at = part + 1;; at++) {
-        if (*at != '/' && *at != '\0')
-            continue;
-        const char end = *at;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot create the directory %s: %s", part,
-                           strerror(errno));
-        if (end == '\0')
-            return 0;
-        *at = end;
-    }
-}
 
 /* A run that was killed may have left the beginning of a line; the next one starts below it. */
 static bool ends_inside_line(FILE *file)
@@ -42,7 +24,7 @@ static bool ends_inside_line(FILE *file)
 
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err)
 {
-    if (make_directories(directory, err) != 0)
+    if (sw_file_make_folder(directory, err) != 0)
         return -1;
     struct sw_metrics *m = calloc(1, sizeof *m);
     if (m == NULL)
@@ -80,66 +62,65 @@ static int finish(struct sw_metrics *m, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(reason));
 }
 
-/* JSON has no NaN and no infinity. */
-static void number(FILE *file, const char *key, double value)
+enum { DIGITS = 9 }; /* of measured values: a float's */
+
+static struct sw_json begin_line(const struct sw_metrics *m)
 {
-    if (isfinite(value))
-        fprintf(file, ",\"%s\":%.9g", key, value);
-    else
-        fprintf(file, ",\"%s\":null", key);
+    struct sw_json j = {.out = m->file, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
+    return j;
 }
 
-static void string(FILE *file, const char *key, const char *value)
+static void write_digest(struct sw_json *j, const char *key, uint64_t digest)
 {
-    fprintf(file, ",\"%s\":\"", key);
-    for (; *value != '\0'; value++) {
-        if (*value == '"' || *value == '\\')
-            fputc('\\', file);
-        if ((unsigned char)*value >= 0x20)
-            fputc(*value, file);
-    }
-    fputc('"', file);
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, digest);
+    sw_json_text(j, key, text);
 }
 
 int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const char *versions,
                       struct sw_error *err)
 {
     char mesh[64], order[64];
-    FILE *f = m->file;
-    fprintf(f, "{\"schema\":\"shardwright.metrics/1\"");
-    string(f, "run", plan->run->name);
-    fprintf(f, ",\"plan_digest\":\"%016" PRIx64 "\",\"program_digest\":\"%016" PRIx64 "\"",
-            plan->digest, plan->program_digest);
-    string(f, "mesh_dim", sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
-    string(f, "axis_order", sw_mesh_format_order(&plan->decision.mesh, order, sizeof order));
-    number(f, "predicted_step_seconds", plan->prediction.step_seconds);
-    fprintf(f, ",\"predicted_memory\":%" PRId64 ",\"arena_bytes\":%" PRId64 ",\"versions\":%s}",
-            plan->prediction.memory_total, plan->prediction.arena_bytes, versions);
+    struct sw_json j = begin_line(m);
+    sw_json_text(&j, "schema", "shardwright.metrics/1");
+    sw_json_text(&j, "run", plan->run->name);
+    write_digest(&j, "plan_digest", plan->digest);
+    write_digest(&j, "program_digest", plan->program_digest);
+    sw_json_text(&j, "mesh_dim", sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
+    sw_json_text(&j, "axis_order", sw_mesh_format_order(&plan->decision.mesh, order, sizeof order));
+    sw_json_digits(&j, "predicted_step_seconds", plan->prediction.step_seconds, DIGITS);
+    sw_json_integer(&j, "predicted_memory", plan->prediction.memory_total);
+    sw_json_integer(&j, "arena_bytes", plan->prediction.arena_bytes);
+    sw_json_raw(&j, "versions", versions, strlen(versions));
+    sw_json_end(&j);
     return finish(m, err);
 }
 
 int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struct sw_error *err)
 {
-    FILE *f = m->file;
-    fprintf(f, "{\"step\":%" PRId64, s->step);
-    number(f, "loss", s->loss);
-    number(f, "grad_norm", s->grad_norm);
-    number(f, "learning_rate", s->learning_rate);
-    fprintf(f, ",\"tokens\":%" PRId64, s->tokens);
-    number(f, "step_seconds", s->step_seconds);
-    number(f, "tokens_per_second", (double)s->tokens / s->step_seconds);
-    number(f, "mfu", s->mfu);
-    fprintf(f, ",\"arena_bytes\":%" PRId64 "}", s->arena_bytes);
+    struct sw_json j = begin_line(m);
+    sw_json_integer(&j, "step", s->step);
+    sw_json_digits(&j, "loss", s->loss, DIGITS);
+    sw_json_digits(&j, "grad_norm", s->grad_norm, DIGITS);
+    sw_json_digits(&j, "learning_rate", s->learning_rate, DIGITS);
+    sw_json_integer(&j, "tokens", s->tokens);
+    sw_json_digits(&j, "step_seconds", s->step_seconds, DIGITS);
+    sw_json_digits(&j, "tokens_per_second", (double)s->tokens / s->step_seconds, DIGITS);
+    sw_json_digits(&j, "mfu", s->mfu, DIGITS);
+    sw_json_integer(&j, "arena_bytes", s->arena_bytes);
+    sw_json_end(&j);
     return finish(m, err);
 }
 
 int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token,
                        double bigram_bits, struct sw_error *err)
 {
-    fprintf(m->file, "{\"step\":%" PRId64, step);
-    number(m->file, "held_out_bits_per_token", bits_per_token);
-    number(m->file, "bigram_bits_per_token", bigram_bits);
-    fputc('}', m->file);
+    struct sw_json j = begin_line(m);
+    sw_json_integer(&j, "step", step);
+    sw_json_digits(&j, "held_out_bits_per_token", bits_per_token, DIGITS);
+    sw_json_digits(&j, "bigram_bits_per_token", bigram_bits, DIGITS);
+    sw_json_end(&j);
     return finish(m, err);
 }
 

@@ -1,5 +1,6 @@
 #include "runner/train/train.h"
 
+#include "core/base/clock.h"
 #include "core/program/workspace_collective.h"
 #include "runner/accelerator.h"
 #include "runner/train/dataset.h"
@@ -14,7 +15,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What the ranks tell each other between steps. */
@@ -46,13 +46,6 @@ static void request_stop(int number)
 {
     (void)number;
     stop_requested = 1;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- Data ---- */
@@ -228,7 +221,7 @@ static void progress(struct training *t, int64_t step, int64_t last, double loss
 {
     const bool terminal = isatty(STDERR_FILENO) == 1;
     const int64_t every = last / 20 > 0 ? last / 20 : 1;
-    const double time = now();
+    const double time = sw_clock_now();
     char left[32];
     const bool due =
         terminal ? time - t->last_line >= 0.1 : step % every == 0 || time - t->last_line >= 10;
@@ -295,7 +288,7 @@ static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t num
 static double peak_flops(const struct sw_run_config *run)
 {
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
-    return run->compute == SW_BF16 ? a->peak_bf16_flops : a->peak_fp32_flops;
+    return run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
 }
 
 /* ---- The held-out tail ---- */
@@ -347,14 +340,14 @@ static int run_steps(struct training *t, int64_t last, int64_t *done)
 {
     const struct sw_run_config *run = t->plan->run;
     const struct sw_batches inputs = {.read = train_batch, .context = t};
-    t->started = t->last_line = now();
+    t->started = t->last_line = sw_clock_now();
     for (int64_t number = 1; number <= last && !t->stopped; number++) {
         struct sw_step step = make_step(&run->optimizer, number);
         struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
-        const double begin = now();
+        const double begin = sw_clock_now();
         if (sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->err) != 0)
             return sw_fail_context(&t->err, "step %" PRId64, number);
-        const double seconds = now() - begin;
+        const double seconds = sw_clock_now() - begin;
         if (exchange(t) != 0)
             return -1;
         *done = number;

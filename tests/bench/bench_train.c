@@ -6,6 +6,8 @@
  * matmul primitive on the same shapes and threads, best of several. Two ratios in the same run:
  * with the linear layers and the head only, and with attention's two (backward five) products per
  * head as well, at the causal half. */
+#include "core/base/clock.h"
+#include "core/base/number.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
 
@@ -14,18 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
                  int32_t *tokens, int32_t *labels, struct sw_error *err)
@@ -81,10 +75,10 @@ static double time_product(dnnl_engine_t engine, dnnl_stream_t stream, const str
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, xa}, {DNNL_ARG_WEIGHTS, xb}, {DNNL_ARG_DST, xc}};
     double best = 1e30;
     for (int repeat = 0; repeat < 30; repeat++) {
-        const double begin = now();
+        const double begin = sw_clock_now();
         check(dnnl_primitive_execute(primitive, stream, 3, args));
         check(dnnl_stream_wait(stream));
-        const double seconds = now() - begin;
+        const double seconds = sw_clock_now() - begin;
         best = seconds < best ? seconds : best;
     }
     dnnl_memory_destroy(xa);
@@ -196,12 +190,6 @@ static double time_products(const struct sw_program *p, bool attention, double *
     return total;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     const int steps = argc > 1 ? atoi(argv[1]) : 20, threads = argc > 2 ? atoi(argv[2]) : 1;
@@ -244,15 +232,15 @@ int main(int argc, char **argv)
     for (int i = 0; i <= steps; i++) {
         struct sw_step step = {
             .step = i + 1, .learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8};
-        const double begin = now();
+        const double begin = sw_clock_now();
         if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, &inputs, &out, 1, &err) != 0) {
             fprintf(stderr, "error: %s\n", err.message);
             return 3;
         }
-        seconds[i] = now() - begin;
+        seconds[i] = sw_clock_now() - begin;
     }
     qsort(seconds + 1, (size_t)steps, sizeof *seconds,
-          compare); /* the first step creates the primitives */
+          sw_compare_doubles); /* the first step creates the primitives */
     const double step_seconds = seconds[1 + (steps - 1) / 2], best = seconds[1];
     double linear_flops, all_flops;
     const double linear = time_products(p, false, &linear_flops),

@@ -114,8 +114,8 @@ static void numbers_are_of_its_own_program(void **state)
 /* All options there are, against what the search chose. */
 static double exhaust(const struct sw_run_config *run, const struct sw_mesh *mesh)
 {
-    static const enum sw_strategy strategies[] = {SW_STRATEGY_RING, SW_STRATEGY_GATHER,
-                                                  SW_STRATEGY_ULYSSES};
+    static const enum sw_attention_strategy strategies[] = {SW_ATTENTION_RING, SW_ATTENTION_GATHER,
+                                                            SW_ATTENTION_ULYSSES};
     const int64_t per_rank = run->global_batch_size / (mesh->size[SW_DP] * mesh->size[SW_FSDP]);
     double best = 1e300;
     for (int32_t way = 0; way < 3 * 2 * 2 * 3; way++)
@@ -125,7 +125,7 @@ static double exhaust(const struct sw_run_config *run, const struct sw_mesh *mes
                                     .micro_batch_size = micro,
                                     .recompute = (enum sw_recompute)(way % 3),
                                     .strategy = strategies[way / 3 % 3],
-                                    .layout = (enum sw_layout_choice)(way / 9 % 2),
+                                    .layout = (enum sw_sequence_layout)(way / 9 % 2),
                                     .residual_seq_tp = way / 18 == 1};
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
             if (c.reason == SW_FITS && c.cost.step_seconds < best)
@@ -200,17 +200,17 @@ static void constraints(void **state)
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search s;
     run.micro_batch_size = 2;
-    run.recompute = SW_RECOMPUTE_ATTENTION;
-    run.strategy = SW_STRATEGY_GATHER;
-    run.layout = SW_LAYOUT_CONTIGUOUS;
+    run.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
+    run.strategy = SW_ATTENTION_GATHER;
+    run.layout = SW_CONTIGUOUS;
     search(&run, &s);
     assert_int_equal(s.count, 84);
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
         assert_int_equal(d->micro_batch_size, 2);
-        assert_int_equal(d->recompute, SW_RECOMPUTE_ATTENTION);
-        assert_int_equal(d->strategy, SW_STRATEGY_GATHER);
-        assert_int_equal(d->layout, SW_LAYOUT_CONTIGUOUS);
+        assert_int_equal(d->recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
+        assert_int_equal(d->strategy, SW_ATTENTION_GATHER);
+        assert_int_equal(d->layout, SW_CONTIGUOUS);
     }
     sw_search_free(&s);
     static const char *const orders[] = {"!2,-1,4,2", "sp:2,tp:4,fsdp:-1,dp:2"};
@@ -271,9 +271,9 @@ static void layout_that_divides(void **state)
     run.mesh_dim = "1,1,1,8";
     search(&run, &s);
     assert_int_equal(s.feasible, 1);
-    assert_int_equal(s.mesh[0].decision.layout, SW_LAYOUT_CONTIGUOUS);
+    assert_int_equal(s.mesh[0].decision.layout, SW_CONTIGUOUS);
     sw_search_free(&s);
-    run.strategy = SW_STRATEGY_RING; /* then the layout is the run's */
+    run.strategy = SW_ATTENTION_RING; /* then the layout is the run's */
     search(&run, &s);
     assert_int_equal(s.mesh[0].reason, SW_REJECT_SEQUENCE);
     sw_search_free(&s);

@@ -110,7 +110,7 @@ static void settings_of_the_run(void **state)
     run.recompute = SW_RECOMPUTE_NONE;
     run.micro_batch_size = 4;
     assert_true(check_run(&run, 7, "no recomputation, four sequences") > 0);
-    run.strategy = SW_STRATEGY_AUTO;
+    run.strategy = SW_ATTENTION_AUTO;
     assert_true(check_run(&run, 11, "any attention") > 0);
     run = *sw_config_run(config);
     run.sequence_length = 8192 + 64;

@@ -1,5 +1,6 @@
 #include "tests/support/harness.h"
 
+#include "core/base/number.h"
 #include "core/program/program.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
@@ -88,12 +89,8 @@ static double load(enum sw_dtype dtype, const void *data, int64_t i)
         return ((const double *)data)[i];
     case SW_I32:
         return ((const int32_t *)data)[i];
-    case SW_BF16_T: {
-        const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        return (double)value;
-    }
+    case SW_BF16_T:
+        return (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
     default:
         return (double)((const float *)data)[i];
     }

@@ -187,13 +187,14 @@ static void write_badly(FILE *out, const void *context)
     (void)close(fileno(out)); /* as when the disk is gone */
 }
 
+/* Those written aside, hidden ones, too. */
 static int files_beside(const char *prefix)
 {
     DIR *directory = opendir(".");
     assert_non_null(directory);
     int count = 0;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+        count += strncmp(entry->d_name + (entry->d_name[0] == '.'), prefix, strlen(prefix)) == 0;
     closedir(directory);
     return count;
 }

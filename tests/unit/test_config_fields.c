@@ -372,11 +372,11 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->prefer, SW_PREFER_FSDP);
     assert_int_equal(r->micro_batch_size, 0);
     assert_int_equal(r->recompute, SW_RECOMPUTE_AUTO);
-    assert_int_equal(r->compute, SW_BF16);
-    assert_int_equal(r->params, SW_FP32);
-    assert_int_equal(r->reduce, SW_FP32);
-    assert_int_equal(r->strategy, SW_STRATEGY_RING);
-    assert_int_equal(r->layout, SW_LAYOUT_ZIGZAG);
+    assert_int_equal(r->compute, SW_BF16_T);
+    assert_int_equal(r->params, SW_F32);
+    assert_int_equal(r->reduce, SW_F32);
+    assert_int_equal(r->strategy, SW_ATTENTION_RING);
+    assert_int_equal(r->layout, SW_ZIGZAG);
     assert_int_equal(r->optimizer.schedule, SW_SCHEDULE_COSINE);
     assert_true(r->optimizer.beta1 == 0.9 && r->optimizer.beta2 == 0.95);
     assert_true(r->optimizer.learning_rate == 3e-4 && r->optimizer.eps == 1e-8);
@@ -520,6 +520,21 @@ static void quantities(void **state)
     "zigzag, residual_seq: 'sp,tp'}\ninputs: [{digest: '000000000000000f', path: "                 \
     "'../a%25b %27c%27%0'}, {digest: '0000000000000001', path: '%00'}]\n"
 
+static void notes(void **state)
+{
+    (void)state;
+    expect(SW_CONFIG_RUN,
+           RUN_HEAD "recompute: attention\nprecision: {compute: bf16,\n  params: bf16}\n",
+           "t:6:12: note: 'recompute: attention' is now called 'before_attention'; it recomputes "
+           "what comes before attention\n"
+           "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
+           "vanish; use params: fp32\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\nprecision: {compute: bf16}\n", "");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: atention\n",
+           "t:6:12: 'recompute' must be one of none, before_attention, full, auto, not "
+           "'atention'\n");
+}
+
 static void plans(void **state)
 {
     (void)state;
@@ -598,6 +613,7 @@ int main(void)
         cmocka_unit_test(overrides),
         cmocka_unit_test(quantities),
         cmocka_unit_test(plans),
+        cmocka_unit_test(notes),
         cmocka_unit_test(schemas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Every op of the CUDA device against the CPU device, f32 and bf16, on shapes with odd sizes. On a
  * GPU where there is one; test_cuda_ops_emulated runs the same kernels on the CPU
  * (cuda_emulator.h). SEED and ROUNDS draw other shapes. */
+#include "core/base/number.h"
 #include "core/program/workspace.h"
 #include "runner/device/cuda/device.h"
 
@@ -27,27 +28,12 @@ static int64_t between(int64_t low, int64_t high)
     return low + (int64_t)(uniform() * (double)(high - low + 1));
 }
 
-static uint16_t to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static float from_bf16(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static double get(enum sw_dtype dtype, const void *data, int64_t i)
 {
     if (dtype == SW_I32)
         return ((const int32_t *)data)[i];
     return dtype == SW_F32 ? (double)((const float *)data)[i]
-                           : (double)from_bf16(((const uint16_t *)data)[i]);
+                           : (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
 }
 
 /* ---- A call on both devices ---- */
@@ -115,11 +101,12 @@ static struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int ndim, c
     *t = shaped(dtype, ndim, size);
     t->data = host_memory(b, b->op.n_in++, t);
     for (int64_t i = 0; i < t->elems; i++) {
-        const float value = from_bf16(to_bf16((float)((2 * uniform() - 1) * scale)));
+        const float value =
+            sw_bf16_to_float(sw_bf16_from_float((float)((2 * uniform() - 1) * scale)));
         if (dtype == SW_F32)
             ((float *)t->data)[i] = value;
         else
-            ((uint16_t *)t->data)[i] = to_bf16(value);
+            ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
     }
     return t;
 }

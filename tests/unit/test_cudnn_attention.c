@@ -4,6 +4,7 @@
  *   test_cudnn_attention [ROUNDS [SEED]]   on a GPU; without one, or without cuDNN, skipped (77)
  *
  * test_cudnn_attention_emulated is the same with tests/support/cudnn_stand_in.c, on the CPU. */
+#include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
 #include <float.h>
@@ -36,22 +37,6 @@ static int64_t between(int64_t low, int64_t high)
     return low + (int64_t)(uniform() * (double)(high - low + 1));
 }
 
-static uint16_t to_bf16(double value)
-{
-    const float narrow = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static double from_bf16(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
 /* ---- Operands: bf16 [batch, rows, heads * dim] on the host, and on the device ---- */
 
 enum { POISON = 0x7fc0 }; /* NaN */
@@ -79,7 +64,7 @@ static struct operand operand(int64_t elems, bool result)
 {
     struct operand x = {.elems = elems, .host = zeroed(elems, 2)};
     for (int64_t i = 0; i < elems; i++)
-        x.host[i] = result ? POISON : to_bf16(2 * uniform() - 1);
+        x.host[i] = result ? POISON : sw_bf16_from_float(2 * uniform() - 1);
     x.device = library->vtable->allocate(library, (size_t)elems * 2);
     assert_non_null(x.device);
     send(&x);
@@ -164,7 +149,7 @@ static double dot(const uint16_t *a, const uint16_t *b, int32_t n)
 {
     double sum = 0;
     for (int32_t i = 0; i < n; i++)
-        sum += from_bf16(a[i]) * from_bf16(b[i]);
+        sum += (double)sw_bf16_to_float(a[i]) * sw_bf16_to_float(b[i]);
     return sum;
 }
 
@@ -201,7 +186,7 @@ static void forward_row(struct reference *r, int64_t b, int64_t h, int64_t i)
         const double p = exp(score(r, b, h, i, j) - lse);
         const uint16_t *v = r->v + k_at(r, b, j, h, r->k_rows);
         for (int32_t d = 0; d < r->dim; d++)
-            add_to(&r->out, to + d, p * from_bf16(v[d]), p * fabs(from_bf16(v[d])));
+            add_to(&r->out, to + d, p * sw_bf16_to_float(v[d]), p * fabs(sw_bf16_to_float(v[d])));
     }
 }
 
@@ -221,9 +206,12 @@ static void backward_row(struct reference *r, int64_t b, int64_t h, int64_t i)
         const double ds = p * (dot(d_o, v, r->dim) - delta) * r->scale;
         const int64_t to_k = k_at(r, b, j, h, r->n_k);
         for (int32_t d = 0; d < r->dim; d++) {
-            add_to(&r->dq, to_q + d, ds * from_bf16(k[d]), fabs(ds * from_bf16(k[d])));
-            add_to(&r->dk, to_k + d, ds * from_bf16(q[d]), fabs(ds * from_bf16(q[d])));
-            add_to(&r->dv, to_k + d, p * from_bf16(d_o[d]), fabs(p * from_bf16(d_o[d])));
+            add_to(&r->dq, to_q + d, ds * sw_bf16_to_float(k[d]),
+                   fabs(ds * sw_bf16_to_float(k[d])));
+            add_to(&r->dk, to_k + d, ds * sw_bf16_to_float(q[d]),
+                   fabs(ds * sw_bf16_to_float(q[d])));
+            add_to(&r->dv, to_k + d, p * sw_bf16_to_float(d_o[d]),
+                   fabs(p * sw_bf16_to_float(d_o[d])));
         }
     }
 }
@@ -287,7 +275,7 @@ static void compare_rows(const char *what, const uint16_t *got, int64_t batch, i
                 if (i >= n)
                     fail_msg("%s: row %lld of %lld was written", what, (long long)i, (long long)n);
                 const int64_t at = (b * n + i) * width + d;
-                const double value = from_bf16(bits), wanted = expected->value[at];
+                const double value = sw_bf16_to_float(bits), wanted = expected->value[at];
                 if (!(fabs(value - wanted) <= tolerance(expected->size[at], floor)))
                     fail_msg("%s: sequence %lld row %lld element %lld is %g, not %g; may differ by "
                              "%g",
@@ -416,7 +404,7 @@ static void piece_case(bool causal, bool dense)
     for (int64_t i = 0; i < rows; i++)
         r.lse[i] = wider[i] = (float)(r.lse[i] + uniform());
     for (int64_t i = 0; i < q_elems; i++)
-        o.host[i] = to_bf16(2 * uniform() - 1);
+        o.host[i] = sw_bf16_from_float(2 * uniform() - 1);
     send(&o);
     s.backward = true;
     p = (struct sw_cudnn_pointers){

@@ -57,7 +57,7 @@ static struct sw_program *compile(struct setup setup)
     const struct sw_decision decision = {.mesh = setup.mesh,
                                          .micro_batch_size = micro_batch,
                                          .recompute = setup.recompute,
-                                         .layout = SW_LAYOUT_ZIGZAG,
+                                         .layout = SW_ZIGZAG,
                                          .residual_seq_tp = setup.residual_seq_tp};
     struct sw_program_options options;
     struct sw_program *p = NULL;
@@ -319,7 +319,7 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = SW_RECOMPUTE_ATTENTION;
+            setup.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
             struct sw_program *p = compile(setup);
             same(saved(p), tokens * (layers * (6 * residual + (2 * q + 6 * f) / t) + 2 * residual));
             sw_program_free(p);

@@ -104,12 +104,12 @@ static void test_no_directory(void **state)
     struct sw_metrics *metrics = NULL;
     struct sw_error err = {0};
     assert_int_equal(sw_metrics_open(directory, &metrics, &err), -1);
-    snprintf(wanted, sizeof wanted, "cannot create the directory %s: Not a directory", directory);
+    snprintf(wanted, sizeof wanted, "cannot make the folder '%s': Not a directory", directory);
     assert_string_equal(err.message, wanted);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     err = (struct sw_error){0};
     assert_int_equal(sw_metrics_open(file, &metrics, &err), -1);
-    snprintf(wanted, sizeof wanted, "cannot write %s/metrics.jsonl: Not a directory", file);
+    snprintf(wanted, sizeof wanted, "'%s' is not a folder", file);
     assert_string_equal(err.message, wanted);
     assert_null(metrics);
     sw_metrics_close(NULL);

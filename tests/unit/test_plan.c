@@ -20,9 +20,9 @@ static struct sw_decision decision_of(void)
     return (struct sw_decision){.mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
                                 .micro_batch_size = 2,
                                 .accumulation_steps = 1,
-                                .recompute = SW_RECOMPUTE_ATTENTION,
-                                .strategy = SW_STRATEGY_GATHER,
-                                .layout = SW_LAYOUT_CONTIGUOUS};
+                                .recompute = SW_RECOMPUTE_BEFORE_ATTENTION,
+                                .strategy = SW_ATTENTION_GATHER,
+                                .layout = SW_CONTIGUOUS};
 }
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000};
@@ -75,9 +75,9 @@ static void reads_back(void **state)
     assert_memory_equal(&plan.decision.mesh, &wanted.mesh, sizeof wanted.mesh);
     assert_int_equal(plan.decision.micro_batch_size, 2);
     assert_int_equal(plan.decision.accumulation_steps, 1);
-    assert_int_equal(plan.decision.recompute, SW_RECOMPUTE_ATTENTION);
-    assert_int_equal(plan.decision.strategy, SW_STRATEGY_GATHER);
-    assert_int_equal(plan.decision.layout, SW_LAYOUT_CONTIGUOUS);
+    assert_int_equal(plan.decision.recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
+    assert_int_equal(plan.decision.strategy, SW_ATTENTION_GATHER);
+    assert_int_equal(plan.decision.layout, SW_CONTIGUOUS);
     assert_true(plan.program_digest == 0x0123456789abcdefu);
     assert_true(plan.prediction.step_seconds == 1.25);
     assert_int_equal(plan.prediction.memory_total, prediction.memory_total);
@@ -410,6 +410,19 @@ static void is_a_description(void **state)
         assert_string_equal(err.file, path);
         assert_int_equal(err.line, cases[i].line);
         assert_int_equal(err.column, cases[i].column);
+    }
+    /* as many ranks as a mesh may have, and one too many */
+    for (int many = 0; many < 2; many++) {
+        const char *at = strstr(text, "mesh_dim: '");
+        sprintf(other, "%.*smesh_dim: '%s'%s", (int)(at - text), text,
+                many ? "1,2,1,1073741824" : "1,1,1,1073741824", strchr(at, '\n'));
+        sign(other);
+        store(other, strlen(other));
+        memset(&err, 0, sizeof err);
+        assert_int_equal(sw_plan_read(path, &plan, &err), many ? -1 : 0);
+        if (!many)
+            assert_int_equal(plan.decision.mesh.size[SW_SP], 1 << 30);
+        sw_plan_free(&plan);
     }
     free(other);
     free(text);

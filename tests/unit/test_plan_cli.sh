@@ -81,6 +81,27 @@ annotates "::error file=$escaped,line=8,col=9::these rules do not go together: e
 printf 'hidden_size: 4\nhiden_size: 4\n' >"$odd"
 annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you mean 'hidden_size'?" "$odd"
 
+# Notes: 'check' shows the line, the others one line each, and nothing of them is in what machines read.
+notes=(--set recompute=attention --set precision.params=bf16)
+old="--set:1:11: note: 'recompute: attention' is now called 'before_attention'; it recomputes what comes before attention"
+lost="--set:1:18: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight vanish; use params: fp32"
+for command in "check" "search" "search --json" "explain" "explain --json" "emit -o $scratch/notes --set directory=$scratch/run"; do
+    # shellcheck disable=SC2086 # options
+    expect 0 "$old" $command $runs/quickstart.yaml "${notes[@]}"
+    grep -qxF -- "$lost" "$scratch/stderr" || complain "$command: no note about bf16 parameters"
+    wanted=2
+    [ "$command" = check ] && wanted=6
+    [ "$(wc -l <"$scratch/stderr")" -eq $wanted ] || complain "$command: $(cat "$scratch/stderr")"
+    ! grep -q 'note:' "$scratch/stdout" || complain "$command: a note among the data"
+    ! grep -qE 'recompute("|:)? *:? *"?attention' "$scratch/stdout" || complain "$command: the old word"
+done
+grep -qxF '  recompute: before_attention' "$scratch/notes/quickstart.plan.yaml" || complain "emit: the old word"
+"$plan" search $runs/quickstart.yaml --json "${notes[@]}" 2>/dev/null | grep -q '"recompute":.*"before_attention"' ||
+    complain "search --json: no before_attention"
+expect 0 '' search $runs/quickstart.yaml --set recompute=before_attention
+expect 2 "--set:1:11: error: 'recompute' must be one of none, before_attention, full, auto, not 'attn'" \
+    search $runs/quickstart.yaml --set recompute=attn
+
 # Requests that cannot be met.
 expect 1 "plan: error: mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
     search $runs/quickstart.yaml --mesh_dim 1,3,2,2
@@ -281,6 +302,23 @@ TIMEFORMAT='%U %S'
 spent=$({ time "$plan" search $runs/llama-70b-512.yaml >/dev/null; } 2>&1)
 awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 1.5) }' ||
     complain "the search over 512 accelerators took $spent processor seconds"
+
+# A limit on nodes is no obstacle: a million accelerators, and the most that a cluster may have.
+links='cluster.links=[{name: nvlink, spans: PER, bandwidth: 450 GB/s, latency: 3 us}, {name: net, spans: ALL, bandwidth: 50 GB/s, latency: 8 us}]'
+for size in "131072 8" "1048576 1024"; do
+    read -r nodes per <<<"$size"
+    large=(--set "cluster.nodes=$nodes" --set "cluster.accelerators_per_node=$per" --set global_batch_size=1048576)
+    spans=${links/PER/$per}
+    large+=(--set "${spans/ALL/$((nodes * per))}" --set directory="$scratch/run")
+    spent=$({ time "$plan" emit $runs/llama-70b-512.yaml -o "$scratch/large" "${large[@]}" >/dev/null; } 2>&1)
+    awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 3) }' ||
+        complain "the search over $nodes nodes took $spent processor seconds"
+    expect 0 '' check "$scratch/large/llama-70b-512.plan.yaml"
+    expect 0 '' search $runs/llama-70b-512.yaml "${large[@]}"
+    grep -q "^llama-70b-512: .* accelerators" "$scratch/stdout" || complain "$nodes nodes: $(head -1 "$scratch/stdout")"
+done
+expect 2 "--set:1:15: error: 'nodes' must be at most 1048576, not 1048577" \
+    search $runs/llama-70b-512.yaml --set cluster.nodes=1048577
 
 [ "$bad" -eq 0 ] || exit 1
 echo "plan: all as expected"

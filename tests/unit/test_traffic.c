@@ -70,7 +70,7 @@ static void parts_are_the_whole(void **state)
                 .mesh = sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]),
                 .micro_batch_size = 1,
                 .recompute = (enum sw_recompute)level,
-                .layout = SW_LAYOUT_ZIGZAG};
+                .layout = SW_ZIGZAG};
             struct sw_program_options options;
             struct sw_program *p = NULL;
             struct sw_cost cost;

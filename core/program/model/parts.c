@@ -79,7 +79,9 @@ int32_t sw_build_rope(struct sw_builder *b, int32_t x, struct sw_made made)
 {
     const int32_t op = sw_build_apply(b, SW_OP_ROPE, x, sw_program_input(b->program, "positions"));
     b->program->ops[op].as.rope.head_dim = b->options->model.head_dim;
-    b->program->ops[op].as.rope.rope = b->options->model.rope;
+    b->program->ops[op].as.rope.rope.theta = b->options->model.rope.theta;
+    if (b->options->model.rope.scaling != SW_ROPE_PLAIN)
+        b->program->ops[op].as.rope.rope = b->options->model.rope;
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 

@@ -2,6 +2,7 @@
  * merged in f32. bf16 goes to cuDNN, piece by piece; f32, and what cuDNN has no kernel for, to the
  * own kernels, which know any positions. Both keep the same things in the same places, so ranks
  * need not choose alike. */
+#include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
 #include <string.h>
@@ -260,7 +261,7 @@ static bool aligned_operands(const struct sw_call *call)
 
 static size_t align(size_t bytes)
 {
-    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    return (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
 }
 
 /* Where a library's pieces are put together. Addresses in the scratch, valid after `prepare`. */

@@ -6,6 +6,8 @@
  * (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) has no causal mask before 9.21 and is not used. */
 #include "runner/device/cuda/cudnn_attention.h"
 
+#include "core/base/number.h"
+
 #include <cudnn_graph.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +20,8 @@ enum {
     CHOICES = 8,            /* engine configurations tried, best first */
     OLDEST_VERSION = 91002, /* backward was wrong in 9.10.0 and 9.10.1; older ones mask otherwise */
     ANY_KEYS_VERSION = 91501, /* backward before: n_k a multiple of 128, or padded */
-    MAX_DIM = 256
+    MAX_DIM = 256,
+    BUFFER_ALIGNMENT = 256 /* bytes, inside the workspace */
 };
 
 /* Tensors with memory, then scalars, have these ids; virtual ones count from FIRST_VIRTUAL. */
@@ -584,11 +587,6 @@ void sw_cudnn_attention_free(struct sw_cudnn_attention *attention)
     free(attention);
 }
 
-static int64_t aligned(int64_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
 int64_t sw_cudnn_attention_prepare(struct sw_cudnn_attention *attention,
                                    const struct sw_cudnn_shape *shape, char *reason)
 {
@@ -616,8 +614,8 @@ int64_t sw_cudnn_attention_prepare(struct sw_cudnn_attention *attention,
         return -1;
     if (shape->backward) {
         const int64_t rows = shape->batch * shape->heads * shape->n_q;
-        plan->dq_sum_bytes = aligned(rows * shape->dim * (int64_t)sizeof(float));
-        plan->delta_bytes = aligned(rows * (int64_t)sizeof(float));
+        plan->dq_sum_bytes = sw_align(rows * shape->dim * (int64_t)sizeof(float), BUFFER_ALIGNMENT);
+        plan->delta_bytes = sw_align(rows * (int64_t)sizeof(float), BUFFER_ALIGNMENT);
     }
     return plan->dq_sum_bytes + plan->delta_bytes + plan->workspace_bytes;
 }

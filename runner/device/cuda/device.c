@@ -1,5 +1,6 @@
 /* The CUDA device: memory, the stream, what changes from step to step, recordings, and which
  * function runs each kind of op. */
+#include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
 #include <cublasLt.h>
@@ -161,8 +162,7 @@ void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_err
         s->retired_capacity = wanted;
     }
     void *fresh = NULL;
-    const size_t rounded =
-        (bytes + SW_CUDA_STAGE_BYTES - 1) / SW_CUDA_STAGE_BYTES * SW_CUDA_STAGE_BYTES;
+    const size_t rounded = (size_t)sw_align((int64_t)bytes, SW_CUDA_STAGE_BYTES);
     const cudaError_t code = cudaMalloc(&fresh, rounded);
     if (code != cudaSuccess) {
         (void)cudaGetLastError();

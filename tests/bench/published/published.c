@@ -81,7 +81,6 @@ static int print_table(const struct sw_fit_set *set, struct sw_error *err)
     printf("| run | recompute | measured tok/s | predicted tok/s | error | memory GiB | |\n"
            "| --- | --- | ---: | ---: | ---: | ---: | --- |\n");
     for (int32_t i = 0; i < set->count; i++) {
-        static const char *const levels[] = {"none", "attention", "full"};
         const struct sw_fit_run *r = &set->run[i];
         if (r->skipped[0] != '\0' || r->program == NULL) {
             printf("| %s | | %.0f | | | | not priced: %s |\n", r->label, r->measured, r->skipped);
@@ -90,8 +89,9 @@ static int print_table(const struct sw_fit_set *set, struct sw_error *err)
         const bool out = r->memory_bytes > r->run.cluster.accelerator.memory_bytes;
         over += out;
         printf("| %s | %s | %.0f | %.0f | %+.1f %% | %.1f | %s%s |\n", r->label,
-               levels[r->decision.recompute], r->measured, r->predicted, 100 * sw_fit_error(r),
-               (double)r->memory_bytes / (1 << 30), out ? "OUT OF MEMORY; " : "", r->note);
+               sw_word(sw_words_recompute, r->decision.recompute), r->measured, r->predicted,
+               100 * sw_fit_error(r), (double)r->memory_bytes / (1 << 30),
+               out ? "OUT OF MEMORY; " : "", r->note);
     }
     printf("\n| accelerator | runs | mean error | 90th percentile | worst |\n"
            "| --- | ---: | ---: | ---: | ---: |\n");

@@ -1,0 +1,204 @@
+#include "core/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Appends what a descriptor has left. */
+static int read_rest(int handle, size_t most_bytes, char **text, size_t *bytes)
+{
+    size_t capacity = 0;
+    for (;;) {
+        if (*bytes == capacity) {
+            capacity = capacity == 0 ? 65536 : capacity * 2;
+            char *grown = realloc(*text, capacity + 1);
+            if (grown == NULL)
+                return -1;
+            *text = grown;
+        }
+        const ssize_t got = read(handle, *text + *bytes, capacity - *bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got == 0 ? 0 : -1;
+        *bytes += (size_t)got;
+        if (*bytes > most_bytes) {
+            errno = EFBIG;
+            return -1;
+        }
+    }
+}
+
+int sw_file_read(const char *path, bool regular, size_t most_bytes, char **text, size_t *bytes,
+                 struct stat *status)
+{
+    struct stat own;
+    char *buffer = NULL;
+    size_t used = 0;
+    int result = -1;
+    const int handle = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
+    if (handle < 0)
+        return -1;
+    status = status != NULL ? status : &own;
+    if (fstat(handle, status) != 0)
+        goto out;
+    if (S_ISDIR(status->st_mode) || (regular && !S_ISREG(status->st_mode))) {
+        errno = S_ISDIR(status->st_mode) ? EISDIR : ESPIPE;
+        goto out;
+    }
+    if (read_rest(handle, most_bytes, &buffer, &used) != 0)
+        goto out;
+    buffer[used] = '\0';
+    *text = buffer;
+    *bytes = used;
+    buffer = NULL;
+    result = 0;
+out:;
+    const int reason = errno;
+    free(buffer);
+    close(handle);
+    errno = reason;
+    return result;
+}
+
+static int fail_to_write(const char *path, struct sw_error *err)
+{
+    const int reason = errno;
+    sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(reason));
+    errno = reason;
+    return -1;
+}
+
+static void forget(struct sw_new_file *file)
+{
+    free(file->path);
+    free(file->aside);
+    *file = (struct sw_new_file){0};
+}
+
+int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struct sw_error *err)
+{
+    struct stat there;
+    *file = (struct sw_new_file){0};
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        /* the rename at the end would put a file where a device or a pipe was */
+        if (!S_ISDIR(there.st_mode))
+            sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': it is no regular file", path);
+        errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
+        return fail_to_write(path, err);
+    }
+    const char *name = sw_path_name(path);
+    const size_t room = strlen(path) + 32;
+    file->path = strdup(path);
+    file->aside = malloc(room);
+    if (file->path == NULL || file->aside == NULL) {
+        errno = ENOMEM;
+        goto fail;
+    }
+    snprintf(file->aside, room, "%.*s.%s.%ld", (int)(name - path), path, name, (long)getpid());
+    (void)unlink(file->aside); /* of a process that died with this number */
+    const int handle = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (handle < 0)
+        goto fail;
+    file->out = fdopen(handle, "wb");
+    if (file->out != NULL)
+        return 0;
+    (void)close(handle);
+    (void)unlink(file->aside);
+    errno = ENOMEM;
+fail:
+    (void)fail_to_write(path, err);
+    forget(file);
+    return -1;
+}
+
+int sw_file_commit(struct sw_new_file *file, struct sw_error *err)
+{
+    int reason = !ferror(file->out) ? 0 : errno != 0 ? errno : EIO;
+    if (fflush(file->out) != 0 || (reason == 0 && fsync(fileno(file->out)) != 0))
+        reason = errno;
+    if (fclose(file->out) != 0 && reason == 0)
+        reason = errno;
+    file->out = NULL;
+    if (reason == 0 && rename(file->aside, file->path) != 0)
+        reason = errno;
+    if (reason != 0) {
+        (void)unlink(file->aside);
+        errno = reason;
+        (void)fail_to_write(file->path, err);
+    }
+    forget(file);
+    errno = reason;
+    return reason == 0 ? 0 : -1;
+}
+
+void sw_file_abandon(struct sw_new_file *file)
+{
+    if (file->out != NULL)
+        (void)fclose(file->out);
+    if (file->aside != NULL)
+        (void)unlink(file->aside);
+    forget(file);
+}
+
+int sw_file_write(const char *path, const void *data, size_t bytes, mode_t mode,
+                  struct sw_error *err)
+{
+    struct sw_new_file file;
+    if (sw_file_begin(&file, path, mode, err) != 0)
+        return -1;
+    (void)fwrite(data, 1, bytes, file.out);
+    return sw_file_commit(&file, err);
+}
+
+int sw_file_make_folder(const char *path, struct sw_error *err)
+{
+    struct stat info;
+    int status = -1;
+    char *part = strdup(path);
+    if (part == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", path);
+    for (char *slash = part + (*part == '/');; slash++) {
+        if (*slash != '/' && *slash != '\0')
+            continue;
+        const char kept = *slash;
+        *slash = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+            sw_fail(err, SW_ENVIRONMENT, "cannot make the folder '%s': %s", part, strerror(errno));
+            goto out;
+        }
+        *slash = kept;
+        if (kept == '\0')
+            break;
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        sw_fail(err, SW_ENVIRONMENT, "'%s' is not a folder", path);
+    else
+        status = 0;
+out:
+    free(part);
+    return status;
+}
+
+char *sw_path_join(const char *folder, const char *path)
+{
+    const size_t bytes = strlen(folder) + strlen(path) + 2;
+    char *out = malloc(bytes);
+    if (out != NULL)
+        snprintf(out, bytes, "%s/%s", folder, path);
+    return out;
+}
+
+char *sw_path_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+const char *sw_path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}

@@ -1,0 +1,47 @@
+/* Files as a whole: read at once, and written so that nobody ever finds half of one. */
+#ifndef SW_FILE_H
+#define SW_FILE_H
+
+#include "core/base/error.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* Reads a whole file into malloc'ed memory, with a 0 behind it that *bytes does not count.
+ * regular: refuse what is none (a pipe or a terminal would be waited for). status (may be NULL): of
+ * the file that was read. Returns 0, or -1 and errno: why it cannot be opened or read; EISDIR;
+ * ESPIPE: not regular; EFBIG: longer than most_bytes; ENOMEM. */
+int sw_file_read(const char *path, bool regular, size_t most_bytes, char **text, size_t *bytes,
+                 struct stat *status);
+
+/* A file that is being written beside its place, as ".NAME.PID". */
+struct sw_new_file {
+    FILE *out; /* to write to; no need to look at its errors */
+    char *path, *aside;
+};
+/* Starts to write a file with this mode less the umask. Errors (SW_ENVIRONMENT): it cannot be
+ * written there, or something stands there that is no regular file; errno tells why. */
+int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struct sw_error *err);
+/* Puts it on the disk and in its place, over what stood there. Errors (SW_ENVIRONMENT, and errno):
+ * something could not be written; then it is gone, and what stood there still does. */
+int sw_file_commit(struct sw_new_file *file, struct sw_error *err);
+/* Forgets a file that was begun: nothing is left of it. */
+void sw_file_abandon(struct sw_new_file *file);
+/* All of it at once. */
+int sw_file_write(const char *path, const void *data, size_t bytes, mode_t mode,
+                  struct sw_error *err);
+
+/* Makes a folder and those above it, unless they are there. Errors: SW_ENVIRONMENT. */
+int sw_file_make_folder(const char *path, struct sw_error *err);
+
+/* "folder/path"; malloc'ed, NULL: no memory. */
+char *sw_path_join(const char *folder, const char *path);
+/* The folder that a path names something in: "a" of "a/b", "/" of "/b", "." of "b". malloc'ed,
+ * NULL: no memory. */
+char *sw_path_folder(const char *path);
+/* What follows the last '/', in `path` itself. */
+const char *sw_path_name(const char *path);
+
+#endif

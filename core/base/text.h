@@ -1,0 +1,29 @@
+/* Words and texts as people see them: what a typo probably meant, what fits into a line, what may
+ * stand in HTML. Pure functions; any thread. */
+#ifndef SW_TEXT_H
+#define SW_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Letters to insert, delete, exchange or swap with their neighbour until both are the same
+ * (Damerau-Levenshtein, each place once), without regard to case; 1000 when one has more than 48.
+ */
+int32_t sw_text_distance(const char *a, const char *b);
+/* Whether one may be a typo for the other: at most a third of the letters differ. Then *distance is
+ * set. */
+bool sw_text_is_near(const char *a, const char *b, int32_t *distance);
+/* The first of the words most like `name`, NULL when none is: at most two letters, and less than
+ * half of the word, may differ. */
+const char *sw_text_nearest(const char *name, const char *const *words, int32_t count);
+
+/* Copies at most `most` bytes of text and, when there were more, "..."; no UTF-8 character is cut
+ * in two. Returns buffer, which has room for most + 4 bytes. */
+char *sw_text_shorten(const char *text, size_t most, char *buffer);
+
+/* Writes a text for HTML, inside elements and quoted attributes; controls become spaces. */
+void sw_text_write_html(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,29 @@
+#include "core/base/words.h"
+
+#include <stddef.h>
+
+const struct sw_word sw_words_recompute[] = {
+    {"none", SW_RECOMPUTE_NONE, NULL},
+    {"before_attention", SW_RECOMPUTE_BEFORE_ATTENTION, NULL},
+    {"full", SW_RECOMPUTE_FULL, NULL},
+    {"auto", SW_RECOMPUTE_AUTO, NULL},
+    {"attention", SW_RECOMPUTE_BEFORE_ATTENTION, "it recomputes what comes before attention"},
+    {NULL, 0, NULL}};
+const struct sw_word sw_words_strategy[] = {{"ring", SW_ATTENTION_RING, NULL},
+                                            {"gather", SW_ATTENTION_GATHER, NULL},
+                                            {"ulysses", SW_ATTENTION_ULYSSES, NULL},
+                                            {"auto", SW_ATTENTION_AUTO, NULL},
+                                            {NULL, 0, NULL}};
+const struct sw_word sw_words_layout[] = {
+    {"zigzag", SW_ZIGZAG, NULL}, {"contiguous", SW_CONTIGUOUS, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_precision[] = {
+    {"bf16", SW_BF16_T, NULL}, {"fp32", SW_F32, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_device[] = {
+    {"cpu", SW_DEVICE_CPU, NULL}, {"cuda", SW_DEVICE_CUDA, NULL}, {NULL, 0, NULL}};
+
+const char *sw_word(const struct sw_word *words, int32_t value)
+{
+    while (words->text != NULL && (words->value != value || words->why != NULL))
+        words++;
+    return words->text;
+}

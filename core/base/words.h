@@ -1,0 +1,45 @@
+/* The words of the project and what they stand for, once: YAML, plans, programs, the command line,
+ * JSON and HTML all use these tables. */
+#ifndef SW_WORDS_H
+#define SW_WORDS_H
+
+#include <stdint.h>
+
+/* What backward computes again. */
+enum sw_recompute {
+    SW_RECOMPUTE_NONE,
+    SW_RECOMPUTE_BEFORE_ATTENTION, /* the layer up to attention, whose result is kept */
+    SW_RECOMPUTE_FULL,
+    SW_RECOMPUTE_AUTO
+};
+
+/* How sp attends. */
+enum sw_attention_strategy {
+    SW_ATTENTION_RING,
+    SW_ATTENTION_GATHER,
+    SW_ATTENTION_ULYSSES,
+    SW_ATTENTION_AUTO
+};
+
+/* Which part of a sequence a rank holds. */
+enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
+
+enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
+
+enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
+
+struct sw_word {
+    const char *text; /* NULL: the end of a table */
+    int32_t value;    /* of the enum */
+    const char *why;  /* an old word, still understood: why there is a new one; else NULL */
+};
+
+/* In the order in which people are told them; "auto", where there is one, is the last of them; old
+ * words follow. */
+extern const struct sw_word sw_words_recompute[], sw_words_strategy[], sw_words_layout[],
+    sw_words_precision[], sw_words_device[];
+
+/* The word of a value, in static memory, never an old one; NULL: it has none. */
+const char *sw_word(const struct sw_word *words, int32_t value);
+
+#endif

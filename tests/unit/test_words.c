@@ -1,0 +1,51 @@
+/* The vocabulary: every value has one word, every word one value. */
+#include "core/base/words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void every_value_has_one_word(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct sw_word *words;
+        int32_t values;
+    } tables[] = {{sw_words_recompute, SW_RECOMPUTE_AUTO + 1},
+                  {sw_words_strategy, SW_ATTENTION_AUTO + 1},
+                  {sw_words_layout, SW_ZIGZAG + 1},
+                  {sw_words_precision, SW_BF16_T + 1},
+                  {sw_words_device, SW_DEVICE_CUDA + 1}};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        const struct sw_word *words = tables[i].words;
+        for (int32_t value = 0; value < tables[i].values; value++)
+            assert_non_null(sw_word(words, value));
+        assert_null(sw_word(words, tables[i].values));
+        int32_t known = 0;
+        for (int32_t a = 0; words[a].text != NULL; a++) {
+            if (words[a].why != NULL) {
+                assert_non_null(sw_word(words, words[a].value));
+                assert_string_not_equal(sw_word(words, words[a].value), words[a].text);
+                continue;
+            }
+            known++;
+            assert_true(a < tables[i].values); /* old words are the last */
+            assert_string_equal(sw_word(words, words[a].value), words[a].text);
+            /* what a plan leaves out is the last of the others */
+            assert_true(strcmp(words[a].text, "auto") != 0 || a + 1 == tables[i].values);
+        }
+        assert_int_equal(known, tables[i].values);
+    }
+    assert_string_equal(sw_word(sw_words_layout, SW_ZIGZAG), "zigzag");
+    assert_string_equal(sw_word(sw_words_precision, SW_F32), "fp32");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_has_one_word)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
