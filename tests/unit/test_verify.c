@@ -1,0 +1,308 @@
+/* Programs of every mesh are whole after every pass, broken ones are found; a plan's programs share
+ * one state; and no pass takes memory for granted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/program/op/op.h"
+#include "core/program/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sw_program_options model(struct sw_mesh mesh)
+{
+    struct sw_program_options o;
+    memset(&o, 0, sizeof o);
+    o.model.vocab_size = 64;
+    o.model.hidden_size = 64;
+    o.model.intermediate_size = 96;
+    o.model.layers = 3;
+    o.model.heads = 8;
+    o.model.kv_heads = 2;
+    o.model.head_dim = 16;
+    o.model.rope.theta = 10000;
+    o.model.rms_norm_eps = 1e-5;
+    o.sequence_length = 32;
+    o.global_batch = 16;
+    o.micro_batch_per_rank = 1;
+    o.compute = o.params = o.reduce = SW_F32;
+    o.mesh = mesh;
+    o.layout = SW_ZIGZAG;
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+/* Every parameter that a model of ours may have: 20. */
+static void with_everything(struct sw_program_options *o)
+{
+    o->model.qkv_bias = o->model.output_bias = o->model.mlp_bias = o->model.qk_norm = true;
+}
+
+static struct sw_program *compile(const struct sw_program_options *o, enum sw_program_stage until)
+{
+    struct sw_error err = {0};
+    struct sw_program *p = NULL;
+    if (sw_program_compile(o, until, &p, &err) != 0)
+        fail_msg("%s", err.message);
+    return p;
+}
+
+/* ---- Whole programs ---- */
+
+static int check_mesh(const struct sw_mesh *mesh, void *context)
+{
+    int64_t *checked = context;
+    for (int variant = 0; variant < 72; variant++) {
+        struct sw_program_options o = model(*mesh);
+        sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
+        o.recompute = (uint8_t)(variant / 3 % 3);
+        o.kind = variant / 9 % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
+        o.compute = variant / 18 % 2 ? SW_BF16_T : SW_F32;
+        o.reduce = o.compute;
+        o.model.tied = variant / 36;
+        if (variant % 2)
+            with_everything(&o);
+        if (variant % 5 == 0)
+            o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+        if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
+            continue;
+        for (int stage = SW_LOGICAL; stage <= SW_LAID_OUT; stage++) {
+            struct sw_error err = {0};
+            struct sw_program *p = compile(&o, (enum sw_program_stage)stage);
+            if (sw_program_verify(p, &err) != 0)
+                fail_msg("variant %d, stage %d: %s", variant, stage, err.message);
+            sw_program_free(p);
+            ++*checked;
+        }
+    }
+    return 0;
+}
+
+static void every_pass_leaves_a_whole_program(void **state)
+{
+    (void)state;
+    int64_t checked = 0;
+    assert_int_equal(sw_mesh_enumerate(8, check_mesh, &checked), 0);
+    assert_true(checked > 2000);
+}
+
+/* ---- Broken programs ---- */
+
+static int32_t find(const struct sw_program *p, enum sw_op_kind kind)
+{
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == kind)
+            return i;
+    fail_msg("no %s", sw_op_info(kind)->name);
+    return -1;
+}
+
+static void expect(const struct sw_program *p, const char *message)
+{
+    struct sw_error err = {0};
+    assert_int_equal(sw_program_verify(p, &err), -1);
+    if (strstr(err.message, message) == NULL)
+        fail_msg("'%s' is not in '%s'", message, err.message);
+}
+
+static void broken_programs_are_found(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = model(sw_mesh_make(1, 2, 2, 2));
+    struct sw_program *p = compile(&o, SW_SCHEDULED);
+    struct sw_op *op = &p->ops[find(p, SW_OP_SWIGLU)];
+    struct sw_ref *in = op->in;
+    struct sw_ref kept = in[0];
+    in[0].value = p->value_count;
+    expect(p, "names a value that does not exist");
+    in[0] = kept;
+    in[0].shift = 1;
+    expect(p, "has no such instance");
+    in[0] = kept;
+    assert_int_equal(sw_program_verify(p, NULL), 0);
+    struct sw_value *value = &p->values[kept.value];
+    value->ndim = 2;
+    expect(p, "has another number of dimensions than its op's factors");
+    value->ndim = 3;
+    value->size[2]++;
+    expect(p, "disagrees with another operand about a size");
+    value->size[2]--;
+    value->sharding.partial = 1u << SW_TP;
+    expect(p, "is an unreduced sum");
+    value->sharding.partial = 0;
+    assert_int_equal(sw_program_verify(p, NULL), 0);
+    const int32_t loss = sw_program_output(p, "loss");
+    p->values[loss].sharding.partial = 1u << SW_DP;
+    expect(p, "is an unreduced sum");
+    p->values[loss].sharding.partial = 0;
+    op->out[0].value = kept.value; /* nobody makes what it made */
+    expect(p, "is read and was not written");
+    sw_program_free(p);
+}
+
+/* ---- More parameters than any list had room for ---- */
+
+static void the_gradient_norm_is_over_all_parameters(void **state)
+{
+    (void)state;
+    struct sw_program_options o = model(sw_mesh_make(2, 2, 1, 2));
+    with_everything(&o);
+    struct sw_program *p = compile(&o, SW_LAID_OUT);
+    int32_t parameters = 0;
+    for (int32_t v = 0; v < p->value_count; v++)
+        parameters += p->values[v].role == SW_ROLE_PARAMETER && p->values[v].alias < 0;
+    assert_int_equal(parameters, 21);
+    assert_int_equal(p->ops[find(p, SW_OP_GRAD_NORM)].n_in, parameters);
+    sw_program_free(p);
+}
+
+/* ---- State ---- */
+
+static int check_set(const struct sw_mesh *mesh, void *context)
+{
+    (void)context;
+    for (int variant = 0; variant < 12; variant++) {
+        struct sw_program_options o = model(*mesh);
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
+        o.recompute = 2;
+        o.compute = variant / 3 % 2 ? SW_BF16_T : SW_F32;
+        o.model.tied = variant / 6;
+        with_everything(&o);
+        if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
+            continue;
+        if (sw_program_set_compile(&o, &set, &err) != 0)
+            fail_msg("%s", err.message);
+        const struct sw_program *train = set->program[SW_PROGRAM_TRAIN],
+                                *evaluate = set->program[SW_PROGRAM_EVALUATE];
+        /* what the search looks at is the whole arena */
+        assert_int_equal(set->arena_bytes, train->arena_bytes);
+        assert_true(evaluate->arena_bytes <= train->arena_bytes);
+        int64_t end = 0;
+        for (int32_t i = 0; i < set->state.count; i++) {
+            const struct sw_state_row *row = &set->state.row[i];
+            assert_true(row->offset >= end); /* nothing lies on anything */
+            end = row->offset + row->instance_bytes * row->stack;
+            assert_true((row->initial == SW_INITIAL_NORMAL) ==
+                        (row->role == SW_ROLE_PARAMETER && row->ndim == 2));
+            assert_true(row->role == SW_ROLE_PARAMETER || row->initial == SW_INITIAL_ZEROS);
+        }
+        assert_true(end <= set->state.bytes);
+        /* transients of either program lie behind it; parameters lie where the state has them */
+        const struct sw_program *const programs[] = {train, evaluate};
+        for (int k = 0; k < 2; k++)
+            for (int32_t v = 0; v < programs[k]->value_count; v++) {
+                const struct sw_value *value = &programs[k]->values[v];
+                if (!sw_program_is_stored(programs[k], v))
+                    continue;
+                if (sw_role_is_state(value->role))
+                    assert_int_equal(value->offset,
+                                     sw_state_find(&set->state, value->name)->offset);
+                else
+                    assert_true(value->offset >= set->state.bytes);
+            }
+        assert_int_equal(evaluate->gradient_bytes, 0);
+        sw_program_set_free(set);
+    }
+    return 0;
+}
+
+static void programs_share_one_state(void **state)
+{
+    (void)state;
+    assert_int_equal(sw_mesh_enumerate(8, check_set, NULL), 0);
+    struct sw_program_options o = model(sw_mesh_make(1, 1, 1, 1)), other = o;
+    struct sw_program_set *set = NULL, *wide = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_program_set_compile(&o, &set, NULL), 0);
+    other.params = SW_BF16_T;
+    assert_int_equal(sw_program_set_compile(&other, &wide, NULL), 0);
+    assert_true(sw_program_set_digest(set) != sw_program_set_digest(wide));
+    const struct sw_program *p = wide->program[SW_PROGRAM_TRAIN];
+    int32_t v = 0;
+    while (strcmp(p->values[v].name, "wq") != 0)
+        v++;
+    assert_int_equal(sw_state_offset(&set->state, &p->values[v], &err), -1);
+    assert_string_equal(err.message, "'wq' of the state has another shape or sharding");
+    struct sw_value stranger = p->values[v];
+    memcpy(stranger.name, "wz", 3);
+    memset(&err, 0, sizeof err);
+    assert_int_equal(sw_state_offset(&set->state, &stranger, &err), -1);
+    assert_string_equal(err.message, "the state has no 'wz'");
+    sw_program_set_free(set);
+    sw_program_set_free(wide);
+}
+
+/* ---- Memory ---- */
+
+/* The linker sends the program's allocations here; the one numbered `refused` fails. */
+static int64_t allocations, refused = -1;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+static bool is_refused(void)
+{
+    return allocations++ == refused;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_refused() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return is_refused() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return is_refused() ? NULL : __real_realloc(memory, bytes);
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct sw_program_options o = model(sw_mesh_make(2, 1, 2, 2));
+    with_everything(&o);
+    int64_t failures = 0;
+    for (int64_t n = 0;; n++) {
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        allocations = 0;
+        refused = n;
+        const int status = sw_program_set_compile(&o, &set, &err);
+        refused = -1;
+        sw_program_set_free(status == 0 ? set : NULL);
+        if (n >= allocations) /* it took that many, and none failed */
+            break;
+        if (status != 0) { /* giving memory back may fail and nothing is lost */
+            assert_int_equal(err.status, SW_ENVIRONMENT);
+            assert_non_null(strstr(err.message, "out of memory"));
+            failures++;
+        }
+    }
+    assert_true(failures > 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pass_leaves_a_whole_program),
+        cmocka_unit_test(broken_programs_are_found),
+        cmocka_unit_test(the_gradient_norm_is_over_all_parameters),
+        cmocka_unit_test(programs_share_one_state),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
