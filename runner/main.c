@@ -111,10 +111,14 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
-static int parse_device(const char *text, bool *cuda)
+static int parse_device(const char *text, enum sw_device_kind *kind)
 {
-    *cuda = strcmp(text, "cuda") == 0;
-    return *cuda || strcmp(text, "cpu") == 0 ? 0 : -1;
+    for (const struct sw_word *word = sw_words_device; word->text != NULL; word++)
+        if (strcmp(text, word->text) == 0) {
+            *kind = (enum sw_device_kind)word->value;
+            return 0;
+        }
+    return -1;
 }
 
 static int calibrate(int argc, char **argv)
@@ -122,7 +126,7 @@ static int calibrate(int argc, char **argv)
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--device") == 0) {
-            if (i + 1 == argc || parse_device(argv[++i], &options.cuda) != 0)
+            if (i + 1 == argc || parse_device(argv[++i], &options.device) != 0)
                 return usage("--device needs cpu or cuda", "");
             continue;
         }
