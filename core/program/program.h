@@ -329,8 +329,8 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);
 
-/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read was
- * written, sums over ranks are complete where they must be. Debug builds look after every pass.
+/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
+ * was written, sums over ranks are complete where they must be. Debug builds look after every pass.
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 
