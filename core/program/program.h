@@ -279,12 +279,6 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-/* What a program is for. */
-enum sw_program_kind {
-    SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
-    SW_PROGRAM_EVALUATE, /* the loss alone */
-    SW_PROGRAM_KINDS
-};
 const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate" */
 
 /* What to compile. Plain values; strings and pointers are not kept. */
@@ -328,8 +322,8 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);
 
-/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read was
- * written, sums over ranks are complete where they must be. Debug builds look after every pass.
+/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
+ * was written, sums over ranks are complete where they must be. Debug builds look after every pass.
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 

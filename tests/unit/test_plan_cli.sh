@@ -191,6 +191,28 @@ grep -qxF "    directory: '$scratch/run it''s 1%/checkpoints'" "$scratch/a b/qui
 [ -d "$scratch/run it's 1%" ] || complain "emit: no folder for the run"
 bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"
 expect 0 '' check "$scratch/a b/quickstart.plan.yaml"
+# signed PLAN SED-COMMAND: an edited plan with the digest that belongs to it.
+signed() {
+    sed -e "$2" "$1" >"$scratch/signed.yaml"
+    python3 - "$scratch/signed.yaml" <<'PYTHON'
+import sys
+text = open(sys.argv[1], "rb").read()
+at = text.index(b"digest: '") + len(b"digest: '")
+digest = 0xcbf29ce484222325
+for byte in text[:at] + text[at + 16:]:
+    digest = (digest ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+open(sys.argv[1], "wb").write(text[:at] + b"%016x" % digest + text[at + 16:])
+PYTHON
+}
+for program in train:18 evaluate:19; do
+    signed "$scratch/a b/quickstart.plan.yaml" "s/^  ${program%:*}: .*/  ${program%:*}: '0123456789abcdef'/"
+    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan makes another '${program%:*}' program of it; write it again with 'plan emit'" \
+        check "$scratch/signed.yaml"
+done
+signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; s/^programs:/program: '0123456789abcdef'/"
+expect 2 "$scratch/signed.yaml:17:1: error: 'program' is of an older plan: now each of its 'programs' has a digest" \
+    check "$scratch/signed.yaml"
+grep -qxF "    help: write it again with 'plan emit'" "$scratch/stderr" || complain "check: no help for an older plan"
 sed -i 's/warmup_steps: 20/warmup_steps: 21/' "$scratch/first/quickstart.plan.yaml"
 cp "$scratch/first/quickstart.plan.yaml" "$odd"
 annotates "$("$plan" check "$odd" 2>&1 | sed "s,^.*:3:10: error: ,::error file=$escaped\,line=3\,col=10::,")" "$odd"
