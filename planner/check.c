@@ -207,7 +207,10 @@ int sw_command_schema(const struct sw_options *options)
     }
     for (int i = 0; i < NAMES; i++)
         if (strcmp(options->files[0], names[i]) == 0) {
-            sw_config_schema(stdout, (enum sw_config_kind)i);
+            if (options->markdown)
+                sw_config_reference(stdout, (enum sw_config_kind)i);
+            else
+                sw_config_schema(stdout, (enum sw_config_kind)i);
             return SW_OK;
         }
     const char *near = sw_text_nearest(options->files[0], names, NAMES);

@@ -1,7 +1,7 @@
-/* Logical program -> the program of one rank (DESIGN section 4): every op claims mesh axes for its
- * factors, operands that are sharded otherwise are resharded, and what is reduced over a split
- * factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from the
- * rule table. */
+/* Logical program -> the program of one rank (docs/architecture.md, Sharding): every op claims mesh
+ * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
+ * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
+ * the rule table. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>

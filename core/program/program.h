@@ -1,4 +1,5 @@
-/* The single program that plan prices and prints and runner executes (DESIGN section 1).
+/* The single program that plan prices and prints and runner executes
+ * (docs/architecture.md, One program).
  *
  * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
  * stretches of ops that run once or once per layer. The layers of a transformer are alike, so a
@@ -51,7 +52,7 @@ const char *sw_logical_name(enum sw_logical axis);
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
 };
-/* LWM's table (DESIGN section 4) with the strategy's three rows. */
+/* LWM's table (docs/architecture.md, Sharding) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
 /* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,

@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "planner/command.h"
 
+#include "core/cost/device.h"
 #include "core/program/state.h"
 
 #include "planner/format.h"
@@ -129,7 +130,7 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
     snprintf(s->per_node, sizeof s->per_node, "%d", cluster->accelerators_per_node);
     snprintf(s->cpus, sizeof s->cpus, "%d", slurm->cpus_per_task);
     const char *gpus = slurm->gpus_per_node;
-    if (gpus == NULL && cluster->accelerator.device == SW_DEVICE_CUDA) {
+    if (gpus == NULL && sw_device_row(cluster->accelerator.device)->allocated) {
         snprintf(s->gpus, sizeof s->gpus, "%d", cluster->accelerators_per_node);
         gpus = s->gpus;
     }

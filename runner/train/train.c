@@ -105,9 +105,9 @@ static int64_t holdout_labels(void *context, int64_t step)
 
 /* ---- Set-up ---- */
 
-static bool on_gpus(const struct training *t)
+static enum sw_device_kind kind_of(const struct training *t)
 {
-    return t->plan->run->cluster.accelerator.device != SW_DEVICE_CPU;
+    return t->plan->run->cluster.accelerator.device;
 }
 
 static int compile(struct training *t)
@@ -146,7 +146,7 @@ static int set_up(struct training *t)
     if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed,
                         run->model.shape.vocab_size, run->sequence_length, &t->data, &t->err) != 0)
         return -1;
-    t->device = sw_accelerator_device(t->launch, on_gpus(t), sw_launch_threads(t->launch), &t->err);
+    t->device = sw_accelerator_device(t->launch, kind_of(t), sw_launch_threads(t->launch), &t->err);
     return t->device == NULL ? -1 : 0;
 }
 
@@ -174,7 +174,7 @@ static int check_same(struct training *t, int64_t steps)
 static int set_up_executor(struct training *t)
 {
     const struct sw_run_config *run = t->plan->run;
-    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, on_gpus(t), &t->comm,
+    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, kind_of(t), &t->comm,
                             &t->err) != 0)
         return -1;
     if (sw_executor_create(t->programs, t->device, t->comm, &t->executor, &t->err) != 0)

@@ -232,7 +232,7 @@ static void test_words(void **state)
 {
     (void)state;
     expect_exit(0, "%s --help", runner);
-    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
     assert_null(strstr(output, "generate")); /* nothing that is not there */
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
@@ -259,7 +259,7 @@ static void test_words(void **state)
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
     assert_string_equal(output, "error: unexpected argument a.yaml; see 'runner --help'\n");
     expect_exit(0, "%s calibrate --help", runner);
-    expect_output("usage: runner train NAME.plan.yaml [--steps N]");
+    expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
     /* said before anything is measured */
     expect_exit(2, "%s calibrate -o . 2>&1", runner);
     assert_string_equal(output, "error: '.' is no regular file; name a file to write\n");
@@ -335,7 +335,8 @@ static void test_meshes(void **state)
         assert_int_equal(m.holdouts, 1);
         if (i == 0)
             first = m;
-        /* DESIGN section 8: fp32, relative 1e-5 for the first five steps, 1e-4 for all */
+        /* docs/architecture.md, How we know: fp32, relative 1e-5 for the first five steps, 1e-4 for
+         * all */
         for (int32_t s = 0; s < 8; s++)
             assert_true(fabs(m.loss[s] - first.loss[s]) <= (s < 5 ? 1e-5 : 1e-4) * first.loss[s]);
         assert_true(fabs(m.holdout_bits - first.holdout_bits) <= 1e-4 * first.holdout_bits);
