@@ -157,10 +157,11 @@ struct sw_plan_config {
     enum sw_sequence_layout layout;
     enum sw_residual_choice residual_seq;
     struct sw_plan_prediction prediction;
-    uint64_t program; /* digest */
+    uint64_t program[SW_PROGRAM_KINDS]; /* their digests */
     struct sw_plan_inputs inputs;
     struct sw_run_config run;
-    struct sw_place decision_place, mesh_place, order_place, program_place;
+    struct sw_place decision_place, mesh_place, order_place;
+    struct sw_place program_place[SW_PROGRAM_KINDS];
 };
 
 enum sw_config_kind {

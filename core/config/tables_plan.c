@@ -262,6 +262,29 @@ static const struct field prediction_fields[] = {
     {.key = NULL},
 };
 
+/* In the order of enum sw_program_kind. */
+static const struct field program_fields[] = {
+    {.key = "train",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_TRAIN]),
+     .required = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of a step"},
+    {.key = "evaluate",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_EVALUATE]),
+     .required = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of the loss of a batch that is held out"},
+    {.key = NULL},
+};
+_Static_assert(sizeof program_fields / sizeof program_fields[0] == SW_PROGRAM_KINDS + 1,
+               "a digest for every program");
+
 const struct field sw_plan_fields[] = {
     {.key = "schema",
      .type = FIELD_WORD,
@@ -293,14 +316,13 @@ const struct field sw_plan_fields[] = {
      .fields = prediction_fields,
      .example = "{step_seconds: 1.5}",
      .about = "what the plan costs"},
-    {.key = "program",
-     .type = FIELD_CUSTOM,
-     AT(program),
+    {.key = "programs",
+     .type = FIELD_SECTION,
+     .offset = 0,
      .required = true,
-     .custom = &digest_type,
-     .example = "'0123456789abcdef'",
-     .schema = DIGEST_SCHEMA,
-     .about = "digest of the program that the runner must make of the plan"},
+     .fields = program_fields,
+     .example = "{train: '0123456789abcdef', evaluate: 'fedcba9876543210'}",
+     .about = "digests of the programs that the runner must make of the plan"},
     {.key = "inputs",
      .type = FIELD_CUSTOM,
      .offset = 0,

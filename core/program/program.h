@@ -280,12 +280,6 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-/* What a program is for. */
-enum sw_program_kind {
-    SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
-    SW_PROGRAM_EVALUATE, /* the loss alone */
-    SW_PROGRAM_KINDS
-};
 const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate" */
 
 /* What to compile. Plain values; strings and pointers are not kept. */

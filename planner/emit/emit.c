@@ -41,8 +41,8 @@ static int write_file(const char *directory, const char *name, const char *text,
 
 /* The text of the plan, in memory that the caller frees, and its digest. */
 static char *plan_text(const struct sw_run_config *run, const struct sw_candidate *c,
-                       uint64_t program_digest, const char *directory, size_t *bytes,
-                       uint64_t *digest, struct sw_error *err)
+                       const uint64_t program_digest[SW_PROGRAM_KINDS], const char *directory,
+                       size_t *bytes, uint64_t *digest, struct sw_error *err)
 {
     char *text = NULL;
     struct sw_plan_inputs inputs;
@@ -211,7 +211,8 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
 }
 
 static int emit(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_candidate *c, uint64_t program_digest, struct sw_error *err)
+                const struct sw_candidate *c, const uint64_t program_digest[SW_PROGRAM_KINDS],
+                struct sw_error *err)
 {
     int status = -1;
     const char *directory = options->output == NULL ? "." : options->output;
@@ -278,7 +279,9 @@ int sw_command_emit(const struct sw_options *options)
     /* the search looks at the step alone, whose transients are the largest */
     c.memory.total += programs->arena_bytes - c.memory.arena;
     c.memory.arena = programs->arena_bytes;
-    if (emit(options, &session.run, &c, sw_program_set_digest(programs), &err) != 0)
+    uint64_t digests[SW_PROGRAM_KINDS];
+    sw_program_set_digests(programs, digests);
+    if (emit(options, &session.run, &c, digests, &err) != 0)
         status = sw_command_fail(&err);
 out:
     sw_program_set_free(programs);

@@ -117,11 +117,13 @@ static int compile(struct training *t)
         sw_program_set_compile(&options, &t->programs, &t->err) != 0 ||
         sw_program_model_flops(&options, &t->flops_per_step, &t->err) != 0)
         return -1;
-    if (sw_program_set_digest(t->programs) != t->plan->program_digest)
+    const enum sw_program_kind other = sw_program_set_differs(t->programs, t->plan->program_digest);
+    if (other != SW_PROGRAM_KINDS)
         return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "this runner makes another program of the plan than the plan "
+                          "this runner makes another '%s' program of the plan than the plan "
                           "tool that wrote it; emit the plan again with the plan tool of the same "
-                          "version");
+                          "version",
+                          sw_program_kind_name(other));
     return 0;
 }
 
