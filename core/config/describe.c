@@ -77,8 +77,9 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (family == FAMILY_REFUSED)
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
+    const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     check_heads(c, &s, &out->shape);
-    return family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out) && s.bad == 0;
+    return applied && s.bad == 0;
 }
 
 bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,

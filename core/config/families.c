@@ -36,6 +36,22 @@ static const struct family {
     int reads;
 } families[] = {FAMILIES(ROW)};
 
+/* Keys that may be left out of a LlamaForCausalLM's file only: elsewhere Hugging Face's class has
+ * another default than the field table, and a file that relies on it would be computed otherwise.
+ */
+#define ONLY(family) (1 << SW_FAMILY_##family)
+static const struct needed {
+    int families;
+    const char *key, *fallback; /* as Hugging Face has it */
+    const char *without;        /* what null means; NULL: null is no value */
+} needed[] = {
+    {ONLY(MISTRAL), "num_key_value_heads", "8", "as many as num_attention_heads"},
+    {ONLY(QWEN2) | ONLY(QWEN3), "num_key_value_heads", "32", "as many as num_attention_heads"},
+    {ONLY(QWEN3), "head_dim", "128", NULL},
+    {ONLY(MISTRAL), "sliding_window", "4096", "none"},
+    {ONLY(MISTRAL) | ONLY(QWEN2) | ONLY(QWEN3), "rms_norm_eps", "1.0e-6", NULL},
+};
+
 #define EXPERTS "a mixture of experts"
 #define LATENT "multi-head latent attention"
 #define PARTIAL "rotation of only a part of each head"
@@ -471,9 +487,38 @@ static bool read_layer_types(struct sw_config *c, const struct field *field, str
     return true;
 }
 
-const struct field_type sw_type_layer_types = {.read = read_layer_types};
+/* Where a window is what the family has without the key, none is written too. */
+static void write_no_window(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_model *shape = &((const struct sw_model_config *)base)->shape;
+    (void)field;
+    if (shape->family == SW_FAMILY_MISTRAL && shape->sliding_window == 0)
+        w->value(w, "sliding_window", "null", STYLE_BARE);
+}
+
+const struct field_type sw_type_layer_types = {.read = read_layer_types, .write = write_no_window};
 
 /* ---- What a family makes of the keys ---- */
+
+/* Reports the keys that a file of the family must have, and marks them. */
+static void require_keys(struct sw_config *c, struct section *s, uint8_t family)
+{
+    for (const struct needed *n = needed; n < needed + COUNT(needed); n++) {
+        const struct node *value = sw_node_find(s->map, n->key);
+        if ((n->families >> family & 1) == 0 || !sw_section_good(s, n->key, NULL) ||
+            sw_section_wrote(s, n->key) || (value != NULL && n->without != NULL))
+            continue;
+        sw_config_error_at(c, sw_section_place(s, n->key),
+                           sw_config_format(c,
+                                            value != NULL ? "'%s' has no value, which %s needs"
+                                                          : "missing key '%s', which %s needs",
+                                            n->key, sw_family_architectures[family]),
+                           sw_config_format(c, "write '%s: %s', Hugging Face's default%s%s", n->key,
+                                            n->fallback, n->without != NULL ? ", or null for " : "",
+                                            n->without != NULL ? n->without : ""));
+        s->bad |= UINT64_C(1) << (sw_field_find(s->fields, n->key) - s->fields);
+    }
+}
 
 /* A key with an effect that the family does not read. */
 static bool not_read(struct sw_config *c, const struct section *s, const char *key, uint8_t family)
@@ -525,7 +570,7 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     return good;
 }
 
-bool sw_model_apply_family(struct sw_config *c, const struct section *s, struct sw_model_config *m)
+static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_model_config *m)
 {
     if (!sw_section_good(s, "num_hidden_layers", "rope_scaling", "rope_parameters",
                          "attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
@@ -543,5 +588,12 @@ bool sw_model_apply_family(struct sw_config *c, const struct section *s, struct 
     m->shape.qk_norm = family->qk_norm;
     if (m->shape.rope.factor == 0)
         m->shape.rope.factor = 1;
+    return good;
+}
+
+bool sw_model_apply_family(struct sw_config *c, struct section *s, struct sw_model_config *m)
+{
+    const bool good = apply_keys(c, s, m);
+    require_keys(c, s, m->shape.family);
     return good;
 }

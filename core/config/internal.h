@@ -240,8 +240,9 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct node *ro
  * computed, or it does and its value is not supported (reported). */
 enum key_fate { KEY_UNKNOWN, KEY_NOTED, KEY_REFUSED };
 enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value);
-/* What the family fixes and what it makes of the keys that were read; false: reported. */
-bool sw_model_apply_family(struct sw_config *c, const struct section *section,
+/* What the family fixes and what it makes of the keys that were read; false: reported. Keys that
+ * its files must have and this one lacks are reported and become bad. */
+bool sw_model_apply_family(struct sw_config *c, struct section *section,
                            struct sw_model_config *model);
 extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
 

@@ -72,14 +72,16 @@ const struct field sw_model_fields[] = {
      .min = 1,
      .max = 65536,
      .example = "8",
-     .about = "number of key and value heads of a layer; default: num_attention_heads"},
+     .about = "number of key and value heads of a layer; default, of Llama only: "
+              "num_attention_heads"},
     {.key = "head_dim",
      .type = FIELD_INTEGER32,
      AT(head_dim),
      .min = 2,
      .max = 65536,
      .example = "128",
-     .about = "width of a head, in elements, even; default: hidden_size / num_attention_heads"},
+     .about = "width of a head, in elements, even; default, not of Qwen3: hidden_size / "
+              "num_attention_heads"},
     {.key = "max_position_embeddings",
      .type = FIELD_INTEGER64,
      AT(max_position_embeddings),
@@ -119,7 +121,8 @@ const struct field sw_model_fields[] = {
      .min = 1,
      .max = SW_MANY,
      .example = "4096",
-     .about = "tokens that attention looks back over (Mistral, Qwen); default: all"},
+     .about =
+         "tokens that attention looks back over (Mistral, Qwen); default, not of Mistral: all"},
     {.key = "use_sliding_window",
      .type = FIELD_BOOL,
      .offset = offsetof(struct sw_model_config, use_sliding_window),
@@ -159,7 +162,8 @@ const struct field sw_model_fields[] = {
      .above_min = true,
      .max = 1,
      .example = "1.0e-5",
-     .about = "added to the mean square in the norms, against division by zero"},
+     .about =
+         "added to the mean square in the norms, against division by zero; default of Llama only"},
     {.key = "initializer_range",
      .type = FIELD_REAL,
      AT(initializer_range),

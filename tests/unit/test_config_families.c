@@ -5,6 +5,9 @@
 #define M                                                                                          \
     "vocab_size: 32\nintermediate_size: 8\nnum_hidden_layers: 2\nhidden_size: 16\n"                \
     "num_attention_heads: 4\n"
+/* Keys that Llamas alone may leave out. */
+#define NULL_HEADS "num_key_value_heads: null\n"
+#define FULL NULL_HEADS "sliding_window: null\nhead_dim: 4\nrms_norm_eps: 1e-6\n"
 #define SUPPORTED                                                                                  \
     " | supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM\n"
 #define TYPES " | supported: llama, mistral, qwen2, qwen3\n"
@@ -119,27 +122,79 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:6:21: 'use_sliding_window' means nothing to LlamaForCausalLM | leave it out\n"},
         {"layer_types: [sliding_attention]\n",
          "t:6:14: 'layer_types' means nothing to LlamaForCausalLM | leave it out\n"},
-        {"model_type: mistral\nattention_bias: true\nmlp_bias: true\n",
+        {"model_type: mistral\nattention_bias: true\nmlp_bias: true\n" FULL,
          "t:7:17: 'attention_bias' means nothing to MistralForCausalLM | leave it out\n"
          "t:8:11: 'mlp_bias' means nothing to MistralForCausalLM | leave it out\n"},
-        {"model_type: mistral\nsliding_window: 64\nuse_sliding_window: false\n",
+        {"model_type: mistral\nsliding_window: 64\nuse_sliding_window: false\n" NULL_HEADS
+         "rms_norm_eps: 1e-6\n",
          "t:8:21: 'use_sliding_window' means nothing to MistralForCausalLM | leave it out\n"},
-        {"model_type: qwen2\nuse_sliding_window: true\n",
+        {"model_type: qwen2\nuse_sliding_window: true\n" FULL,
          "t:7:21: 'use_sliding_window: true' needs a 'sliding_window' | for example: "
          "sliding_window: 4096\n"},
-        {"model_type: qwen3\nlayer_types: [full_attention, linear_attention]\n",
+        {"model_type: qwen3\nlayer_types: [full_attention, linear_attention]\n" FULL,
          "t:7:31: 'layer_types' has the unsupported type 'linear_attention' | supported: "
          "full_attention, sliding_attention\n"},
-        {"model_type: qwen3\nlayer_types: [[a]]\n",
+        {"model_type: qwen3\nlayer_types: [[a]]\n" FULL,
          "t:7:15: 'layer_types' must be a list of texts, not a list | for example: layer_types: "
          "[full_attention, full_attention]\n"},
-        {"model_type: qwen3\nlayer_types: full_attention\n",
+        {"model_type: qwen3\nlayer_types: full_attention\n" FULL,
          "t:7:14: 'layer_types' must be a list of texts, not the text 'full_attention' | for "
          "example: layer_types: [full_attention, full_attention]\n"},
         {"attention_bias: 1\n", "t:6:17: 'attention_bias' must be true or false, not the number 1 "
                                 "| for example: attention_bias: false\n"},
     };
     check(cases, COUNT(cases));
+}
+
+/* Where Hugging Face's class has another default than we would take. */
+static void keys_that_only_llama_leaves_out(void **state)
+{
+    (void)state;
+#define NEEDS(family, key, help)                                                                   \
+    "t:1:1: missing key '" key "', which " family "ForCausalLM needs | write '" key ": " help "\n"
+#define NEEDS_HEADS(family, count)                                                                 \
+    NEEDS(family, "num_key_value_heads",                                                           \
+          count "', Hugging Face's default, or null for as many as num_attention_heads")
+#define NEEDS_EPS(family) NEEDS(family, "rms_norm_eps", "1.0e-6', Hugging Face's default")
+    static const struct one cases[] = {
+        {"", ""},
+        {"model_type: llama\narchitectures: [LlamaForCausalLM]\n", ""},
+        {"model_type: mistral\n",
+         NEEDS_HEADS("Mistral", "8")
+             NEEDS("Mistral", "sliding_window", "4096', Hugging Face's default, or null for none")
+                 NEEDS_EPS("Mistral")},
+        {"architectures: [Qwen2ForCausalLM]\n", NEEDS_HEADS("Qwen2", "32") NEEDS_EPS("Qwen2")},
+        {"model_type: qwen3\n",
+         NEEDS_HEADS("Qwen3", "32") NEEDS("Qwen3", "head_dim", "128', Hugging Face's default")
+             NEEDS_EPS("Qwen3")},
+        /* With null, these two have no meaning; the others do. */
+        {"model_type: qwen3\nhead_dim: null\nrms_norm_eps:\n" NULL_HEADS,
+         "t:7:11: 'head_dim' has no value, which Qwen3ForCausalLM needs | write 'head_dim: 128', "
+         "Hugging Face's default\n"
+         "t:8:14: 'rms_norm_eps' has no value, which Qwen3ForCausalLM needs | write 'rms_norm_eps: "
+         "1.0e-6', Hugging Face's default\n"},
+        {"model_type: mistral\n" FULL, ""},
+        {"model_type: mistral\nhead_dim: null\nsliding_window: null\nrms_norm_eps: "
+         "1e-6\n" NULL_HEADS,
+         ""},
+        {"model_type: qwen2\nrms_norm_eps: 1e-6\n" NULL_HEADS, ""},
+        /* One mistake, one line; and with all others. */
+        {"model_type: mistral\nsliding_windw: 8\nrms_norm_eps: x\nmlp_bias: true\n" NULL_HEADS,
+         "t:7:1: unknown key 'sliding_windw'; did you mean 'sliding_window'?\n"
+         "t:8:15: 'rms_norm_eps' must be a number, not the text 'x' | for example: rms_norm_eps: "
+         "1.0e-5\n"},
+        {"model_type: mistral\nrms_norm_eps: 1e-6\nmlp_bias: true\n" NULL_HEADS,
+         NEEDS("Mistral", "sliding_window",
+               "4096', Hugging Face's default, or null for none") "t:8:11: 'mlp_bias' means "
+                                                                  "nothing to MistralForCausalLM | "
+                                                                  "leave it out\n"},
+    };
+    check(cases, COUNT(cases));
+    /* A head is not guessed: no word about 16 / 3. */
+    expect(SW_CONFIG_MODEL,
+           "vocab_size: 32\nintermediate_size: 8\nnum_hidden_layers: 2\nhidden_size: 16\n"
+           "num_attention_heads: 3\nmodel_type: qwen3\nrms_norm_eps: 1e-6\n" NULL_HEADS,
+           NEEDS("Qwen3", "head_dim", "128', Hugging Face's default"));
 }
 
 static void rotary_positions(void **state)
@@ -244,11 +299,11 @@ static void families_fix_what_they_are(void **state)
         {"attention_bias: true\n",
          {.family = SW_FAMILY_LLAMA, .qkv_bias = true, .output_bias = true}},
         {"mlp_bias: true\n", {.family = SW_FAMILY_LLAMA, .mlp_bias = true}},
-        {"model_type: mistral\n", {.family = SW_FAMILY_MISTRAL}},
-        {"architectures: [Qwen2ForCausalLM]\n", {.family = SW_FAMILY_QWEN2, .qkv_bias = true}},
-        {"architectures: Qwen3ForCausalLM\nmodel_type: qwen3\n",
+        {"model_type: mistral\n" FULL, {.family = SW_FAMILY_MISTRAL}},
+        {"architectures: [Qwen2ForCausalLM]\n" FULL, {.family = SW_FAMILY_QWEN2, .qkv_bias = true}},
+        {"architectures: Qwen3ForCausalLM\nmodel_type: qwen3\n" FULL,
          {.family = SW_FAMILY_QWEN3, .qk_norm = true}},
-        {"model_type: qwen3\nattention_bias: true\n",
+        {"model_type: qwen3\nattention_bias: true\n" FULL,
          {.family = SW_FAMILY_QWEN3, .qk_norm = true, .qkv_bias = true, .output_bias = true}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -293,7 +348,8 @@ static void windows_count_where_they_are_used(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         struct sw_config *c;
-        snprintf(text, sizeof text, "%s%s", M, cases[i].text);
+        snprintf(text, sizeof text, "%s%s%s", M, cases[i].text,
+                 NULL_HEADS "head_dim: 4\nrms_norm_eps: 1e-6\n");
         assert_int_equal(read_model(&c, text)->sliding_window, cases[i].window);
         sw_config_free(c);
     }
@@ -305,7 +361,8 @@ static void a_window_limits_the_sequence(void **state)
 #define RUN(length)                                                                                \
     "name: r\ncluster: " CLUSTER "\nglobal_batch_size: 8\nsequence_length: " length "\nmodel:\n"   \
     "  {model_type: mistral, sliding_window: 4096, vocab_size: 256, hidden_size: 64,\n"            \
-    "   intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4}\n"
+    "   intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4,\n"                   \
+    "   num_key_value_heads: 4, rms_norm_eps: 1e-6}\n"
     expect(SW_CONFIG_RUN, RUN("4096"), "");
     expect(SW_CONFIG_RUN, RUN("4097"),
            "t:4:18: sliding-window attention beyond 4096 tokens is not supported | use "
@@ -341,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_of_model),
         cmocka_unit_test(keys_that_change_the_arithmetic),
+        cmocka_unit_test(keys_that_only_llama_leaves_out),
         cmocka_unit_test(rotary_positions),
         cmocka_unit_test(rotary_positions_are_read),
         cmocka_unit_test(families_fix_what_they_are),
