@@ -133,6 +133,6 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
     struct sw_span span;
     sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
                   &span);
-    return sw_links_seconds(&run->cluster, &span, op->kind,
+    return sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind),
                             (double)sw_op_communication_bytes(program, op));
 }

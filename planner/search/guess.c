@@ -40,7 +40,8 @@ static double traffic_seconds(const struct sw_traffic *t, double block,
     if (t->calls == 0)
         return 0;
     if (t->part != SW_TRAFFIC_RING)
-        return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
+        return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
+                                           t->bytes / t->calls);
     const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
     return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
