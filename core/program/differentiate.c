@@ -293,8 +293,8 @@ static void mark_recomputed(struct sw_autodiff *a)
 }
 
 /* A gradient beside each parameter. Contributions cross the network in the precision asked for;
- * those of several micro-steps are summed in full precision. A cotangent's stack beside each value that
- * is carried. */
+ * those of several micro-steps are summed in full precision. A cotangent's stack beside each value
+ * that is carried. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;

@@ -451,10 +451,8 @@ static int train(struct training *t, int64_t steps)
 int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options)
 {
-    struct training t = {.launch = launch,
-                         .plan = plan,
-                         .plan_path = options->plan_path,
-                         .bigram_bits = NAN};
+    struct training t = {
+        .launch = launch, .plan = plan, .plan_path = options->plan_path, .bigram_bits = NAN};
     const int status = train(&t, options->steps);
     tear_down(&t);
     return status;

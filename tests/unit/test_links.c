@@ -52,8 +52,8 @@ static double sent(enum sw_collective kind, double n, double array)
 }
 
 /* Of the group over fsdp; tp lies inside of it, dp outside. */
-static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh, enum sw_collective kind,
-                      double array)
+static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh,
+                      enum sw_collective kind, double array)
 {
     struct sw_span span;
     sw_links_span(c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
