@@ -138,10 +138,12 @@ static int check_plan(const struct sw_options *options, const char *path)
         status = fail(options, path, &err);
         goto out;
     }
-    if (sw_program_set_digest(programs) != plan.program_digest) {
-        sw_fail_at(&err, SW_BAD_INPUT, plan.program_place,
-                   "this version of plan makes another program of it; write it again "
-                   "with 'plan emit'");
+    const enum sw_program_kind other = sw_program_set_differs(programs, plan.program_digest);
+    if (other != SW_PROGRAM_KINDS) {
+        sw_fail_at(&err, SW_BAD_INPUT, plan.program_place[other],
+                   "this version of plan makes another '%s' program of it; write it again "
+                   "with 'plan emit'",
+                   sw_program_kind_name(other));
         status = fail(options, path, &err);
         goto out;
     }
@@ -205,7 +207,10 @@ int sw_command_schema(const struct sw_options *options)
     }
     for (int i = 0; i < NAMES; i++)
         if (strcmp(options->files[0], names[i]) == 0) {
-            sw_config_schema(stdout, (enum sw_config_kind)i);
+            if (options->markdown)
+                sw_config_reference(stdout, (enum sw_config_kind)i);
+            else
+                sw_config_schema(stdout, (enum sw_config_kind)i);
             return SW_OK;
         }
     const char *near = sw_text_nearest(options->files[0], names, NAMES);

@@ -31,7 +31,7 @@ static const struct command {
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
     {"schema", "model|accelerator|cluster|run|plan", "JSON Schema of a file, for editors",
-     SW_OPTION_HELP, sw_command_schema},
+     SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -41,7 +41,7 @@ static void print_help(void)
     for (size_t i = 0; i < COMMANDS; i++) {
         char usage[64];
         snprintf(usage, sizeof usage, "%s %s", commands[i].name, commands[i].arguments);
-        printf("  plan %-38s %s\n", usage, commands[i].about);
+        printf("  plan %-41s %s\n", usage, commands[i].about);
     }
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"

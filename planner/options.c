@@ -9,7 +9,7 @@
 
 static const struct option_info {
     const char *name, *other; /* other spelling, NULL: none */
-    const char *value;        /* what the help calls it; NULL: takes none */
+    const char *value;        /* what the help calls it; NULL: takes none; [..]: may take one */
     uint32_t bit;
     const char *about;
 } table[] = {
@@ -19,13 +19,15 @@ static const struct option_info {
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
     {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
-    {"--program", NULL, NULL, SW_OPTION_PROGRAM, "the program that every rank runs"},
+    {"--program", NULL, "[train|evaluate]", SW_OPTION_PROGRAM,
+     "the program that every rank runs, of a step or of an evaluation"},
     {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
     {"--output", "-o", "DIR", SW_OPTION_OUTPUT, "folder for the files, default ."},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
     {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
      "override a value of the run file; may be repeated"},
-    {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN, "Markdown for a comment on a pull request"},
+    {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN,
+     "Markdown, for a comment on a pull request or a page"},
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
      "exit 1 when it holds: 'memory > 0.92*limit', 'step > +5%'; may be repeated"},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
@@ -43,7 +45,7 @@ void sw_options_help(FILE *out, uint32_t accepted)
         snprintf(spelling, sizeof spelling, "%s%s%s%s%s", is_short ? table[i].other : "",
                  is_short ? ", " : "", table[i].name, table[i].value != NULL ? " " : "",
                  table[i].value != NULL ? table[i].value : "");
-        fprintf(out, "  %-24s %s\n", spelling, table[i].about);
+        fprintf(out, "  %-26s %s\n", spelling, table[i].about);
     }
 }
 
@@ -78,6 +80,27 @@ static int fail_unknown(const char *command, const char *argument, uint32_t acce
     return sw_fail(err, SW_BAD_INPUT, "unknown option '%s'; see 'plan %s --help'", name, command);
 }
 
+/* The value of an option that need not have one: a word, which no file is. */
+static bool is_word(const char *argument)
+{
+    return argument[0] != '\0' && argument[0] != '-' && strpbrk(argument, "./") == NULL;
+}
+
+static int choose_program(const char *name, enum sw_program_kind *out, struct sw_error *err)
+{
+    const char *names[SW_PROGRAM_KINDS];
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        names[k] = sw_program_kind_name((enum sw_program_kind)k);
+        *out = (enum sw_program_kind)k;
+        if (strcmp(name, names[k]) == 0)
+            return 0;
+    }
+    const char *near = sw_text_nearest(name, names, SW_PROGRAM_KINDS);
+    if (near != NULL)
+        return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; did you mean '%s'?", name, near);
+    return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; use train or evaluate", name);
+}
+
 static int store(const struct option_info *info, const char *value, struct sw_options *out,
                  struct sw_error *err)
 {
@@ -90,7 +113,7 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return 0;
     case SW_OPTION_PROGRAM:
         out->program = true;
-        return 0;
+        return value == NULL ? 0 : choose_program(value, &out->program_kind, err);
     case SW_OPTION_MARKDOWN:
         out->markdown = true;
         return 0;
@@ -170,10 +193,12 @@ int sw_options_parse(const char *command, int argc, char **argv, uint32_t accept
         if (info->value == NULL && value != NULL)
             return sw_fail(err, SW_BAD_INPUT, "option '%s' takes no value", info->name);
         if (info->value != NULL && value == NULL) {
-            if (i + 1 >= argc)
+            const bool may = info->value[0] == '[';
+            if (!may && i + 1 >= argc)
                 return sw_fail(err, SW_BAD_INPUT, "option '%s' needs a value: %s", info->name,
                                info->value);
-            value = argv[++i];
+            if (!may || (i + 1 < argc && is_word(argv[i + 1])))
+                value = argv[++i];
         }
         if (store(info, value, out, err) != 0)
             return -1;

@@ -26,10 +26,11 @@ enum sw_option_bit {
 
 struct sw_options {
     bool json, rejected, program, help;
-    int64_t top;          /* -1: not given */
-    const char *prefer;   /* "fsdp", "time", NULL: as in the run file */
-    const char *mesh_dim; /* NULL: as in the run file */
-    const char *output;   /* -o; NULL: "." */
+    enum sw_program_kind program_kind; /* where `program` */
+    int64_t top;                       /* -1: not given */
+    const char *prefer;                /* "fsdp", "time", NULL: as in the run file */
+    const char *mesh_dim;              /* NULL: as in the run file */
+    const char *output;                /* -o; NULL: "." */
     const char *template_path;
     const char *html; /* NULL: no page */
     struct sw_override override[SW_MAX_OVERRIDES];

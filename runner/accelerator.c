@@ -43,8 +43,10 @@ static int choose_attention(bool *own, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "SW_CUDA_ATTENTION is '%s'; it may be cudnn or own", wanted);
 }
 
-static struct sw_device *create_cuda(const struct sw_launch *launch, struct sw_error *err)
+static struct sw_device *create_cuda(const struct sw_launch *launch, int32_t threads,
+                                     struct sw_error *err)
 {
+    (void)threads;
     bool own;
     if (choose_attention(&own, err) != 0)
         return NULL;
@@ -64,25 +66,28 @@ static struct sw_device *create_cuda(const struct sw_launch *launch, struct sw_e
     }
     return device;
 }
-#endif
-
-struct sw_device *sw_accelerator_device(const struct sw_launch *launch, bool cuda, int32_t threads,
-                                        struct sw_error *err)
-{
-    if (!cuda)
-        return sw_cpu_device_create(threads, err);
-#ifdef SW_HAVE_CUDA
-    return create_cuda(launch, err);
 #else
+static struct sw_device *create_cuda(const struct sw_launch *launch, int32_t threads,
+                                     struct sw_error *err)
+{
     (void)launch;
+    (void)threads;
     sw_fail(err, SW_ENVIRONMENT, "cuda devices are asked for, which this runner was built without");
     return NULL;
+}
 #endif
+
+static struct sw_device *create_cpu(const struct sw_launch *launch, int32_t threads,
+                                    struct sw_error *err)
+{
+    (void)launch;
+    return sw_cpu_device_create(threads, err);
 }
 
 static int host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     struct sw_comm **out, struct sw_error *err)
+                     struct sw_device *device, struct sw_comm **out, struct sw_error *err)
 {
+    (void)device;
     if (launch->size == 1)
         return sw_comm_single_create(out, err);
 #ifdef SW_HAVE_MPI
@@ -115,13 +120,10 @@ static int choose(bool *staged, struct sw_error *err)
                    *staged ? "" : "nccl and ");
 }
 
-int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, bool cuda, struct sw_comm **out,
-                        struct sw_error *err)
+static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
+                     struct sw_device *device, struct sw_comm **out, struct sw_error *err)
 {
     bool staged = true;
-    if (!cuda)
-        return host_comm(launch, mesh, out, err);
     if (launch->size > 1 && choose(&staged, err) != 0)
         return -1;
     if (launch->size > 1 && launch->rank == 0)
@@ -131,9 +133,33 @@ int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *me
         return sw_comm_nccl_create(mesh, sw_cuda_device_stream(device), out, err);
 #endif
     struct sw_comm *inner = NULL;
-    if (host_comm(launch, mesh, &inner, err) != 0)
+    if (host_comm(launch, mesh, device, &inner, err) != 0)
         return -1;
     return sw_comm_staged_create(inner, device, out, err);
+}
+
+/* ---- The kinds; what prices know of them is in core/cost/device.c ---- */
+
+static const struct {
+    struct sw_device *(*create)(const struct sw_launch *launch, int32_t threads,
+                                struct sw_error *err);
+    int (*comm)(const struct sw_launch *launch, const struct sw_mesh *mesh,
+                struct sw_device *device, struct sw_comm **out, struct sw_error *err);
+} kinds[] = {
+    [SW_DEVICE_CPU] = {create_cpu, host_comm}, [SW_DEVICE_CUDA] = {create_cuda, cuda_comm}};
+_Static_assert(sizeof kinds / sizeof kinds[0] == SW_DEVICE_COUNT, "a row for each kind of device");
+
+struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_device_kind kind,
+                                        int32_t threads, struct sw_error *err)
+{
+    return kinds[kind].create(launch, threads, err);
+}
+
+int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
+                        struct sw_device *device, enum sw_device_kind kind, struct sw_comm **out,
+                        struct sw_error *err)
+{
+    return kinds[kind].comm(launch, mesh, device, out, err);
 }
 
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes)

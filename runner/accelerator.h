@@ -2,20 +2,21 @@
 #ifndef SW_RUNNER_ACCELERATOR_H
 #define SW_RUNNER_ACCELERATOR_H
 
+#include "core/cost/device.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 #include "runner/launch.h"
 
-/* cuda: the plan is for GPUs. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
+/* kind: the plan's. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
  * the node's visible ones. Errors (SW_ENVIRONMENT): this build has no CUDA; no GPU, no driver. */
-struct sw_device *sw_accelerator_device(const struct sw_launch *launch, bool cuda, int32_t threads,
-                                        struct sw_error *err);
+struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_device_kind kind,
+                                        int32_t threads, struct sw_error *err);
 
 /* The communicator for `device`; collective over all ranks. On GPUs NCCL, or, with
  * SW_COLLECTIVES=staged in the environment (several ranks share a GPU), MPI through host memory;
  * rank 0 says on stderr which. Errors (SW_ENVIRONMENT), SW_BAD_INPUT for another SW_COLLECTIVES. */
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, bool cuda, struct sw_comm **out,
+                        struct sw_device *device, enum sw_device_kind kind, struct sw_comm **out,
                         struct sw_error *err);
 
 /* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0, NCCL 2.28.9", or "not in this build". */

@@ -1,5 +1,6 @@
 #include "runner/execute.h"
 
+#include "core/base/number.h"
 #include "runner/collective/call.h"
 #include "runner/train/init.h"
 
@@ -477,11 +478,8 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
     } else if (dtype == SW_F32) {
         ((float *)data)[i] = (float)value;
-    } else { /* bf16: round to nearest even; what starts as a number is one */
-        const float narrow = (float)value;
-        uint32_t bits;
-        memcpy(&bits, &narrow, sizeof bits);
-        ((uint16_t *)data)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    } else {
+        ((uint16_t *)data)[i] = sw_bf16_from_float((float)value);
     }
 }
 

@@ -88,9 +88,10 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return sw_fail(err, SW_ENVIRONMENT, "MPI does not start");
     launch->mpi = true;
-    if (provided < MPI_THREAD_SERIALIZED)
+    /* ranks agree on errors while their communication threads may be in a call */
+    if (provided < MPI_THREAD_MULTIPLE)
         return sw_fail(err, SW_ENVIRONMENT,
-                       "this MPI has no thread support; the communication thread needs it");
+                       "this MPI has no MPI_THREAD_MULTIPLE, which the communication thread needs");
     MPI_Comm node;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -10,16 +10,24 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: runner train NAME.plan.yaml [--steps N]      train a plan (under mpirun or srun "
-    "--mpi=pmix)\n"
-    "       runner tokenize --bytes IN OUT.bin           write a file's bytes as tokens (llm.c's "
-    "form)\n"
-    "       runner calibrate -o ACCELERATOR.yaml [--cluster CLUSTER.yaml] [--device cpu|cuda] "
-    "[--quick]\n"
-    "                                                    measure this machine (under mpirun or "
-    "srun: the\n"
-    "                                                    job's nodes and links) for 'plan'\n"
-    "       runner --version | --help\n"
+    "usage: runner train NAME.plan.yaml [OPTIONS]\n"
+    "trains what a plan says; started by srun --mpi=pmix, mpirun or, for one rank, alone\n"
+    "\n"
+    "  --steps N                stop after N steps instead of the plan's optimizer.total_steps\n"
+    "\n"
+    "usage: runner tokenize --bytes IN OUT.bin\n"
+    "writes the bytes of a file as tokens, in llm.c's form\n"
+    "\n"
+    "usage: runner calibrate -o ACCELERATOR.yaml [OPTIONS]\n"
+    "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n"
+    "\n"
+    "  -o ACCELERATOR.yaml      the accelerator file to write\n"
+    "  --cluster CLUSTER.yaml   measure the links too, and write a cluster file in the same "
+    "folder\n"
+    "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
+    "  --quick                  measure for 6 seconds instead of 45\n"
+    "\n"
+    "  runner --version | --help\n"
     "\n"
     "A plan is written by 'plan emit RUN.yaml'. The number of ranks must be the product of its "
     "mesh.\n"
@@ -103,10 +111,14 @@ static int tokenize(int argc, char **argv)
     return (int)err.status;
 }
 
-static int parse_device(const char *text, bool *cuda)
+static int parse_device(const char *text, enum sw_device_kind *kind)
 {
-    *cuda = strcmp(text, "cuda") == 0;
-    return *cuda || strcmp(text, "cpu") == 0 ? 0 : -1;
+    for (const struct sw_word *word = sw_words_device; word->text != NULL; word++)
+        if (strcmp(text, word->text) == 0) {
+            *kind = (enum sw_device_kind)word->value;
+            return 0;
+        }
+    return -1;
 }
 
 static int calibrate(int argc, char **argv)
@@ -114,7 +126,7 @@ static int calibrate(int argc, char **argv)
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--device") == 0) {
-            if (i + 1 == argc || parse_device(argv[++i], &options.cuda) != 0)
+            if (i + 1 == argc || parse_device(argv[++i], &options.device) != 0)
                 return usage("--device needs cpu or cuda", "");
             continue;
         }

@@ -151,9 +151,7 @@ fuzz_smoke() { # FUZZER SECONDS
     corpus=$(mktemp -d "$logs/corpus.XXXXXX")
     # Seeds: everything that a user would write, plus what the tests keep for this fuzzer.
     find configs -name '*.yaml' -exec cp -- {} "$corpus/" \;
-    local seeds
-    seeds=$root/tests/fuzz/corpus/$(basename "$1")
-    [ -d "$seeds" ] && cp -- "$seeds"/* "$corpus/"
+    tar -xzf "$root/tests/fuzz/corpus/$(basename "$1").tar.gz" -C "$corpus" || return 1
     local dictionary=()
     [ -f "$root/tests/fuzz/$(basename "$1").dict" ] &&
         dictionary=(-dict="$root/tests/fuzz/$(basename "$1").dict")
@@ -179,7 +177,7 @@ check_scripts() {
         echo "SKIP: shellcheck is not installed"
         return 77
     }
-    find tests examples .ci \( -name '*.sh' -o -path '.ci/*' \) -type f -print0 |
+    find tests examples docs .ci \( -name '*.sh' -o -path '.ci/*' \) -type f -print0 |
         xargs -0 shellcheck
 }
 

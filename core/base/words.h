@@ -26,7 +26,14 @@ enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
 enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
 
-enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA };
+enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
+
+/* What a program is for. */
+enum sw_program_kind {
+    SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
+    SW_PROGRAM_EVALUATE, /* the loss alone */
+    SW_PROGRAM_KINDS
+};
 
 struct sw_word {
     const char *text; /* NULL: the end of a table */

@@ -157,10 +157,11 @@ struct sw_plan_config {
     enum sw_sequence_layout layout;
     enum sw_residual_choice residual_seq;
     struct sw_plan_prediction prediction;
-    uint64_t program; /* digest */
+    uint64_t program[SW_PROGRAM_KINDS]; /* their digests */
     struct sw_plan_inputs inputs;
     struct sw_run_config run;
-    struct sw_place decision_place, mesh_place, order_place, program_place;
+    struct sw_place decision_place, mesh_place, order_place;
+    struct sw_place program_place[SW_PROGRAM_KINDS];
 };
 
 enum sw_config_kind {
@@ -232,6 +233,9 @@ int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_e
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */
 void sw_config_schema(FILE *out, enum sw_config_kind kind);
+/* The same tables as a page of Markdown. Returns -1, nothing written, for a kind without a table.
+ */
+int sw_config_reference(FILE *out, enum sw_config_kind kind);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
  * model, cluster and accelerator inline, paths as the run has them), each line indented by `indent`

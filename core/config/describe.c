@@ -220,12 +220,21 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
 {
     if (!is_mapping(c, root, SW_CONFIG_PLAN))
         return false;
-    const struct node *digest = sw_node_find(root, "digest");
+    const struct node *digest = sw_node_find(root, "digest"), *old = sw_node_find(root, "program");
     if (digest != NULL)
         c->digest_place = (struct sw_place){digest->source->file, digest->line, digest->column};
+    if (old != NULL) {
+        sw_config_error_at(c, old->key,
+                           "'program' is of an older plan: now each of its 'programs' has a digest",
+                           "write it again with 'plan emit'");
+        return false;
+    }
     const struct node *decision = sw_node_find(root, "decision");
     out->decision_place = key_place_of(root, "decision");
-    out->program_place = key_place_of(root, "program");
+    const struct node *programs = sw_node_find(root, "programs");
+    const struct field *kind = sw_field_find(sw_plan_fields, "programs")->fields;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        out->program_place[k] = key_place_of(programs, kind[k].key);
     out->mesh_place = key_place_of(decision, "mesh_dim");
     out->order_place = key_place_of(decision, "axis_order");
     return sw_config_read_section(c, root, sw_plan_fields, out, UNKNOWN_ERROR).bad == 0;

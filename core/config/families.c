@@ -394,7 +394,7 @@ static void schema_architectures(struct sw_json *j, const struct field *field)
 {
     (void)field;
     sw_json_text(j, "type", "array");
-    sw_json_object(j, "items");
+    sw_json_inline(j, "items");
     schema_names(j, sw_family_architectures);
     sw_json_end(j);
 }

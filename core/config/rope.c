@@ -224,7 +224,7 @@ static void write_rope_scaling(struct writer *w, const struct field *field, cons
 static void schema_rope(struct sw_json *j, const struct field *field)
 {
     sw_json_array(j, "anyOf");
-    sw_json_object(j, NULL);
+    sw_json_inline(j, NULL);
     sw_json_text(j, "type", "null");
     sw_json_end(j);
     sw_config_schema_object(j, NULL, false, field->fields);

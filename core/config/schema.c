@@ -125,10 +125,8 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
         const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
         if (null) {
             sw_json_array(j, "anyOf");
-            sw_json_object(j, NULL);
-            sw_json_text(j, "type", "null");
-            sw_json_end(j);
-            sw_json_object(j, NULL);
+            write_choice(j, "type", "null", NULL);
+            sw_json_inline(j, NULL);
         }
         write_type(j, field);
         if (null) {

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much slower compute is beside a collective, which takes multiprocessors, memory bandwidth and
- * power from it: 18.9 % on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
- * arXiv:2507.03114). CPUs: not told. */
-static const double contention[] = {[SW_DEVICE_CPU] = 0, [SW_DEVICE_CUDA] = 0.19};
-
 /* Measured / predicted time where the accelerator does not tell, as in core/config/tables.c. */
 static const double default_low = 0.8, default_high = 1.3;
 
@@ -457,7 +452,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     c->run = run;
     c->out = out;
     c->observer = observer;
-    c->contention = contention[run->cluster.accelerator.device];
+    c->contention = sw_device_row(run->cluster.accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
     if (c->timing == NULL || c->done == NULL) {

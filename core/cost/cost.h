@@ -1,5 +1,5 @@
-/* Prices a laid-out program on a cluster (DESIGN section 6): walks the ops of one rank on two
- * streams, compute and communication, as the runner issues them.
+/* Prices a laid-out program on a cluster (docs/architecture.md, Cost): walks the ops of one rank on
+ * two streams, compute and communication, as the runner issues them.
  *
  * Compute: the roofline max(flops / (peak x efficiency), bytes / (bandwidth x efficiency)) + launch
  * latency. Collectives: latency of their steps + bytes / bandwidth of the slowest link that the
@@ -9,6 +9,7 @@
 #define SW_PLANNER_COST_H
 
 #include "core/config/config.h"
+#include "core/cost/device.h"
 #include "core/program/op/op.h"
 
 enum { SW_COST_MAX_REGIONS = 8 };
@@ -68,15 +69,6 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
 /* Of an op that is no collective, with its launch; ring attention without its hops. */
 double sw_cost_compute_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_run_config *run);
-
-/* What is fitted for an accelerator: shares of peak for large matrix products and attention, of the
- * memory's bandwidth for everything else. */
-struct sw_efficiency {
-    double matmul, attention, memory;
-};
-
-/* What is assumed where nothing was measured. */
-struct sw_efficiency sw_cost_usual(enum sw_device_kind device);
 
 /* Fraction of peak that a product [m,k] x [k,n] reaches; causal attention over `length` queries. */
 double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k);

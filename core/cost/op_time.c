@@ -7,17 +7,6 @@
 
 #include <math.h>
 
-/* Where nothing was measured. GPUs: the mean of what 'plan fit' gives for A100 40 GB, A100 80 GB
- * and H100 (configs/accelerators). CPUs: oneDNN's matrix products and our attention on one core of
- * several, an estimate. */
-static const struct sw_efficiency usual[] = {
-    [SW_DEVICE_CPU] = {0.70, 0.30, 0.60}, [SW_DEVICE_CUDA] = {0.71, 0.28, 0.64}};
-
-struct sw_efficiency sw_cost_usual(enum sw_device_kind device)
-{
-    return usual[device];
-}
-
 /* A tile of 128 x 256 results is what large bf16 products are cut into on A100 and H100 (CUTLASS'
  * profiler, cuBLAS kernel names); a small result takes smaller ones, which reuse their operands
  * less. */
@@ -75,8 +64,9 @@ static double tile_share(double m, double n, int32_t units)
 double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k)
 {
     const double flops = 2 * m * n * k;
-    const double share = sw_cost_efficiency(&a->matmul, flops, usual[a->device].matmul);
-    if (is_measured(&a->matmul) || a->device == SW_DEVICE_CPU)
+    const double share =
+        sw_cost_efficiency(&a->matmul, flops, sw_device_row(a->device)->usual.matmul);
+    if (is_measured(&a->matmul) || !sw_device_row(a->device)->tiled)
         return share;
     return share * k / (k + half_depth) *
            (a->compute_units > 0 ? tile_share(m, n, a->compute_units) : 1);
@@ -85,8 +75,9 @@ double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, dou
 double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,
                                double length)
 {
-    const double share = sw_cost_efficiency(&a->attention, flops, usual[a->device].attention);
-    if (is_measured(&a->attention) || a->device == SW_DEVICE_CPU)
+    const double share =
+        sw_cost_efficiency(&a->attention, flops, sw_device_row(a->device)->usual.attention);
+    if (is_measured(&a->attention) || !sw_device_row(a->device)->tiled)
         return share;
     return share * head_dim * (128 + half_head) / (128 * (head_dim + half_head)) * length /
            (length + diagonal_block);
@@ -94,8 +85,8 @@ double sw_cost_attention_share(const struct sw_accelerator_config *a, double flo
 
 static double memory_seconds(const struct sw_accelerator_config *a, double bytes)
 {
-    return bytes /
-           (a->memory_bandwidth * sw_cost_efficiency(&a->memory, bytes, usual[a->device].memory));
+    return bytes / (a->memory_bandwidth *
+                    sw_cost_efficiency(&a->memory, bytes, sw_device_row(a->device)->usual.memory));
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
@@ -107,8 +98,8 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
         info->cost_class == SW_CLASS_WAIT)
         return 0;
     struct sw_op_cost cost = sw_op_cost(p, op);
-    double after = 0; /* the CPU device adds in a pass of its own */
-    if (a->device == SW_DEVICE_CPU && sw_op_addend_bytes(p, op) > 0) {
+    double after = 0;
+    if (sw_device_row(a->device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
         cost.memory_bytes -= addend;
         after = memory_seconds(a, 3.0 * (double)addend) + a->launch_latency_s;

@@ -66,7 +66,7 @@ struct texts {
 static struct sw_plan_config *
 describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
          const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
-         uint64_t program_digest, struct texts *texts, struct sw_error *err)
+         const uint64_t program_digest[SW_PROGRAM_KINDS], struct texts *texts, struct sw_error *err)
 {
     if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_ATTENTION_AUTO) {
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
@@ -87,8 +87,8 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
         .layout = decision->layout,
         .residual_seq = decision->residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
         .prediction = *prediction,
-        .program = program_digest,
         .run = *run};
+    memcpy(plan->program, program_digest, sizeof plan->program);
     if (inputs != NULL)
         plan->inputs = *inputs;
     return plan;
@@ -96,7 +96,8 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
 
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
-                  uint64_t program_digest, uint64_t *digest, struct sw_error *err)
+                  const uint64_t program_digest[SW_PROGRAM_KINDS], uint64_t *digest,
+                  struct sw_error *err)
 {
     int status = -1;
     char *text = NULL, digits[SW_PLAN_DIGEST_DIGITS + 1];
@@ -135,8 +136,9 @@ out:
 }
 
 int sw_plan_visit(const struct sw_run_config *run, const struct sw_decision *decision,
-                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
-                  sw_config_visitor visit, void *context, struct sw_error *err)
+                  const struct sw_plan_prediction *prediction,
+                  const uint64_t program_digest[SW_PROGRAM_KINDS], sw_config_visitor visit,
+                  void *context, struct sw_error *err)
 {
     struct texts texts;
     struct sw_plan_config *plan =

@@ -27,26 +27,28 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
                             struct sw_program_options *out, struct sw_error *err);
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
- * the prediction, `program:` digest, the inputs (NULL: none) and the whole run
+ * the prediction, the digests of the `programs:`, the inputs (NULL: none) and the whole run
  * (sw_run_config_write) with its paths as it has them: sw_plan_run_place gives those that the file
  * needs. Same input, same bytes. digest (may be NULL): that of the file. */
 int sw_plan_write(FILE *out, const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
                   const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
-                  uint64_t program_digest, uint64_t *digest, struct sw_error *err);
+                  const uint64_t program_digest[SW_PROGRAM_KINDS], uint64_t *digest,
+                  struct sw_error *err);
 
 /* Calls visit for every setting that the plan file would hold, as sw_plan_config_visit does. */
 int sw_plan_visit(const struct sw_run_config *run, const struct sw_decision *decision,
-                  const struct sw_plan_prediction *prediction, uint64_t program_digest,
-                  sw_config_visitor visit, void *context, struct sw_error *err);
+                  const struct sw_plan_prediction *prediction,
+                  const uint64_t program_digest[SW_PROGRAM_KINDS], sw_config_visitor visit,
+                  void *context, struct sw_error *err);
 
 struct sw_plan {
     struct sw_config *config; /* owns run and inputs */
     const struct sw_run_config *run;
     struct sw_decision decision;
     struct sw_plan_prediction prediction;
-    uint64_t digest, program_digest;
+    uint64_t digest, program_digest[SW_PROGRAM_KINDS];
     struct sw_plan_inputs inputs; /* what it was written from; count 0: not known */
-    struct sw_place decision_place, program_place; /* of their keys */
+    struct sw_place decision_place, program_place[SW_PROGRAM_KINDS]; /* of their keys */
 };
 /* Reads and verifies the digest (errors have their place; any edited byte is found).
  * The run's paths are resolved against the plan's folder: absolute when `path` is, else seen from

@@ -143,10 +143,10 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
     out->decision.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
     out->run = &plan->run;
     out->prediction = plan->prediction;
-    out->program_digest = plan->program;
+    memcpy(out->program_digest, plan->program, sizeof out->program_digest);
     out->inputs = plan->inputs;
     out->decision_place = plan->decision_place;
-    out->program_place = plan->program_place;
+    memcpy(out->program_place, plan->program_place, sizeof out->program_place);
     status = 0;
 out:
     free(text);

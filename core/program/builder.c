@@ -22,9 +22,9 @@ struct sw_program *sw_program_new(void)
     if (program == NULL)
         return NULL;
     program->pool = calloc(1, sizeof *program->pool);
-    program->values = calloc(FIRST_VALUES, sizeof *program->values);
-    program->ops = calloc(FIRST_OPS, sizeof *program->ops);
-    program->regions = calloc(FIRST_REGIONS, sizeof *program->regions);
+    program->values = malloc(FIRST_VALUES * sizeof *program->values);
+    program->ops = malloc(FIRST_OPS * sizeof *program->ops);
+    program->regions = malloc(FIRST_REGIONS * sizeof *program->regions);
     program->value_capacity = FIRST_VALUES;
     program->op_capacity = FIRST_OPS;
     program->region_capacity = FIRST_REGIONS;
@@ -33,6 +33,10 @@ struct sw_program *sw_program_new(void)
         sw_program_free(program);
         return NULL;
     }
+    /* where additions go that fail */
+    memset(&program->values[0], 0, sizeof program->values[0]);
+    memset(&program->ops[0], 0, sizeof program->ops[0]);
+    memset(&program->regions[0], 0, sizeof program->regions[0]);
     return program;
 }
 
@@ -60,11 +64,12 @@ struct sw_program *sw_program_next_stage(const struct sw_program *from)
         return NULL;
     const struct sw_program made = *next;
     const int32_t capacity = from->value_count * 2 + 64;
-    struct sw_value *values = realloc(next->values, (size_t)capacity * sizeof *values);
+    struct sw_value *values = malloc((size_t)capacity * sizeof *values);
     if (values == NULL) {
         sw_program_free(next);
         return NULL;
     }
+    free(next->values);
     memcpy(values, from->values, (size_t)from->value_count * sizeof *values);
     *next = *from;
     next->values = values;

@@ -1,13 +1,14 @@
 /* One offset in the arena for every buffer. What lasts from step to step comes first; the rest is
  * packed, largest first, into the lowest gap that no overlapping lifetime uses. Lifetimes: see
  * layout_structure.c. */
+#include "core/base/number.h"
 #include "core/program/layout_internal.h"
 
 #include <string.h>
 
 static int64_t align(int64_t bytes)
 {
-    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    return sw_align(bytes, SW_ARENA_ALIGNMENT);
 }
 
 /* ---- What depends on sizes ---- */

@@ -1,7 +1,8 @@
-/* Logical program -> the program of one rank (DESIGN section 4): every op claims mesh axes for its
- * factors, operands that are sharded otherwise are resharded, and what is reduced over a split
- * factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from the
- * rule table. */
+/* Logical program -> the program of one rank (docs/architecture.md, Sharding): every op claims mesh
+ * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
+ * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
+ * the rule table. */
+#include "core/base/hash.h"
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -545,17 +546,9 @@ static void find_pinned(struct partition *part)
                 part->pinned[l->ops[i].out[j].value] = true;
 }
 
-static uint32_t hash_name(const char *name)
-{
-    uint32_t hash = 2166136261u;
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
-    return hash;
-}
-
-/* Values whose name has that hash, so far. */
+/* Values of one name, so far. */
 struct named {
-    uint32_t hash;
+    int32_t first; /* keeps the name as it is */
     int32_t count; /* 0: a free place */
 };
 
@@ -564,11 +557,12 @@ struct named {
 static void number_names(struct sw_program *p, struct named *table, uint32_t bits)
 {
     for (int32_t v = 0; v < p->value_count; v++) {
-        const uint32_t hash = hash_name(p->values[v].name);
-        uint32_t at = (hash * 2654435769u) >> (32 - bits);
-        while (table[at].count > 0 && table[at].hash != hash)
+        uint32_t at = (uint32_t)(sw_hash_mix(sw_hash_text(p->values[v].name)) >> (64 - bits));
+        while (table[at].count > 0 &&
+               strcmp(p->values[table[at].first].name, p->values[v].name) != 0)
             at = (at + 1) & ((1u << bits) - 1);
-        table[at].hash = hash;
+        if (table[at].count == 0)
+            table[at].first = v;
         const int32_t same = ++table[at].count;
         if (same > 1) {
             char name[SW_NAME_BYTES];

@@ -1,4 +1,5 @@
 /* The readable text of a program at any stage, and its digest. */
+#include "core/base/hash.h"
 #include "core/program/builder.h"
 
 #include <inttypes.h>
@@ -173,9 +174,7 @@ void sw_program_print(FILE *out, const struct sw_program *p)
 
 static void mix(uint64_t *hash, const void *data, size_t bytes)
 {
-    const uint8_t *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        *hash = (*hash ^ at[i]) * 1099511628211u;
+    *hash = sw_hash_bytes(*hash, data, bytes);
 }
 
 static void mix_int(uint64_t *hash, int64_t value)
@@ -240,7 +239,7 @@ static void mix_op(uint64_t *hash, const struct sw_op *op)
 
 uint64_t sw_program_digest(const struct sw_program *p)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = SW_HASH_START;
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         mix_int(&hash, p->mesh.size[i]);
         mix_int(&hash, p->mesh.order[i]);

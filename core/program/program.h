@@ -1,4 +1,5 @@
-/* The single program that plan prices and prints and runner executes (DESIGN section 1).
+/* The single program that plan prices and prints and runner executes
+ * (docs/architecture.md, One program).
  *
  * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
  * stretches of ops that run once or once per layer. The layers of a transformer are alike, so a
@@ -51,7 +52,7 @@ const char *sw_logical_name(enum sw_logical axis);
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
 };
-/* LWM's table (DESIGN section 4) with the strategy's three rows. */
+/* LWM's table (docs/architecture.md, Sharding) with the strategy's three rows. */
 void sw_rules_default(struct sw_rules *rules, enum sw_attention_strategy strategy);
 /* Replaces one row by name. Errors (SW_BAD_INPUT): unknown name, with did-you-mean. */
 int sw_rules_set(struct sw_rules *rules, const char *logical, struct sw_axes axes,
@@ -279,12 +280,6 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-/* What a program is for. */
-enum sw_program_kind {
-    SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
-    SW_PROGRAM_EVALUATE, /* the loss alone */
-    SW_PROGRAM_KINDS
-};
 const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate" */
 
 /* What to compile. Plain values; strings and pointers are not kept. */
@@ -328,8 +323,8 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);
 
-/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read was
- * written, sums over ranks are complete where they must be. Debug builds look after every pass.
+/* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
+ * was written, sums over ranks are complete where they must be. Debug builds look after every pass.
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 

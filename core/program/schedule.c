@@ -59,25 +59,31 @@ static int32_t storage(const struct sw_program *p, int32_t value)
     return p->values[value].alias >= 0 ? p->values[value].alias : value;
 }
 
-static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t value)
+/* Whether one of the refs names that storage: the innermost loop of this pass. */
+static bool names(const struct sw_value *values, const struct sw_ref *refs, uint16_t count,
+                  int32_t stored)
 {
-    for (uint16_t i = 0; i < op->n_in; i++)
-        if (storage(p, op->in[i].value) == storage(p, value))
+    for (const struct sw_ref *ref = refs; ref < refs + count; ref++)
+        if (ref->value == stored || values[ref->value].alias == stored)
             return true;
     return false;
+}
+
+static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t value)
+{
+    return names(p->values, op->in, op->n_in, storage(p, value));
 }
 
 static bool writes(const struct sw_program *p, const struct sw_op *op, int32_t value)
 {
-    for (uint16_t i = 0; i < op->n_out; i++)
-        if (storage(p, op->out[i].value) == storage(p, value))
-            return true;
-    return false;
+    return names(p->values, op->out, op->n_out, storage(p, value));
 }
 
 static bool touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
 {
-    return reads(p, op, value) || writes(p, op, value);
+    const int32_t stored = storage(p, value);
+    return names(p->values, op->in, op->n_in, stored) ||
+           names(p->values, op->out, op->n_out, stored);
 }
 
 /* An op that makes a whole weight gradient. */
@@ -455,13 +461,14 @@ static void waits(struct schedule *s)
         const struct sw_op op = *list->ops[i];
         if (!sw_op_is_collective(op.kind) || op.n_out == 0)
             continue;
+        const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
         for (int32_t j = op.ahead ? 0 : i + 1; j < list->count; j++) {
             bool uses = false;
             for (uint16_t k = 0; k < op.n_out && !uses; k++)
                 uses = touches(s->p, list->ops[j], op.out[k].value) && j != i;
-            if (is_collective(&op, SW_REDUCE_SCATTER))
+            if (scatters)
                 uses = uses || makes_gradient(list->ops[j]);
             /* so that their workspaces are not all alive; the stream is in order, and behind a
              * reduce_scatter that was waited for meanwhile this one is done */

@@ -111,15 +111,21 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
     return 0;
 }
 
-uint64_t sw_program_set_digest(const struct sw_program_set *set)
+void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PROGRAM_KINDS])
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        const uint64_t digest = set->program[k] != NULL ? sw_program_digest(set->program[k]) : 0;
-        for (int32_t byte = 0; byte < 8; byte++)
-            hash = (hash ^ (digest >> (8 * byte) & 0xff)) * UINT64_C(1099511628211);
-    }
-    return hash;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        out[k] = set->program[k] != NULL ? sw_program_digest(set->program[k]) : 0;
+}
+
+enum sw_program_kind sw_program_set_differs(const struct sw_program_set *set,
+                                            const uint64_t digest[SW_PROGRAM_KINDS])
+{
+    uint64_t mine[SW_PROGRAM_KINDS];
+    int32_t k = 0;
+    sw_program_set_digests(set, mine);
+    while (k < SW_PROGRAM_KINDS && mine[k] == digest[k])
+        k++;
+    return (enum sw_program_kind)k;
 }
 
 void sw_program_set_free(struct sw_program_set *set)

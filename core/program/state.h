@@ -49,8 +49,11 @@ void sw_program_set_free(struct sw_program_set *set); /* may be NULL */
 int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
                           struct sw_program_set **out, struct sw_error *err);
 
-/* FNV-1a 64 over the digests of its programs. */
-uint64_t sw_program_set_digest(const struct sw_program_set *set);
+/* sw_program_digest of each of its programs; 0: the set has none of that kind. */
+void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PROGRAM_KINDS]);
+/* The first program with another digest; SW_PROGRAM_KINDS: none. */
+enum sw_program_kind sw_program_set_differs(const struct sw_program_set *set,
+                                            const uint64_t digest[SW_PROGRAM_KINDS]);
 
 /* The row of that name; NULL: none. */
 const struct sw_state_row *sw_state_find(const struct sw_state *state, const char *name);

@@ -1,10 +1,11 @@
+#include "core/base/number.h"
 #include "core/program/workspace.h"
 
 #include <string.h>
 
 static int64_t align(int64_t bytes)
 {
-    return (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    return sw_align(bytes, SW_ARENA_ALIGNMENT);
 }
 
 static int64_t wide_bytes(enum sw_dtype dtype)

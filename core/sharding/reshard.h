@@ -1,4 +1,5 @@
-/* reshard: the cheapest list of collectives from one sharding to another (DESIGN section 4). */
+/* reshard: the cheapest list of collectives from one sharding to another
+ * (docs/architecture.md, Sharding). */
 #ifndef SW_RESHARD_H
 #define SW_RESHARD_H
 

@@ -22,7 +22,8 @@ struct sw_sharding sw_reshard_apply(const struct sw_sharding *before,
 double sw_reshard_step_cost(const struct sw_mesh *mesh, const struct sw_sharding *before,
                             const struct sw_reshard_step *step);
 
-/* Uniform-cost search over all shardings that the moves reach. Always finds a plan. */
+/* Uniform-cost search over all shardings that the moves reach, among which there is always a plan.
+ * -1: our own mistake, more states than were counted or none left. */
 int sw_reshard_search(const struct sw_reshard_problem *problem,
                       struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS]);
 

@@ -8,7 +8,6 @@
  * always among the plans, so one is found. */
 #include "core/sharding/reshard_internal.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum {
@@ -35,6 +34,7 @@ struct search {
     uint8_t wanted_order[SW_AXIS_COUNT]; /* all axes by (dimension, position) in `to`, the others
                                             last */
     int nodes, heap_size;
+    bool full; /* a state had no place: what is found may not be the cheapest */
     int16_t heap[MAX_NODES];
     uint16_t table[TABLE_SIZE]; /* open addressing: node index + 1, 0 empty */
     struct node node[MAX_NODES];
@@ -143,7 +143,10 @@ static void try_step(struct search *s, int16_t parent, const struct sw_reshard_s
     next.code = encode(&next.sharding);
     uint16_t *entry = find_entry(s, next.code);
     if (*entry == 0) {
-        assert(s->nodes < MAX_NODES);
+        if (s->nodes == MAX_NODES) { /* a move that is not counted above */
+            s->full = true;
+            return;
+        }
         int16_t index = (int16_t)s->nodes++;
         *entry = (uint16_t)(index + 1);
         s->node[index] = next;
@@ -266,6 +269,7 @@ int sw_reshard_search(const struct sw_reshard_problem *problem,
     s.problem = problem;
     s.reduced = problem->from.partial & (sw_axis_set)~problem->to.partial;
     s.nodes = s.heap_size = 1;
+    s.full = false;
     memset(s.table, 0, sizeof s.table);
     set_wanted_order(&s);
     s.node[0] =
@@ -275,6 +279,8 @@ int sw_reshard_search(const struct sw_reshard_problem *problem,
     uint32_t goal = encode(&problem->to);
     while (s.heap_size > 0) {
         int16_t index = heap_pop(&s);
+        if (s.full)
+            return -1;
         if (s.node[index].code == goal)
             return write_plan(&s, index, steps);
         for (int d = 0; d < problem->from.spec.ndim; d++) {
@@ -283,6 +289,5 @@ int sw_reshard_search(const struct sw_reshard_problem *problem,
         }
         try_reductions(&s, index);
     }
-    assert(!"all_reduce, all_gather and slice reach everything");
     return -1;
 }

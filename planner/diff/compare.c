@@ -26,7 +26,7 @@ static bool counts(const char *key, bool both_plans)
     if (starts_with(key, "run."))
         return true;
     return both_plans && (starts_with(key, "decision.") || starts_with(key, "prediction.") ||
-                          strcmp(key, "program") == 0);
+                          starts_with(key, "programs."));
 }
 
 static int32_t keep(struct sw_setting_change *list, int32_t count, bool both_plans)

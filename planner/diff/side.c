@@ -29,8 +29,9 @@ static int list_run(const struct sw_run_config *run, struct sw_settings *out, st
 
 /* All that a plan file of this decision would say. */
 static int list_plan(const struct sw_run_config *run, const struct sw_decision *decision,
-                     const struct sw_plan_prediction *prediction, uint64_t program,
-                     struct sw_settings *out, struct sw_error *err)
+                     const struct sw_plan_prediction *prediction,
+                     const uint64_t program[SW_PROGRAM_KINDS], struct sw_settings *out,
+                     struct sw_error *err)
 {
     struct listing l = {out, err, false};
     l.failed =
@@ -201,8 +202,10 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
         closest = &side->chosen;
     } else if (search.feasible > 0) {
         const struct sw_plan_prediction none = {0, 0, 0};
+        const uint64_t no_program[SW_PROGRAM_KINDS] = {0};
         if (price_decision(side, &search.mesh[0].decision, err) != 0 ||
-            list_plan(side->run, &side->chosen.decision, &none, 0, &side->choices, err) != 0)
+            list_plan(side->run, &side->chosen.decision, &none, no_program, &side->choices, err) !=
+                0)
             goto out;
     }
     if (!side->fits)

@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "planner/command.h"
 
+#include "core/cost/device.h"
 #include "core/program/state.h"
 
 #include "planner/format.h"
@@ -40,8 +41,8 @@ static int write_file(const char *directory, const char *name, const char *text,
 
 /* The text of the plan, in memory that the caller frees, and its digest. */
 static char *plan_text(const struct sw_run_config *run, const struct sw_candidate *c,
-                       uint64_t program_digest, const char *directory, size_t *bytes,
-                       uint64_t *digest, struct sw_error *err)
+                       const uint64_t program_digest[SW_PROGRAM_KINDS], const char *directory,
+                       size_t *bytes, uint64_t *digest, struct sw_error *err)
 {
     char *text = NULL;
     struct sw_plan_inputs inputs;
@@ -129,7 +130,7 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
     snprintf(s->per_node, sizeof s->per_node, "%d", cluster->accelerators_per_node);
     snprintf(s->cpus, sizeof s->cpus, "%d", slurm->cpus_per_task);
     const char *gpus = slurm->gpus_per_node;
-    if (gpus == NULL && cluster->accelerator.device == SW_DEVICE_CUDA) {
+    if (gpus == NULL && sw_device_row(cluster->accelerator.device)->allocated) {
         snprintf(s->gpus, sizeof s->gpus, "%d", cluster->accelerators_per_node);
         gpus = s->gpus;
     }
@@ -210,7 +211,8 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
 }
 
 static int emit(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_candidate *c, uint64_t program_digest, struct sw_error *err)
+                const struct sw_candidate *c, const uint64_t program_digest[SW_PROGRAM_KINDS],
+                struct sw_error *err)
 {
     int status = -1;
     const char *directory = options->output == NULL ? "." : options->output;
@@ -277,7 +279,9 @@ int sw_command_emit(const struct sw_options *options)
     /* the search looks at the step alone, whose transients are the largest */
     c.memory.total += programs->arena_bytes - c.memory.arena;
     c.memory.arena = programs->arena_bytes;
-    if (emit(options, &session.run, &c, sw_program_set_digest(programs), &err) != 0)
+    uint64_t digests[SW_PROGRAM_KINDS];
+    sw_program_set_digests(programs, digests);
+    if (emit(options, &session.run, &c, digests, &err) != 0)
         status = sw_command_fail(&err);
 out:
     sw_program_set_free(programs);

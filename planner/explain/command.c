@@ -33,7 +33,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     if (options->html != NULL && write_html(options->html, x, err) != 0)
         return -1;
     if (options->program)
-        sw_program_print(stdout, x->program);
+        sw_program_print(stdout, x->programs->program[options->program_kind]);
     else if (options->json)
         sw_explain_print_json(stdout, x, options->rejected);
     else if (options->html == NULL)

@@ -94,6 +94,20 @@ static void place_axes(struct sw_explain *x)
     }
 }
 
+static int make_programs(struct sw_explain *x, struct sw_error *err)
+{
+    struct sw_program_options options;
+    struct sw_cost evaluation;
+    if (sw_plan_program_options(x->run, &x->c.decision, &options, err) != 0 ||
+        sw_program_set_compile(&options, &x->programs, err) != 0 ||
+        sw_cost_price(x->programs->program[SW_PROGRAM_EVALUATE], x->run, &evaluation, err) != 0)
+        return -1;
+    x->program = x->programs->program[SW_PROGRAM_TRAIN];
+    x->program_seconds[SW_PROGRAM_TRAIN] = x->c.cost.step_seconds;
+    x->program_seconds[SW_PROGRAM_EVALUATE] = evaluation.step_seconds;
+    return 0;
+}
+
 int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *candidate,
                     const struct sw_search *all, bool requested, struct sw_explain *x,
                     struct sw_error *err)
@@ -103,10 +117,12 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     x->all = all;
     x->requested = requested;
     x->at = -1;
-    if (sw_search_evaluate(run, &candidate->decision, 0, &x->c, &x->program, err) != 0)
+    if (sw_search_evaluate(run, &candidate->decision, 0, &x->c, NULL, err) != 0)
         return -1;
-    if (x->program == NULL)
+    if (x->c.reason != SW_FITS && x->c.reason != SW_REJECT_MEMORY)
         return sw_fail(err, SW_UNMET, "this mesh cannot be explained: %s", x->c.detail);
+    if (make_programs(x, err) != 0)
+        return -1;
     x->c.mfu = candidate->mfu;
     for (int32_t i = 0; i < all->count; i++)
         if (memcmp(all->mesh[i].decision.mesh.size, x->c.decision.mesh.size,
@@ -127,7 +143,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
 
 void sw_explain_free(struct sw_explain *x)
 {
-    sw_program_free(x->program);
+    sw_program_set_free(x->programs);
     sw_traffics_free(&x->traffic);
     sw_memory_profile_free(&x->memory);
     sw_timeline_free(&x->timeline);

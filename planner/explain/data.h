@@ -7,6 +7,7 @@
 
 #include "planner/command.h"
 #include "planner/explain/memory_profile.h"
+#include "core/program/state.h"
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"
 
@@ -48,7 +49,9 @@ struct sw_explain {
     int32_t at;                  /* the explained one in it, -1: not there */
     bool requested;              /* mesh_dim named it: the rule was not asked */
     struct sw_candidate c;
-    struct sw_program *program;
+    struct sw_program_set *programs;
+    const struct sw_program *program;         /* of them, the step: all below is about it */
+    double program_seconds[SW_PROGRAM_KINDS]; /* of one step, of one evaluation's batch */
     struct sw_traffics traffic; /* by kind and group, with the seconds they take on the links */
     struct sw_kind_time kind[SW_OP_COUNT];
     int32_t kind_count;

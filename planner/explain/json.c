@@ -3,7 +3,30 @@
 
 #include "core/base/json.h"
 
+#include <inttypes.h>
 #include <math.h>
+
+static void write_programs(struct sw_json *j, const struct sw_explain *x)
+{
+    const int64_t state = x->programs->state.bytes;
+    uint64_t digest[SW_PROGRAM_KINDS];
+    char digits[20];
+    sw_program_set_digests(x->programs, digest);
+    sw_json_array(j, "programs");
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const int64_t arena = x->programs->program[k]->arena_bytes;
+        snprintf(digits, sizeof digits, "%016" PRIx64, digest[k]);
+        sw_json_object(j, NULL);
+        sw_json_text(j, "name", sw_program_kind_name((enum sw_program_kind)k));
+        sw_json_number(j, "seconds", x->program_seconds[k]);
+        sw_json_number(j, "arena_bytes", (double)arena);
+        sw_json_number(j, "state_bytes", (double)state);
+        sw_json_number(j, "transient_bytes", (double)(arena - state));
+        sw_json_text(j, "digest", digits);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
 
 static void write_kinds(struct sw_json *j, const int64_t bytes[SW_MEMORY_KIND_COUNT])
 {
@@ -212,6 +235,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
     sw_candidate_write_json(j, "mesh", &x->c);
+    write_programs(j, x);
     write_regions(j, &x->c.cost);
     write_collectives(j, x);
     write_memory(j, x);

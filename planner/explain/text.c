@@ -7,6 +7,20 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The programs' transients take turns in one place behind the state. */
+static void print_evaluation(FILE *out, const struct sw_explain *x)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
+    const struct sw_program_set *set = x->programs;
+    const int64_t state = set->state.bytes;
+    const int64_t mine = set->program[SW_PROGRAM_EVALUATE]->arena_bytes - state;
+    const int64_t step = set->program[SW_PROGRAM_TRAIN]->arena_bytes - state;
+    fprintf(out, "evaluation %s a batch; its %s %s the step's %s\n",
+            sw_format_seconds(x->program_seconds[SW_PROGRAM_EVALUATE], a),
+            sw_format_bytes((double)mine, b), mine <= step ? "lie in" : "are more than",
+            sw_format_bytes((double)step, d));
+}
+
 static void print_memory(FILE *out, const struct sw_explain *x)
 {
     const struct sw_memory_profile *m = &x->memory;
@@ -152,6 +166,7 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
     sw_report_choice(out, &x->c);
+    print_evaluation(out, x);
     print_memory(out, x);
     print_regions(out, &x->c);
     print_kinds(out, x);

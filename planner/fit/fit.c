@@ -79,8 +79,8 @@ static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *a
 {
     for (int32_t i = 0; i < set->count; i++)
         if (is_of(&set->run[i], accelerator))
-            return sw_cost_usual(set->run[i].run.cluster.accelerator.device);
-    return sw_cost_usual(SW_DEVICE_CUDA);
+            return sw_device_row(set->run[i].run.cluster.accelerator.device)->usual;
+    return sw_device_row(SW_DEVICE_CUDA)->usual;
 }
 
 /* A pattern search from what is usual: each constant up and down, and pairs against each other,

@@ -30,10 +30,16 @@ struct calibrating {
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
-    struct sw_device_facts gpu;        /* with --device cuda */
+    struct sw_device_facts gpu;        /* of a device that has them */
     const struct sw_data_sheet *sheet; /* its; NULL: not known */
     char versions[800], basis[600], accelerator_name[64], cluster_name[64];
 };
+
+/* Whether the device works off a queue, with a clock of its own, as GPUs do. */
+static bool queues(const struct calibrating *c)
+{
+    return c->device->vtable->mark != NULL;
+}
 
 /* ---- Set-up ---- */
 
@@ -51,11 +57,14 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
     struct sw_comm *comm = NULL;
     int status = -1;
     double *told = calloc((size_t)size * 2, sizeof *told);
-    if (told == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    if (told == NULL) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory");
+        sw_launch_abort(c->launch, err); /* the others go on to a collective */
+        return -1;
+    }
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (sw_accelerator_comm(c->launch, &flat, c->device, false, &comm, err) != 0 ||
+    if (sw_accelerator_comm(c->launch, &flat, c->device, SW_DEVICE_CPU, &comm, err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -186,7 +195,7 @@ static int set_up(struct calibrating *c, struct sw_error *err)
     if (c->launch->rank == 0 && check_paths(c->options, err) != 0)
         return -1;
     c->threads = sw_launch_threads(c->launch);
-    c->device = sw_accelerator_device(c->launch, c->options->cuda, c->threads, err);
+    c->device = sw_accelerator_device(c->launch, c->options->device, c->threads, err);
     if (c->device == NULL || c->device->vtable->facts == NULL)
         return c->device == NULL ? -1 : 0;
     if (c->device->vtable->facts(c->device, &c->gpu, err) != 0)
@@ -201,7 +210,7 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
 {
     struct sw_kernel_rates rates;
     const int32_t ranks = c->launch->size;
-    if (!c->options->cuda)
+    if (!queues(c))
         return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0
                    ? -1
                    : sw_calibration_make(&rates, ranks, &c->calibration, err);
@@ -242,13 +251,13 @@ static int measure(struct calibrating *c, struct sw_error *err)
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->cuda, &c->comm, err) != 0)
+    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->device, &c->comm, err) != 0)
         return -1;
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
         return -1;
     const double each = seconds * links_of_job / ((local > 1) + (c->nodes > 1) + 1e-9);
-    if (c->options->cuda)
+    if (queues(c))
         return measure_gpu_links(c, each, err);
     if (local > 1) {
         if (sw_calibrate_link(c->comm, &in_node, 1, each, &c->inside, err) != 0)
@@ -348,7 +357,7 @@ static void report_gpus(const struct calibrating *c)
 
 static void report(const struct calibrating *c)
 {
-    if (c->options->cuda)
+    if (queues(c))
         report_gpus(c);
     else
         report_cores(c);
@@ -388,8 +397,8 @@ int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_optio
                 options->seconds);
     if (measure(&c, &err) != 0)
         sw_launch_abort(launch, &err); /* the others wait in a collective */
-    const bool failed = launch->rank == 0 &&
-                        ((options->cuda && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
+    const bool failed =
+        launch->rank == 0 && ((queues(&c) && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
     status = sw_launch_agree(launch, failed ? &err : NULL);
     if (status == SW_OK && launch->rank == 0)
         report(&c);

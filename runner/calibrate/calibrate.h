@@ -3,13 +3,14 @@
 #ifndef SW_CALIBRATE_H
 #define SW_CALIBRATE_H
 
+#include "core/cost/device.h"
 #include "runner/launch.h"
 
 struct sw_calibrate_options {
     const char *accelerator_path; /* -o; never NULL */
     const char *cluster_path;     /* --cluster; NULL: none; in the same folder */
     double seconds;               /* to measure for, > 0 */
-    bool cuda;                    /* the ranks' GPUs, else their CPU cores */
+    enum sw_device_kind device;   /* of the ranks: CPU cores or GPUs */
 };
 
 /* What calibrate takes by default, and with --quick; reading and writing take a little more. */

@@ -26,11 +26,10 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
 
 /* The ranks are the processes of MPI_COMM_WORLD; collective over them. groups[count]: the axes of
  * every collective and shift to come (at least: none larger than the largest of these). The caller
- * has initialised MPI with MPI_THREAD_SERIALIZED or more, destroys this before MPI_Finalize, and
- * makes no MPI call of its own between create and destroy unless MPI gives MPI_THREAD_MULTIPLE. MPI
- * is only called here, on the communication thread, and in destroy after that thread ended. Errors:
- * SW_BAD_INPUT when the number of processes is not the mesh's; SW_ENVIRONMENT for MPI's own, too
- * little thread support, or memory. */
+ * has initialised MPI with MPI_THREAD_MULTIPLE, since it may call MPI while the communication
+ * thread does, and destroys this before MPI_Finalize. Fails on every rank or on none for want of
+ * memory. Errors: SW_BAD_INPUT when the number of processes is not the mesh's; SW_ENVIRONMENT for
+ * MPI's own, too little thread support, or memory. */
 int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
                        struct sw_comm **out, struct sw_error *err);
 

@@ -256,9 +256,8 @@ static int check_environment(const struct sw_mesh *mesh, struct sw_error *err)
     int initialised = 0, provided = MPI_THREAD_SINGLE, processes = 0;
     if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised)
         return sw_fail(err, SW_ENVIRONMENT, "MPI is not initialised");
-    if (MPI_Query_thread(&provided) != MPI_SUCCESS || provided < MPI_THREAD_SERIALIZED)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "MPI gives thread level %d, MPI_THREAD_SERIALIZED is needed", provided);
+    if (MPI_Query_thread(&provided) != MPI_SUCCESS || provided < MPI_THREAD_MULTIPLE)
+        return sw_fail(err, SW_ENVIRONMENT, "MPI gives no MPI_THREAD_MULTIPLE");
     const int code = MPI_Comm_size(MPI_COMM_WORLD, &processes);
     if (code != MPI_SUCCESS)
         return fail_mpi(code, err);
@@ -294,6 +293,31 @@ static int find_near(struct mpi_transport *t)
     return code;
 }
 
+/* NULL: no memory. */
+static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max)
+{
+    struct mpi_transport *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return NULL;
+    t->transport.vtable = &mpi_vtable;
+    t->comm = MPI_COMM_NULL;
+    t->stall_seconds = sw_comm_stall_seconds();
+    t->capacity = 2 * group_max;
+    t->piece_bytes = PIECE_BYTES;
+    t->ranks = ranks;
+    const size_t pieces = (size_t)t->capacity * PIECES;
+    t->messages = calloc((size_t)t->capacity, sizeof *t->messages);
+    t->requests = calloc(pieces, sizeof *t->requests);
+    t->statuses = calloc(pieces, sizeof *t->statuses);
+    t->indices = calloc(pieces, sizeof *t->indices);
+    t->near = calloc((size_t)t->ranks, sizeof *t->near);
+    if (t->messages != NULL && t->requests != NULL && t->statuses != NULL && t->indices != NULL &&
+        t->near != NULL)
+        return t;
+    mpi_destroy(&t->transport);
+    return NULL;
+}
+
 int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
                        struct sw_comm **out, struct sw_error *err)
 {
@@ -305,28 +329,18 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
         if (group > group_max)
             group_max = group;
     }
-    struct mpi_transport *t = calloc(1, sizeof *t);
+    struct mpi_transport *t = transport_new(sw_mesh_rank_count(mesh), group_max);
+    /* duplicating takes all ranks: one that cannot must not leave the others waiting there */
+    int rank = 0, ready = t != NULL, all_ready = 0;
+    int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (t == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a communicator");
-    t->transport.vtable = &mpi_vtable;
-    t->comm = MPI_COMM_NULL;
-    t->stall_seconds = sw_comm_stall_seconds();
-    t->capacity = 2 * group_max;
-    t->piece_bytes = PIECE_BYTES;
-    t->ranks = sw_mesh_rank_count(mesh);
-    const size_t pieces = (size_t)t->capacity * PIECES;
-    t->messages = calloc((size_t)t->capacity, sizeof *t->messages);
-    t->requests = calloc(pieces, sizeof *t->requests);
-    t->statuses = calloc(pieces, sizeof *t->statuses);
-    t->indices = calloc(pieces, sizeof *t->indices);
-    t->near = calloc((size_t)t->ranks, sizeof *t->near);
-    int rank = 0, code = MPI_SUCCESS;
-    if (t->messages == NULL || t->requests == NULL || t->statuses == NULL || t->indices == NULL ||
-        t->near == NULL) {
-        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
+    if (code == MPI_SUCCESS && !all_ready) {
+        (void)sw_fail(err, SW_ENVIRONMENT, "another rank has no memory for a communicator");
         goto fail;
     }
-    code = MPI_Comm_dup(MPI_COMM_WORLD, &t->comm);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &t->comm);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)

@@ -19,7 +19,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { TICKETS = 64, MAX_GROUPS = 1 << SW_AXIS_COUNT, SMALL_BYTES = 4096, NAP_NS = 20000 };
+/* MAX_GROUPS: every ordered list of axes, 4 + 12 + 24 + 24 of them: members follow its order. */
+enum { TICKETS = 64, MAX_GROUPS = 64, SMALL_BYTES = 4096, NAP_NS = 20000 };
+_Static_assert(SW_AXIS_COUNT == 4, "MAX_GROUPS counts lists of four axes");
 
 struct group {
     struct sw_axes axes;
@@ -64,21 +66,11 @@ static int fail_cuda(const struct nccl *n, cudaError_t code, struct sw_error *er
 
 /* ---- Groups ---- */
 
-static bool same_axes(struct sw_axes a, struct sw_axes b)
-{
-    if (a.count != b.count)
-        return false;
-    for (int i = 0; i < a.count; i++)
-        if (a.axis[i] != b.axis[i])
-            return false;
-    return true;
-}
-
 /* The members' lowest rank names the group; members are ordered as sw_axes_index says. */
 static int find_group(struct nccl *n, struct sw_axes axes, ncclComm_t *out, struct sw_error *err)
 {
     for (int32_t i = 0; i < n->group_count; i++)
-        if (same_axes(n->groups[i].axes, axes)) {
+        if (sw_axes_equal(n->groups[i].axes, axes)) {
             *out = n->groups[i].comm;
             return 0;
         }
@@ -421,20 +413,22 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
     ncclUniqueId id;
     int rank = 0;
     ncclResult_t code = ncclSuccess;
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (n != NULL) {
+        n->comm = (struct sw_comm){.vtable = &nccl_vtable,
+                                   .rank = rank,
+                                   .size = sw_mesh_rank_count(mesh),
+                                   .mesh = *mesh,
+                                   .queued = true};
+        n->compute = compute_stream;
+        n->stall_seconds = sw_comm_stall_seconds();
+    }
+    /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
+    int ready = n != NULL && create_queues(n, err) == 0, all_ready = 0;
+    const int code_of_all = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (n == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a communicator");
-    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    n->comm = (struct sw_comm){.vtable = &nccl_vtable,
-                               .rank = rank,
-                               .size = sw_mesh_rank_count(mesh),
-                               .mesh = *mesh,
-                               .queued = true};
-    n->compute = compute_stream;
-    n->stall_seconds = sw_comm_stall_seconds();
-    /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
-    int ready = create_queues(n, err) == 0, all_ready = 0;
-    if (MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) != MPI_SUCCESS ||
-        all_ready == 0) {
+    if (code_of_all != MPI_SUCCESS || all_ready == 0) {
         (void)sw_fail(err, SW_ENVIRONMENT,
                       "rank %d: NCCL does not start: another rank cannot use its GPU", rank);
         goto fail;

@@ -86,7 +86,8 @@ int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const ch
     sw_json_text(&j, "schema", "shardwright.metrics/1");
     sw_json_text(&j, "run", plan->run->name);
     write_digest(&j, "plan_digest", plan->digest);
-    write_digest(&j, "program_digest", plan->program_digest);
+    write_digest(&j, "program_digest", plan->program_digest[SW_PROGRAM_TRAIN]);
+    write_digest(&j, "evaluate_digest", plan->program_digest[SW_PROGRAM_EVALUATE]);
     sw_json_text(&j, "mesh_dim", sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
     sw_json_text(&j, "axis_order", sw_mesh_format_order(&plan->decision.mesh, order, sizeof order));
     sw_json_digits(&j, "predicted_step_seconds", plan->prediction.step_seconds, DIGITS);

@@ -105,9 +105,9 @@ static int64_t holdout_labels(void *context, int64_t step)
 
 /* ---- Set-up ---- */
 
-static bool on_gpus(const struct training *t)
+static enum sw_device_kind kind_of(const struct training *t)
 {
-    return t->plan->run->cluster.accelerator.device != SW_DEVICE_CPU;
+    return t->plan->run->cluster.accelerator.device;
 }
 
 static int compile(struct training *t)
@@ -117,11 +117,13 @@ static int compile(struct training *t)
         sw_program_set_compile(&options, &t->programs, &t->err) != 0 ||
         sw_program_model_flops(&options, &t->flops_per_step, &t->err) != 0)
         return -1;
-    if (sw_program_set_digest(t->programs) != t->plan->program_digest)
+    const enum sw_program_kind other = sw_program_set_differs(t->programs, t->plan->program_digest);
+    if (other != SW_PROGRAM_KINDS)
         return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "this runner makes another program of the plan than the plan "
+                          "this runner makes another '%s' program of the plan than the plan "
                           "tool that wrote it; emit the plan again with the plan tool of the same "
-                          "version");
+                          "version",
+                          sw_program_kind_name(other));
     return 0;
 }
 
@@ -144,7 +146,7 @@ static int set_up(struct training *t)
     if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed,
                         run->model.shape.vocab_size, run->sequence_length, &t->data, &t->err) != 0)
         return -1;
-    t->device = sw_accelerator_device(t->launch, on_gpus(t), sw_launch_threads(t->launch), &t->err);
+    t->device = sw_accelerator_device(t->launch, kind_of(t), sw_launch_threads(t->launch), &t->err);
     return t->device == NULL ? -1 : 0;
 }
 
@@ -172,7 +174,7 @@ static int check_same(struct training *t, int64_t steps)
 static int set_up_executor(struct training *t)
 {
     const struct sw_run_config *run = t->plan->run;
-    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, on_gpus(t), &t->comm,
+    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, kind_of(t), &t->comm,
                             &t->err) != 0)
         return -1;
     if (sw_executor_create(t->programs, t->device, t->comm, &t->executor, &t->err) != 0)

@@ -93,7 +93,7 @@ plan_words() {
 "  step_seconds: "
 "  memory_total: "
 "  arena_bytes: "
-"program: '0123456789abcdef'\x0a"
+"programs:\x0a  train: '0123456789abcdef'\x0a  evaluate: '0123456789abcdef'\x0a"
 "inputs: []\x0a"
 "inputs:\x0a  - {digest: '0123456789abcdef', path: '../a%20b.yaml'}\x0a"
 "run:\x0a"

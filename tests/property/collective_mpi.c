@@ -107,10 +107,38 @@ static int check_truncation(struct sw_error *err)
     return result;
 }
 
+static bool no_memory;
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return no_memory ? NULL : __real_calloc(count, bytes);
+}
+
+/* A rank that has no memory tells the others instead of leaving them to wait for it. */
+static int check_no_memory(struct sw_error *err)
+{
+    const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
+    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
+    struct sw_comm *comm = NULL;
+    struct sw_error error = {0};
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    no_memory = rank == 3;
+    const int created = sw_comm_mpi_create(&mesh, &every, 1, &comm, &error);
+    no_memory = false;
+    const char *wanted = rank == 3 ? "out of memory for a group of 8"
+                                   : "another rank has no memory for a communicator";
+    if (created == -1 && strcmp(error.message, wanted) == 0)
+        return 0;
+    return sw_fail(err, SW_UNMET, "without memory: '%s'", error.message);
+}
+
 int main(int argc, char **argv)
 {
     int provided = 0, rank = 0, ranks = 0;
-    if (MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
+    if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return 3;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -130,6 +158,8 @@ int main(int argc, char **argv)
         result = check_errors(&error);
     if (result == 0)
         result = check_truncation(&error);
+    if (result == 0)
+        result = check_no_memory(&error);
     if (result != 0) {
         fprintf(stderr, "collective_mpi: %s\n", error.message);
         _exit(1);

@@ -1,6 +1,6 @@
-/* The collectives of a program are those that an expert would write: the table of DESIGN section 4,
- * counted. A coalesced all_reduce of several operands is one op; every op over axes of more than
- * one rank counts. */
+/* The collectives of a program are those that an expert would write: the table in
+ * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
+ * every op over axes of more than one rank counts. */
 #include "core/program/op/op.h"
 
 #include <setjmp.h>

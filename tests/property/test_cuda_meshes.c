@@ -194,8 +194,8 @@ int main(int argc, char **argv)
     sw_harness_meshes(meshes);
     for (int variant = 0; variant < (int)(sizeof names / sizeof *names); variant++)
         for (int narrow = 0; narrow < 2; narrow++) {
-            /* f32: DESIGN section 8. bf16: activations have 8 bits; means of hundreds of tokens
-             * near log 24 */
+            /* f32: docs/architecture.md, How we know. bf16: activations have 8 bits; means of
+             * hundreds of tokens near log 24 */
             const enum sw_dtype compute = narrow ? SW_BF16_T : SW_F32;
             const double tolerance = narrow ? 5e-3 : 1e-4;
             struct rank cpu, gpu;

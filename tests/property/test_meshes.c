@@ -1,4 +1,5 @@
-/* The program of every mesh computes what the program of one rank computes (DESIGN section 8).
+/* The program of every mesh computes what the program of one rank computes
+ * (docs/architecture.md, How we know).
  *
  * In double: loss, gradient norm and gathered gradients of one step, for all meshes of 1, 2, 4 and
  * 8 ranks and the variants that change the program. In single: 20 training steps. The argument is
@@ -19,7 +20,7 @@
  * 1e-13; a factor of 1000 for elements that cancel. A missing reduction or a wrong mask is an error
  * of order 1. */
 #define DOUBLE_TOLERANCE 1e-10
-/* DESIGN section 8 */
+/* docs/architecture.md, How we know */
 #define FIRST_STEPS_TOLERANCE 1e-5
 #define ALL_STEPS_TOLERANCE 1e-4
 

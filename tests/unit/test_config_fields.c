@@ -514,7 +514,8 @@ static void quantities(void **state)
 
 #define PLAN_HEAD                                                                                  \
     "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\n"                                     \
-    "program: '0000000000000010'\nprediction: {step_seconds: 1e-05, memory_total: 2, "             \
+    "programs: {train: '0000000000000010', evaluate: '0000000000000011'}\nprediction: "            \
+    "{step_seconds: 1e-05, memory_total: 2, "                                                      \
     "arena_bytes: 1}\ndecision: {mesh_dim: '1,2,3,4', axis_order: 'dp,fsdp,sp,tp', "               \
     "micro_batch_size: 1, accumulation_steps: 1,\n  recompute: full, strategy: ring, layout: "     \
     "zigzag, residual_seq: 'sp,tp'}\ninputs: [{digest: '000000000000000f', path: "                 \
@@ -565,7 +566,8 @@ static void plans(void **state)
     assert_string_equal(plan->mesh_dim, "1,2,3,4");
     assert_int_equal(plan->recompute, SW_RECOMPUTE_FULL);
     assert_int_equal(plan->residual_seq, SW_RESIDUAL_SP_TP);
-    assert_true(plan->program == 0x10);
+    assert_true(plan->program[SW_PROGRAM_TRAIN] == 0x10);
+    assert_true(plan->program[SW_PROGRAM_EVALUATE] == 0x11);
     assert_int_equal(plan->inputs.count, 2);
     assert_true(plan->inputs.input[0].digest == 0xf);
     assert_string_equal(plan->inputs.input[0].path, "../a%b 'c'%0");

@@ -331,7 +331,8 @@ static char *written(const struct sw_run_config *run, const char *head, int32_t 
 }
 
 #define PLAN_HEAD                                                                                  \
-    "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\nprogram: '0000000000000010'\n"        \
+    "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\n"                                     \
+    "programs: {train: '0000000000000010', evaluate: '0000000000000011'}\n"                        \
     "prediction: {step_seconds: 1.5, memory_total: 2, arena_bytes: 1}\ninputs: []\n"               \
     "decision: {mesh_dim: '1,1,1,1', axis_order: 'dp,fsdp,sp,tp', micro_batch_size: 1, "           \
     "accumulation_steps: 1, recompute: none, strategy: ring, layout: zigzag, residual_seq: sp}\n"

@@ -405,6 +405,20 @@ static void too_many_regions(void **state)
     assert_string_equal(err.message, "a program of 9 regions cannot be priced");
 }
 
+/* Every word of a device is that of a row; measured figures are shares. */
+static void devices(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < SW_DEVICE_COUNT; i++) {
+        const struct sw_device_row *row = sw_device_row((enum sw_device_kind)i);
+        const double shares[] = {row->usual.matmul, row->usual.attention, row->usual.memory};
+        assert_non_null(sw_word(sw_words_device, i));
+        for (size_t k = 0; k < 3; k++)
+            assert_true(shares[k] > 0 && shares[k] <= 1);
+        assert_true(row->contention >= 0 && row->contention < 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +437,7 @@ int main(void)
         cmocka_unit_test(one_message_at_a_time),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
+        cmocka_unit_test(devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

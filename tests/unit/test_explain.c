@@ -157,6 +157,31 @@ static void axes_lie_where_ranks_do(void **state)
     done(&e);
 }
 
+/* All programs lie in the arena of the plan over one state, and every one has a price. */
+static void programs_share_the_state(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        struct explained e;
+        explain(meshes[i], &e);
+        const struct sw_program_set *set = e.x.programs;
+        const struct sw_program *evaluate = set->program[SW_PROGRAM_EVALUATE];
+        struct sw_cost cost;
+        assert_ptr_equal(e.x.program, set->program[SW_PROGRAM_TRAIN]);
+        assert_int_equal(e.x.program->arena_bytes, e.x.c.memory.arena);
+        assert_int_equal(set->state.bytes,
+                         e.x.program->parameter_bytes + e.x.program->optimizer_bytes);
+        assert_true(evaluate->arena_bytes > set->state.bytes);
+        assert_true(evaluate->arena_bytes <= set->arena_bytes);
+        assert_int_equal(sw_cost_price(evaluate, &e.run, &cost, NULL), 0);
+        assert_true(e.x.program_seconds[SW_PROGRAM_EVALUATE] == cost.step_seconds);
+        assert_true(e.x.program_seconds[SW_PROGRAM_TRAIN] == e.x.c.cost.step_seconds);
+        /* forward alone is less than a step of forward, backward and update */
+        assert_true(cost.step_seconds > 0 && cost.step_seconds < e.x.c.cost.step_seconds);
+        done(&e);
+    }
+}
+
 /* Every alternative says why it lost; a slower one is never called faster. */
 static void runners_up_lost_for_a_reason(void **state)
 {
@@ -188,6 +213,7 @@ int main(void)
         cmocka_unit_test(timeline_is_the_price),
         cmocka_unit_test(sums_add_up),
         cmocka_unit_test(axes_lie_where_ranks_do),
+        cmocka_unit_test(programs_share_the_state),
         cmocka_unit_test(runners_up_lost_for_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #define HEADER                                                                                     \
     "{\"schema\":\"shardwright.metrics/1\",\"run\":\"a \\\"quoted\\\" \\\\ run\","                 \
     "\"plan_digest\":\"00000000deadbeef\",\"program_digest\":\"0123456789abcdef\","                \
+    "\"evaluate_digest\":\"fedcba9876543210\","                                                    \
     "\"mesh_dim\":\"1,2,2,2\",\"axis_order\":\"dp,fsdp,sp,tp\","                                   \
     "\"predicted_step_seconds\":0.25,\"predicted_memory\":3000000000,\"arena_bytes\":12345678,"    \
     "\"versions\":{\"shardwright\":\"9\"}}\n"
@@ -50,7 +51,7 @@ static void test_lines(void **state)
         .decision = {.mesh = sw_mesh_make(1, 2, 2, 2)},
         .prediction = {.step_seconds = 0.25, .memory_total = 3000000000, .arena_bytes = 12345678},
         .digest = 0xdeadbeef,
-        .program_digest = 0x0123456789abcdef};
+        .program_digest = {0x0123456789abcdef, 0xfedcba9876543210}};
     struct sw_metrics_step step = {.step = 1,
                                    .tokens = 2048,
                                    .loss = 5.5,

@@ -27,6 +27,8 @@ static struct sw_decision decision_of(void)
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000};
 
+static const uint64_t digests[SW_PROGRAM_KINDS] = {0x0123456789abcdefu, 0xfedcba9876543210u};
+
 static char *write_text(const struct sw_run_config *run, size_t *bytes)
 {
     char *text = NULL;
@@ -36,9 +38,8 @@ static char *write_text(const struct sw_run_config *run, size_t *bytes)
     static char odd[] = "../a b/it's 100%, {\xc3\xa9}: #\n.yaml", plain[] = "cluster.yaml";
     const struct sw_plan_inputs inputs = {{{odd, 0xfedcba9876543210u}, {plain, 7}}, 2};
     FILE *out = open_memstream(&text, bytes);
-    assert_int_equal(
-        sw_plan_write(out, run, &inputs, &decision, &prediction, 0x0123456789abcdefu, NULL, &err),
-        0);
+    assert_int_equal(sw_plan_write(out, run, &inputs, &decision, &prediction, digests, NULL, &err),
+                     0);
     fclose(out);
     return text;
 }
@@ -78,7 +79,7 @@ static void reads_back(void **state)
     assert_int_equal(plan.decision.recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
     assert_int_equal(plan.decision.strategy, SW_ATTENTION_GATHER);
     assert_int_equal(plan.decision.layout, SW_CONTIGUOUS);
-    assert_true(plan.program_digest == 0x0123456789abcdefu);
+    assert_memory_equal(plan.program_digest, digests, sizeof digests);
     assert_true(plan.prediction.step_seconds == 1.25);
     assert_int_equal(plan.prediction.memory_total, prediction.memory_total);
     assert_int_equal(plan.prediction.arena_bytes, prediction.arena_bytes);
@@ -359,7 +360,7 @@ static void is_a_description(void **state)
     size_t bytes;
     char *text = write_text(sw_config_run(config), &bytes);
     char *decision = strstr(text, "decision:\n"), *prediction = strstr(text, "prediction:\n");
-    char *program = strstr(text, "program: "), *inputs = strstr(text, "inputs:");
+    char *program = strstr(text, "programs:\n"), *inputs = strstr(text, "inputs:");
     char *run = strstr(text, "run:\n");
     char *other = calloc(1, 2 * bytes + 200);
     sprintf(other,
@@ -376,12 +377,19 @@ static void is_a_description(void **state)
     store(text, bytes);
     assert_int_equal(sw_plan_read(path, &same, &err), 0);
     assert_memory_equal(&plan.decision, &same.decision, sizeof plan.decision);
-    assert_true(plan.program_digest == same.program_digest);
+    assert_memory_equal(plan.program_digest, same.program_digest, sizeof digests);
     assert_int_equal(plan.inputs.count, same.inputs.count);
     assert_string_equal(plan.run->name, same.run->name);
     assert_int_equal(plan.decision_place.line, 2);
     assert_int_equal(same.decision_place.line, 4);
-    assert_int_equal(same.program_place.line, 17);
+    assert_int_equal(same.program_place[SW_PROGRAM_TRAIN].line, 18);
+    assert_int_equal(same.program_place[SW_PROGRAM_EVALUATE].line, 19);
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n  %s: '%016" PRIx64 "'\n",
+                 sw_program_kind_name((enum sw_program_kind)k), digests[k]);
+        assert_non_null(strstr(text, row));
+    }
     sw_plan_free(&plan);
     sw_plan_free(&same);
     static const struct {
@@ -395,7 +403,12 @@ static void is_a_description(void **state)
          "axis_order is not dp, fsdp, tp and sp in some order; write the plan again with 'plan "
          "emit'",
          6, 3},
-        {"program: '", "program: '0", NULL, 17, 10},
+        {"train: '", "train: '0", NULL, 18, 10},
+        {"  evaluate: '", "  evaluat: '", "unknown key 'evaluat'; did you mean 'evaluate'?", 19, 3},
+        {"programs:\n", "program: '0123456789abcdef'\nprograms:\n",
+         "'program' is of an older plan: now each of its 'programs' has a digest; write it again "
+         "with 'plan emit'",
+         17, 1},
         {"prediction:", "predicton:", "unknown key 'predicton'; did you mean 'prediction'?", 13, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

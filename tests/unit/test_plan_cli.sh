@@ -161,7 +161,22 @@ PYTHON
 expect 0 '' search $runs/llama-8b-64.yaml --json --top 3
 [ "$(grep -c '"mesh_dim"' "$scratch/stdout")" -eq 5 ] || complain "--top 3 with --json"
 expect 0 '' explain $runs/llama-8b-64.yaml --json
-python3 -m json.tool "$scratch/stdout" >/dev/null || complain "explain --json is no JSON"
+cp "$scratch/stdout" "$scratch/explain.json"
+expect 0 '' emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
+python3 - "$scratch/explain.json" "$scratch/programs/llama-8b-64.plan.yaml" <<'PYTHON' || complain "explain --json: programs"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert [p["name"] for p in r["programs"]] == ["train", "evaluate"]
+for p in r["programs"]:
+    assert set(p) == {"name", "seconds", "arena_bytes", "state_bytes", "transient_bytes", "digest"}
+    assert p["arena_bytes"] == p["state_bytes"] + p["transient_bytes"] and p["transient_bytes"] > 0
+train, evaluate = r["programs"]
+assert train["seconds"] == r["mesh"]["step_seconds"] > evaluate["seconds"] > 0
+assert train["arena_bytes"] == r["mesh"]["memory"]["arena"]
+assert train["state_bytes"] == evaluate["state_bytes"]
+plan = open(sys.argv[2]).read()
+assert f"\nprograms:\n  train: '{train['digest']}'\n  evaluate: '{evaluate['digest']}'\n" in plan
+PYTHON
 for kind in model accelerator cluster run; do
     expect 0 '' schema $kind
     python3 -m json.tool "$scratch/stdout" >/dev/null || complain "schema $kind is no JSON"
@@ -170,9 +185,31 @@ done
 # explain
 expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
 grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
+grep -qE "^evaluation [0-9.]+ m?s a batch; its [0-9.]+ [MG]B lie in the step's [0-9.]+ [MG]B$" "$scratch/stdout" ||
+    complain "explain: no evaluation: $(grep evaluation "$scratch/stdout")"
 grep -Eq '^(all_reduce|reduce_scatter)  *tp ' "$scratch/stdout" || complain "explain: nothing is reduced over tp"
 expect 0 '' explain $runs/quickstart.yaml --program
 grep -q 'ring_attention' "$scratch/stdout" || complain "explain --program"
+grep -q 'adamw' "$scratch/stdout" || complain "explain --program is not of a step"
+cp "$scratch/stdout" "$scratch/step"
+for spelling in "--program train" "--program=train"; do
+    # shellcheck disable=SC2086 # options
+    expect 0 '' explain $runs/quickstart.yaml $spelling
+    cmp -s "$scratch/stdout" "$scratch/step" || complain "explain $spelling is another program"
+done
+expect 0 '' explain --program $runs/quickstart.yaml
+cmp -s "$scratch/stdout" "$scratch/step" || complain "explain --program takes the file for a name"
+expect 0 '' explain $runs/quickstart.yaml --program evaluate
+! grep -q 'adamw' "$scratch/stdout" || complain "explain --program evaluate has an update"
+for file in step stdout; do grep ': parameter ' "$scratch/$file" >"$scratch/$file.parameters"; done
+cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "the programs do not share their parameters"
+[ -s "$scratch/step.parameters" ] || complain "explain --program lists no parameters"
+expect 2 "plan: error: no program 'evalute'; did you mean 'evaluate'?" explain $runs/quickstart.yaml --program evalute
+expect 2 "plan: error: no program 'forwards'; use train or evaluate" explain $runs/quickstart.yaml --program=forwards
+expect 2 "plan: error: no program ''; use train or evaluate" explain $runs/quickstart.yaml --program=
+expect 0 '' explain --help
+grep -qxF '  --program [train|evaluate] the program that every rank runs, of a step or of an evaluation' \
+    "$scratch/stdout" || complain "explain --help: no --program"
 
 # emit: the same bytes twice, a valid script, and paths that need quotes.
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
@@ -191,6 +228,28 @@ grep -qxF "    directory: '$scratch/run it''s 1%/checkpoints'" "$scratch/a b/qui
 [ -d "$scratch/run it's 1%" ] || complain "emit: no folder for the run"
 bash -n "$scratch/a b/quickstart.sh" || complain "the script is no shell script"
 expect 0 '' check "$scratch/a b/quickstart.plan.yaml"
+# signed PLAN SED-COMMAND: an edited plan with the digest that belongs to it.
+signed() {
+    sed -e "$2" "$1" >"$scratch/signed.yaml"
+    python3 - "$scratch/signed.yaml" <<'PYTHON'
+import sys
+text = open(sys.argv[1], "rb").read()
+at = text.index(b"digest: '") + len(b"digest: '")
+digest = 0xcbf29ce484222325
+for byte in text[:at] + text[at + 16:]:
+    digest = (digest ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+open(sys.argv[1], "wb").write(text[:at] + b"%016x" % digest + text[at + 16:])
+PYTHON
+}
+for program in train:18 evaluate:19; do
+    signed "$scratch/a b/quickstart.plan.yaml" "s/^  ${program%:*}: .*/  ${program%:*}: '0123456789abcdef'/"
+    expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan makes another '${program%:*}' program of it; write it again with 'plan emit'" \
+        check "$scratch/signed.yaml"
+done
+signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; s/^programs:/program: '0123456789abcdef'/"
+expect 2 "$scratch/signed.yaml:17:1: error: 'program' is of an older plan: now each of its 'programs' has a digest" \
+    check "$scratch/signed.yaml"
+grep -qxF "    help: write it again with 'plan emit'" "$scratch/stderr" || complain "check: no help for an older plan"
 sed -i 's/warmup_steps: 20/warmup_steps: 21/' "$scratch/first/quickstart.plan.yaml"
 cp "$scratch/first/quickstart.plan.yaml" "$odd"
 annotates "$("$plan" check "$odd" 2>&1 | sed "s,^.*:3:10: error: ,::error file=$escaped\,line=3\,col=10::,")" "$odd"

@@ -141,12 +141,35 @@ struct sw_op_info {
     int64_t (*workspace)(const struct sw_program *program, const struct sw_op *op);
 };
 
-const struct sw_op_info *sw_op_info(enum sw_op_kind kind);
-bool sw_op_is_collective(enum sw_op_kind kind); /* all_gather .. all_to_all, not slice, not wait */
-bool sw_op_is_wait(enum sw_op_kind kind);
-bool sw_op_is_ring(enum sw_op_kind kind); /* ring_attention(_grad) */
+extern const struct sw_op_info *const sw_op_rows[SW_OP_COUNT];
+
+static inline const struct sw_op_info *sw_op_info(enum sw_op_kind kind)
+{
+    return sw_op_rows[kind];
+}
+
+/* all_gather .. all_to_all, not slice, not wait */
+static inline bool sw_op_is_collective(enum sw_op_kind kind)
+{
+    return sw_op_rows[kind]->cost_class == SW_CLASS_COLLECTIVE;
+}
+
+static inline bool sw_op_is_wait(enum sw_op_kind kind)
+{
+    return sw_op_rows[kind]->cost_class == SW_CLASS_WAIT;
+}
+
+/* ring_attention(_grad) */
+static inline bool sw_op_is_ring(enum sw_op_kind kind)
+{
+    return sw_op_rows[kind]->ring != NULL;
+}
+
 /* Of slice and the collectives. */
-enum sw_collective sw_op_collective(enum sw_op_kind kind);
+static inline enum sw_collective sw_op_collective(enum sw_op_kind kind)
+{
+    return (enum sw_collective)(sw_op_rows[kind]->collective - 1);
+}
 
 struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);
 

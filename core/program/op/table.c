@@ -1,7 +1,7 @@
 /* Which row belongs to which kind, and what every row is asked. */
 #include "core/program/op/rows.h"
 
-static const struct sw_op_info *const rows[] = {
+const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_EMBEDDING] = &sw_row_embedding,
     [SW_OP_EMBEDDING_GRAD] = &sw_row_embedding_grad,
     [SW_OP_RMSNORM] = &sw_row_rmsnorm,
@@ -37,33 +37,7 @@ static const struct sw_op_info *const rows[] = {
     [SW_OP_ALL_TO_ALL] = &sw_row_all_to_all,
     [SW_OP_WAIT] = &sw_row_wait,
 };
-_Static_assert(sizeof rows / sizeof rows[0] == SW_OP_COUNT, "a row for every kind");
-
-const struct sw_op_info *sw_op_info(enum sw_op_kind kind)
-{
-    return rows[kind];
-}
-
-bool sw_op_is_collective(enum sw_op_kind kind)
-{
-    return rows[kind]->cost_class == SW_CLASS_COLLECTIVE;
-}
-
-bool sw_op_is_wait(enum sw_op_kind kind)
-{
-    return rows[kind]->cost_class == SW_CLASS_WAIT;
-}
-
-bool sw_op_is_ring(enum sw_op_kind kind)
-{
-    return rows[kind]->ring != NULL;
-}
-
-enum sw_collective sw_op_collective(enum sw_op_kind kind)
-{
-    return (enum sw_collective)(rows[kind]->collective - 1);
-}
-
+_Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
 /* ---- What an operand looks like on one rank ---- */
 
 static int64_t instances(const struct sw_program *p, struct sw_ref ref)
@@ -125,7 +99,7 @@ struct sw_op_cost sw_cost_operands(const struct sw_program *p, const struct sw_o
 
 struct sw_op_cost sw_op_cost(const struct sw_program *p, const struct sw_op *op)
 {
-    const struct sw_op_info *info = rows[op->kind];
+    const struct sw_op_info *info = sw_op_rows[op->kind];
     struct sw_op_cost cost = {0, 0};
     if (info->cost != NULL)
         cost = info->cost(p, op);
@@ -140,13 +114,13 @@ struct sw_op_cost sw_op_cost(const struct sw_program *p, const struct sw_op *op)
 
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op)
 {
-    const uint8_t addend = rows[op->kind]->addend;
+    const uint8_t addend = sw_op_rows[op->kind]->addend;
     return addend > 0 && op->n_in > addend ? sw_ref_bytes(program, op->in[addend]) : 0;
 }
 
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op)
 {
-    const struct sw_op_info *info = rows[op->kind];
+    const struct sw_op_info *info = sw_op_rows[op->kind];
     return info->communication != NULL ? info->communication(program, op) : 0;
 }
 
@@ -184,7 +158,7 @@ int sw_vjp_usual(struct sw_autodiff *a, const struct sw_op *op, int32_t operands
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
     for (int32_t i = 0; i < operands && i < MOST; i++)
         in[i] = sw_autodiff_use(a, op->in[i]);
-    const int32_t g = sw_autodiff_op(a, rows[op->kind]->gradient_kind);
+    const int32_t g = sw_autodiff_op(a, sw_op_rows[op->kind]->gradient_kind);
     sw_autodiff_get(a, g)->as = op->as;
     for (int32_t i = 0; i < operands && i < MOST; i++)
         sw_autodiff_in(a, g, in[i]);

@@ -1,4 +1,5 @@
 /* The CPU device: memory, and which function runs each kind of op. */
+#include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -7,10 +8,9 @@
 static void *cpu_allocate(struct sw_device *device, size_t bytes)
 {
     (void)device;
-    if (bytes > SIZE_MAX - SW_ARENA_ALIGNMENT)
+    if (bytes > INT64_MAX - SW_ARENA_ALIGNMENT)
         return NULL;
-    const size_t rounded =
-        (bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
+    const size_t rounded = (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
     void *memory = aligned_alloc(SW_ARENA_ALIGNMENT, rounded ? rounded : SW_ARENA_ALIGNMENT);
     if (memory != NULL)
         memset(memory, 0, rounded);

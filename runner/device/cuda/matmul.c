@@ -1,5 +1,6 @@
 /* Matrix products through cuBLASLt: one plan per (shape, layout, dtypes, alignment), its algorithm
  * the fastest of the heuristic's first choices, timed once; and the ops made of them. */
+#include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
 #include <cublasLt.h>
@@ -431,9 +432,7 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
     if (own_loss && (call->out[2].dtype != SW_F32 || call->out[3].dtype != SW_F32))
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the loss must be f32");
     if (dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
-        const size_t aligned =
-            (logits_bytes + SW_ARENA_ALIGNMENT - 1) / SW_ARENA_ALIGNMENT * SW_ARENA_ALIGNMENT;
-        sums.data = (char *)call->workspace + aligned;
+        sums.data = (char *)call->workspace + sw_align((int64_t)logits_bytes, SW_ARENA_ALIGNMENT);
         sums.dtype = SW_F32;
     }
     const bool narrow = x->dtype != SW_F32;

@@ -1,0 +1,260 @@
+/* A page of Markdown from the field tables: every key with what it takes, its default and what it
+ * means. docs/reference holds the pages. */
+#include "core/config/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The mappings around a table, inside out; NULL: the file itself. */
+struct path {
+    const struct path *outer;
+    const char *key;
+    bool list; /* of mappings */
+};
+
+static void write_path(FILE *out, const struct path *path)
+{
+    if (path == NULL)
+        return;
+    write_path(out, path->outer);
+    fprintf(out, "%s%s.", path->key, path->list ? "[]" : "");
+}
+
+/* Text inside a cell of a table, where a bar would end it. */
+static void write_cell(FILE *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '|')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+}
+
+static void write_code(FILE *out, const char *text)
+{
+    fputc('`', out);
+    write_cell(out, text);
+    fputc('`', out);
+}
+
+static void write_limit(FILE *out, double limit)
+{
+    char buffer[32];
+    if (fabs(limit) < 1e16 && limit == floor(limit))
+        fprintf(out, "%.0f", limit);
+    else
+        fputs(sw_real_format(limit, buffer), out);
+}
+
+/* Limits that only keep arithmetic finite say nothing to a reader. */
+static void write_range(FILE *out, const struct field *field)
+{
+    const bool limited = field->min != 0 || field->max != 0 || field->above_min;
+    const bool above = limited && field->max < SW_MANY;
+    if (!limited)
+        return;
+    fputs(field->above_min ? ", more than " : above ? ", " : ", at least ", out);
+    write_limit(out, field->min);
+    if (!above)
+        return;
+    fputs(field->above_min ? ", at most " : " to ", out);
+    write_limit(out, field->max);
+}
+
+static void write_words(FILE *out, const struct field *field)
+{
+    int32_t value;
+    const char *word = sw_field_word(field, 0, &value);
+    for (int32_t i = 0; word != NULL; i++) {
+        const char *next = sw_field_word(field, i + 1, &value);
+        fputs(i == 0 ? "" : next == NULL ? " or " : ", ", out);
+        write_code(out, word);
+        word = next;
+    }
+}
+
+/* The words of the first enum of a JSON Schema, with `before` in front of them; nothing without. */
+static void write_schema_words(FILE *out, const char *schema, const char *before)
+{
+    const char *word = schema != NULL ? strstr(schema, "\"enum\": [") : NULL;
+    if (word == NULL)
+        return;
+    word += strlen("\"enum\": [");
+    while (*word == '"') {
+        const char *end = strchr(word + 1, '"');
+        fprintf(out, "%s`%.*s`", before, (int)(end - word - 1), word + 1);
+        before = ", ";
+        word = end + (end[1] == ',' ? strlen("\", ") : strlen("\""));
+    }
+}
+
+/* What is no scalar: the row's fields, words, JSON Schema or example show its form. */
+static void write_custom(FILE *out, const struct field *field)
+{
+    const bool list = field->example[0] == '[', mapping = field->example[0] == '{';
+    if (field->fields != NULL) {
+        fputs(list ? "list of mappings, below" : "mapping, below", out);
+    } else if (field->custom->inside == INSIDE_DESCRIPTION) {
+        const char *kind = sw_config_kind_name(field->kind);
+        fprintf(out, "%smapping with the keys of a [%s file](%s.md)",
+                field->kind == SW_CONFIG_RUN ? "" : "path, or ", kind, kind);
+    } else if (field->words != NULL) {
+        fputs(list ? "list of " : "", out);
+        write_words(out, field);
+    } else if (list || mapping) {
+        fputs(list ? "list" : "mapping", out);
+        write_schema_words(out, field->schema, list ? " of " : " to lists of ");
+    } else if (strcmp(field->example, "null") == 0 || strcmp(field->example, "false") == 0) {
+        fputs("only ", out);
+        write_code(out, field->example);
+    } else {
+        fputs(field->example[0] == '\'' ? "text" : "number", out);
+    }
+}
+
+static void write_type(FILE *out, const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_INTEGER32:
+    case FIELD_INTEGER64:
+        fputs("integer", out);
+        write_range(out, field);
+        if (field->zero_word != NULL) {
+            fputs(", or ", out);
+            write_code(out, field->zero_word);
+        }
+        break;
+    case FIELD_UNSIGNED64:
+        fputs("integer, 0 to 18446744073709551615", out);
+        break;
+    case FIELD_REAL:
+        fputs("number", out);
+        write_range(out, field);
+        break;
+    case FIELD_BOOL:
+        fputs("`true` or `false`", out);
+        break;
+    case FIELD_TEXT:
+        fputs(field->expects != NULL ? "text: " : "text", out);
+        write_cell(out, field->expects != NULL ? field->expects : "");
+        break;
+    case FIELD_PATH:
+        fputs("path", out);
+        break;
+    case FIELD_WORD:
+        write_words(out, field);
+        break;
+    case FIELD_BYTES:
+        fputs("[size](#units)", out);
+        write_range(out, field);
+        break;
+    case FIELD_BANDWIDTH:
+        fputs("[bandwidth](#units)", out);
+        write_range(out, field);
+        break;
+    case FIELD_SECONDS:
+        fputs("[time](#units)", out);
+        write_range(out, field);
+        break;
+    case FIELD_FLOPS:
+        fputs("[rate](#units)", out);
+        write_range(out, field);
+        break;
+    case FIELD_SECTION:
+        fputs("mapping, below", out);
+        break;
+    case FIELD_CUSTOM:
+        write_custom(out, field);
+        break;
+    }
+}
+
+static void write_row(FILE *out, const struct path *path, const struct field *field)
+{
+    fputs("| `", out);
+    write_path(out, path);
+    fprintf(out, "%s` | ", field->key);
+    write_type(out, field);
+    fputs(" | ", out);
+    if (field->required)
+        fputs("required", out);
+    else if (field->fallback != NULL)
+        write_code(out, field->fallback);
+    fputs(" | ", out);
+    write_code(out, field->example);
+    fputs(" | ", out);
+    write_cell(out, field->about);
+    fputs(" |\n", out);
+}
+
+/* One table, then one for each mapping in it. */
+static void write_table(FILE *out, const struct path *path, const struct field *fields)
+{
+    fputs("| key | value | default | example | meaning |\n| --- | --- | --- | --- | --- |\n", out);
+    for (const struct field *field = fields; field->key != NULL; field++)
+        write_row(out, path, field);
+    for (const struct field *field = fields; field->key != NULL; field++) {
+        const struct path inside = {path, field->key, field->example[0] == '['};
+        if (field->fields == NULL)
+            continue;
+        fputs("\n## ", out);
+        write_path(out, path);
+        fprintf(out, "%s\n\n", field->key);
+        write_table(out, &inside, field->fields);
+    }
+}
+
+/* Whether a table or one below it has quantities. */
+static bool has_units(const struct field *fields)
+{
+    for (const struct field *field = fields; field->key != NULL; field++)
+        if ((field->type >= FIELD_BYTES && field->type <= FIELD_FLOPS) ||
+            (field->fields != NULL && has_units(field->fields)))
+            return true;
+    return false;
+}
+
+int sw_config_reference(FILE *out, enum sw_config_kind kind)
+{
+    static const char *const intros[] = {
+        "A model: the keys of a Hugging Face `config.json`, which is itself a valid model file. "
+        "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
+        "are refused, and so are kinds of models that are not supported.",
+        "One accelerator: a GPU, or a core of a CPU.",
+        "The nodes of a job, the accelerators in them and the networks between them.",
+        "What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
+        "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
+        "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
+        "files that are named.",
+        "What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
+        "every change.",
+    };
+    static const struct {
+        const char *name, *plain;
+        char dimension;
+    } units[] = {{"size", "bytes", 'B'},
+                 {"bandwidth", "bytes per second", 'b'},
+                 {"time", "seconds", 's'},
+                 {"rate", "floating-point operations per second", 'f'}};
+    const struct field *fields = sw_config_fields(kind);
+    if (fields == NULL)
+        return -1;
+    fprintf(out,
+            "<!-- Written by docs/make_reference.sh from the field tables in core/config. -->\n\n"
+            "# Keys of a %s file\n\n%s\n\n"
+            "Paths are relative to the file that names them. %s keys and wrong types are "
+            "errors.\n\n",
+            sw_config_kind_name(kind), intros[kind],
+            kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
+    write_table(out, NULL, fields);
+    if (!has_units(fields))
+        return 0;
+    fputs("\n## Units\n\nA quantity is a number with a unit, as in `80 GB`; a bare number is in "
+          "the unit of the second column.\n\n| quantity | bare number | units |\n| --- | --- | --- "
+          "|\n",
+          out);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        fprintf(out, "| %s | %s | %s |\n", units[i].name, units[i].plain,
+                sw_quantity_units(units[i].dimension));
+    return 0;
+}

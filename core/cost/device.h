@@ -1,0 +1,27 @@
+/* What prices know of each kind of device: one row a kind, whose word is in core/base/words.c. The
+ * running half of a kind is its row in runner/accelerator.c. Owns nothing. */
+#ifndef SW_COST_DEVICE_H
+#define SW_COST_DEVICE_H
+
+#include "core/base/words.h"
+
+#include <stdbool.h>
+
+/* What is fitted for an accelerator: shares of peak for large matrix products and attention, of the
+ * memory's bandwidth for everything else. */
+struct sw_efficiency {
+    double matmul, attention, memory;
+};
+
+struct sw_device_row {
+    struct sw_efficiency usual; /* assumed where nothing was measured */
+    double contention;          /* how much slower compute is beside a collective: 0.19 is 19 % */
+    bool tiled;                 /* products fill it tile by tile: their shape decides the share */
+    bool adds_apart;            /* an addend costs a pass of its own, not one inside the product */
+    bool allocated;             /* schedulers hand them out by number */
+};
+
+/* Never NULL. */
+const struct sw_device_row *sw_device_row(enum sw_device_kind kind);
+
+#endif

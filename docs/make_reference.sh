@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Writes the pages of docs/reference that the programs know themselves: the keys of every kind of
+# file and the commands. Run it when a test says that a page is out of date, and commit the result.
+#
+#   docs/make_reference.sh [BUILD [OUT]]     default: build, docs/reference
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(realpath "${1:-$here/../build}")
+out=${2:-$here/reference}
+mkdir -p "$out"
+
+for kind in $("$build/plan" schema --help | sed -nE 's/^usage: plan schema ([a-z|]+) .*/\1/p' | tr '|' ' '); do
+    "$build/plan" schema "$kind" --markdown >"$out/$kind.md"
+done
+
+block() { # COMMAND...
+    echo '```text'
+    "$@"
+    echo '```'
+}
+
+{
+    cat <<'END'
+<!-- Written by docs/make_reference.sh from what the programs print. -->
+
+# Commands
+
+Data goes to stdout, everything for people to stderr.
+
+## plan
+
+END
+    block "$build/plan" --help
+    "$build/plan" --help | sed -nE 's/^  plan ([a-z]+) .*/\1/p' | while read -r command; do
+        printf '\n### plan %s\n\n' "$command"
+        block "$build/plan" "$command" --help
+    done
+    cat <<'END'
+
+The files of `plan fit`: MEASUREMENTS is a CSV table of training runs or of collectives, the output of nccl-tests, or
+a `metrics.jsonl` of `runner train`. The FILEs are the clusters and models that the measurements name; the plan of a
+`metrics.jsonl` stands before it.
+
+### Conditions of --fail-if
+
+    [NAME:] SIDE < | <= | > | >= | == | != SIDE
+
+A side is made of numbers with units, measures, `+ - * /` and parentheses: `memory > 0.92*limit`. A percentage with a
+sign, alone on the right, is a change against OLD: `step > +5%`. `old.` before a measure takes it from OLD.
+
+| measure | unit | what |
+| --- | --- | --- |
+| `step` | s | time of one step |
+| `memory` | bytes | in use on each accelerator |
+| `limit` | bytes | that each accelerator has |
+| `tokens_per_second` | tokens/s | over all accelerators |
+| `mfu` | fraction | model FLOP over the accelerators' peak |
+| `communication` | s | of a step in which compute waits for communication |
+| `communication_bytes` | bytes | that one rank sends in a step |
+
+## runner
+
+END
+    block "$build/runner" --help
+    cat <<'END'
+
+## Environment
+
+| variable | read by | what |
+| --- | --- | --- |
+| `OMP_NUM_THREADS` | runner | threads of a rank; default: its share of the node's cores |
+| `SHARDWRIGHT_STALL_SECONDS` | runner | seconds after which a rank that hears nothing from another ends the job; default 600 |
+| `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
+| `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes |
+| `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
+| `SW_CUDA_ATTENTION` | runner, device cuda | `cudnn`, or `own` kernels; default: cudnn where it is built in |
+| `NO_COLOR` | plan | when set, messages have no colour |
+
+Launchers say who is who in `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `PMIX_RANK`,
+`PMI_RANK`, `PMI2_RANK`, `PMI_LOCAL_RANK`, `SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_STEP_NUM_TASKS`; `runner
+calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster file it writes.
+
+## Exit codes
+
+| code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | the request cannot be met: no mesh fits, or a `--fail-if` holds |
+| 2 | bad input: the command line or a file |
+| 3 | the environment failed: memory, disk, network, another rank |
+| 4 | `plan diff`: the two differ |
+| 130 | `runner train`: stopped by a signal, after finishing the step at hand |
+END
+} >"$out/commands.md"
