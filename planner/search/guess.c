@@ -72,7 +72,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     }
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        for (uint8_t k = 0; k < op->n_out; k++) {
+        for (uint16_t k = 0; k < op->n_out; k++) {
             const int32_t v = op->out[k].value;
             if (op->stage == SW_STAGE_RECOMPUTE && sw_traffic_of_batch(&p->values[v]))
                 out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
@@ -119,10 +119,10 @@ static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, st
 
 static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
 {
-    for (uint8_t k = 0; k < op->n_in; k++)
+    for (uint16_t k = 0; k < op->n_in; k++)
         if (sw_traffic_of_batch(&p->values[op->in[k].value]))
             return true;
-    for (uint8_t k = 0; k < op->n_out; k++)
+    for (uint16_t k = 0; k < op->n_out; k++)
         if (sw_traffic_of_batch(&p->values[op->out[k].value]))
             return true;
     return false;

@@ -147,14 +147,14 @@ static void add_out(struct example *e, struct sw_tensor t)
 /* Results in place are their operands. */
 static void release(struct example *e)
 {
-    for (uint8_t k = 0; k < e->op.n_out; k++) {
+    for (uint16_t k = 0; k < e->op.n_out; k++) {
         bool in_place = false;
-        for (uint8_t i = 0; i < e->op.n_in; i++)
+        for (uint16_t i = 0; i < e->op.n_in; i++)
             in_place = in_place || e->in[i].data == e->out[k].data;
         if (!in_place)
             free(e->out[k].data);
     }
-    for (uint8_t i = 0; i < e->op.n_in; i++)
+    for (uint16_t i = 0; i < e->op.n_in; i++)
         free(e->in[i].data);
 }
 
@@ -180,7 +180,7 @@ static int64_t workspace_of(const struct example *e, int32_t ring)
     program.mesh = sw_mesh_make(1, 1, 1, ring);
     program.values = values;
     int32_t n = 0;
-    for (uint8_t i = 0; i < op.n_in + op.n_out; i++, n++) {
+    for (uint16_t i = 0; i < op.n_in + op.n_out; i++, n++) {
         const struct sw_tensor *t = i < op.n_in ? &e->in[i] : &e->out[i - op.n_in];
         values[n].dtype = t->dtype;
         values[n].ndim = t->ndim;
@@ -470,7 +470,7 @@ static void narrow_dtypes_agree_with_f64(void **state)
             struct example rounded = make(device, kind, dtypes[d]);
             run(device, &exact);
             run(device, &rounded);
-            for (uint8_t i = 0; i < exact.op.n_out; i++) {
+            for (uint16_t i = 0; i < exact.op.n_out; i++) {
                 const double off = distance(&rounded.out[i], &exact.out[i]);
                 if (!(off <= tolerance[d]))
                     fail_msg("%s result %d in %s is off by %g", sw_op_info(kind)->name, i,
@@ -496,7 +496,7 @@ static void threads_do_not_change_bits(void **state)
         struct example a = make(one, kind, SW_F32), b = make(one, kind, SW_F32);
         run(one, &a);
         run(three, &b);
-        for (uint8_t i = 0; i < a.op.n_out; i++)
+        for (uint16_t i = 0; i < a.op.n_out; i++)
             assert_memory_equal(a.out[i].data, b.out[i].data,
                                 (size_t)a.out[i].elems * sw_dtype_bytes(a.out[i].dtype));
         release(&a);
