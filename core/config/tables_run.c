@@ -29,7 +29,8 @@ static const struct field run_precision_fields[] = {
      .fallback = "fp32",
      .vocabulary = sw_words_precision,
      .example = "fp32",
-     .about = "number format of gradients while they are summed"},
+     .about = "number format in which gradients are made and summed over ranks; "
+              "those of several micro-steps are added up, and cross dp, in fp32"},
     {.key = NULL},
 };
 

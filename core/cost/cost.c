@@ -150,7 +150,7 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     t->axes = sw_axes_set(sent->axes);
     t->communication = like != NULL ? like->communication
                                     : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
-                                                       op->kind, sent->bytes);
+                                                       sw_op_collective(op->kind), sent->bytes);
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,

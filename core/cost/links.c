@@ -122,19 +122,19 @@ static double log2_ceiling(int32_t n)
     return steps;
 }
 
-double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks)
+double sw_links_sent_share(enum sw_collective kind, int32_t ranks)
 {
     const double part = (double)(ranks - 1) / ranks;
-    return kind == SW_OP_ALL_REDUCE ? 2 * part : part;
+    return kind == SW_ALL_REDUCE ? 2 * part : part;
 }
 
 /* A ring has a step for each part; an all_reduce is a ring or chain inside a node, up and down, and
  * a tree between nodes (NCCL, src/graph/tuning.cc). */
-double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts)
+double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts)
 {
     if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
-        return kind == SW_OP_ALL_REDUCE ? 2 : 1;
-    if (kind != SW_OP_ALL_REDUCE)
+        return kind == SW_ALL_REDUCE ? 2 : 1;
+    if (kind != SW_ALL_REDUCE)
         return parts - 1;
     return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
 }
@@ -142,20 +142,20 @@ double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32
 /* A domain with m members of the group receives, of the whole, what the other M - m of the domain
  * above hold when those M have all of it: m links at once (every accelerator has its own share of
  * the domain's egress, of which other groups use theirs). */
-double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t inside,
+double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
                          int32_t members, double bytes)
 {
     const double n = ranks, M = inside, m = members, whole = bytes * n / (n - 1);
     /* direct: every member's own blocks leave the domain, whoever else in it sends the same */
-    return direct                     ? bytes * (M - m) / (n - 1)
-           : kind == SW_OP_ALL_TO_ALL ? whole * (n - m) / n
-                                      : whole * (M - m) / (M * m);
+    return direct                  ? bytes * (M - m) / (n - 1)
+           : kind == SW_ALL_TO_ALL ? whole * (n - m) / n
+                                   : whole * (M - m) / (M * m);
 }
 
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
  * reduce_scatter + all_gather. */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
-                        enum sw_op_kind kind, double bytes)
+                        enum sw_collective kind, double bytes)
 {
     if (span->ranks <= 1)
         return 0;

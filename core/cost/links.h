@@ -23,22 +23,22 @@ struct sw_span {
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out);
 
-/* Seconds of one collective (SW_OP_ALL_GATHER .. SW_OP_ALL_TO_ALL) in which each rank sends `bytes`
+/* Seconds of one collective (SW_ALL_GATHER .. SW_ALL_TO_ALL) in which each rank sends `bytes`
  * (sw_op_communication_bytes). */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
-                        enum sw_op_kind kind, double bytes);
+                        enum sw_collective kind, double bytes);
 
 /* What that is made of, for measuring links as they are priced. `direct` as in sw_link_config; kind
  * as above.
  *
  * Bytes that each of `ranks` sends for each byte of the whole array: the bus factor of nccl-tests
  * (doc/PERFORMANCE.md). */
-double sw_links_sent_share(enum sw_op_kind kind, int32_t ranks);
+double sw_links_sent_share(enum sw_collective kind, int32_t ranks);
 /* Steps whose latency one level adds, where it joins `parts` of the group's domains. */
-double sw_links_steps(bool direct, enum sw_op_kind kind, bool inside_node, int32_t parts);
+double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts);
 /* Bytes over one port of a domain with `members` of the `ranks`, each of which sends `bytes`, of
  * which the domain above has `inside`. */
-double sw_links_crossing(bool direct, enum sw_op_kind kind, int32_t ranks, int32_t inside,
+double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
                          int32_t members, double bytes);
 
 /* Seconds of one hop of a ring over the group: every rank sends `bytes` to the next. */

@@ -23,22 +23,6 @@ static const double half_depth = 128;
  * block of queries that it crosses. */
 static const double half_head = 24, diagonal_block = 128;
 
-double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback)
-{
-    const int32_t n = curve->count;
-    if (n == 0)
-        return fallback;
-    if (size <= curve->point[0].size)
-        return curve->point[0].fraction;
-    for (int32_t i = 1; i < n; i++) {
-        const struct sw_curve_point *a = &curve->point[i - 1], *b = &curve->point[i];
-        if (size <= b->size)
-            return a->fraction +
-                   (b->fraction - a->fraction) * log(size / a->size) / log(b->size / a->size);
-    }
-    return curve->point[n - 1].fraction;
-}
-
 /* A curve of several points was measured at each size and tells all; a single point is what large
  * sizes reach. */
 static bool is_measured(const struct sw_curve *curve)
@@ -133,6 +117,6 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
     struct sw_span span;
     sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
                   &span);
-    return sw_links_seconds(&run->cluster, &span, op->kind,
+    return sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind),
                             (double)sw_op_communication_bytes(program, op));
 }

@@ -164,7 +164,6 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;
-    value->wire = (uint8_t)dtype;
     value->declared.spec.ndim = ndim;
     for (uint8_t d = 0; d < SW_MAX_DIMS; d++) {
         value->size[d] = value->unit[d] = 1;
@@ -197,7 +196,6 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     sw_builder_name(value->name, prefix, 10, original->name, 28);
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
-    value->wire = (uint8_t)dtype;
     value->carried = false;
     value->stack = stack;
     value->base = p->value_count;

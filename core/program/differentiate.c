@@ -292,9 +292,9 @@ static void mark_recomputed(struct sw_autodiff *a)
     }
 }
 
-/* A gradient beside each parameter: contributions of several micro-steps are summed in full
- * precision and cross the network in the one asked for. A cotangent's stack beside each value that
- * is carried. */
+/* A gradient beside each parameter. Contributions cross the network in the precision asked for;
+ * those of several micro-steps are summed in full precision. A cotangent's stack beside each value
+ * that is carried. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
@@ -307,7 +307,6 @@ static void make_gradients(struct sw_autodiff *a)
             continue;
         a->gradient[v] = sw_builder_value_like(b, v, "grad ", kept, value.stack);
         b->program->values[a->gradient[v]].role = SW_ROLE_GRADIENT;
-        b->program->values[a->gradient[v]].wire = (uint8_t)b->options->reduce;
     }
     for (int32_t v = 0; v < a->forward_values; v++) {
         const struct sw_value value = b->program->values[v];

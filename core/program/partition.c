@@ -197,18 +197,8 @@ static int resolve(struct partition *part, struct sw_ref *ref)
         return 0;
     const struct sw_sharding declared = value->declared;
     const int32_t old = ref->value;
-    struct sw_ref result, from = *ref;
-    if (value->wire != value->dtype) { /* summed over ranks in another dtype than it is kept in */
-        const enum sw_dtype wire = (enum sw_dtype)value->wire;
-        const int32_t version = add_version(part, *ref, ".wire", value->sharding);
-        value_of(part, version)->dtype = wire;
-        value_of(part, version)->wire = (uint8_t)wire;
-        from = version_ref(*ref, version);
-        const int32_t op = sw_builder_op(&part->b, SW_OP_CAST, SW_STAGE_RESHARD);
-        sw_builder_in(&part->b, op, *ref);
-        sw_builder_out(&part->b, op, from);
-    }
-    if (emit_reshard(part, from, &declared, NULL, &result) != 0)
+    struct sw_ref result;
+    if (emit_reshard(part, *ref, &declared, NULL, &result) != 0)
         return -1;
     replace_current(part, old, result.value);
     *ref = result;

@@ -96,7 +96,6 @@ struct sw_value {
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
     uint8_t initial; /* state: enum sw_initial */
-    uint8_t wire;    /* enum sw_dtype in which it is summed over ranks */
     uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
     int64_t size[SW_MAX_DIMS];   /* global, of one instance */

@@ -125,8 +125,9 @@ static int check_partials(struct verify *v, const struct sw_op *op)
     const struct sw_op_info *info = sw_op_info(op->kind);
     for (uint16_t i = 0; i < op->n_in && v->p->stage >= SW_PARTITIONED; i++) {
         const struct sw_value *value = &v->p->values[op->in[i].value];
-        if (value->sharding.partial != 0 && !info->linear && info->collective == 0 &&
-            info->addend == 0 && !sw_op_is_wait(op->kind))
+        const bool added = info->addend > 0 && i >= info->addend;
+        if (value->sharding.partial != 0 && !info->linear && info->collective == 0 && !added &&
+            !sw_op_is_wait(op->kind))
             return wrong(v, "is an unreduced sum", value);
     }
     return 0;

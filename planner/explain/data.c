@@ -17,9 +17,10 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
         sw_links_span(cluster, &x->program->mesh, sent.axes, &span);
         const double hops = sw_op_info(row->kind)->travels_home ? span.ranks : span.ranks - 1;
         const double seconds =
-            sent.calls * (sw_op_is_ring(row->kind)
-                              ? hops * sw_links_hop_seconds(cluster, &span, sent.bytes / hops)
-                              : sw_links_seconds(cluster, &span, row->kind, sent.bytes));
+            sent.calls *
+            (sw_op_is_ring(row->kind)
+                 ? hops * sw_links_hop_seconds(cluster, &span, sent.bytes / hops)
+                 : sw_links_seconds(cluster, &span, sw_op_collective(row->kind), sent.bytes));
         row->seconds += seconds;
         for (uint8_t i = 0; i < sent.axes.count; i++)
             x->axis[sent.axes.axis[i]].total_seconds += seconds / sent.axes.count;

@@ -79,7 +79,7 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct
 struct sw_fit_link_point {
     double bytes, seconds; /* sent by a rank; of the whole */
     int32_t ranks;
-    enum sw_op_kind kind;
+    enum sw_collective kind;
     int32_t line;
 };
 struct sw_fit_links {

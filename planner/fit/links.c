@@ -28,20 +28,23 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const
     return 0;
 }
 
-static enum sw_op_kind kind_of(const char *name)
+/* What names no collective. */
+static const enum sw_collective unnamed = SW_SLICE;
+
+static enum sw_collective kind_of(const char *name)
 {
     static const struct {
         const char *name;
-        enum sw_op_kind kind;
-    } kinds[] = {{"all_reduce", SW_OP_ALL_REDUCE},
-                 {"all_gather", SW_OP_ALL_GATHER},
-                 {"reduce_scatter", SW_OP_REDUCE_SCATTER},
-                 {"alltoall", SW_OP_ALL_TO_ALL},
-                 {"all_to_all", SW_OP_ALL_TO_ALL}};
+        enum sw_collective kind;
+    } kinds[] = {{"all_reduce", SW_ALL_REDUCE},
+                 {"all_gather", SW_ALL_GATHER},
+                 {"reduce_scatter", SW_REDUCE_SCATTER},
+                 {"alltoall", SW_ALL_TO_ALL},
+                 {"all_to_all", SW_ALL_TO_ALL}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strstr(name, kinds[i].name) != NULL)
             return kinds[i].kind;
-    return SW_OP_COUNT;
+    return unnamed;
 }
 
 /* Which column of a comma separated line has that name, -1: none. */
@@ -87,7 +90,7 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
                                       .kind = kind_of(cell(line, collective)),
                                       .line = line_number};
         const double rate = strtod(cell(line, busbw), NULL) * 1e9;
-        if (p.kind == SW_OP_COUNT || p.ranks < 2 || !(rate > 0))
+        if (p.kind == unnamed || p.ranks < 2 || !(rate > 0))
             return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
                               "a row needs a collective, at least 2 gpus and a "
                               "busbw_GBps above 0");
@@ -101,7 +104,7 @@ static int read_table(FILE *in, const char *path, const char *header, int32_t li
 
 /* "size count type redop root time algbw busbw #wrong ...": the ratio of the two bandwidths tells
  * an all_reduce from the others when the header does not name it. */
-static int read_row(const char *line, int32_t line_number, int32_t ranks, enum sw_op_kind named,
+static int read_row(const char *line, int32_t line_number, int32_t ranks, enum sw_collective named,
                     const char *path, struct sw_fit_links *links, struct sw_error *err)
 {
     double size, count, micros, algbw, busbw;
@@ -109,9 +112,9 @@ static int read_row(const char *line, int32_t line_number, int32_t ranks, enum s
     if (sscanf(line, "%lf %lf %15s %15s %15s %lf %lf %lf", &size, &count, type, redop, root,
                &micros, &algbw, &busbw) != 8)
         return 0;
-    enum sw_op_kind kind = named;
-    if (kind == SW_OP_COUNT)
-        kind = strcmp(redop, "none") != 0 && busbw >= algbw ? SW_OP_ALL_REDUCE : SW_OP_ALL_GATHER;
+    enum sw_collective kind = named;
+    if (kind == unnamed)
+        kind = strcmp(redop, "none") != 0 && busbw >= algbw ? SW_ALL_REDUCE : SW_ALL_GATHER;
     return add(links,
                (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, ranks) * size,
                                           .seconds = micros * 1e-6,
@@ -126,7 +129,7 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct
     char line[LINE_BYTES];
     int32_t ranks = 0, line_number = 0;
     const int32_t before = links->count;
-    enum sw_op_kind named = SW_OP_COUNT;
+    enum sw_collective named = unnamed;
     int status = -1;
     FILE *in = fopen(path, "r");
     if (in == NULL)
@@ -136,7 +139,7 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct
         line_number++;
         if (line[0] == '#') {
             ranks += strncmp(line, "#  Rank", 7) == 0;
-            if (kind_of(line) != SW_OP_COUNT)
+            if (kind_of(line) != unnamed)
                 named = kind_of(line);
             continue;
         }

@@ -40,7 +40,8 @@ static double traffic_seconds(const struct sw_traffic *t, double block,
     if (t->calls == 0)
         return 0;
     if (t->part != SW_TRAFFIC_RING)
-        return t->calls * sw_links_seconds(&run->cluster, span, t->kind, t->bytes / t->calls);
+        return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
+                                           t->bytes / t->calls);
     const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
     return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
@@ -71,7 +72,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     }
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        for (uint8_t k = 0; k < op->n_out; k++) {
+        for (uint16_t k = 0; k < op->n_out; k++) {
             const int32_t v = op->out[k].value;
             if (op->stage == SW_STAGE_RECOMPUTE && sw_traffic_of_batch(&p->values[v]))
                 out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
@@ -118,10 +119,10 @@ static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, st
 
 static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
 {
-    for (uint8_t k = 0; k < op->n_in; k++)
+    for (uint16_t k = 0; k < op->n_in; k++)
         if (sw_traffic_of_batch(&p->values[op->in[k].value]))
             return true;
-    for (uint8_t k = 0; k < op->n_out; k++)
+    for (uint16_t k = 0; k < op->n_out; k++)
         if (sw_traffic_of_batch(&p->values[op->out[k].value]))
             return true;
     return false;

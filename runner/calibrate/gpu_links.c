@@ -23,13 +23,13 @@ enum {
 
 double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective kind)
 {
-    return sw_links_steps(level->direct, sw_link_op(kind), level->members == 0, level->parts);
+    return sw_links_steps(level->direct, kind, level->members == 0, level->parts);
 }
 
 double sw_gpu_link_share(const struct sw_gpu_level *level)
 {
     const int32_t ranks = level->parts * level->members;
-    return sw_links_crossing(level->direct, SW_OP_ALL_GATHER, ranks, ranks, level->members, 1);
+    return sw_links_crossing(level->direct, SW_ALL_GATHER, ranks, ranks, level->members, 1);
 }
 
 bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)

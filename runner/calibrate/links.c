@@ -84,15 +84,6 @@ struct probe {
 /* A hop of the ring is a message of them. */
 const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
 
-enum sw_op_kind sw_link_op(enum sw_collective kind)
-{
-    static const enum sw_op_kind ops[] = {[SW_ALL_GATHER] = SW_OP_ALL_GATHER,
-                                          [SW_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
-                                          [SW_ALL_REDUCE] = SW_OP_ALL_REDUCE,
-                                          [SW_ALL_TO_ALL] = SW_OP_ALL_TO_ALL};
-    return ops[kind];
-}
-
 /* A multiple of the group. */
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 {
@@ -103,7 +94,7 @@ int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems)
 {
     const double array = (double)elems * (kind == SW_ALL_GATHER ? group : 1) * sizeof(float);
-    return llround(sw_links_sent_share(sw_link_op(kind), group) * array);
+    return llround(sw_links_sent_share(kind, group) * array);
 }
 
 static void probe_free(struct probe *p)
@@ -232,7 +223,7 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
 {
     *out = (struct sums){0};
     for (int32_t k = 0; k < KINDS; k++) {
-        const enum sw_op_kind op = sw_link_op(sw_link_kinds[k]);
+        const enum sw_collective op = sw_link_kinds[k];
         const double steps =
             sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes)); /* as MPI's go */
         struct probe probe;

@@ -36,7 +36,6 @@ int sw_calibrate_sum(struct sw_comm *comm, double *values, int32_t count, struct
  * it then sends. */
 enum { SW_LINK_KINDS = 3 };
 extern const enum sw_collective sw_link_kinds[SW_LINK_KINDS];
-enum sw_op_kind sw_link_op(enum sw_collective kind);
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes);
 int64_t sw_link_bytes(enum sw_collective kind, int32_t group, int64_t elems);
 

@@ -33,6 +33,7 @@ struct training {
     void *exchange_workspace;
     double flops_per_step; /* of the model, over all ranks */
     double started, last_line;
+    double bigram_bits;  /* of the held-out data; NAN: not known yet */
     bool line_open;      /* the terminal's line of progress has no end yet */
     struct sw_error err; /* what this rank found wrong; told to all between steps */
     bool together;       /* every rank leaves at the same place: errors are agreed on */
@@ -328,7 +329,9 @@ static int judge(struct training *t, int64_t steps)
         return 0;
     end_line(t);
     if (sw_dataset_is_bytes(t->data)) {
-        bigram = sw_dataset_bigram_bits(t->data);
+        if (isnan(t->bigram_bits)) /* reads all that is trained on */
+            t->bigram_bits = sw_dataset_bigram_bits(t->data);
+        bigram = t->bigram_bits;
         fprintf(stderr, "held-out: %.3f bits/byte (byte-bigram %.3f)\n", bits, bigram);
     } else {
         fprintf(stderr, "held-out: %.3f bits/token\n", bits);
@@ -448,7 +451,8 @@ static int train(struct training *t, int64_t steps)
 int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options)
 {
-    struct training t = {.launch = launch, .plan = plan, .plan_path = options->plan_path};
+    struct training t = {
+        .launch = launch, .plan = plan, .plan_path = options->plan_path, .bigram_bits = NAN};
     const int status = train(&t, options->steps);
     tear_down(&t);
     return status;

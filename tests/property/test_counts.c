@@ -123,7 +123,7 @@ static int32_t operands(const struct sw_program *p, const char *name, enum sw_op
         const struct sw_op *op = &p->ops[i];
         if (op->kind != kind || sw_axes_set(op->axes) != axes)
             continue;
-        for (uint8_t j = 0; j < op->n_in; j++)
+        for (uint16_t j = 0; j < op->n_in; j++)
             found += p->values[op->in[j].value].role == role;
     }
     return found;

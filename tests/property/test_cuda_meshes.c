@@ -98,7 +98,8 @@ static void *rank_main(void *argument)
 }
 
 /* variant 0: plain; 1: tied, few kv heads, residual split over tp, two micro-steps, recomputation;
- * 2: gather, contiguous; 3: ulysses, zigzag. */
+ * 2: gather, contiguous; 3: ulysses, zigzag; 4: biases, q and k normalized by head, llama3's
+ * rotation. */
 static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t steps, bool cuda,
                struct rank *result)
 {
@@ -113,6 +114,10 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         .model.rope.theta = 100.0,
         .model.rms_norm_eps = 1e-5,
         .model.tied = variant == 1,
+        .model.qkv_bias = variant == 4,
+        .model.output_bias = variant == 4,
+        .model.mlp_bias = variant == 4,
+        .model.qk_norm = variant == 4,
         .sequence_length = LENGTH,
         .global_batch = BATCH,
         .micro_batch_per_rank =
@@ -124,6 +129,13 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         .layout = variant == 2 ? SW_CONTIGUOUS : SW_ZIGZAG,
         .recompute = variant == 1 ? 2 : 0,
     };
+    if (variant == 4)
+        o.model.rope = (struct sw_rope){.theta = 100.0,
+                                        .factor = 8,
+                                        .low_freq_factor = 1,
+                                        .high_freq_factor = 4,
+                                        .original_positions = 16,
+                                        .scaling = SW_ROPE_LLAMA3};
     const struct sw_axes residual = {2, {SW_SP, SW_TP}};
     struct sw_error err = {0};
     struct sw_program *program = NULL;
@@ -164,7 +176,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"ring", "tied", "gather", "ulysses"};
+    static const char *const names[] = {"ring", "tied", "gather", "ulysses", "biases"};
     const int64_t steps = argc > 1 ? strtoll(argv[1], NULL, 10) : 20;
     const int32_t every = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 1;
     struct sw_mesh meshes[SW_HARNESS_MESHES];
@@ -180,7 +192,7 @@ int main(int argc, char **argv)
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     sw_harness_meshes(meshes);
-    for (int variant = 0; variant < 4; variant++)
+    for (int variant = 0; variant < (int)(sizeof names / sizeof *names); variant++)
         for (int narrow = 0; narrow < 2; narrow++) {
             /* f32: docs/architecture.md, How we know. bf16: activations have 8 bits; means of
              * hundreds of tokens near log 24 */

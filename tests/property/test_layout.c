@@ -87,10 +87,10 @@ static void land(struct walk *w, int32_t flight)
 {
     const int32_t index = w->flight[flight].op, layer = w->flight[flight].layer;
     const struct sw_op *op = &w->p->ops[index];
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         if (op->kind != SW_OP_ALL_REDUCE)
             each(w, op->in[i], layer, false, "input of a collective in flight");
-    for (uint8_t i = 0; i < op->n_out; i++)
+    for (uint16_t i = 0; i < op->n_out; i++)
         each(w, op->out[i], layer, false, "output of a collective in flight");
     scratch(w, op, index, false);
     w->flight[flight].active = false;
@@ -108,7 +108,7 @@ static void land_writers(struct walk *w, int32_t value, int32_t layer)
             continue;
         const struct sw_op *op = &w->p->ops[w->flight[f].op];
         bool writes = false;
-        for (uint8_t i = 0; i < op->n_out; i++)
+        for (uint16_t i = 0; i < op->n_out; i++)
             writes = writes || op->out[i].value == value;
         if (writes)
             land(w, f);
@@ -125,10 +125,10 @@ static void run_op(struct walk *w, int32_t index, int32_t layer)
         land_writers(w, op->in[0].value, layer);
         return;
     }
-    for (uint8_t i = 0; i < op->n_in; i++)
+    for (uint16_t i = 0; i < op->n_in; i++)
         each(w, op->in[i], layer, false, sw_op_info(op->kind)->name);
     scratch(w, op, index, true);
-    for (uint8_t i = 0; i < op->n_out; i++)
+    for (uint16_t i = 0; i < op->n_out; i++)
         each(w, op->out[i], layer, true, sw_op_info(op->kind)->name);
     if (!sw_op_is_collective(op->kind))
         return;

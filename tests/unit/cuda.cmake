@@ -21,9 +21,11 @@ endforeach()
 
 get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
 get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
-if(TARGET test_cudnn_attention)
-  target_include_directories(test_cudnn_attention SYSTEM PRIVATE ${include})
-endif()
+foreach(test test_cuda_ops test_cudnn_attention)
+  if(TARGET ${test})
+    target_include_directories(${test} SYSTEM PRIVATE ${include})
+  endif()
+endforeach()
 add_test(NAME test_cuda_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -84,6 +86,7 @@ foreach(variant absent stand_in)
 endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)
+target_include_directories(test_cuda_ops_emulated SYSTEM PRIVATE ${include})
 sw_test(test_cudnn_attention_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c ${objects_64}
         LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)

@@ -470,12 +470,7 @@ static void every_rank_finds_the_same_links(void **state)
  * taking time. */
 static void check_level(int32_t nodes, int32_t local, int32_t level, bool direct)
 {
-    static const struct {
-        enum sw_collective kind;
-        enum sw_op_kind op;
-    } kinds[] = {{SW_ALL_GATHER, SW_OP_ALL_GATHER},
-                 {SW_REDUCE_SCATTER, SW_OP_REDUCE_SCATTER},
-                 {SW_ALL_REDUCE, SW_OP_ALL_REDUCE}};
+    static const enum sw_collective kinds[] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
     const double bytes = 1e9, latency = 1e-3, bandwidth = 1e10;
     struct sw_cluster_config cluster = {
         .nodes = nodes, .accelerators_per_node = local, .link_count = 2};
@@ -494,8 +489,8 @@ static void check_level(int32_t nodes, int32_t local, int32_t level, bool direct
     sw_links_span(&cluster, &mesh, axes, &span);
     const double share = level == 0 ? 1 : sw_gpu_link_share(&here);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        within(sw_gpu_link_steps(&here, kinds[k].kind) * latency + bytes * share / bandwidth,
-               sw_links_seconds(&cluster, &span, kinds[k].op, bytes), 1e-9);
+        within(sw_gpu_link_steps(&here, kinds[k]) * latency + bytes * share / bandwidth,
+               sw_links_seconds(&cluster, &span, kinds[k], bytes), 1e-9);
 }
 
 /* The same steps and shares as core/cost/links.c prices with. */

@@ -61,7 +61,7 @@ static void spans(void **state)
     const struct sw_axes none = {0};
     sw_links_span(&cluster, &mesh, none, &s);
     assert_int_equal(sw_links_outermost(&s), -1);
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, 1e9), 0);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, 1e9), 0);
 }
 
 static void collectives(void **state)
@@ -71,25 +71,25 @@ static void collectives(void **state)
     struct sw_span s;
     struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_TP}}, &s);
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, bytes), 7e-6 + bytes / inner);
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, bytes), 7e-6 + bytes / inner);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, bytes), 7e-6 + bytes / inner);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, bytes), 7e-6 + bytes / inner);
     /* all_reduce: a chain of 8, up and down */
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
     close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
     /* one rank in each of four nodes: the outer link alone */
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
+    close_to(sw_links_seconds(&cluster, &s, SW_REDUCE_SCATTER, 3e9), 15e-6 + 3e9 / outer);
     close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 5e-6 + 1e9 / outer);
     /* a tree of two levels between nodes */
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_REDUCE, 3e9), 20e-6 + 3e9 / outer);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, 3e9), 20e-6 + 3e9 / outer);
     /* all 32: a node fetches 3/4 of the array with its eight links together */
     mesh = sw_mesh_make(1, 32, 1, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_FSDP}}, &s);
     const double array = 32e9;
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_GATHER, array * 31 / 32),
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, array * 31 / 32),
              7e-6 + 15e-6 + fmax(array * 7 / 8 / inner, array * 0.75 / (8 * outer)));
     /* all_to_all has no such help: 24 of 32 blocks leave the node */
-    close_to(sw_links_seconds(&cluster, &s, SW_OP_ALL_TO_ALL, array * 31 / 32),
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, array * 31 / 32),
              7e-6 + 15e-6 + array * 24 / 32 / outer);
 }
 
@@ -261,10 +261,10 @@ static void kinds_of_links(void **state)
     c.link[1].oversubscription = 2;
     close_to(sw_links_hop_seconds(&c, &s, 1e9), 5e-6 + 1e9 / 36e9);
     const double before = 32e9 * 0.75 / (8 * 9e9); /* 3/4 of the array enter by eight ports */
-    close_to(sw_links_seconds(&c, &s, SW_OP_ALL_GATHER, 31e9) - 22e-6, 2 * before);
+    close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 22e-6, 2 * before);
     c.link[1].oversubscription = 1;
     c.link[1].efficiency = (struct sw_curve){2, {{1e6, 0.1}, {1e9, 0.45}}};
-    close_to(sw_links_seconds(&c, &s, SW_OP_ALL_GATHER, 31e9) - 22e-6, 2 * before);
+    close_to(sw_links_seconds(&c, &s, SW_ALL_GATHER, 31e9) - 22e-6, 2 * before);
 }
 
 /* Liu et al. 2023, table 2: tokens of a block that hide a hop, from a cluster's YAML alone. The

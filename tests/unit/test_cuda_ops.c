@@ -2,8 +2,7 @@
  * GPU where there is one; test_cuda_ops_emulated runs the same kernels on the CPU
  * (cuda_emulator.h). SEED and ROUNDS draw other shapes. */
 #include "core/base/number.h"
-#include "core/program/workspace.h"
-#include "runner/device/cuda/device.h"
+#include "runner/device/cuda/cuda.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +13,7 @@
 #include <cmocka.h>
 
 static struct sw_device *cpu, *cuda;
+static bool compared[SW_OP_COUNT];
 static uint64_t state = 1;
 static int64_t rounds = 2;
 
@@ -40,7 +40,7 @@ static double get(enum sw_dtype dtype, const void *data, int64_t i)
 
 /* Operands are described once; each device has its own copy, `skew` elements behind an aligned
  * address so that vectors are not always aligned. */
-enum { OPERANDS = 16 };
+enum { OPERANDS = 2 * SW_CUDA_NORM_PARTS + 3 };
 
 struct both {
     struct sw_op op;
@@ -203,6 +203,7 @@ static void run_both(struct both *b, size_t workspace_bytes, const struct sw_ste
 /* Elements differ by at most `tolerance` of the largest; NaN never passes. */
 static void compare(struct both *b, double tolerance)
 {
+    compared[b->op.kind] = true;
     for (int i = 0; i < b->op.n_out; i++) {
         const struct sw_tensor *t = &b->out[i];
         void *got = malloc(bytes_of(t) + 1);
@@ -365,51 +366,111 @@ static void test_embedding(void **unused)
     }
 }
 
-static void test_rmsnorm(void **unused)
+static size_t slices_bytes(int64_t width)
+{
+    return (size_t)(SW_NORM_SLICES * width) * sizeof(float);
+}
+
+/* head_dim 0: whole rows. */
+static void norm_case(enum sw_dtype dtype, const int64_t *x, int64_t head_dim)
+{
+    const int64_t width = head_dim > 0 ? head_dim : x[2];
+    struct both b = begin(head_dim > 0 ? SW_OP_HEAD_NORM : SW_OP_RMSNORM, any_skew());
+    b.op.as.norm.eps = 1e-5;
+    b.op.as.norm.head_dim = (int32_t)head_dim;
+    const union sw_attributes as = b.op.as;
+    add_in(&b, dtype, 3, x, 2);
+    add_in(&b, dtype, 1, &width, 1);
+    add_out(&b, dtype, 3, x);
+    run_both(&b, 0, NULL);
+    compare(&b, tolerance_of(dtype));
+    end(&b);
+    for (int k = 0; k < (head_dim > 0 ? 1 : 2); k++) { /* and with an addend */
+        b = begin(head_dim > 0 ? SW_OP_HEAD_NORM_GRAD : SW_OP_RMSNORM_GRAD, any_skew());
+        b.op.as = as;
+        add_in(&b, dtype, 3, x, 2);
+        add_in(&b, dtype, 1, &width, 1);
+        add_in(&b, dtype, 3, x, 1);
+        if (k == 1)
+            add_in(&b, dtype, 3, x, 1);
+        add_out(&b, dtype, 3, x);
+        add_out(&b, dtype, 1, &width);
+        run_both(&b, slices_bytes(width), NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+/* Widths on both sides of where a row takes more lanes, more vectors, a block. */
+static void test_norms(void **unused)
+{
+    (void)unused;
+    static const int64_t widths[] = {3, 8, 9, 100, 257, 512, 513, 2061};
+    FOR_EACH_CASE(dtype)
+    {
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+            const int64_t width = round_ == 0 ? widths[i] : between(3, 600);
+            const int64_t x[3] = {between(1, 2), between(1, 11), width};
+            norm_case(dtype, x, 0);
+        }
+        static const int64_t dims[] = {6, 12, 20, 64, 128, 250};
+        for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+            const int64_t dim = round_ == 0 ? dims[i] : 2 * between(2, 150);
+            const int64_t x[3] = {between(1, 2), between(1, 9), dim * between(1, 5)};
+            norm_case(dtype, x, dim);
+        }
+    }
+    /* the rows of several blocks, and of a part of one */
+    const int64_t many[3] = {1, 131, 24};
+    norm_case(SW_F32, many, 8);
+}
+
+static void test_biases(void **unused)
 {
     (void)unused;
     FOR_EACH_CASE(dtype)
     {
         const int64_t width = round_ == 0 ? 2061 : between(1, 150);
-        const int64_t x[3] = {between(1, 2), between(1, 21), width};
-        struct both b = begin(SW_OP_RMSNORM, any_skew());
-        b.op.as.norm.eps = 1e-5;
+        const int64_t x[3] = {between(1, 2), between(1, 40), width};
+        struct both b = begin(SW_OP_ADD_BIAS, any_skew());
         add_in(&b, dtype, 3, x, 2);
-        add_in(&b, dtype, 1, &width, 1);
+        add_in(&b, round_ % 2 ? SW_F32 : dtype, 1, &width, 1);
         add_out(&b, dtype, 3, x);
         run_both(&b, 0, NULL);
         compare(&b, tolerance_of(dtype));
         end(&b);
-        for (int k = 0; k < 2; k++) { /* and with an addend */
-            b = begin(SW_OP_RMSNORM_GRAD, any_skew());
-            b.op.as.norm.eps = 1e-5;
-            add_in(&b, dtype, 3, x, 2);
-            add_in(&b, dtype, 1, &width, 1);
-            add_in(&b, dtype, 3, x, 1);
-            if (k == 1)
-                add_in(&b, dtype, 3, x, 1);
-            add_out(&b, dtype, 3, x);
-            add_out(&b, dtype, 1, &width);
-            run_both(&b, (size_t)(SW_NORM_SLICES * width) * sizeof(float), NULL);
-            compare(&b, tolerance_of(dtype));
-            end(&b);
-        }
+        b = begin(SW_OP_BIAS_GRAD, any_skew());
+        add_in(&b, dtype, 3, x, 2);
+        add_out(&b, round_ % 2 ? SW_F32 : dtype, 1, &width);
+        run_both(&b, slices_bytes(width), NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
     }
 }
 
 static void test_heads(void **unused)
 {
     (void)unused;
+    static const struct sw_rope ropes[] = {{.theta = 10000},
+                                           {.theta = 10000, .factor = 4, .scaling = SW_ROPE_LINEAR},
+                                           {.theta = 10000,
+                                            .factor = 8,
+                                            .low_freq_factor = 1,
+                                            .high_freq_factor = 4,
+                                            .original_positions = 500,
+                                            .scaling = SW_ROPE_LLAMA3}};
     FOR_EACH_CASE(dtype)
     {
-        const int64_t dim = 2 * between(1, 20), copies = between(1, 3), sources = between(1, 3);
+        /* in the first round no multiple of a vector */
+        const int64_t dim = round_ == 0 ? 20 : 2 * between(1, 20), copies = between(1, 3),
+                      sources = between(1, 3);
         const int64_t batch = between(1, 2), seq = between(1, 9);
         const int64_t x[3] = {batch, seq, sources * dim}, y[3] = {batch, seq, x[2] * copies};
-        for (int inverse = 0; inverse < 2; inverse++) {
+        for (int k = 0; k < 6; k++) {
             struct both b = begin(SW_OP_ROPE, any_skew());
             b.op.as.rope.head_dim = (int32_t)dim;
-            b.op.as.rope.rope.theta = 10000;
-            b.op.as.rope.inverse = inverse;
+            b.op.as.rope.rope = ropes[k / 2];
+            b.op.as.rope.inverse = k % 2;
             add_in(&b, dtype, 3, x, 1);
             add_integers(&b, 1, &seq, 0, 3000);
             add_out(&b, dtype, 3, x);
@@ -556,13 +617,15 @@ static void test_update(void **unused)
         run_both(&b, 0, NULL);
         compare(&b, 2e-6);
         end(&b);
-        b = begin(SW_OP_GRAD_NORM, 0);
-        for (int i = 0; i < 5; i++)
-            *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = (float)(i + 1);
-        add_out(&b, SW_F32, 1, &one);
-        run_both(&b, 0, NULL);
-        compare(&b, 1e-6);
-        end(&b);
+        for (int k = 0; k < 2; k++) { /* in one launch, and in three */
+            b = begin(SW_OP_GRAD_NORM, 0);
+            for (int i = 0; i < (k ? 2 * SW_CUDA_NORM_PARTS + 2 : 5); i++)
+                *(float *)add_in(&b, SW_F32, 1, &one, 1)->data = (float)(i + 1);
+            add_out(&b, SW_F32, 1, &one);
+            run_both(&b, 0, NULL);
+            compare(&b, 1e-6);
+            end(&b);
+        }
         const struct sw_step step = {.step = between(1, 50),
                                      .learning_rate = 1e-2,
                                      .beta1 = 0.9,
@@ -591,12 +654,12 @@ static void test_update(void **unused)
 /* ---- Attention without hops ---- */
 
 static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
-                           enum sw_sequence_layout layout, int64_t q_rank)
+                           enum sw_sequence_layout layout, int64_t q_rank, int64_t dim)
 {
     /* shards > 1: this rank's queries, everyone's keys in storage order (strategy gather); q_rank
      * < 0: all queries too (ulysses) */
     const int64_t sq = q_rank < 0 ? length : length / shards, batch = between(1, 2);
-    const int64_t dim = 2 * between(1, 20), group = between(1, 3), kv = between(1, 2);
+    const int64_t group = between(1, 3), kv = between(1, 2);
     const int64_t q[3] = {batch, sq, kv * group * dim}, k[3] = {batch, length, kv * dim};
     const int64_t lse[3] = {batch, sq, kv * group};
     struct sw_attention_workspace layouts[2];
@@ -641,15 +704,21 @@ static void attention_case(enum sw_dtype dtype, int64_t length, int32_t shards,
     end(&g);
 }
 
+static int64_t any_dim(void)
+{
+    return 2 * between(1, 20);
+}
+
 static void test_attention(void **unused)
 {
     (void)unused;
     FOR_EACH_CASE(dtype)
     {
-        attention_case(dtype, between(1, 75), 1, SW_CONTIGUOUS, -1);
-        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, between(0, 1));
-        attention_case(dtype, 3 * between(1, 15), 3, SW_CONTIGUOUS, between(0, 2));
-        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, -1);
+        /* head sizes: first one that is no multiple of a vector, then any */
+        attention_case(dtype, between(1, 75), 1, SW_CONTIGUOUS, -1, round_ == 0 ? 20 : any_dim());
+        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, between(0, 1), any_dim());
+        attention_case(dtype, 3 * between(1, 15), 3, SW_CONTIGUOUS, between(0, 2), any_dim());
+        attention_case(dtype, 4 * between(1, 12), 2, SW_ZIGZAG, -1, any_dim());
     }
 }
 
@@ -687,6 +756,16 @@ static void test_recording(void **unused)
         cuda->vtable->release(cuda, in[i].data);
 }
 
+/* The last test: whatever the device runs was compared by the others. */
+static void test_every_kind_was_compared(void **unused)
+{
+    (void)unused;
+    for (int kind = 0; kind < SW_OP_COUNT; kind++)
+        if (cuda->vtable->run[kind] != NULL && !compared[kind])
+            fail_msg("the device runs %s, which no test compares",
+                     sw_op_info((enum sw_op_kind)kind)->name);
+}
+
 static void test_errors(void **unused)
 {
     (void)unused;
@@ -720,7 +799,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_rmsnorm),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_biases),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_head),
@@ -728,6 +808,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_recording),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_every_kind_was_compared),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cuda->vtable->destroy(cuda);

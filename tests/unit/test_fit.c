@@ -255,7 +255,7 @@ static void fits_links(void **state)
     strcat(text, "#       size  count  type  redop  root  time  algbw  busbw #wrong\n");
     for (double size = 1024; size < 1e10; size *= 4) {
         struct sw_fit_link_point p = {
-            .bytes = 1.75 * size, .seconds = 1, .ranks = 8, .kind = SW_OP_ALL_REDUCE};
+            .bytes = 1.75 * size, .seconds = 1, .ranks = 8, .kind = SW_ALL_REDUCE};
         const double seconds = sw_fit_link_error(&truth, &p) + 1;
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%14.0f %12.0f float sum -1 %.6f %.4f %.4f 0\n",

@@ -455,7 +455,8 @@ static void bus_factors(void **state)
             continue;
         const double in = local_bytes(p, op->in, op->n_in);
         const double out = local_bytes(p, op->out, op->n_out);
-        const double wanted = sw_links_sent_share(op->kind, ranks) * fmax(in, out);
+        const double wanted =
+            sw_links_sent_share(sw_op_collective(op->kind), ranks) * fmax(in, out);
         /* whole bytes: a sum of one number has no part for each rank */
         assert_true(fabs((double)sw_op_communication_bytes(p, op) - wanted) < 2 * ranks);
         seen[op->kind]++;

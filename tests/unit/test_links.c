@@ -46,14 +46,14 @@ static void close_to(double value, double wanted)
 }
 
 /* Bytes that a rank sends for an array of so many: nccl-tests' bus factor times the array. */
-static double sent(enum sw_op_kind kind, double n, double array)
+static double sent(enum sw_collective kind, double n, double array)
 {
-    return (kind == SW_OP_ALL_REDUCE ? 2 : 1) * (n - 1) / n * array;
+    return (kind == SW_ALL_REDUCE ? 2 : 1) * (n - 1) / n * array;
 }
 
 /* Of the group over fsdp; tp lies inside of it, dp outside. */
-static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh, enum sw_op_kind kind,
-                      double array)
+static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh,
+                      enum sw_collective kind, double array)
 {
     struct sw_span span;
     sw_links_span(c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
@@ -70,10 +70,10 @@ static void one_level(void **state)
     for (int32_t n = 2; n <= 64; n *= 2) {
         const struct sw_mesh mesh = sw_mesh_make(64 / n, n, 1, 1);
         const double part = (n - 1.0) / n * S / inner, steps = (n - 1) * a;
-        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + steps);
-        close_to(seconds(&c, mesh, SW_OP_REDUCE_SCATTER, S), part + steps);
-        close_to(seconds(&c, mesh, SW_OP_ALL_TO_ALL, S), part + steps);
-        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * (part + steps));
+        close_to(seconds(&c, mesh, SW_ALL_GATHER, S), part + steps);
+        close_to(seconds(&c, mesh, SW_REDUCE_SCATTER, S), part + steps);
+        close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), part + steps);
+        close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (part + steps));
     }
 }
 
@@ -92,10 +92,10 @@ static void two_levels(void **state)
             const struct sw_mesh mesh = sw_mesh_make(64 / (g * k), g * k, 1, 1);
             const double inside = (g - 1.0) / g * S / inner,
                          between = (k - 1.0) / k * S / g / outer, each = fmax(inside, between);
-            close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S),
+            close_to(seconds(&c, mesh, SW_ALL_REDUCE, S),
                      2 * each + 2 * ((g - 1) * a + log2(k) * A));
-            close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), each + (g - 1) * a + (k - 1) * A);
-            close_to(seconds(&c, mesh, SW_OP_REDUCE_SCATTER, S), each + (g - 1) * a + (k - 1) * A);
+            close_to(seconds(&c, mesh, SW_ALL_GATHER, S), each + (g - 1) * a + (k - 1) * A);
+            close_to(seconds(&c, mesh, SW_REDUCE_SCATTER, S), each + (g - 1) * a + (k - 1) * A);
         }
 }
 
@@ -107,8 +107,8 @@ static void between_nodes(void **state)
     for (int32_t k = 2; k <= 8; k *= 2) {
         const struct sw_mesh mesh = sw_mesh_make(8 / k, k, 8, 1);
         const double part = (k - 1.0) / k * S / outer;
-        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + (k - 1) * A);
-        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * part + 2 * log2(k) * A);
+        close_to(seconds(&c, mesh, SW_ALL_GATHER, S), part + (k - 1) * A);
+        close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * part + 2 * log2(k) * A);
     }
 }
 
@@ -127,12 +127,12 @@ static void shared_egress(void **state)
         const double inside = 8.0 / tp;            /* D_0: members in a node */
         const double between = S * (outside - 1) / (outside * fmax(tp, 8) * outer);
         const double within = tp < 8 ? S * (inside - 1) / (inside * tp * inner) : 0;
-        close_to(seconds(&c, sw_mesh_make(1, fsdp, tp, 1), SW_OP_ALL_GATHER, S / tp),
+        close_to(seconds(&c, sw_mesh_make(1, fsdp, tp, 1), SW_ALL_GATHER, S / tp),
                  fmax(between, within));
     }
-    const double once = seconds(&c, sw_mesh_make(1, 64, 1, 1), SW_OP_ALL_GATHER, S);
-    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_OP_ALL_GATHER, S / 8), once);
-    assert_true(seconds(&c, sw_mesh_make(1, 4, 16, 1), SW_OP_ALL_GATHER, S / 16) < once / 2);
+    const double once = seconds(&c, sw_mesh_make(1, 64, 1, 1), SW_ALL_GATHER, S);
+    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_ALL_GATHER, S / 8), once);
+    assert_true(seconds(&c, sw_mesh_make(1, 4, 16, 1), SW_ALL_GATHER, S / 16) < once / 2);
 }
 
 /* all_to_all: what is for other nodes leaves by a rank's own port, (n-g)/n S; nothing of it was
@@ -143,7 +143,7 @@ static void exchange(void **state)
     const struct sw_cluster_config c = cluster_of(8);
     for (int32_t k = 2; k <= 8; k *= 2) {
         const double n = 8 * k;
-        close_to(seconds(&c, sw_mesh_make(8 / k, 8 * k, 1, 1), SW_OP_ALL_TO_ALL, S),
+        close_to(seconds(&c, sw_mesh_make(8 / k, 8 * k, 1, 1), SW_ALL_TO_ALL, S),
                  (n - 8) / n * S / outer + 7 * a + (k - 1) * A);
     }
 }
@@ -155,14 +155,14 @@ static void other_links(void **state)
     (void)state;
     struct sw_cluster_config c = cluster_of(8);
     c.link[1].oversubscription = 2;
-    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_OP_ALL_GATHER, S),
+    close_to(seconds(&c, sw_mesh_make(1, 8, 8, 1), SW_ALL_GATHER, S),
              7.0 / 8 * S / (outer / 2) + 7 * A);
     c.link[0].direct = true;
     for (int32_t n = 2; n <= 8; n *= 2) {
         const struct sw_mesh mesh = sw_mesh_make(64 / n, n, 1, 1);
         const double part = (n - 1.0) / n * S / inner;
-        close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), part + a);
-        close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * part + 2 * a);
+        close_to(seconds(&c, mesh, SW_ALL_GATHER, S), part + a);
+        close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * part + 2 * a);
     }
 }
 
@@ -268,9 +268,9 @@ static void groups_of_six(void **state)
     (void)state;
     struct sw_cluster_config c = cluster_of(8);
     const struct sw_mesh mesh = sw_mesh_make(8, 6, 1, 1);
-    close_to(seconds(&c, mesh, SW_OP_ALL_GATHER, S), S * 4 / 6 / 2 / outer + 5 * a + A);
-    close_to(seconds(&c, mesh, SW_OP_ALL_REDUCE, S), 2 * (S * 4 / 6 / 2 / outer + 5 * a + A));
-    close_to(seconds(&c, mesh, SW_OP_ALL_TO_ALL, S), S * 4 / 6 / outer + 5 * a + A);
+    close_to(seconds(&c, mesh, SW_ALL_GATHER, S), S * 4 / 6 / 2 / outer + 5 * a + A);
+    close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (S * 4 / 6 / 2 / outer + 5 * a + A));
+    close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), S * 4 / 6 / outer + 5 * a + A);
     struct sw_span span;
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
     assert_true(sw_links_leave_node(&c, &span));

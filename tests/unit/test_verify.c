@@ -135,6 +135,10 @@ static void broken_programs_are_found(void **state)
     expect(p, "is an unreduced sum");
     value->sharding.partial = 0;
     assert_int_equal(sw_program_verify(p, NULL), 0);
+    value = &p->values[p->ops[find(p, SW_OP_LINEAR)].in[0].value];
+    value->sharding.partial = 1u << SW_TP; /* a product of sums is no sum of products */
+    expect(p, "is an unreduced sum");
+    value->sharding.partial = 0;
     const int32_t loss = sw_program_output(p, "loss");
     p->values[loss].sharding.partial = 1u << SW_DP;
     expect(p, "is an unreduced sum");
@@ -158,6 +162,31 @@ static void the_gradient_norm_is_over_all_parameters(void **state)
     assert_int_equal(parameters, 21);
     assert_int_equal(p->ops[find(p, SW_OP_GRAD_NORM)].n_in, parameters);
     sw_program_free(p);
+}
+
+/* Contributions of hundreds of micro-steps would be rounded away in bf16. */
+static void micro_steps_are_summed_in_fp32(void **state)
+{
+    (void)state;
+    for (int one = 0; one <= 1; one++) {
+        struct sw_program_options o = model(sw_mesh_make(2, 2, 1, 1));
+        o.reduce = SW_BF16_T;
+        o.micro_batch_per_rank = one ? 4 : 1;
+        struct sw_program *p = compile(&o, SW_LAID_OUT);
+        int32_t contributions = 0;
+        for (int32_t v = 0; v < p->value_count; v++)
+            if (p->values[v].role == SW_ROLE_GRADIENT)
+                assert_int_equal(p->values[v].dtype, one ? SW_BF16_T : SW_F32);
+        for (int32_t i = 0; i < p->op_count; i++)
+            if (sw_op_is_collective(p->ops[i].kind) &&
+                sw_op_collective(p->ops[i].kind) == SW_REDUCE_SCATTER) {
+                contributions++; /* on the wire they are as asked for */
+                assert_int_equal(p->values[p->ops[i].in[0].value].dtype, SW_BF16_T);
+            }
+        assert_int_equal(p->accumulation_steps, one ? 1 : 4);
+        assert_true(contributions >= 7);
+        sw_program_free(p);
+    }
 }
 
 /* ---- State ---- */
@@ -308,6 +337,7 @@ int main(void)
         cmocka_unit_test(every_pass_leaves_a_whole_program),
         cmocka_unit_test(broken_programs_are_found),
         cmocka_unit_test(the_gradient_norm_is_over_all_parameters),
+        cmocka_unit_test(micro_steps_are_summed_in_fp32),
         cmocka_unit_test(programs_share_one_state),
         cmocka_unit_test(running_out_of_memory_is_an_error),
     };

@@ -134,7 +134,8 @@ static struct matmul_entry *entry_find(struct matmul_cache *cache, const struct 
     memset(entry, 0, sizeof *entry);
     entry->key = *key;
     const dnnl_status_t status = entry_create(cache, entry);
-    const bool bf16 = key->a_dtype == SW_BF16_T || key->b_dtype == SW_BF16_T;
+    const bool bf16 =
+        key->a_dtype == SW_BF16_T || key->b_dtype == SW_BF16_T || key->c_dtype == SW_BF16_T;
     if (status == dnnl_unimplemented && bf16) {
         entry_free(entry);
         *entry = (struct matmul_entry){.key = *key};

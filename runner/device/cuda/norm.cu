@@ -1,5 +1,5 @@
 /* RMSNorm (Zhang & Sennrich 2019), the vocabulary-parallel loss, and the update. One block per row,
- * sums in a fixed order: the same inputs give the same bits. */
+ * or a part of a warp for a short one; sums in a fixed order: the same inputs give the same bits. */
 #include "runner/device/cuda/kernel.cuh"
 
 #include <math.h>
@@ -94,6 +94,129 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, v
         inverses[row] = r;
 }
 
+/* Rows of at most SHORT_WIDTH elements, such as heads: `lanes` neighbours (a power of two, at most a
+ * warp) do a row and hold VECTORS vectors of it each; a block does SW_THREADS / lanes rows. Threads
+ * behind the last row see zeros, since all of a warp take part in its sums. */
+enum { SHORT_VECTORS = 2, SHORT_WIDTH = SW_WARP * SW_VECTOR * SHORT_VECTORS };
+
+static int lanes_of(int64_t width)
+{
+    int lanes = 1;
+    while (lanes < SW_WARP && lanes * SW_VECTOR < width)
+        lanes *= 2;
+    return lanes;
+}
+
+static unsigned short_blocks(int64_t rows, int lanes)
+{
+    return (unsigned)((rows + SW_THREADS / lanes - 1) / (SW_THREADS / lanes));
+}
+
+__device__ static inline int64_t short_row(int lanes)
+{
+    return (int64_t)blockIdx.x * (SW_THREADS / lanes) + (int)threadIdx.x / lanes;
+}
+
+__device__ static inline float lanes_sum(float value, int lanes)
+{
+    for (int lane = lanes / 2; lane > 0; lane /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, lane);
+    return value;
+}
+
+/* First element of a thread's vector v. */
+__device__ static inline int short_first(int v, int lanes)
+{
+    return (v * lanes + (int)threadIdx.x % lanes) * SW_VECTOR;
+}
+
+/* Of the `width` elements that stand at `start`. */
+template <int VECTORS>
+__device__ static inline void short_load(view t, int64_t start, int width, int lanes,
+                                         float out[][SW_VECTOR])
+{
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const int j = short_first(v, lanes);
+        sw_load8(t.data, t.dtype, start + j, j < width ? sw_left(j, width) : 0, out[v]);
+    }
+}
+
+template <int VECTORS>
+__device__ static inline void short_store(view t, int64_t start, int width, int lanes,
+                                          const float in[][SW_VECTOR])
+{
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const int j = short_first(v, lanes);
+        if (j < width)
+            sw_store8(t.data, t.dtype, start + j, sw_left(j, width), in[v]);
+    }
+}
+
+/* 1 / sqrt(mean of squares + eps) of the row that p holds. */
+template <int VECTORS>
+__device__ static inline float short_inverse_rms(const float p[][SW_VECTOR], int width, int lanes,
+                                                 float eps)
+{
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+        sum += p[i / SW_VECTOR][i % SW_VECTOR] * p[i / SW_VECTOR][i % SW_VECTOR];
+    return 1.0f / sqrtf(lanes_sum(sum, lanes) / (float)width + eps);
+}
+
+template <int VECTORS>
+__global__ static void short_rmsnorm_kernel(view x, view w, view y, int64_t rows, int width,
+                                            int lanes, float eps)
+{
+    const int64_t row = short_row(lanes), start = row * width;
+    const int here = row < rows ? width : 0;
+    float p[VECTORS][SW_VECTOR], q[VECTORS][SW_VECTOR];
+    short_load<VECTORS>(x, start, here, lanes, p);
+    short_load<VECTORS>(w, 0, here, lanes, q);
+    const float inverse = short_inverse_rms<VECTORS>(p, width, lanes, eps);
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+        p[i / SW_VECTOR][i % SW_VECTOR] *= inverse * q[i / SW_VECTOR][i % SW_VECTOR];
+    short_store<VECTORS>(y, start, here, lanes, p);
+}
+
+/* As rmsnorm_dx_kernel. */
+template <int VECTORS>
+__global__ static void short_rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
+                                               float *inverses, int64_t rows, int width, int lanes,
+                                               float eps)
+{
+    const int64_t row = short_row(lanes), start = row * width;
+    const int here = row < rows ? width : 0;
+    float p[VECTORS][SW_VECTOR], q[VECTORS][SW_VECTOR], d[VECTORS][SW_VECTOR];
+    short_load<VECTORS>(x, start, here, lanes, p);
+    short_load<VECTORS>(w, 0, here, lanes, q);
+    short_load<VECTORS>(dy, start, here, lanes, d);
+    const float r = short_inverse_rms<VECTORS>(p, width, lanes, eps);
+    float dot = 0;
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++) {
+        d[i / SW_VECTOR][i % SW_VECTOR] *= q[i / SW_VECTOR][i % SW_VECTOR];
+        dot += p[i / SW_VECTOR][i % SW_VECTOR] * d[i / SW_VECTOR][i % SW_VECTOR];
+    }
+    const float pull = lanes_sum(dot, lanes) * r * r * r / (float)width;
+#pragma unroll
+    for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+        d[i / SW_VECTOR][i % SW_VECTOR] =
+            d[i / SW_VECTOR][i % SW_VECTOR] * r - p[i / SW_VECTOR][i % SW_VECTOR] * pull;
+    if (addend.data != nullptr) {
+        short_load<VECTORS>(addend, start, here, lanes, p);
+#pragma unroll
+        for (int i = 0; i < VECTORS * SW_VECTOR; i++)
+            d[i / SW_VECTOR][i % SW_VECTOR] += p[i / SW_VECTOR][i % SW_VECTOR];
+    }
+    short_store<VECTORS>(dx, start, here, lanes, d);
+    if (row < rows && (int)threadIdx.x % lanes == 0)
+        inverses[row] = r;
+}
+
 enum { DW_VECTORS = 8, DW_COLUMNS = DW_VECTORS * SW_VECTOR, DW_ROWS = SW_THREADS / DW_VECTORS };
 
 /* parts[slice, column] = sum over the slice's rows of r x dy; DW_COLUMNS columns and DW_ROWS rows
@@ -154,6 +277,15 @@ extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t 
     const int64_t width = norm_width(call), rows = x->elems / width;
     if (rows == 0)
         return cudaSuccess;
+    if (width <= SHORT_WIDTH) {
+        const int lanes = lanes_of(width);
+        const auto kernel =
+            width <= lanes * SW_VECTOR ? short_rmsnorm_kernel<1> : short_rmsnorm_kernel<SHORT_VECTORS>;
+        SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
+                  view_of(&call->in[1]), view_of(&call->out[0]), rows, (int)width, lanes,
+                  (float)call->op->as.norm.eps);
+        return cudaGetLastError();
+    }
     SW_LAUNCH(rmsnorm_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
               view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->as.norm.eps);
     return cudaGetLastError();
@@ -169,7 +301,14 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
     view addend = {};
     if (call->op->n_in > 3)
         addend = view_of(&call->in[3]);
-    if (rows > 0)
+    if (rows > 0 && width <= SHORT_WIDTH) {
+        const int lanes = lanes_of(width);
+        const auto kernel =
+            width <= lanes * SW_VECTOR ? short_rmsnorm_dx_kernel<1> : short_rmsnorm_dx_kernel<SHORT_VECTORS>;
+        SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
+                  view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse, rows,
+                  (int)width, lanes, (float)call->op->as.norm.eps);
+    } else if (rows > 0)
         SW_LAUNCH(rmsnorm_dx_kernel, (unsigned)rows, SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse,
                   width, (float)call->op->as.norm.eps);
