@@ -484,7 +484,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(maps_options),         cmocka_unit_test(is_a_description),
     };
-    char *here = realpath(argc > 1 ? argv[1] : ".", NULL);
+    char *here = realpath(argc > 1 ? argv[1] : "build/tests", NULL);
     if (here == NULL)
         return 2;
     snprintf(folder, sizeof folder, "%.1500s/unit_plan_files", here);
