@@ -222,12 +222,12 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         "are refused, and so are kinds of models that are not supported.",
         "One accelerator: a GPU, or a core of a CPU.",
         "The nodes of a job, the accelerators in them and the networks between them.",
-        "What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
-        "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
-        "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
-        "files that are named.",
-        "What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
-        "every change.",
+        ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
+         "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
+         "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
+         "files that are named."),
+        ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
+         "every change."),
     };
     static const struct {
         const char *name, *plain;

@@ -63,8 +63,8 @@ static int32_t storage(const struct sw_program *p, int32_t value)
 static bool names(const struct sw_value *values, const struct sw_ref *refs, uint16_t count,
                   int32_t stored)
 {
-    for (const struct sw_ref *ref = refs; ref < refs + count; ref++)
-        if (ref->value == stored || values[ref->value].alias == stored)
+    for (uint16_t i = 0; i < count; i++)
+        if (refs[i].value == stored || values[refs[i].value].alias == stored)
             return true;
     return false;
 }

@@ -98,6 +98,7 @@ static char *small_plan(size_t *bytes)
     const struct sw_decision decision = {
         .mesh = sw_mesh_make(1, 1, 1, 1), .micro_batch_size = 1, .accumulation_steps = 1};
     const struct sw_plan_prediction prediction = {.step_seconds = 1};
+    const uint64_t digests[SW_PROGRAM_KINDS] = {0};
     snprintf(run_text, sizeof run_text,
              "name: r\nsequence_length: 16\nglobal_batch_size: 1\ncluster:\n"
              "  name: c\n  nodes: 1\n  accelerators_per_node: 1\n  accelerator: {name: a, device: "
@@ -108,9 +109,9 @@ static char *small_plan(size_t *bytes)
         sw_config_read_text("r.yaml", run_text, strlen(run_text), SW_CONFIG_RUN, NULL, 0, &err);
     FILE *out = open_memstream(&text, bytes);
     fuzz_require(out != NULL && config != NULL && sw_config_run(config) != NULL, "no run", "");
-    fuzz_require(
-        sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction, 0, NULL, &err) == 0,
-        "no plan", err.message);
+    fuzz_require(sw_plan_write(out, sw_config_run(config), NULL, &decision, &prediction, digests,
+                               NULL, &err) == 0,
+                 "no plan", err.message);
     fclose(out);
     sw_config_free(config);
     return text;

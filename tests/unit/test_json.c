@@ -25,7 +25,7 @@ static void write_sample(struct sw_json *j)
     sw_json_end(j);
     sw_json_end(j);
     sw_json_inline(j, "in");
-    sw_json_raw(j, NULL, "{\"a\": 0}" + 1, 6);
+    sw_json_raw(j, NULL, &"{\"a\": 0}"[1], 6);
     sw_json_bool(j, "b", false);
     sw_json_object(j, "c");
     sw_json_end(j);
@@ -78,7 +78,7 @@ static void styles(void **state)
 static void write_numbers(struct sw_json *j)
 {
     static const double values[] = {
-        0, -0.0, 1, 0.1, 1.0 / 3, 1e15, 1e300, 123456789012345678, 0.1 + 0.2, NAN, -INFINITY};
+        0, -0.0, 1, 0.1, 1.0 / 3, 1e15, 1e300, 123456789012345680.0, 0.1 + 0.2, NAN, -INFINITY};
     sw_json_array(j, NULL);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         sw_json_number(j, NULL, values[i]);

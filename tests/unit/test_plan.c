@@ -363,6 +363,8 @@ static void is_a_description(void **state)
     char *program = strstr(text, "programs:\n"), *inputs = strstr(text, "inputs:");
     char *run = strstr(text, "run:\n");
     char *other = calloc(1, 2 * bytes + 200);
+    if (other == NULL)
+        abort();
     sprintf(other,
             "# mine\n%.*s%.*s\ndigest: '0000000000000000'\n%s%.*s%.*sschema: "
             "shardwright.plan/1\n",
