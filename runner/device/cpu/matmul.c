@@ -223,8 +223,10 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
  * there moves as many bytes as this does. */
 static int add_to_result(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
+    const struct sw_op add = {.kind = SW_OP_ADD, .n_in = 2, .n_out = 1};
     const struct sw_tensor operands[2] = {call->in[2], call->out[0]};
     struct sw_call sum = *call;
+    sum.op = &add;
     sum.in = operands;
     if (operands[0].dtype != operands[1].dtype || operands[0].elems != operands[1].elems)
         return sw_fail(err, SW_ENVIRONMENT, "%s got an addend of another shape than its result",
