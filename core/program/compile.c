@@ -55,6 +55,7 @@ static void set_sizes(const struct sw_program_options *o, const struct sw_sizes 
                       struct sw_program *p)
 {
     p->mesh = o->mesh;
+    memcpy(p->sizes, sizes->of, sizeof p->sizes);
     p->micro_batch = sizes->of[SW_SIZE_BATCH];
     p->accumulation_steps = (int32_t)(o->global_batch / p->micro_batch);
     p->tokens_per_step = o->global_batch * o->sequence_length;
@@ -185,13 +186,10 @@ static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
 int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
                       struct sw_error *err)
 {
-    struct sw_program_options before = *o;
-    struct sw_sizes sizes, sizes_before;
-    before.mesh = p->mesh;
+    struct sw_sizes sizes;
     sw_sizes_of(o, &sizes);
-    sw_sizes_of(&before, &sizes_before);
-    const bool same_ops = sizes.of[SW_SIZE_COPIES] == sizes_before.of[SW_SIZE_COPIES] &&
-                          sizes.of[SW_SIZE_SHARDS] == sizes_before.of[SW_SIZE_SHARDS];
+    const bool same_ops = sizes.of[SW_SIZE_COPIES] == p->sizes[SW_SIZE_COPIES] &&
+                          sizes.of[SW_SIZE_SHARDS] == p->sizes[SW_SIZE_SHARDS];
     set_sizes(o, &sizes, p);
     for (int32_t i = 0; !same_ops && i < p->op_count; i++)
         resize_attributes(&p->ops[i], &sizes);

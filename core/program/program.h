@@ -261,8 +261,9 @@ struct sw_program {
     struct sw_region *regions; /* [region_count], in execution order */
     int32_t value_count, op_count, region_count;
     int32_t value_capacity, op_capacity, region_capacity;
-    int32_t accumulation_steps; /* micro-steps per step */
-    int64_t micro_batch;        /* sequences of one micro-step over the whole mesh */
+    int64_t sizes[SW_SIZE_COUNT]; /* what the symbolic ones are here */
+    int32_t accumulation_steps;   /* micro-steps per step */
+    int64_t micro_batch;          /* sequences of one micro-step over the whole mesh */
     int64_t sequence_length;
     int32_t layers;
     int64_t tokens_per_step;
@@ -331,11 +332,11 @@ int sw_program_verify(const struct sw_program *program, struct sw_error *err);
  * of the same structure give programs that differ in sizes only. A search compiles one program for
  * each structure it meets and retargets it. Keys are compared as bytes. */
 struct sw_program_key {
-    struct sw_model model;
-    int64_t sequence_length, global_batch;
-    struct sw_axes axes[SW_L_COUNT]; /* those that split anything */
-    uint8_t compute, params, reduce, layout, recompute, kind;
+    struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
+    uint8_t recompute, layout, compute, params, reduce, kind;
     bool logits, one_micro_step, kv_copies, split_kv;
+    int64_t sequence_length, global_batch;
+    struct sw_model model;
 };
 void sw_program_structure(const struct sw_program_options *options, struct sw_program_key *out);
 /* Makes a laid-out program the one that `options`, of the structure it was compiled for, would give
