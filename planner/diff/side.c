@@ -89,19 +89,6 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
     return quiet && err.status == SW_BAD_INPUT ? SW_BAD_INPUT : sw_command_fail(&err);
 }
 
-/* Flops that MFU counts do not depend on the mesh. */
-static int model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
-{
-    const struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
-                                    .micro_batch_size = 1,
-                                    .strategy = SW_ATTENTION_RING,
-                                    .layout = run->layout};
-    struct sw_program_options options;
-    if (sw_plan_program_options(run, &one, &options, err) != 0)
-        return -1;
-    return sw_program_model_flops(&options, out, err);
-}
-
 static int sum_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)
 {
     struct sw_traffic_walk sent = sw_traffic_begin(p);
@@ -176,7 +163,7 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
     struct sw_program *program = NULL;
     double flops = 0;
     int status = 0;
-    if (model_flops(side->run, &flops, err) != 0 ||
+    if (sw_search_model_flops(side->run, &flops, err) != 0 ||
         sw_search_evaluate(side->run, decision, flops, &side->chosen, &program, err) != 0)
         return -1;
     side->fits = side->chosen.reason == SW_FITS;

@@ -12,7 +12,7 @@ static bool is_of(const struct sw_fit_run *r, const char *accelerator)
            (accelerator == NULL || strcmp(r->run.cluster.accelerator.name, accelerator) == 0);
 }
 
-/* A curve of one point: what large sizes reach (cost_op.c). */
+/* A curve of one point: what large sizes reach (op_time.c). */
 static struct sw_curve asymptote(double fraction)
 {
     return (struct sw_curve){1, {{1, fraction}}};

@@ -280,7 +280,7 @@ static int32_t find_shallow(const struct sw_search *s, int32_t out[2 * THOROUGH_
     return count;
 }
 
-static int count_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
+int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
 {
     struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
                               .micro_batch_size = 1,
@@ -393,7 +393,7 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
     if (parse_request(run, &request, err) != 0)
         return -1;
     sw_searcher_init(&like, run, &request);
-    if (count_model_flops(run, &like.model_flops, err) != 0) {
+    if (sw_search_model_flops(run, &like.model_flops, err) != 0) {
         blame(run->sequence_place, NULL, err);
         goto fail;
     }

@@ -60,6 +60,9 @@ void sw_search_free(struct sw_search *search);
 int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
                       int32_t count, struct sw_error *err);
 
+/* Flops of a step that MFU counts: they do not depend on the mesh. */
+int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err);
+
 /* Prices one set of options. out->reason tells whether it fits. May keep the program (NULL: not
  * wanted). */
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,

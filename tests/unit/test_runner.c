@@ -28,7 +28,7 @@ struct job {
     const char *data;      /* path */
     const char *optimizer; /* more keys of the optimizer */
     double holdout;
-    int32_t total_steps;
+    int32_t total_steps, evaluate_every_steps;
     uint64_t digest_change[SW_PROGRAM_KINDS]; /* added to the programs' digests */
 };
 
@@ -63,9 +63,10 @@ static struct sw_config *read_run(const struct job *job)
         "precision: {compute: fp32, params: fp32, reduce: fp32}\n"
         "optimizer: {type: adamw, %s, total_steps: %d}\n"
         "data: {path: %s, seed: 3, holdout: %g}\n"
+        "evaluate: {every_steps: %d}\n"
         "directory: %s\n",
         job->name, (int)ranks, (int)ranks, job->optimizer, (int)job->total_steps, job->data,
-        job->holdout, job->name);
+        job->holdout, (int)job->evaluate_every_steps, job->name);
     struct sw_config *config =
         sw_config_read_text("run.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, 0, &err);
     assert_non_null(config);
@@ -340,6 +341,36 @@ static void test_meshes(void **state)
         for (int32_t s = 0; s < 8; s++)
             assert_true(fabs(m.loss[s] - first.loss[s]) <= (s < 5 ? 1e-5 : 1e-4) * first.loss[s]);
         assert_true(fabs(m.holdout_bits - first.holdout_bits) <= 1e-4 * first.holdout_bits);
+    }
+}
+
+/* Evaluating on the way moves nothing and changes no bit of what is trained, on any mesh: its
+ * transients lie where training's do. */
+static void test_evaluates_on_the_way(void **state)
+{
+    (void)state;
+    static const int32_t sizes[][4] = {{1, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 2}, {1, 2, 2, 2}};
+    const size_t count = strcmp(mpirun, "none") == 0 ? 1 : sizeof sizes / sizeof sizes[0];
+    for (size_t i = 0; i < count; i++) {
+        struct metrics m[2];
+        for (int32_t on_the_way = 0; on_the_way < 2; on_the_way++) {
+            char name[32];
+            snprintf(name, sizeof name, "way%d%d", (int)i, (int)on_the_way);
+            struct job job = job_of(name, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]);
+            job.holdout = 0.05;
+            job.evaluate_every_steps = on_the_way ? 3 : 0;
+            make_plan(&job);
+            const int32_t ranks = sw_mesh_rank_count(&job.mesh);
+            expect_exit(0, "%s %s train %s.plan.yaml 2>&1", ranks > 1 ? launch(ranks) : "", runner,
+                        name);
+            m[on_the_way] = read_metrics(name);
+            assert_int_equal(m[on_the_way].steps, 8);
+        }
+        assert_int_equal(m[0].holdouts, 1);
+        assert_int_equal(m[1].holdouts, 3); /* after steps 3, 6 and 8 */
+        for (int32_t s = 0; s < 8; s++)
+            assert_true(m[0].loss[s] == m[1].loss[s] && m[0].grad_norm[s] == m[1].grad_norm[s]);
+        assert_true(m[0].holdout_bits == m[1].holdout_bits);
     }
 }
 
@@ -781,6 +812,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_evaluates_on_the_way),
         cmocka_unit_test(test_wrong_plans),
         cmocka_unit_test(test_srun_without_mpi),
         cmocka_unit_test(test_wrong_data),
