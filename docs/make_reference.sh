@@ -69,7 +69,9 @@ END
 | variable | read by | what |
 | --- | --- | --- |
 | `OMP_NUM_THREADS` | runner | threads of a rank; default: its share of the node's cores |
-| `SHARDWRIGHT_STALL_SECONDS` | runner | seconds after which a rank that hears nothing from another ends the job; default 600 |
+| `SHARDWRIGHT_STALL_SECONDS` | runner | seconds after which a rank that hears nothing from another ends the job; default of a training: 20 predicted steps, at least 60 s and at most 240 s, or 4 steps where these are longer |
+| `SHARDWRIGHT_GRACE_SECONDS` | runner | seconds between TERM and KILL; default 30: a training that is told to end saves if it will be done by then |
+| `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
 | `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
 | `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes |
 | `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
@@ -78,17 +80,25 @@ END
 
 Launchers say who is who in `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `PMIX_RANK`,
 `PMI_RANK`, `PMI2_RANK`, `PMI_LOCAL_RANK`, `SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_STEP_NUM_TASKS`; `runner
-calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster file it writes.
+calibrate` notes `SLURM_JOB_PARTITION` of the job `SLURM_JOB_ID` in the cluster file it writes, `runner train` the job
+in attempt.json.
 
 ## Exit codes
 
 | code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | the request cannot be met: no mesh fits, or a `--fail-if` holds |
+| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, or a training's loss or gradient norm is no use |
 | 2 | bad input: the command line or a file |
 | 3 | the environment failed: memory, disk, network, another rank |
-| 4 | `plan diff`: the two differ |
-| 130 | `runner train`: stopped by a signal, after finishing the step at hand |
+| 4 | `plan diff`, `runner checkpoint diff`: the two differ |
+| 75 | `runner train`: stopped by USR1 after the step at hand, to go on in another job |
+| 76 | `runner train`: as 3, and the node that attempt.json names is broken |
+| 93 | `runner train`: as 75, but no step was gained since the attempt before: another job would gain none |
+| 130 | `runner train`: stopped by INT after the step at hand |
+| 143 | `runner train`: stopped by TERM or HUP after the step at hand |
+
+Launchers do not pass on the exit code of every rank; what counts is the verdict in
+[attempt.json](json.md#attemptjson), which is durable before any rank leaves. The scripts of `plan emit` end with it.
 END
 } >"$out/commands.md"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: installs what is missing (Debian and Ubuntu packages), builds,
 # plans a small model for this machine, trains it on eight CPU ranks (dp=1, fsdp=2, tp=2, sp=2) and
-# shows the loss falling. Run it again as often as you like, from anywhere.
+# shows the loss falling. It leaves a checkpoint, which is a Hugging Face model directory. Run it again as
+# often as you like, from anywhere: the last results are moved aside.
 #
 # SW_QUICKSTART_STEPS=N trains N steps instead of 250; SW_QUICKSTART_OUT=DIR puts the results elsewhere
 # than in runs/quickstart.
@@ -95,3 +96,6 @@ awk -v every=$((steps > 10 ? steps / 10 : 1)) '
     }' "$out/metrics.jsonl"
 grep -aiE 'held[- ]?out|bigram' "$out/quickstart.log" | tail -n 2 || true
 echo "trained in $((SECONDS - started)) s; the plan is $out/quickstart.plan.yaml"
+checkpoint=$out/checkpoints/$(readlink "$out/checkpoints/latest")
+echo "the model is in $checkpoint, as Hugging Face has it; to look at it:"
+echo "  build/runner checkpoint ls $out"

@@ -87,6 +87,12 @@ static int check_run(const struct sw_options *options, const char *path,
         status = unmet(options, path, run, &search);
     else
         printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
+    if (status == SW_OK && run->data_path == NULL) {
+        if (options->github)
+            annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);
+        else
+            fprintf(stderr, "%s: note: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", path);
+    }
     sw_search_free(&search);
     return status;
 }

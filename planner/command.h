@@ -35,11 +35,19 @@ int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
+/* What a run without `data` is told where it could still be helped: on the nodes it is too late. */
+#define SW_NO_DATA "the run names no data to train on, so its plan is good for planning only"
+#define SW_NO_DATA_HELP "add data: {path: FILE} before 'runner train'"
+
 const char *sw_version(void);
 
 /* report.c: text for people. */
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
                       const struct sw_options *options);
+/* What happens when the steps take longer than the job's time limit; "" when they don't. Returns
+ * buffer. */
+const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
+                                 size_t bytes);
 void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
 
 /* search/json.c: one object and a newline; a mesh as the member `key` of another one. */

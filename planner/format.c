@@ -38,6 +38,27 @@ char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
     return buffer;
 }
 
+char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES])
+{
+    static const struct {
+        double unit, most;
+        const char *name;
+    } units[] = {{60, 59.95, "min"}, {3600, 47.95, "h"}, {86400, 1e300, "days"}};
+    char digits[SW_FORMAT_BYTES];
+    size_t i = 0;
+    if (seconds < 59.95)
+        return sw_format_seconds(seconds, buffer);
+    while (seconds / units[i].unit >= units[i].most)
+        i++;
+    const double value = seconds / units[i].unit;
+    if (value < 99.95)
+        snprintf(buffer, SW_FORMAT_BYTES, "%.1f %s", value, units[i].name);
+    else
+        snprintf(buffer, SW_FORMAT_BYTES, "%.24s %s", sw_format_count(value, digits),
+                 units[i].name);
+    return buffer;
+}
+
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES])
 {
     char digits[SW_FORMAT_BYTES];

@@ -9,6 +9,8 @@ enum { SW_FORMAT_BYTES = 32 };
 char *sw_format_bytes(double bytes,
                       char buffer[SW_FORMAT_BYTES]); /* "13.4 GB", decimal as in YAML */
 char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]); /* "1.23 s", "45 ms" */
-char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]);     /* "12,345" */
+/* For long times: "45.0 s", "12.4 min", "3.2 h", "32.9 days". */
+char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
+char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
 
 #endif

@@ -19,8 +19,8 @@ static const struct option_info {
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
     {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
-    {"--program", NULL, "[train|evaluate]", SW_OPTION_PROGRAM,
-     "the program that every rank runs, of a step or of an evaluation"},
+    {"--program", NULL, "[train|evaluate|save]", SW_OPTION_PROGRAM,
+     "the program that every rank runs, of a step, an evaluation or a checkpoint"},
     {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
     {"--output", "-o", "DIR", SW_OPTION_OUTPUT, "folder for the files, default ."},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
@@ -98,7 +98,7 @@ static int choose_program(const char *name, enum sw_program_kind *out, struct sw
     const char *near = sw_text_nearest(name, names, SW_PROGRAM_KINDS);
     if (near != NULL)
         return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; did you mean '%s'?", name, near);
-    return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; use train or evaluate", name);
+    return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; use train, evaluate or save", name);
 }
 
 static int store(const struct option_info *info, const char *value, struct sw_options *out,

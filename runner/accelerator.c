@@ -85,14 +85,16 @@ static struct sw_device *create_cpu(const struct sw_launch *launch, int32_t thre
 }
 
 static int host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     struct sw_device *device, struct sw_comm **out, struct sw_error *err)
+                     struct sw_device *device, double stall_seconds, struct sw_comm **out,
+                     struct sw_error *err)
 {
     (void)device;
+    (void)stall_seconds; /* without MPI */
     if (launch->size == 1)
         return sw_comm_single_create(out, err);
 #ifdef SW_HAVE_MPI
     const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    return sw_comm_mpi_create(mesh, &every, 1, out, err);
+    return sw_comm_mpi_create(mesh, &every, 1, stall_seconds, out, err);
 #else
     (void)mesh;
     return sw_fail(err, SW_ENVIRONMENT, "this runner was built without MPI and runs one rank only");
@@ -121,7 +123,8 @@ static int choose(bool *staged, struct sw_error *err)
 }
 
 static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     struct sw_device *device, struct sw_comm **out, struct sw_error *err)
+                     struct sw_device *device, double stall_seconds, struct sw_comm **out,
+                     struct sw_error *err)
 {
     bool staged = true;
     if (launch->size > 1 && choose(&staged, err) != 0)
@@ -130,10 +133,10 @@ static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
         fprintf(stderr, "collectives: %s\n", staged ? "MPI, staged through host memory" : "NCCL");
 #ifdef SW_HAVE_NCCL
     if (!staged)
-        return sw_comm_nccl_create(mesh, sw_cuda_device_stream(device), out, err);
+        return sw_comm_nccl_create(mesh, sw_cuda_device_stream(device), stall_seconds, out, err);
 #endif
     struct sw_comm *inner = NULL;
-    if (host_comm(launch, mesh, device, &inner, err) != 0)
+    if (host_comm(launch, mesh, device, stall_seconds, &inner, err) != 0)
         return -1;
     return sw_comm_staged_create(inner, device, out, err);
 }
@@ -144,7 +147,8 @@ static const struct {
     struct sw_device *(*create)(const struct sw_launch *launch, int32_t threads,
                                 struct sw_error *err);
     int (*comm)(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                struct sw_device *device, struct sw_comm **out, struct sw_error *err);
+                struct sw_device *device, double stall_seconds, struct sw_comm **out,
+                struct sw_error *err);
 } kinds[] = {
     [SW_DEVICE_CPU] = {create_cpu, host_comm}, [SW_DEVICE_CUDA] = {create_cuda, cuda_comm}};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SW_DEVICE_COUNT, "a row for each kind of device");
@@ -156,10 +160,10 @@ struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_
 }
 
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, enum sw_device_kind kind, struct sw_comm **out,
-                        struct sw_error *err)
+                        struct sw_device *device, enum sw_device_kind kind, double stall_seconds,
+                        struct sw_comm **out, struct sw_error *err)
 {
-    return kinds[kind].comm(launch, mesh, device, out, err);
+    return kinds[kind].comm(launch, mesh, device, stall_seconds, out, err);
 }
 
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes)

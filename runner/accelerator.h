@@ -14,10 +14,11 @@ struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_
 
 /* The communicator for `device`; collective over all ranks. On GPUs NCCL, or, with
  * SW_COLLECTIVES=staged in the environment (several ranks share a GPU), MPI through host memory;
- * rank 0 says on stderr which. Errors (SW_ENVIRONMENT), SW_BAD_INPUT for another SW_COLLECTIVES. */
+ * rank 0 says on stderr which. stall_seconds: as for sw_comm_mpi_create. Errors (SW_ENVIRONMENT),
+ * SW_BAD_INPUT for another SW_COLLECTIVES. */
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, enum sw_device_kind kind, struct sw_comm **out,
-                        struct sw_error *err);
+                        struct sw_device *device, enum sw_device_kind kind, double stall_seconds,
+                        struct sw_comm **out, struct sw_error *err);
 
 /* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0, NCCL 2.28.9", or "not in this build". */
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes);

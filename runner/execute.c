@@ -322,7 +322,7 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
     for (int32_t i = 0; i < p->op_count; i++) {
         const enum sw_op_kind kind = p->ops[i].kind;
         operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
-        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) &&
+        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_info(kind)->driven &&
             x->device->vtable->run[kind] == NULL)
             return sw_fail(err, SW_ENVIRONMENT, "device %s cannot run %s", x->device->vtable->name,
                            sw_op_info(kind)->name);
@@ -349,6 +349,8 @@ static int allocate_host(struct sw_executor *x, struct sw_error *err)
         for (int32_t i = 0; i < p->op_count; i++)
             if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
                 most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
+        if (sw_program_input(p, "tokens") < 0)
+            continue;
         const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
         int64_t offset[SW_MAX_DIMS];
         sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->size, x->comm->rank, offset);
@@ -639,6 +641,15 @@ static int run_phase(struct sw_executor *x, enum phase phase, const struct sw_st
     return device->replay(x->device, *recording, err);
 }
 
+/* NULL: the program has no such op. */
+static const struct sw_op *find_driven(const struct sw_program *p)
+{
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (sw_op_info(p->ops[i].kind)->driven)
+            return &p->ops[i];
+    return NULL;
+}
+
 int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct sw_step *step,
                     const struct sw_batches *inputs, struct sw_output *outputs,
                     int32_t output_count, struct sw_error *err)
@@ -647,6 +658,9 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
     const struct sw_program *p = x->now->program;
     if (p == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s'",
+                       sw_program_kind_name(program));
+    if (find_driven(p) != NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "the program '%s' is not run by itself",
                        sw_program_kind_name(program));
     const int64_t counted =
         inputs->counted != NULL ? inputs->counted(inputs->context, step->step) : p->tokens_per_step;
@@ -689,7 +703,29 @@ void *sw_executor_value(struct sw_executor *x, const struct sw_program *program,
     return x->arena + v->offset + (instance % v->slots) * v->slot_bytes;
 }
 
+void *sw_executor_workspace(struct sw_executor *x, enum sw_program_kind program)
+{
+    const struct sw_program *p = x->programs[program].program;
+    const struct sw_op *op = p != NULL ? find_driven(p) : NULL;
+    return op != NULL ? x->arena + op->workspace_offset : NULL;
+}
+
 int64_t sw_executor_arena_bytes(const struct sw_executor *x)
 {
     return (int64_t)x->arena_bytes;
+}
+
+const struct sw_program_set *sw_executor_set(const struct sw_executor *x)
+{
+    return x->set;
+}
+
+struct sw_device *sw_executor_device(const struct sw_executor *x)
+{
+    return x->device;
+}
+
+struct sw_comm *sw_executor_comm(const struct sw_executor *x)
+{
+    return x->comm;
 }

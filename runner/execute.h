@@ -39,8 +39,8 @@ struct sw_output {
 };
 
 /* Runs a program of the set once: all micro-steps, then the update. step->micro_step and
- * step->loss_scale are set by the executor. Errors (SW_ENVIRONMENT): the set has no such program or
- * the program no such output. */
+ * step->loss_scale are set by the executor. Errors (SW_ENVIRONMENT): the set has no such program,
+ * the program no such output, or it is driven from outside (`save`: checkpoint/move.h). */
 int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
                     struct sw_step *step, const struct sw_batches *inputs,
                     struct sw_output *outputs, int32_t output_count, struct sw_error *err);
@@ -51,6 +51,14 @@ void *sw_executor_state(struct sw_executor *executor, const struct sw_state_row 
                         int32_t instance);
 void *sw_executor_value(struct sw_executor *executor, const struct sw_program *program,
                         int32_t value, int32_t instance);
+/* The scratch of a program's op that is driven from outside, of the bytes that its layout says
+ * (sw_op.workspace_bytes); a device pointer, as the others. NULL: the set has no such op. */
+void *sw_executor_workspace(struct sw_executor *executor, enum sw_program_kind program);
 int64_t sw_executor_arena_bytes(const struct sw_executor *executor);
+
+/* What it was made with. */
+const struct sw_program_set *sw_executor_set(const struct sw_executor *executor);
+struct sw_device *sw_executor_device(const struct sw_executor *executor);
+struct sw_comm *sw_executor_comm(const struct sw_executor *executor);
 
 #endif

@@ -126,7 +126,7 @@ int sw_kinds_check(const struct sw_launch *launch, struct sw_device *device, str
     struct sw_rank_kind *all = calloc((size_t)launch->size, sizeof *all);
     if (all == NULL) { /* the others wait */
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for the ranks' kinds of device");
-        sw_launch_abort(launch, err);
+        sw_launch_abort(launch, err, (int)err->status);
     }
     sw_launch_gather(launch, &mine, (int32_t)sizeof mine, all);
     const int status = told != 0 ? -1 : sw_kinds_compare(all, launch->size, err);

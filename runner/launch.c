@@ -1,5 +1,7 @@
 #include "runner/launch.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +40,40 @@ int32_t sw_launch_number(void)
             return (int32_t)strtol(text, NULL, 10);
     }
     return 0;
+}
+
+void sw_launch_name(struct sw_launch *launch)
+{
+    launch->rank = sw_launch_number();
+    if (gethostname(launch->host, sizeof launch->host - 1) != 0)
+        snprintf(launch->host, sizeof launch->host, "unknown");
+}
+
+static double seconds_of(const char *variable, double usual)
+{
+    const char *set = getenv(variable);
+    char *end = NULL;
+    const double seconds = set == NULL ? 0 : strtod(set, &end);
+    if (set != NULL && end != set && *end == '\0' && isfinite(seconds) && seconds > 0)
+        return seconds;
+    return usual;
+}
+
+double sw_launch_stall_seconds(double longest_s)
+{
+    return seconds_of("SHARDWRIGHT_STALL_SECONDS",
+                      fmax(60, fmax(fmin(20 * longest_s, 240), 4 * longest_s)));
+}
+
+double sw_launch_grace_seconds(double usual)
+{
+    return seconds_of("SHARDWRIGHT_GRACE_SECONDS", usual);
+}
+
+const char *sw_launch_job(void)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    return job == NULL ? "" : job;
 }
 
 int32_t sw_launch_threads(const struct sw_launch *launch)
@@ -80,8 +116,8 @@ static int check_srun(struct sw_launch *launch, struct sw_error *err)
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
 {
     *launch = (struct sw_launch){.size = 1, .local_size = 1};
-    if (gethostname(launch->host, sizeof launch->host - 1) != 0)
-        snprintf(launch->host, sizeof launch->host, "unknown");
+    sw_launch_name(launch);
+    launch->rank = 0;
     if (!under_launcher())
         return check_srun(launch, err);
     int provided, rank, size, local;
@@ -149,12 +185,34 @@ void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t 
         memcpy(all, mine, (size_t)bytes);
 }
 
-void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
+void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t bytes)
 {
-    print(launch, err, launch->size > 1);
+    const size_t most = 1 << 30; /* MPI counts in int */
+    for (size_t at = 0; launch->mpi && at < bytes; at += most)
+        MPI_Bcast((char *)data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0,
+                  MPI_COMM_WORLD);
+}
+
+int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)
+{
     if (launch->mpi)
-        MPI_Abort(MPI_COMM_WORLD, (int)err->status);
-    _exit((int)err->status);
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return value;
+}
+
+void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)
+{
+    if (err != NULL)
+        print(launch, err, launch->size > 1);
+    if (launch->mpi) {
+        /* MPI's own account of it says less, in more lines; mpirun prints it in another process */
+        const int nowhere =
+            getenv("OMPI_COMM_WORLD_SIZE") != NULL ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (nowhere >= 0)
+            (void)dup2(nowhere, STDERR_FILENO);
+        MPI_Abort(MPI_COMM_WORLD, code);
+    }
+    _exit(code);
 }
 
 void sw_launch_end(struct sw_launch *launch)
@@ -179,8 +237,8 @@ const char *sw_launch_mpi_version(char *buffer, int32_t buffer_bytes)
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
 {
     *launch = (struct sw_launch){.size = 1, .local_size = 1};
-    if (gethostname(launch->host, sizeof launch->host - 1) != 0)
-        snprintf(launch->host, sizeof launch->host, "unknown");
+    sw_launch_name(launch);
+    launch->rank = 0;
     if (getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMIX_RANK") != NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "this runner was built without MPI; install libopenmpi-dev and build again");
@@ -208,10 +266,24 @@ void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t 
     memcpy(all, mine, (size_t)bytes);
 }
 
-void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
+void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t bytes)
 {
-    print(launch, err, false);
-    _exit((int)err->status);
+    (void)launch;
+    (void)data;
+    (void)bytes;
+}
+
+int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)
+{
+    (void)launch;
+    return value;
+}
+
+void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)
+{
+    if (err != NULL)
+        print(launch, err, false);
+    _exit(code);
 }
 
 void sw_launch_end(struct sw_launch *launch)

@@ -20,6 +20,9 @@ struct sw_launch {
  * once per job before MPI is initialised. */
 int32_t sw_launch_number(void);
 
+/* Fills rank and host as far as they are known before MPI is initialised. */
+void sw_launch_name(struct sw_launch *launch);
+
 /* Prints the error to stderr, its place first when it has one. For errors before there are ranks.
  */
 void sw_launch_print_error(const struct sw_error *err);
@@ -40,8 +43,15 @@ int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *val
  * rank in order. */
 void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t bytes, void *all);
 
-/* This rank alone cannot go on: prints the error with the rank and host, and ends the whole job. */
-void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err)
+/* All ranks call it: data [bytes] becomes rank 0's. */
+void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t bytes);
+
+/* All ranks call it: the largest of their values. */
+int64_t sw_launch_max(const struct sw_launch *launch, int64_t value);
+
+/* This rank alone cannot go on: prints the error with the rank and host (NULL: it was said), and
+ * ends the whole job with this exit code. */
+void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)
     __attribute__((noreturn));
 
 void sw_launch_end(struct sw_launch *launch);
@@ -50,6 +60,21 @@ void sw_launch_end(struct sw_launch *launch);
  * number; else the cores that this rank may run on, which are its own when its launcher bound it to
  * some of the node's and are shared by the node's ranks when not. */
 int32_t sw_launch_threads(const struct sw_launch *launch);
+
+/* Seconds that a rank waits for the others without a sign of life before it takes them for hanging
+ * and gives up: SHARDWRIGHT_STALL_SECONDS where that is a positive number. Else
+ *     max(60, min(20 * longest_s, 240), 4 * longest_s)
+ * where longest_s is the longest that a rank is predicted to say nothing (a step; 0: not known): a
+ * minute is what a file system may take to answer, and less than Slurm's SlurmdTimeout (300 s),
+ * so that a run says who is missing before Slurm ends the job. */
+double sw_launch_stall_seconds(double longest_s);
+
+/* Seconds from SIGTERM until the launcher kills: SHARDWRIGHT_GRACE_SECONDS where that is a positive
+ * number; else `usual`. */
+double sw_launch_grace_seconds(double usual);
+
+/* The job's id at the site's scheduler, "" outside of one. */
+const char *sw_launch_job(void);
 
 /* "Open MPI v4.1.4", or "none". */
 const char *sw_launch_mpi_version(char *buffer, int32_t buffer_bytes);

@@ -4,12 +4,14 @@
 # predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step
 #
 # Arguments go to `runner train`. SHARDWRIGHT_RUNNER names another runner, SHARDWRIGHT_HOSTFILE the
-# machines of a mesh on several nodes.
+# machines of a mesh on several nodes. INT (Ctrl-C), TERM and USR1 end the run after the step at
+# hand; the exit code is the verdict in the run's attempt.json.
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 plan=$here/{{plan_name}}
 runner={{runner}}
+attempt={{directory}}/attempt.json
 if [ -n "${SHARDWRIGHT_RUNNER:-}" ]; then
     runner=$SHARDWRIGHT_RUNNER
 fi
@@ -39,4 +41,49 @@ elif [ "$nodes" -gt 1 ]; then
     echo "the mesh spans $nodes nodes: set SHARDWRIGHT_HOSTFILE to a file that lists them" >&2
     exit 2
 fi
-exec mpirun "${options[@]}" "$runner" train "$plan" "$@"
+
+member() { # of attempt.json: a number, or nothing
+    sed -nE "s/^ *\"$1\": *([0-9]+),?\$/\\1/p" "$attempt" 2>/dev/null || true
+}
+before=$(member attempt)
+
+# mpirun makes TERM of INT and kills the ranks a second later; the numbers 40 (for TERM) and 41 (for
+# INT) it passes on as they are. Its kill timeout stays at that second: it would wait as long, twice,
+# when a rank died. -quiet: the runner says in one line who died of what, mpirun in twelve. A process
+# group of its own (set -m): Ctrl-C reaches this script only.
+exec 3> >(trap '' INT TERM HUP && exec tee -p /dev/null >&2)
+tee=$! # mpirun would end the run when the reader of its standard error goes away
+set -m
+mpirun -quiet --mca ess_base_forward_signals 40,41 "${options[@]}" \
+    "$runner" train "$plan" "$@" </dev/null 2>&3 3>&- &
+mpirun=$!
+set +m
+exec 3>&-
+# What comes while mpirun runs ends only the `wait` below.
+trap 'passed=1; kill -40 "$mpirun" 2>/dev/null || true' TERM HUP
+trap 'passed=1; kill -41 "$mpirun" 2>/dev/null || true' INT
+trap 'passed=1; kill -USR1 "$mpirun" 2>/dev/null || true' USR1
+trap 'passed=1; kill -USR2 "$mpirun" 2>/dev/null || true' USR2
+status=127
+while :; do
+    passed='' code=0
+    wait "$mpirun" || code=$?
+    [ "$code" -eq 127 ] || status=$code
+    [ -n "$passed" ] || break
+done
+wait "$tee" || true
+
+verdict=$(member verdict)
+if [ "$(member attempt)" != "$before" ]; then
+    if [ -n "$verdict" ]; then
+        exit "$verdict"
+    fi
+    echo "mpirun ended with exit code $status and no rank could say why: a node may be gone" >&2
+    if [ "$status" -eq 0 ]; then
+        status=3
+    fi
+elif [ "$status" -ne 0 ]; then
+    # What -quiet hides when mpirun itself cannot start the ranks.
+    mpirun "${options[@]}" "$runner" --version </dev/null >/dev/null || true
+fi
+exit "$status"

@@ -10,7 +10,7 @@ set -uo pipefail
 
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config
-    libyaml-dev libdnnl-dev libopenmpi-dev openmpi-bin
+    libyaml-dev libjansson-dev libxxhash-dev libdnnl-dev libopenmpi-dev openmpi-bin
     '?jargon-text'
 )
 test_packages=(

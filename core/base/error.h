@@ -29,6 +29,7 @@ enum { SW_ERROR_BYTES = 1024, SW_ERROR_TEXT_BYTES = 2 * SW_ERROR_BYTES + 64 };
 struct sw_error {
     enum sw_status status;
     int32_t line, column;         /* as in struct sw_place */
+    int32_t culprit;              /* the rank whose fault it is, from 1; 0: not told */
     char file[SW_ERROR_BYTES];    /* its own copy; "": no place */
     char message[SW_ERROR_BYTES]; /* lower case, no full stop; may end in "; what to do" */
 };

@@ -72,6 +72,18 @@ char *sw_text_shorten(const char *text, size_t most, char *buffer)
     return buffer;
 }
 
+char *sw_text_shown(const char *text, size_t most, char *buffer)
+{
+    unsigned char *out = (unsigned char *)sw_text_shorten(text, most, buffer);
+    for (; *out != '\0'; out++) {
+        if (*out < 0x20 || *out == 0x7f)
+            *out = '?';
+        if (out[0] == 0xc2 && out[1] >= 0x80 && out[1] < 0xa0) /* U+0080 to U+009F */
+            out[0] = out[1] = '?';
+    }
+    return buffer;
+}
+
 void sw_text_write_html(FILE *out, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)

@@ -23,6 +23,10 @@ const char *sw_text_nearest(const char *name, const char *const *words, int32_t 
  * in two. Returns buffer, which has room for most + 4 bytes. */
 char *sw_text_shorten(const char *text, size_t most, char *buffer);
 
+/* The same of a text that anybody may have written: control characters become '?', so that it stays
+ * in its line of a message and cannot steer a terminal. */
+char *sw_text_shown(const char *text, size_t most, char *buffer);
+
 /* Writes a text for HTML, inside elements and quoted attributes; controls become spaces. */
 void sw_text_write_html(FILE *out, const char *text);
 

@@ -1,5 +1,6 @@
 #include "core/base/words.h"
 
+#include <signal.h>
 #include <stddef.h>
 
 const struct sw_word sw_words_recompute[] = {
@@ -20,6 +21,8 @@ const struct sw_word sw_words_precision[] = {
     {"bf16", SW_BF16_T, NULL}, {"fp32", SW_F32, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_device[] = {
     {"cpu", SW_DEVICE_CPU, NULL}, {"cuda", SW_DEVICE_CUDA, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_signal[] = {
+    {"USR1", SIGUSR1, NULL}, {"USR2", SIGUSR2, NULL}, {NULL, 0, NULL}};
 
 const char *sw_word(const struct sw_word *words, int32_t value)
 {

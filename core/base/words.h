@@ -32,6 +32,7 @@ enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 enum sw_program_kind {
     SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
     SW_PROGRAM_EVALUATE, /* the loss alone */
+    SW_PROGRAM_SAVE,     /* the state goes to the ranks that write it */
     SW_PROGRAM_KINDS
 };
 
@@ -45,6 +46,8 @@ struct sw_word {
  * words follow. */
 extern const struct sw_word sw_words_recompute[], sw_words_strategy[], sw_words_layout[],
     sw_words_precision[], sw_words_device[];
+/* Of signals; their values are those of <signal.h>. */
+extern const struct sw_word sw_words_signal[];
 
 /* The word of a value, in static memory, never an old one; NULL: it has none. */
 const char *sw_word(const struct sw_word *words, int32_t value);

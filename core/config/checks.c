@@ -3,6 +3,8 @@
 #include "core/config/internal.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_NAME = 64, MAX_SLURM_TEXT = 200 };
@@ -66,6 +68,30 @@ bool sw_text_is_slurm_time(const char *text)
         colons++;
     }
     return *text == 0 && colons <= 2;
+}
+
+double sw_slurm_time_seconds(const char *time)
+{
+    double part[3] = {0}, days = 0;
+    int32_t parts = 0;
+    if (time == NULL || time[0] < '0' || time[0] > '9')
+        return INFINITY;
+    const char *dash = strchr(time, '-');
+    if (dash != NULL) {
+        days = strtod(time, NULL);
+        time = dash + 1;
+    }
+    for (const char *p = time; p != NULL && parts < 3; parts++) {
+        part[parts] = strtod(p, NULL);
+        p = strchr(p, ':');
+        p = p == NULL ? NULL : p + 1;
+    }
+    double seconds = days * 86400;
+    if (dash != NULL || parts == 3)
+        seconds += part[0] * 3600 + part[1] * 60 + part[2];
+    else
+        seconds += part[0] * 60 + part[1];
+    return seconds > 0 ? seconds : INFINITY;
 }
 
 bool sw_text_is_slurm_gpus(const char *text)

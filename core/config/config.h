@@ -70,14 +70,20 @@ struct sw_slurm_config { /* NULL / 0: not set. Each string is checked against wh
     const char *mem;       /* e.g. '0' */
     bool exclusive;
 };
+/* Seconds that a time limit of Slurm means ("90", "24:00:00", "2-12"); INFINITY where there is
+ * none: UNLIMITED, 0, NULL. */
+double sw_slurm_time_seconds(const char *time);
 
 struct sw_cluster_config {
     const char *path, *name;
     int32_t nodes, accelerators_per_node;
     struct sw_accelerator_config accelerator;
+    int64_t host_memory_bytes; /* of a node; 0: not told */
     int32_t link_count;
     struct sw_link_config
-        link[SW_MAX_LINKS]; /* innermost first; none needed when one accelerator */
+        link[SW_MAX_LINKS];             /* innermost first; none needed when one accelerator */
+    double storage_bandwidth;           /* bytes/s that the whole job writes; 0: not told */
+    double failures_per_1000_node_days; /* 0: nothing ever fails; default 3.8 */
     enum sw_launcher launcher;
     struct sw_slurm_config
         slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
@@ -123,10 +129,15 @@ struct sw_run_config {
     const char *checkpoint_directory; /* resolved; default checkpoints inside directory */
     /* Written from the root on ('/data/x'), where a resolved path may have become so: a plan keeps
      * the one as it is and writes the other as seen from its folder. */
-    bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute;
-    int64_t checkpoint_every_steps; /* 0: off; default 0 */
-    int64_t checkpoint_keep;
-    int64_t evaluate_every_steps; /* 0: at the end only; default 0 */
+    bool data_path_is_absolute, directory_is_absolute, checkpoint_directory_is_absolute,
+        init_from_is_absolute;
+    int64_t checkpoint_every_steps; /* 0: at the end and on signals only; default 0 */
+    int64_t checkpoint_keep;        /* the newest that stay */
+    int64_t checkpoint_keep_every;  /* and those of steps that this divides; 0: none; default 0 */
+    double checkpoint_bandwidth;    /* bytes/s of the whole job; 0: not limited; default 0 */
+    int checkpoint_signal;          /* SIGUSR1 or SIGUSR2; default SIGUSR1 */
+    const char *init_from;          /* Hugging Face directory, resolved; NULL: random weights */
+    int64_t evaluate_every_steps;   /* 0: at the end only; default 0 */
 };
 
 /* The files that a plan was written from. */
@@ -143,6 +154,7 @@ struct sw_plan_inputs {
 struct sw_plan_prediction {
     double step_seconds;
     int64_t memory_total, arena_bytes; /* per accelerator; total includes reserved */
+    double save_seconds;               /* from the step to a checkpoint that is safe; 0: not told */
 };
 
 enum sw_residual_choice { SW_RESIDUAL_SP, SW_RESIDUAL_SP_TP };
@@ -205,9 +217,10 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
                                       int32_t override_count, struct sw_error *err);
 void sw_config_free(struct sw_config *config);
 
-/* Makes the run's data_path, directory and checkpoint_directory absolute: what is written for
- * another working directory (a job script) needs that. Nothing happens when there is no run or
- * there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no memory. */
+/* Makes the run's data_path, directory, checkpoint_directory and init_from absolute: what is
+ * written for another working directory (a job script) needs that. Nothing happens when there is no
+ * run or there are errors. Errors (SW_ENVIRONMENT): the working directory cannot be named, no
+ * memory. */
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);

@@ -230,9 +230,16 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
                            "write it again with 'plan emit'");
         return false;
     }
+    const struct node *programs = sw_node_find(root, "programs");
+    if (programs != NULL && programs->kind == NODE_MAPPING && programs->count == 2 &&
+        sw_node_find(programs, "train") != NULL && sw_node_find(programs, "evaluate") != NULL) {
+        sw_config_error_at(c, programs->key,
+                           "'programs' are of an older plan: there is no digest of 'save'",
+                           "write it again with 'plan emit'");
+        return false;
+    }
     const struct node *decision = sw_node_find(root, "decision");
     out->decision_place = key_place_of(root, "decision");
-    const struct node *programs = sw_node_find(root, "programs");
     const struct field *kind = sw_field_find(sw_plan_fields, "programs")->fields;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
         out->program_place[k] = key_place_of(programs, kind[k].key);

@@ -167,7 +167,8 @@ struct field {
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
     bool required;
     bool elsewhere;       /* written as a part of another field */
-    bool brief;           /* not written when it is empty, or a scalar's default */
+    bool brief;           /* not written when it is empty, or a scalar's default;
+                             a section: when nothing in it would be */
     bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */

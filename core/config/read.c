@@ -54,6 +54,7 @@ static void note_absolute_paths(const struct node *root, struct sw_run_config *r
 {
     const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
     run->data_path_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "data"), "path"));
+    run->init_from_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "init"), "from"));
     run->directory_is_absolute = is_absolute(sw_node_find(root, "directory"));
     run->checkpoint_directory_is_absolute =
         is_written(checkpoint) ? is_absolute(checkpoint) : run->directory_is_absolute;
@@ -170,6 +171,8 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
         return sw_fail(err, SW_ENVIRONMENT, "the working directory has no name");
     if (run->data_path != NULL)
         run->data_path = sw_config_join(config, here, run->data_path);
+    if (run->init_from != NULL)
+        run->init_from = sw_config_join(config, here, run->init_from);
     run->directory = sw_config_join(config, here, run->directory);
     run->checkpoint_directory = sw_config_join(config, here, run->checkpoint_directory);
     free(here);

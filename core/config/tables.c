@@ -493,6 +493,36 @@ const struct field sw_slurm_fields[] = {
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_cluster_config, member)
+static const struct field storage_fields[] = {
+    {.key = "bandwidth",
+     .type = FIELD_BANDWIDTH,
+     AT(storage_bandwidth),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_BIG,
+     .example = "10 GB/s",
+     .about = "bytes per second that the whole job writes to the file system; default: 1 GB/s for "
+              "each node is assumed"},
+    {.key = NULL},
+};
+
+/* Grattafiori et al., "The Llama 3 Herd of Models" (arXiv:2407.21783), section 3.3.4: 419
+ * unexpected interruptions in 54 days on 16,384 GPUs, eight to a node: 419 / (54 * 2.048) = 3.79.
+ */
+static const struct field reliability_fields[] = {
+    {.key = "failures_per_1000_node_days",
+     .type = FIELD_REAL,
+     AT(failures_per_1000_node_days),
+     .fallback = "3.8",
+     .min = 0,
+     .max = 1e6,
+     .example = "3.8",
+     .about = "how often a job is interrupted by a failure, per 1000 nodes and day; the default is "
+              "Llama 3's: 419 times in 54 days on 2048 nodes"},
+    {.key = NULL},
+};
+
 const struct field sw_cluster_fields[] = {
     {.key = "name",
      .type = FIELD_TEXT,
@@ -526,6 +556,16 @@ const struct field sw_cluster_fields[] = {
      .kind = SW_CONFIG_ACCELERATOR,
      .example = "h100.yaml",
      .about = "the accelerator that all nodes have: its file, or its keys"},
+    {.key = "host_memory",
+     .type = FIELD_BYTES,
+     AT(host_memory_bytes),
+     .brief = true,
+     .min = 0,
+     .above_min = true,
+     .max = SW_MANY,
+     .example = "2 TB",
+     .about = "memory of the host of one node, where a checkpoint waits to be written; default: "
+              "not told"},
     {.key = "links",
      .type = FIELD_CUSTOM,
      .offset = 0,
@@ -534,6 +574,19 @@ const struct field sw_cluster_fields[] = {
      .example = "[{name: nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]",
      .about = "networks between accelerators, at most 8, innermost first; the last must span all "
               "of them; one node of one accelerator needs none"},
+    {.key = "storage",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .brief = true,
+     .fields = storage_fields,
+     .example = "{bandwidth: 10 GB/s}",
+     .about = "the file system that checkpoints are written to"},
+    {.key = "reliability",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = reliability_fields,
+     .example = "{failures_per_1000_node_days: 3.8}",
+     .about = "how often something fails"},
     {.key = "launcher",
      .type = FIELD_WORD,
      AT(launcher),

@@ -259,6 +259,16 @@ static const struct field prediction_fields[] = {
      .max = SW_MANY,
      .example = "37580963840",
      .about = "bytes that each rank allocates; exact, not predicted"},
+    {.key = "save_seconds",
+     .type = FIELD_CUSTOM,
+     AT(prediction.save_seconds),
+     .custom = &estimate_type,
+     .min = 0,
+     .max = SW_BIG,
+     .example = "20.5",
+     .schema = "{\"type\": \"number\", \"minimum\": 0}",
+     .about =
+         "predicted time of a checkpoint, from the step until it is safely written, in seconds"},
     {.key = NULL},
 };
 
@@ -280,6 +290,14 @@ static const struct field program_fields[] = {
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,
      .about = "of the loss of a batch that is held out"},
+    {.key = "save",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_SAVE]),
+     .required = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of what moves the state to the ranks that write a checkpoint"},
     {.key = NULL},
 };
 _Static_assert(sizeof program_fields / sizeof program_fields[0] == SW_PROGRAM_KINDS + 1,
@@ -321,7 +339,8 @@ const struct field sw_plan_fields[] = {
      .offset = 0,
      .required = true,
      .fields = program_fields,
-     .example = "{train: '0123456789abcdef', evaluate: 'fedcba9876543210'}",
+     .example = "{train: '0123456789abcdef', evaluate: 'fedcba9876543210', save: "
+                "'0123456789abcdef'}",
      .about = "digests of the programs that the runner must make of the plan"},
     {.key = "inputs",
      .type = FIELD_CUSTOM,

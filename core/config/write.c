@@ -92,6 +92,7 @@ static bool is_default(const struct field *field, const void *at)
     const char *fallback = field->fallback != NULL ? field->fallback : "0";
     int64_t wide = 0;
     int32_t narrow;
+    double real;
     bool truth;
     switch (field->type) {
     case FIELD_BOOL:
@@ -100,8 +101,11 @@ static bool is_default(const struct field *field, const void *at)
     case FIELD_INTEGER32:
         memcpy(&narrow, at, sizeof narrow);
         return narrow == strtoll(fallback, NULL, 10);
+    case FIELD_BANDWIDTH:
+        memcpy(&real, at, sizeof real);
+        return real == strtod(fallback, NULL);
     default:
-        assert(field->type == FIELD_INTEGER64);
+        assert(field->type == FIELD_INTEGER64 || field->type == FIELD_BYTES);
         memcpy(&wide, at, sizeof wide);
         return wide == strtoll(fallback, NULL, 10);
     }
@@ -123,6 +127,17 @@ static bool is_unset(const struct field *field, const void *at)
     default:
         return false;
     }
+}
+
+/* Whether a setting is not written: not set, or brief and without anything to say. */
+static bool is_left_out(const struct field *field, const void *at)
+{
+    if (!field->brief || field->type != FIELD_SECTION)
+        return is_unset(field, at) || (field->brief && is_default(field, at));
+    const struct field *inside = field->fields;
+    while (inside->key != NULL && is_left_out(inside, (const char *)at + inside->offset))
+        inside++;
+    return inside->key == NULL;
 }
 
 static void write_scalar(struct writer *w, const struct field *field, const void *at)
@@ -187,11 +202,13 @@ void sw_config_write_fields(struct writer *w, const struct field *fields, const 
         if (field->offset == FIELD_NOWHERE)
             continue;
         const void *at = (const char *)base + field->offset;
+        if (is_left_out(field, at))
+            continue;
         if (field->type == FIELD_SECTION) {
             w->open(w, field->key);
             sw_config_write_fields(w, field->fields, at);
             w->close(w);
-        } else if (!is_unset(field, at) && !(field->brief && is_default(field, at))) {
+        } else {
             write_scalar(w, field, at);
         }
     }

@@ -162,6 +162,13 @@ static void time_compute(struct pricing *c, const struct sw_op *op,
                      : sw_cost_compute_seconds(c->p, op, c->run);
     if (sent == NULL)
         return;
+    if (sw_op_is_exchange(op->kind)) {
+        t->axes = sw_axes_set(sent->axes);
+        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes), sent->bytes,
+                                              sw_op_info(op->kind)->messages(op));
+        t->compute += t->inside;
+        return;
+    }
     *t = ring_timing(c, op, t->compute, sent->bytes);
     check_ring(c, op);
 }
@@ -434,6 +441,20 @@ int sw_cost_price(const struct sw_program *program, const struct sw_run_config *
                   struct sw_cost *out, struct sw_error *err)
 {
     return sw_cost_trace(program, run, NULL, out, err);
+}
+
+int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_config *run,
+                         double *seconds, double *links, struct sw_error *err)
+{
+    struct sw_cost cost;
+    if (set->program[SW_PROGRAM_SAVE] == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "there is no program 'save'");
+    if (sw_cost_price(set->program[SW_PROGRAM_SAVE], run, &cost, err) != 0)
+        return -1;
+    *seconds = cost.step_seconds;
+    if (links != NULL)
+        *links = cost.step_seconds - cost.compute_seconds;
+    return 0;
 }
 
 int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,

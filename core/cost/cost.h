@@ -11,6 +11,7 @@
 #include "core/config/config.h"
 #include "core/cost/device.h"
 #include "core/program/op/op.h"
+#include "core/program/state.h"
 
 enum { SW_COST_MAX_REGIONS = 8 };
 
@@ -40,6 +41,12 @@ struct sw_cost {
  * SW_COST_MAX_REGIONS. */
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err);
+
+/* How long steps pause while the state goes to the ranks that write it: the program `save`, with
+ * nothing beside it; *links (may be NULL): of that, messages under way. Errors (SW_ENVIRONMENT): as
+ * sw_cost_price; the set has no such program. */
+int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_config *run,
+                         double *seconds, double *links, struct sw_error *err);
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };

@@ -206,6 +206,23 @@ double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struc
     return slowest + cluster->link[l].latency_s;
 }
 
+/* Who sends to whom follows from tensors, not from where ranks are: every level that the group
+ * spans is taken to carry all of it, the slowest counts, and messages start over the outermost. */
+double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,
+                                 const struct sw_span *span, double bytes, double messages)
+{
+    const int32_t outermost = sw_links_outermost(span);
+    if (outermost < 0 || messages <= 0)
+        return 0;
+    double slowest = 0;
+    for (int32_t l = 0; l <= outermost; l++) {
+        const double seconds = bytes / bandwidth_of(cluster, l, bytes / messages);
+        if (span->parts[l] > 1 && seconds > slowest)
+            slowest = seconds;
+    }
+    return slowest + messages * cluster->link[outermost].latency_s;
+}
+
 double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t level,
                                double peak_flops)
 {

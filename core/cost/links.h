@@ -45,6 +45,11 @@ double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, in
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes);
 
+/* Seconds in which every rank of the group sends `messages`, of `bytes` together, one after the
+ * other to any of the others, while it receives as much. */
+double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,
+                                 const struct sw_span *span, double bytes, double messages);
+
 /* Tokens of a ring's block from which computing on one hides the transfer of the next over that
  * link: 4 d c^2 flops against 4 d c bytes of bf16 keys and values, so c >= peak / bandwidth, both
  * as on the data sheets (Liu et al. 2023, section 3, table 2). With fewer key than query heads,

@@ -112,11 +112,17 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
                           const struct sw_run_config *run)
 {
-    if (!sw_op_is_collective(op->kind))
+    const bool exchange = sw_op_is_exchange(op->kind);
+    if (!sw_op_is_collective(op->kind) && !exchange)
         return sw_cost_compute_seconds(program, op, run);
     struct sw_span span;
     sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
                   &span);
+    if (exchange)
+        return sw_cost_compute_seconds(program, op, run) +
+               sw_links_exchange_seconds(&run->cluster, &span,
+                                         (double)sw_op_communication_bytes(program, op),
+                                         sw_op_info(op->kind)->messages(op));
     return sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind),
                             (double)sw_op_communication_bytes(program, op));
 }

@@ -21,7 +21,7 @@ struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
 bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
                    const struct sw_op *op)
 {
-    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind))
+    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind) && !sw_op_is_exchange(op->kind))
         return false;
     w->axes = sw_axes_effective(&w->program->mesh, op->axes);
     if (w->axes.count == 0)

@@ -5,7 +5,8 @@
 
 #include "core/program/op/op.h"
 
-/* One op at hand after the other: collectives over more than one rank, rings inside attention. */
+/* One op at hand after the other: collectives over more than one rank, rings inside attention,
+ * exchanges. */
 struct sw_traffic_walk {
     const struct sw_program *program;
     const struct sw_op *op;

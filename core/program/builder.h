@@ -77,6 +77,9 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
 int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
                       const struct sw_state *state, struct sw_error *err);
 void sw_layout_place(struct sw_program *program);
+/* The program `save` of the exchange's state, laid out over it (checkpoint/snapshot.c). */
+int sw_build_snapshot(const struct sw_program_options *options, const struct sw_exchange *exchange,
+                      struct sw_program **out, struct sw_error *err);
 void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */
 
 /* For VJP rules. The cotangent of an op's result, which is present; an operand or result of forward

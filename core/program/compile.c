@@ -20,8 +20,9 @@ const char *sw_dtype_name(enum sw_dtype dtype)
 
 const char *sw_program_kind_name(enum sw_program_kind kind)
 {
-    static const char *const kinds[] = {
-        [SW_PROGRAM_TRAIN] = "train", [SW_PROGRAM_EVALUATE] = "evaluate"};
+    static const char *const kinds[] = {[SW_PROGRAM_TRAIN] = "train",
+                                        [SW_PROGRAM_EVALUATE] = "evaluate",
+                                        [SW_PROGRAM_SAVE] = "save"};
     _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a name for every kind");
     return kinds[kind];
 }

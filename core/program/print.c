@@ -65,6 +65,8 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
         print_attribute(out, op, a);
     if (info->ring != NULL && op->axes.count > 0)
         fprintf(out, " ring(%s)", sw_axes_format(op->axes, axes, sizeof axes));
+    if (info->messages != NULL && op->axes.count > 0)
+        fprintf(out, " over (%s)", sw_axes_format(op->axes, axes, sizeof axes));
     if (info->collective != 0) {
         const enum sw_collective kind = sw_op_collective(op->kind);
         fprintf(out, " over (%s)", sw_axes_format(op->axes, axes, sizeof axes));
@@ -132,12 +134,14 @@ void sw_program_print(FILE *out, const struct sw_program *p)
                                          "laid out"};
     static const char *const phases[] = {"forward", "backward", "update"};
     char text[64], order[64];
-    fprintf(out,
-            "program (%s) mesh %s order %s, %d layers, micro-batch %" PRId64 " x %" PRId64
-            " tokens, %d micro-step%s\n",
-            stages[p->stage], sw_mesh_format(&p->mesh, text, sizeof text),
-            sw_mesh_format_order(&p->mesh, order, sizeof order), p->layers, p->micro_batch,
-            p->sequence_length, p->accumulation_steps, p->accumulation_steps == 1 ? "" : "s");
+    fprintf(out, "program (%s) mesh %s order %s, %d layers", stages[p->stage],
+            sw_mesh_format(&p->mesh, text, sizeof text),
+            sw_mesh_format_order(&p->mesh, order, sizeof order), p->layers);
+    if (p->inputs.count > 0)
+        fprintf(out, ", micro-batch %" PRId64 " x %" PRId64 " tokens, %d micro-step%s",
+                p->micro_batch, p->sequence_length, p->accumulation_steps,
+                p->accumulation_steps == 1 ? "" : "s");
+    fprintf(out, "\n");
     if (p->stage == SW_LAID_OUT)
         fprintf(out,
                 "arena %" PRId64 " bytes: parameters %" PRId64 ", gradients %" PRId64

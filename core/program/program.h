@@ -161,6 +161,7 @@ enum sw_op_kind {
     SW_OP_ALL_REDUCE,
     SW_OP_ALL_TO_ALL,
     SW_OP_WAIT,
+    SW_OP_SNAPSHOT, /* of the program `save` alone */
     SW_OP_COUNT
 };
 
@@ -193,6 +194,14 @@ struct sw_adamw_attributes {
 struct sw_move_attributes { /* slice and the collectives */
     int32_t dim, dim_to;
 };
+struct sw_snapshot_attributes {   /* of a whole save; core/program/checkpoint */
+    int64_t bytes;                /* of all files, headers too */
+    int64_t owned_bytes;          /* of them, of the rank that has most */
+    int64_t chunk_bytes;          /* of a round, at most; as long as the longest message */
+    int64_t sent_bytes, messages; /* to other ranks, of the rank that sends most */
+    int64_t tables;               /* sw_placement_digest */
+    int32_t files, rounds;
+};
 union sw_attributes {
     struct sw_norm_attributes norm;
     struct sw_rope_attributes rope;
@@ -201,6 +210,7 @@ union sw_attributes {
     struct sw_accumulate_attributes accumulate;
     struct sw_adamw_attributes adamw;
     struct sw_move_attributes move;
+    struct sw_snapshot_attributes snapshot;
 };
 
 struct sw_op {
@@ -269,8 +279,9 @@ struct sw_program {
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
-    /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]. Outputs, complete after the
-     * update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits (asked for)
+    /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]; none (save). Outputs, complete
+     * after the update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits
+     * (asked for)
      */
     struct sw_ports inputs, outputs;
     /* set by layout, bytes */
@@ -280,7 +291,7 @@ struct sw_program {
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate" */
+const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate", "save" */
 
 /* What to compile. Plain values; strings and pointers are not kept. */
 struct sw_program_options {
@@ -317,8 +328,9 @@ const char *sw_reject_name(enum sw_reject reason);
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 
-/* The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`.
- * *out is the caller's, free with sw_program_free. */
+/* Of kind `train` or `evaluate` (`save`: state.h). The whole pipeline: build, differentiate,
+ * partition, schedule, layout; stops after `until`. *out is the caller's, free with
+ * sw_program_free. */
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);

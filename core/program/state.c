@@ -90,6 +90,20 @@ int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
     return 0;
 }
 
+/* The files of a checkpoint of the set's state, and the program that fills them. */
+static int add_save(const struct sw_program_options *options, struct sw_program_set *set,
+                    struct sw_error *err)
+{
+    const int32_t ranks = sw_mesh_rank_count(&options->mesh);
+    const int64_t transients = set->arena_bytes - set->state.bytes; /* of training */
+    if (sw_placement_make(&set->state, ranks, &set->placement, err) != 0 ||
+        sw_exchange_make(&set->state, &set->placement, &options->mesh, false,
+                         sw_exchange_chunk_bytes(&set->placement, transients), &set->save,
+                         err) != 0)
+        return -1;
+    return sw_build_snapshot(options, &set->save, &set->program[SW_PROGRAM_SAVE], err);
+}
+
 int sw_program_set_compile(const struct sw_program_options *options, struct sw_program_set **out,
                            struct sw_error *err)
 {
@@ -102,7 +116,8 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
         return -1;
     one.kind = SW_PROGRAM_EVALUATE;
     if (sw_program_compile(&one, SW_SCHEDULED, &set->program[SW_PROGRAM_EVALUATE], err) != 0 ||
-        sw_layout(set->program[SW_PROGRAM_EVALUATE], &set->state, err) != 0) {
+        sw_layout(set->program[SW_PROGRAM_EVALUATE], &set->state, err) != 0 ||
+        add_save(options, set, err) != 0) {
         sw_program_set_free(set);
         return -1;
     }
@@ -134,6 +149,8 @@ void sw_program_set_free(struct sw_program_set *set)
         return;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
         sw_program_free(set->program[k]);
+    sw_exchange_free(&set->save);
+    sw_placement_free(&set->placement);
     free(set->state.row);
     free(set);
 }

@@ -61,7 +61,7 @@ const char *sw_settings_find(const struct sw_settings *settings, const char *key
 
 static bool is_path(const char *key)
 {
-    static const char *const keys[] = {"run.data.path", "run.directory",
+    static const char *const keys[] = {"run.data.path", "run.init.from", "run.directory",
                                        "run.checkpoint.directory"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
@@ -126,10 +126,19 @@ static const char *unit_of(const char *key)
 {
     static const struct {
         const char *key, *unit;
-    } table[] = {{"memory", "B"},      {"reserved_memory", "B"}, {"bandwidth", "B/s"},
-                 {"latency", "s"},     {"launch_latency", "s"},  {"memory_bandwidth", "B/s"},
-                 {"bf16", "FLOP/s"},   {"fp32", "FLOP/s"},       {"memory_total", "B"},
-                 {"arena_bytes", "B"}, {"step_seconds", "s"}};
+    } table[] = {{"memory", "B"},
+                 {"reserved_memory", "B"},
+                 {"host_memory", "B"},
+                 {"bandwidth", "B/s"},
+                 {"latency", "s"},
+                 {"launch_latency", "s"},
+                 {"memory_bandwidth", "B/s"},
+                 {"bf16", "FLOP/s"},
+                 {"fp32", "FLOP/s"},
+                 {"memory_total", "B"},
+                 {"arena_bytes", "B"},
+                 {"step_seconds", "s"},
+                 {"save_seconds", "s"}};
     const char *last = strrchr(key, '.');
     last = last == NULL ? key : last + 1;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)

@@ -188,7 +188,7 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
             goto out;
         closest = &side->chosen;
     } else if (search.feasible > 0) {
-        const struct sw_plan_prediction none = {0, 0, 0};
+        const struct sw_plan_prediction none = {.step_seconds = 0};
         const uint64_t no_program[SW_PROGRAM_KINDS] = {0};
         if (price_decision(side, &search.mesh[0].decision, err) != 0 ||
             list_plan(side->run, &side->chosen.decision, &none, no_program, &side->choices, err) !=

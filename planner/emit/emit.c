@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "planner/command.h"
 
+#include "core/cost/checkpoint.h"
 #include "core/cost/device.h"
 #include "core/program/state.h"
 
@@ -41,15 +42,16 @@ static int write_file(const char *directory, const char *name, const char *text,
 
 /* The text of the plan, in memory that the caller frees, and its digest. */
 static char *plan_text(const struct sw_run_config *run, const struct sw_candidate *c,
-                       const uint64_t program_digest[SW_PROGRAM_KINDS], const char *directory,
-                       size_t *bytes, uint64_t *digest, struct sw_error *err)
+                       double save_seconds, const uint64_t program_digest[SW_PROGRAM_KINDS],
+                       const char *directory, size_t *bytes, uint64_t *digest, struct sw_error *err)
 {
     char *text = NULL;
     struct sw_plan_inputs inputs;
     struct sw_plan_run placed;
     const struct sw_plan_prediction prediction = {.step_seconds = c->cost.step_seconds,
                                                   .memory_total = c->memory.total,
-                                                  .arena_bytes = c->memory.arena};
+                                                  .arena_bytes = c->memory.arena,
+                                                  .save_seconds = save_seconds};
     if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
         return NULL;
     if (sw_plan_run_place(run, directory, &placed, err) != 0) {
@@ -211,22 +213,29 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
 }
 
 static int emit(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_candidate *c, const uint64_t program_digest[SW_PROGRAM_KINDS],
+                const struct sw_candidate *c, const struct sw_program_set *programs,
                 struct sw_error *err)
 {
     int status = -1;
+    struct sw_checkpoint_cost checkpoint;
+    uint64_t program_digest[SW_PROGRAM_KINDS];
     const char *directory = options->output == NULL ? "." : options->output;
     const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
-    char script_name[NAME_MAX], *plan = NULL, *text = NULL;
+    char script_name[NAME_MAX], limit[160], took[SW_FORMAT_BYTES], count[SW_FORMAT_BYTES],
+        *plan = NULL, *text = NULL;
     size_t bytes = 0;
     uint64_t digest = 0;
     struct script *script = calloc(1, sizeof *script);
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+    sw_program_set_digests(programs, program_digest);
+    if (sw_checkpoint_price_set(run, programs, c->memory.total, c->cost.step_seconds, &checkpoint,
+                                err) != 0)
+        goto out;
     /* the run's folder too: without it Slurm fails the job and leaves no log */
     if (sw_file_make_folder(directory, err) != 0 || sw_file_make_folder(run->directory, err) != 0)
         goto out;
-    plan = plan_text(run, c, program_digest, directory, &bytes, &digest, err);
+    plan = plan_text(run, c, checkpoint.save_s, program_digest, directory, &bytes, &digest, err);
     if (plan == NULL ||
         prepare_script(script, run, options->files[0], c, directory, digest, err) != 0)
         goto out;
@@ -239,10 +248,17 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
         goto out;
     printf("wrote %s/%s: mesh_dim %s, %s of %s, %s a step\n", directory, script->plan_name,
            script->mesh, script->memory, script->limit, script->seconds);
+    const double run_seconds = (double)run->optimizer.total_steps * c->cost.step_seconds;
+    if (sw_report_time_limit(run, run_seconds, limit, sizeof limit)[0] != '\0')
+        printf("its %s steps take %s, %s\n",
+               sw_format_count((double)run->optimizer.total_steps, count),
+               sw_format_duration(run_seconds, took), limit);
     printf("wrote %s/%s\nstart it with: %s ", directory, script_name, slurm ? "sbatch" : "bash");
     snprintf(script->plan, sizeof script->plan, "%s/%s", directory, script_name);
     sw_template_write_word(stdout, script->plan);
     printf("\n");
+    if (run->data_path == NULL)
+        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", options->files[0]);
     status = 0;
 out:
     free(script);
@@ -279,9 +295,7 @@ int sw_command_emit(const struct sw_options *options)
     /* the search looks at the step alone, whose transients are the largest */
     c.memory.total += programs->arena_bytes - c.memory.arena;
     c.memory.arena = programs->arena_bytes;
-    uint64_t digests[SW_PROGRAM_KINDS];
-    sw_program_set_digests(programs, digests);
-    if (emit(options, &session.run, &c, digests, &err) != 0)
+    if (emit(options, &session.run, &c, programs, &err) != 0)
         status = sw_command_fail(&err);
 out:
     sw_program_set_free(programs);

@@ -86,11 +86,11 @@ static void place_axes(struct sw_explain *x)
         struct sw_span links, in_nodes;
         sw_links_span(&x->run->cluster, mesh, axes, &links);
         sw_links_span(&nodes, mesh, axes, &in_nodes);
-        x->placement[axis] = (struct sw_placement){.size = mesh->size[axis],
-                                                   .stride = stride,
-                                                   .per_node = in_nodes.members[1],
-                                                   .nodes = in_nodes.parts[1],
-                                                   .link = sw_links_outermost(&links)};
+        x->place[axis] = (struct sw_axis_place){.size = mesh->size[axis],
+                                                .stride = stride,
+                                                .per_node = in_nodes.members[1],
+                                                .nodes = in_nodes.parts[1],
+                                                .link = sw_links_outermost(&links)};
         stride *= mesh->size[axis];
     }
 }
@@ -101,7 +101,9 @@ static int make_programs(struct sw_explain *x, struct sw_error *err)
     struct sw_cost evaluation;
     if (sw_plan_program_options(x->run, &x->c.decision, &options, err) != 0 ||
         sw_program_set_compile(&options, &x->programs, err) != 0 ||
-        sw_cost_price(x->programs->program[SW_PROGRAM_EVALUATE], x->run, &evaluation, err) != 0)
+        sw_cost_price(x->programs->program[SW_PROGRAM_EVALUATE], x->run, &evaluation, err) != 0 ||
+        sw_cost_save_seconds(x->programs, x->run, &x->program_seconds[SW_PROGRAM_SAVE], NULL,
+                             err) != 0)
         return -1;
     x->program = x->programs->program[SW_PROGRAM_TRAIN];
     x->program_seconds[SW_PROGRAM_TRAIN] = x->c.cost.step_seconds;
@@ -133,6 +135,11 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
         return -1;
     sum_ops(x);
     place_axes(x);
+    x->memory_total = x->c.memory.reserved + x->programs->arena_bytes;
+    x->run_seconds = (double)run->optimizer.total_steps * x->c.cost.step_seconds;
+    if (sw_checkpoint_price_set(run, x->programs, x->memory_total, x->c.cost.step_seconds,
+                                &x->checkpoint, err) != 0)
+        return -1;
     if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||
         sw_timeline_make(x->program, run, &x->timeline, err) != 0 ||
         sw_explain_choices(x, err) != 0)

@@ -8,6 +8,7 @@
 #include "planner/command.h"
 #include "planner/explain/memory_profile.h"
 #include "core/program/state.h"
+#include "core/cost/checkpoint.h"
 #include "core/cost/timeline.h"
 #include "core/cost/traffic.h"
 
@@ -27,7 +28,7 @@ struct sw_axis_time {
 };
 
 /* How an axis lies on the cluster. */
-struct sw_placement {
+struct sw_axis_place {
     int32_t size, stride; /* ranks between neighbours along the axis */
     int32_t per_node;     /* of its ranks in one node; the fewest, where groups differ */
     int32_t nodes;        /* that one group spans; the most */
@@ -51,18 +52,32 @@ struct sw_explain {
     struct sw_candidate c;
     struct sw_program_set *programs;
     const struct sw_program *program;         /* of them, the step: all below is about it */
-    double program_seconds[SW_PROGRAM_KINDS]; /* of one step, of one evaluation's batch */
+    double program_seconds[SW_PROGRAM_KINDS]; /* of one step, of one evaluation's batch, of
+                                                 the pause of a save */
     struct sw_traffics traffic; /* by kind and group, with the seconds they take on the links */
     struct sw_kind_time kind[SW_OP_COUNT];
     int32_t kind_count;
     double slowed_seconds; /* compute_seconds beyond the sum of kind[]: slower beside collectives */
     struct sw_axis_time axis[SW_AXIS_COUNT];
-    struct sw_placement placement[SW_AXIS_COUNT];
+    struct sw_axis_place place[SW_AXIS_COUNT];
     struct sw_choice choice[SW_EXPLAIN_CHOICES];
     int32_t choice_count;
     struct sw_memory_profile memory;
     struct sw_timeline timeline;
     struct sw_window forward, backward;
+    int64_t memory_total; /* of a rank, with the largest program and what is reserved */
+    double run_seconds;   /* of all steps */
+    struct sw_checkpoint_cost checkpoint;
+};
+
+/* A text with a name before it. */
+struct sw_explain_line {
+    char name[16], text[240];
+};
+enum { SW_EXPLAIN_LINES = 8 };
+struct sw_explain_lines {
+    struct sw_explain_line line[SW_EXPLAIN_LINES];
+    int32_t count;
 };
 
 /* Errors: SW_UNMET (the mesh does not divide the model), SW_ENVIRONMENT (memory). Free with
@@ -74,6 +89,11 @@ void sw_explain_free(struct sw_explain *x);
 
 /* explain_choices.c: fills choice[]. */
 int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
+
+/* checkpoint.c: what a checkpoint costs and how often to save. */
+/* Of a snapshot that lies in the memory of the rank; 0: there is none, or it is elsewhere. */
+int64_t sw_explain_snapshot_bytes(const struct sw_explain *x);
+void sw_explain_checkpoint(const struct sw_explain *x, struct sw_explain_lines *out);
 
 /* explain_text.c; rejected: lists all of them. */
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);

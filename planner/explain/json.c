@@ -146,7 +146,7 @@ static void write_axes(struct sw_json *j, const struct sw_explain *x)
     sw_json_array(j, "axes");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_placement *p = &x->placement[axis];
+        const struct sw_axis_place *p = &x->place[axis];
         sw_json_object(j, NULL);
         sw_json_text(j, "axis", sw_axis_name((enum sw_axis)axis));
         sw_json_number(j, "size", p->size);
@@ -160,6 +160,44 @@ static void write_axes(struct sw_json *j, const struct sw_explain *x)
         sw_json_number(j, "hidden_seconds", x->axis[axis].hidden_seconds);
         sw_json_end(j);
     }
+    sw_json_end(j);
+}
+
+/* Of the time, when every so many steps are saved; 0: none are. */
+static double paused_share(const struct sw_explain *x, int64_t steps)
+{
+    const double every_s = (double)steps * x->c.cost.step_seconds;
+    return steps > 0 ? sw_checkpoint_paused_share(&x->checkpoint, every_s) : 0;
+}
+
+static void write_checkpoint(struct sw_json *j, const struct sw_explain *x)
+{
+    static const char *const rates[] = {[SW_WRITE_LIMITED] = "checkpoint.bandwidth",
+                                        [SW_WRITE_TOLD] = "storage.bandwidth",
+                                        [SW_WRITE_ASSUMED] = "assumed"};
+    const struct sw_checkpoint_cost *c = &x->checkpoint;
+    const int64_t set = x->run->checkpoint_every_steps;
+    sw_json_object(j, "checkpoint");
+    sw_json_number(j, "bytes", (double)c->bytes);
+    sw_json_number(j, "files", c->files);
+    sw_json_number(j, "most_bytes_of_a_rank", (double)c->most_bytes);
+    sw_json_bool(j, "background", c->background);
+    sw_json_number(j, "snapshot_bytes", (double)c->snapshot_bytes);
+    sw_json_number(j, "stall_seconds", c->stall_s);
+    sw_json_number(j, "exchange_seconds", c->exchange_s);
+    sw_json_number(j, "link_seconds", c->link_s);
+    sw_json_number(j, "copy_seconds", c->copy_s);
+    sw_json_number(j, "write_seconds", c->write_s);
+    sw_json_number(j, "write_bandwidth", c->bandwidth);
+    sw_json_text(j, "write_bandwidth_from", rates[c->rate]);
+    sw_json_number(j, "save_seconds", c->save_s);
+    sw_json_number(j, "failure_seconds", c->failure_s);
+    sw_json_number(j, "interval_seconds", c->interval_s);
+    sw_json_number(j, "interval_steps", (double)c->interval_steps);
+    sw_json_number(j, "interval_paused_share", paused_share(x, c->interval_steps));
+    sw_json_number(j, "every_steps", (double)set);
+    sw_json_number(j, "every_steps_seconds", (double)set * x->c.cost.step_seconds);
+    sw_json_number(j, "every_steps_paused_share", paused_share(x, set));
     sw_json_end(j);
 }
 
@@ -235,6 +273,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
     sw_candidate_write_json(j, "mesh", &x->c);
+    sw_json_number(j, "run_seconds", x->run_seconds);
     write_programs(j, x);
     write_regions(j, &x->c.cost);
     write_collectives(j, x);
@@ -245,6 +284,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     write_window(j, "forward_layer", x, &x->forward);
     write_window(j, "backward_layer", x, &x->backward);
     sw_json_end(j);
+    write_checkpoint(j, x);
     write_choices(j, x);
     if (rejected)
         write_rejected(j, x->all);

@@ -21,6 +21,16 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
             sw_format_bytes((double)step, d));
 }
 
+static void print_run(FILE *out, const struct sw_explain *x)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], limit[160];
+    fprintf(out, "run       %s steps take %s\n",
+            sw_format_count((double)x->run->optimizer.total_steps, a),
+            sw_format_duration(x->run_seconds, b));
+    if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
+        fprintf(out, "          %s\n", limit);
+}
+
 static void print_memory(FILE *out, const struct sw_explain *x)
 {
     const struct sw_memory_profile *m = &x->memory;
@@ -33,6 +43,9 @@ static void print_memory(FILE *out, const struct sw_explain *x)
                     sw_format_bytes((double)m->most[k], b));
     fprintf(out, "%-20s %10s\n", "between buffers", sw_format_bytes((double)m->lost_bytes, a));
     fprintf(out, "%-20s %10s\n", "arena", sw_format_bytes((double)m->arena_bytes, a));
+    if (sw_explain_snapshot_bytes(x) > 0)
+        fprintf(out, "%-20s %10s %10s  while a checkpoint is written\n", "snapshot", "",
+                sw_format_bytes((double)sw_explain_snapshot_bytes(x), a));
     fprintf(out, "\n%-20s %10s %10s %10s %10s\n", "memory by layer", "parameters", "gradients",
             "optimizer", "saved");
     const struct sw_layer_memory *row[2] = {&m->layer, &m->outside};
@@ -120,7 +133,7 @@ static void print_axes(FILE *out, const struct sw_explain *x)
             "per node", "nodes", "link", "bandwidth", "communicates", "exposed", "hidden");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_placement *p = &x->placement[axis];
+        const struct sw_axis_place *p = &x->place[axis];
         const struct sw_axis_time *t = &x->axis[axis];
         if (p->size == 1)
             continue;
@@ -139,6 +152,15 @@ static void print_axes(FILE *out, const struct sw_explain *x)
             "node n holds the ranks from %d n to %d n + %d\n",
             cluster->accelerators_per_node, cluster->accelerators_per_node,
             cluster->accelerators_per_node, cluster->accelerators_per_node - 1);
+}
+
+static void print_checkpoint(FILE *out, const struct sw_explain *x)
+{
+    struct sw_explain_lines lines;
+    sw_explain_checkpoint(x, &lines);
+    fprintf(out, "\n");
+    for (int32_t i = 0; i < lines.count; i++)
+        fprintf(out, "%-20s %s\n", lines.line[i].name, lines.line[i].text);
 }
 
 static void print_choices(FILE *out, const struct sw_explain *x)
@@ -167,11 +189,13 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
     sw_report_choice(out, &x->c);
     print_evaluation(out, x);
+    print_run(out, x);
     print_memory(out, x);
     print_regions(out, &x->c);
     print_kinds(out, x);
     print_traffic(out, x);
     print_axes(out, x);
+    print_checkpoint(out, x);
     print_choices(out, x);
     if (rejected)
         print_rejected(out, x->all);

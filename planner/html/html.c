@@ -83,6 +83,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], order[64], warning[192];
+    char limit[160];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
@@ -106,6 +107,14 @@ static void introduction(FILE *out, const struct sw_explain *x)
             sw_format_seconds(c->cost.band_high_seconds, b));
     sw_text_write_html(out, c->cost.calibration);
     fputs(").</p>\n", out);
+    fprintf(out, "<p>The run's %s steps take %s",
+            sw_format_count((double)x->run->optimizer.total_steps, a),
+            sw_format_duration(x->run_seconds, b));
+    if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0') {
+        fputs(", ", out);
+        sw_text_write_html(out, limit);
+    }
+    fputs(".</p>\n", out);
     if (c->reason == SW_REJECT_MEMORY)
         fprintf(out, "<p class=\"bad\">Does not fit: %s more than the accelerator has.</p>\n",
                 sw_format_bytes((double)(c->memory.total - c->memory.limit), d));

@@ -82,6 +82,13 @@ static void memory_tables(FILE *out, const struct sw_explain *x)
     cell(out, "", "total");
     bytes_cell(out, (double)x->c.memory.total);
     fputs("<td></td></tr>\n", out);
+    if (sw_explain_snapshot_bytes(x) > 0) {
+        fputs("<tr>", out);
+        cell(out, "", "snapshot, while a checkpoint is written");
+        fputs("<td></td>", out);
+        bytes_cell(out, (double)sw_explain_snapshot_bytes(x));
+        fputs("</tr>\n", out);
+    }
     close_table(out);
     open_table(out, "Memory by layer", "where|#parameters|#gradients|#optimizer|#saved");
     const struct sw_layer_memory *row[2] = {&m->layer, &m->outside};
@@ -136,7 +143,7 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
                "axis|#size|#stride|#in a node|#nodes|link|#communicates|#exposed|#hidden");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
         const uint8_t axis = x->program->mesh.order[i];
-        const struct sw_placement *p = &x->placement[axis];
+        const struct sw_axis_place *p = &x->place[axis];
         fputs("<tr>", out);
         cell(out, "", sw_axis_name((enum sw_axis)axis));
         count_cell(out, p->size);
@@ -165,6 +172,20 @@ static void communication_tables(FILE *out, const struct sw_explain *x)
         bytes_cell(out, t->bytes);
         seconds_cell(out, t->seconds);
         cell(out, "", link >= 0 ? cluster->link[link].name : "none");
+        fputs("</tr>\n", out);
+    }
+    close_table(out);
+}
+
+static void checkpoint_table(FILE *out, const struct sw_explain *x)
+{
+    struct sw_explain_lines lines;
+    sw_explain_checkpoint(x, &lines);
+    open_table(out, "Checkpoints", "what|how much");
+    for (int32_t i = 0; i < lines.count; i++) {
+        fputs("<tr>", out);
+        cell(out, "m", lines.line[i].name);
+        cell(out, "", lines.line[i].text);
         fputs("</tr>\n", out);
     }
     close_table(out);
@@ -221,4 +242,5 @@ void sw_html_tables(FILE *out, const struct sw_explain *x)
     memory_tables(out, x);
     time_tables(out, x);
     communication_tables(out, x);
+    checkpoint_table(out, x);
 }

@@ -307,7 +307,7 @@ static uint16_t placement_of(const struct sw_mesh *mesh, sw_axis_set group)
 struct placements {
     struct sw_axes axes;
     int32_t count, now; /* now: that of the order at hand */
-    uint16_t placement[SW_MAX_ORDERS];
+    uint16_t place[SW_MAX_ORDERS];
     struct sw_span span[SW_MAX_ORDERS];
 };
 
@@ -351,10 +351,10 @@ static void place_groups(struct order_guess *g, const struct sw_mesh *mesh)
         struct placements *p = &g->group[i];
         const uint16_t placement = placement_of(mesh, sw_axes_set(p->axes));
         p->now = 0;
-        while (p->now < p->count && p->placement[p->now] != placement)
+        while (p->now < p->count && p->place[p->now] != placement)
             p->now++;
         if (p->now == p->count) {
-            p->placement[p->count] = placement;
+            p->place[p->count] = placement;
             sw_links_span(&g->run->cluster, mesh, p->axes, &p->span[p->count++]);
         }
     }

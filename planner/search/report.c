@@ -35,6 +35,20 @@ static void print_trust(FILE *out, const struct sw_cost *cost)
         fprintf(out, "warning   %s\n", warning);
 }
 
+const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
+                                 size_t bytes)
+{
+    const char *limit = run->cluster.slurm.time;
+    buffer[0] = '\0';
+    if (run->cluster.launcher == SW_LAUNCHER_SLURM && run_seconds > sw_slurm_time_seconds(limit))
+        snprintf(
+            buffer, bytes,
+            "more than the job's time limit, %s: it is saved before, and goes on from there in "
+            "the next job",
+            limit);
+    return buffer;
+}
+
 void sw_report_choice(FILE *out, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];

@@ -49,6 +49,12 @@ static double host_number(const char *host)
     return (double)(sw_hash_text(host) >> 16);
 }
 
+/* Ranks wait while others measure, whose parts take longer on some machines than on others. */
+static double stall_seconds(void)
+{
+    return sw_launch_stall_seconds(150);
+}
+
 /* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */
 static int check_placement(struct calibrating *c, struct sw_error *err)
 {
@@ -59,12 +65,13 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
     double *told = calloc((size_t)size * 2, sizeof *told);
     if (told == NULL) {
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory");
-        sw_launch_abort(c->launch, err); /* the others go on to a collective */
+        sw_launch_abort(c->launch, err, (int)err->status); /* the others go on to a collective */
         return -1;
     }
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (sw_accelerator_comm(c->launch, &flat, c->device, SW_DEVICE_CPU, &comm, err) != 0 ||
+    if (sw_accelerator_comm(c->launch, &flat, c->device, SW_DEVICE_CPU, stall_seconds(), &comm,
+                            err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -251,7 +258,8 @@ static int measure(struct calibrating *c, struct sw_error *err)
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->device, &c->comm, err) != 0)
+    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->device, stall_seconds(),
+                            &c->comm, err) != 0)
         return -1;
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
@@ -396,7 +404,7 @@ int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_optio
         fprintf(stderr, "measuring for about %.0f s; the machine should have nothing else to do\n",
                 options->seconds);
     if (measure(&c, &err) != 0)
-        sw_launch_abort(launch, &err); /* the others wait in a collective */
+        sw_launch_abort(launch, &err, (int)err.status); /* the others wait in a collective */
     const bool failed =
         launch->rank == 0 && ((queues(&c) && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
     status = sw_launch_agree(launch, failed ? &err : NULL);

@@ -35,6 +35,13 @@ struct sw_comm_vtable {
     /* Sends to the next member of the group, receives from the previous; ordered with the rest. */
     int (*shift)(struct sw_comm *comm, struct sw_axes axes, const void *send, void *receive,
                  size_t bytes, uint64_t *ticket, struct sw_error *err);
+    /* A message to one rank of the mesh and one from another, of any length; ordered with the rest.
+     * 0 bytes: none, and that rank is not looked at. The other side makes the call that goes with
+     * it: each pair of ranks in the same order, and with as many bytes. To itself: only together
+     * with from itself. */
+    int (*transfer)(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
+                    int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
+                    struct sw_error *err);
     int (*barrier)(struct sw_comm *comm, struct sw_error *err);
     void (*destroy)(struct sw_comm *comm);
     /* May be NULL. The memory that calls will name, before the first of them; NULL, 0: no longer.

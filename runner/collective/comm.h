@@ -11,10 +11,6 @@
 
 #include "runner/collective/collective.h"
 
-/* Seconds that a rank waits for the others without a sign of life before it takes them for hanging
- * and gives up: SHARDWRIGHT_STALL_SECONDS where that is a positive number, else 600. */
-double sw_comm_stall_seconds(void);
-
 /* One rank: copies. Errors (SW_ENVIRONMENT): out of memory. */
 int sw_comm_single_create(struct sw_comm **out, struct sw_error *err);
 
@@ -27,11 +23,12 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
 /* The ranks are the processes of MPI_COMM_WORLD; collective over them. groups[count]: the axes of
  * every collective and shift to come (at least: none larger than the largest of these). The caller
  * has initialised MPI with MPI_THREAD_MULTIPLE, since it may call MPI while the communication
- * thread does, and destroys this before MPI_Finalize. Fails on every rank or on none for want of
- * memory. Errors: SW_BAD_INPUT when the number of processes is not the mesh's; SW_ENVIRONMENT for
- * MPI's own, too little thread support, or memory. */
+ * thread does, and destroys this before MPI_Finalize. A rank that waits for the others for
+ * stall_seconds without a sign of life takes them for hanging and fails. Fails on every rank or on
+ * none for want of memory. Errors: SW_BAD_INPUT when the number of processes is not the mesh's;
+ * SW_ENVIRONMENT for MPI's own, too little thread support, or memory. */
 int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
-                       struct sw_comm **out, struct sw_error *err);
+                       double stall_seconds, struct sw_comm **out, struct sw_error *err);
 
 /* For tests, of a communicator over MPI, before its first call, the same on every rank: every
  * message goes in pieces of that size, as between nodes. */

@@ -4,6 +4,7 @@
  * between two ranks in order. */
 #include "core/base/clock.h"
 #include "runner/collective/comm.h"
+#include "runner/collective/inquiry.h"
 #include "runner/collective/queue.h"
 
 #include <mpi.h>
@@ -29,6 +30,7 @@ enum {
      * network the answer waits behind data: to gather 262 kB over four nodes of two ranks took 28
      * ms at 200 Mbit/s whole and 22.5 ms in pieces; the line needs 21. */
     PIECE_BYTES = 63 << 10,
+    PATIENCE_SECONDS = 2, /* for a rank's answer to whom it waits for */
     PIECES = 8 /* of a message on their way at once: enough to keep a line busy during a nap */
 };
 
@@ -51,6 +53,7 @@ struct mpi_transport {
     bool *near;               /* [ranks] on this rank's node */
     int32_t ranks;
     double stall_seconds;
+    struct sw_inquiry *inquiry;
 };
 
 /* The messages of one exchange. */
@@ -153,8 +156,8 @@ static int go_on(struct mpi_transport *t, struct batch *b, int completed, int co
     return 0;
 }
 
-/* Names the lowest rank that something is still expected from, or that takes nothing. */
-static int fail_stalled(const struct mpi_transport *t, const struct batch *b, struct sw_error *err)
+/* The lowest rank that something is still expected from, or that takes nothing. */
+static int32_t waits_for(const struct mpi_transport *t, const struct batch *b)
 {
     int32_t peer = INT32_MAX;
     for (int32_t i = 0; i < b->slots * b->count; i++) {
@@ -162,10 +165,38 @@ static int fail_stalled(const struct mpi_transport *t, const struct batch *b, st
         if (t->requests[i] != MPI_REQUEST_NULL && x->peer < peer)
             peer = x->peer;
     }
+    return peer;
+}
+
+static int fail_stalled(const struct mpi_transport *t, int32_t culprit, struct sw_error *err)
+{
+    if (culprit < 0)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "the ranks have waited for each other for %.0f s: they do not do the same",
+                       t->stall_seconds);
+    if (err != NULL && err->status == SW_OK)
+        err->culprit = culprit + 1;
     return sw_fail(err, SW_ENVIRONMENT,
                    "nothing from rank %d for %.0f s: it hangs, or its node or network is gone "
                    "(SHARDWRIGHT_STALL_SECONDS is how long to wait)",
-                   (int)peer, t->stall_seconds);
+                   (int)culprit, t->stall_seconds);
+}
+
+/* After `waited` seconds without any message: fails when it is too long and the rank is found that
+ * all wait for, who may be none of those that this one waits for. */
+static int look_around(struct mpi_transport *t, const struct batch *b, double waited,
+                       struct sw_error *err)
+{
+    const double patience =
+        t->stall_seconds < 2 * PATIENCE_SECONDS ? t->stall_seconds / 2 : PATIENCE_SECONDS;
+    int32_t culprit = -1;
+    if (waited > t->stall_seconds - patience) {
+        const bool found = sw_inquiry_ask(t->inquiry, waits_for(t, b), patience, &culprit);
+        return found && waited > t->stall_seconds ? fail_stalled(t, culprit, err) : 0;
+    }
+    if (waited > patience / 2)
+        sw_inquiry_answer(t->inquiry, waits_for(t, b));
+    return 0;
 }
 
 /* After an error: what is under way may not write to the caller's memory later. */
@@ -221,12 +252,11 @@ static int mpi_exchange(struct sw_transport *transport, const struct sw_transfer
         if (last <= 0 || look - looked > t->stall_seconds / 2)
             last = look;
         looked = look;
-        if (look - last > t->stall_seconds) {
-            (void)fail_stalled(t, &b, err);
+        if (look_around(t, &b, look - last, err) != 0)
             return give_up(t, &b);
-        }
         take_a_nap(look - last, b.far);
     }
+    sw_inquiry_stop(t->inquiry);
     return 0;
 }
 
@@ -238,6 +268,7 @@ static void mpi_leave(struct sw_transport *transport)
 static void mpi_destroy(struct sw_transport *transport)
 {
     struct mpi_transport *t = (struct mpi_transport *)transport;
+    sw_inquiry_free(t->inquiry);
     if (t->comm != MPI_COMM_NULL)
         (void)MPI_Comm_free(&t->comm);
     free(t->messages);
@@ -294,14 +325,14 @@ static int find_near(struct mpi_transport *t)
 }
 
 /* NULL: no memory. */
-static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max)
+static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max, double stall_seconds)
 {
     struct mpi_transport *t = calloc(1, sizeof *t);
     if (t == NULL)
         return NULL;
     t->transport.vtable = &mpi_vtable;
     t->comm = MPI_COMM_NULL;
-    t->stall_seconds = sw_comm_stall_seconds();
+    t->stall_seconds = stall_seconds;
     t->capacity = 2 * group_max;
     t->piece_bytes = PIECE_BYTES;
     t->ranks = ranks;
@@ -319,7 +350,7 @@ static struct mpi_transport *transport_new(int32_t ranks, int32_t group_max)
 }
 
 int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups, int32_t count,
-                       struct sw_comm **out, struct sw_error *err)
+                       double stall_seconds, struct sw_comm **out, struct sw_error *err)
 {
     if (check_environment(mesh, err) != 0)
         return -1;
@@ -329,7 +360,7 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
         if (group > group_max)
             group_max = group;
     }
-    struct mpi_transport *t = transport_new(sw_mesh_rank_count(mesh), group_max);
+    struct mpi_transport *t = transport_new(sw_mesh_rank_count(mesh), group_max, stall_seconds);
     /* duplicating takes all ranks: one that cannot must not leave the others waiting there */
     int rank = 0, ready = t != NULL, all_ready = 0;
     int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -347,6 +378,8 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
         code = MPI_Comm_rank(t->comm, &rank);
     if (code == MPI_SUCCESS)
         code = find_near(t);
+    if (code == MPI_SUCCESS && (t->inquiry = sw_inquiry_create(&t->comm, t->ranks)) == NULL)
+        code = MPI_ERR_NO_MEM;
     if (code != MPI_SUCCESS) {
         (void)fail_mpi(code, err);
         goto fail;

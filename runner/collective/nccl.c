@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "runner/collective/call.h"
 #include "runner/collective/comm.h"
+#include "runner/collective/direct.h"
 
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -22,6 +23,8 @@
 /* MAX_GROUPS: every ordered list of axes, 4 + 12 + 24 + 24 of them: members follow its order. */
 enum { TICKETS = 64, MAX_GROUPS = 64, SMALL_BYTES = 4096, NAP_NS = 20000 };
 _Static_assert(SW_AXIS_COUNT == 4, "MAX_GROUPS counts lists of four axes");
+
+static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
 
 struct group {
     struct sw_axes axes;
@@ -220,10 +223,9 @@ static int end(struct nccl *n, uint64_t *ticket, struct sw_error *err)
 
 static int fail_stalled(const struct nccl *n, struct sw_error *err)
 {
-    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
     char what[64];
     snprintf(what, sizeof what, "no end of a step's work for %.0f s", n->stall_seconds);
-    return fail_nccl(n, every, ncclRemoteError, what, err);
+    return fail_nccl(n, every_axis, ncclRemoteError, what, err);
 }
 
 /* Waits for a stream on the host; an asynchronous error of NCCL, or a stall, ends the wait. */
@@ -244,6 +246,10 @@ static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error 
                 return fail_nccl(n, n->groups[i].axes, state, "a collective", err);
             state = ncclSuccess;
         }
+        if (ncclCommGetAsyncError(n->world, &state) != ncclSuccess)
+            state = ncclInternalError;
+        if (state != ncclSuccess && state != ncclInProgress)
+            return fail_nccl(n, every_axis, state, "a transfer", err);
         const double waited = sw_clock_now() - begun;
         if (waited > n->stall_seconds)
             return fail_stalled(n, err);
@@ -322,6 +328,33 @@ static int nccl_shift(struct sw_comm *comm, struct sw_axes axes, const void *sen
     return end(n, ticket, err);
 }
 
+/* Between ranks of the mesh, which are numbered as the first communicator's. Counts are size_t: not
+ * cut. */
+static int nccl_transfer(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
+                         int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
+                         struct sw_error *err)
+{
+    struct nccl *n = (struct nccl *)comm;
+    char what[64];
+    if (sw_direct_transfer_check(&comm->mesh, comm->rank, to, send_bytes, from, receive_bytes,
+                                 err) != 0)
+        return sw_fail_context(err, "rank %d: transfer", (int)comm->rank);
+    if (begin(n, err) != 0)
+        return -1;
+    ncclResult_t code = ncclGroupStart();
+    if (code == ncclSuccess && send_bytes > 0)
+        code = ncclSend(send, send_bytes, ncclUint8, to, n->world, n->stream);
+    if (code == ncclSuccess && receive_bytes > 0)
+        code = ncclRecv(receive, receive_bytes, ncclUint8, from, n->world, n->stream);
+    const ncclResult_t ended = ncclGroupEnd();
+    if (code != ncclSuccess || ended != ncclSuccess)
+        return sw_fail(
+            err, SW_ENVIRONMENT, "rank %d: %s: NCCL: %s", (int)comm->rank,
+            sw_direct_transfer_format(to, send_bytes, from, receive_bytes, what, sizeof what),
+            ncclGetErrorString(code != ncclSuccess ? code : ended));
+    return end(n, ticket, err);
+}
+
 /* The stream is in order: a newer event in the place of an old one is as good. */
 static int nccl_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
 {
@@ -385,6 +418,7 @@ static void nccl_destroy(struct sw_comm *comm)
 static const struct sw_comm_vtable nccl_vtable = {.start = nccl_start,
                                                   .wait = nccl_wait,
                                                   .shift = nccl_shift,
+                                                  .transfer = nccl_transfer,
                                                   .barrier = nccl_barrier,
                                                   .destroy = nccl_destroy,
                                                   .attach = nccl_attach,
@@ -405,10 +439,9 @@ static int create_queues(struct nccl *n, struct sw_error *err)
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct sw_comm **out,
-                        struct sw_error *err)
+int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, double stall_seconds,
+                        struct sw_comm **out, struct sw_error *err)
 {
-    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
     struct nccl *n = calloc(1, sizeof *n);
     ncclUniqueId id;
     int rank = 0;
@@ -421,7 +454,7 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
                                    .mesh = *mesh,
                                    .queued = true};
         n->compute = compute_stream;
-        n->stall_seconds = sw_comm_stall_seconds();
+        n->stall_seconds = stall_seconds;
     }
     /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
     int ready = n != NULL && create_queues(n, err) == 0, all_ready = 0;
@@ -444,7 +477,7 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, struct
     if (code == ncclSuccess)
         code = ncclCommInitRank(&n->world, n->comm.size, id, rank);
     if (code != ncclSuccess) {
-        (void)fail_nccl(n, every, code,
+        (void)fail_nccl(n, every_axis, code,
                         code == ncclInvalidUsage
                             ? "starting NCCL (ranks that share a GPU need SW_COLLECTIVES=staged)"
                             : "starting NCCL",

@@ -9,19 +9,20 @@
 
 enum { QUEUE_ENTRIES = 64 };
 
-enum entry_kind { ENTRY_COLLECTIVE, ENTRY_SHIFT, ENTRY_BARRIER };
+enum entry_kind { ENTRY_COLLECTIVE, ENTRY_SHIFT, ENTRY_TRANSFER, ENTRY_BARRIER };
 
 struct entry {
     enum entry_kind kind;
     struct sw_collective_call call; /* ENTRY_COLLECTIVE; its axes also for ENTRY_SHIFT */
     const void *send;
     void *receive;
-    size_t bytes;
+    size_t bytes, receive_bytes; /* a shift: `bytes` both ways */
+    int32_t to, from;            /* ENTRY_TRANSFER */
 };
 
 struct queue {
     struct sw_comm comm;
-    struct sw_exchange exchange;
+    struct sw_direct direct;
     pthread_t thread;
     bool has_mutex, has_work, has_done, has_thread;
     pthread_mutex_t mutex;      /* guards all that follows */
@@ -36,27 +37,33 @@ struct queue {
 
 static int execute(struct queue *queue, const struct entry *entry, struct sw_error *err)
 {
-    char axes[64];
+    char axes[64], transfer[64];
     const char *name = "barrier";
     int result = 0;
     switch (entry->kind) {
     case ENTRY_COLLECTIVE:
-        result = sw_exchange_collective(&queue->exchange, &entry->call, err);
+        result = sw_direct_collective(&queue->direct, &entry->call, err);
         name =
             entry->call.kind <= SW_ALL_TO_ALL ? sw_collective_name(entry->call.kind) : "collective";
         break;
     case ENTRY_SHIFT:
-        result = sw_exchange_shift(&queue->exchange, entry->call.axes, entry->send, entry->receive,
-                                   entry->bytes, err);
+        result = sw_direct_shift(&queue->direct, entry->call.axes, entry->send, entry->receive,
+                                 entry->bytes, err);
         name = "shift";
         break;
+    case ENTRY_TRANSFER:
+        result = sw_direct_transfer(&queue->direct, entry->to, entry->send, entry->bytes,
+                                    entry->from, entry->receive, entry->receive_bytes, err);
+        name = sw_direct_transfer_format(entry->to, entry->bytes, entry->from, entry->receive_bytes,
+                                         transfer, sizeof transfer);
+        break;
     case ENTRY_BARRIER:
-        result = sw_exchange_barrier(&queue->exchange, err);
+        result = sw_direct_barrier(&queue->direct, err);
         break;
     }
     if (result == 0)
         return 0;
-    if (entry->kind == ENTRY_BARRIER)
+    if (entry->kind == ENTRY_BARRIER || entry->kind == ENTRY_TRANSFER)
         return sw_fail_context(err, "rank %d: %s", (int)queue->comm.rank, name);
     return sw_fail_context(err, "rank %d: %s over %s", (int)queue->comm.rank, name,
                            sw_axes_format(entry->call.axes, axes, sizeof axes));
@@ -83,7 +90,7 @@ static void *communicate(void *argument)
             pthread_mutex_unlock(&queue->mutex);
             const int result = execute(queue, entry, &error);
             if (result != 0)
-                queue->exchange.transport->vtable->leave(queue->exchange.transport);
+                queue->direct.transport->vtable->leave(queue->direct.transport);
             pthread_mutex_lock(&queue->mutex);
             if (result != 0) {
                 queue->failed = ticket;
@@ -155,6 +162,25 @@ static int queue_shift(struct sw_comm *comm, struct sw_axes axes, const void *se
     return 0;
 }
 
+static int queue_transfer(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
+                          int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
+                          struct sw_error *err)
+{
+    struct queue *queue = (struct queue *)comm;
+    struct entry *entry = begin(queue, err);
+    if (entry == NULL)
+        return -1;
+    entry->kind = ENTRY_TRANSFER;
+    entry->to = to;
+    entry->send = send;
+    entry->bytes = send_bytes;
+    entry->from = from;
+    entry->receive = receive;
+    entry->receive_bytes = receive_bytes;
+    *ticket = commit(queue);
+    return 0;
+}
+
 static int queue_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
 {
     struct queue *queue = (struct queue *)comm;
@@ -195,10 +221,10 @@ static void queue_destroy(struct sw_comm *comm)
         pthread_mutex_unlock(&queue->mutex);
         pthread_join(queue->thread, NULL);
     }
-    struct sw_transport *transport = queue->exchange.transport;
+    struct sw_transport *transport = queue->direct.transport;
     transport->vtable->leave(transport);
     transport->vtable->destroy(transport);
-    sw_exchange_free(&queue->exchange);
+    sw_direct_free(&queue->direct);
     if (queue->has_done)
         pthread_cond_destroy(&queue->done);
     if (queue->has_work)
@@ -211,6 +237,7 @@ static void queue_destroy(struct sw_comm *comm)
 static const struct sw_comm_vtable queue_vtable = {.start = queue_start,
                                                    .wait = queue_wait,
                                                    .shift = queue_shift,
+                                                   .transfer = queue_transfer,
                                                    .barrier = queue_barrier,
                                                    .destroy = queue_destroy};
 
@@ -225,7 +252,7 @@ int sw_queue_create(const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
     queue->comm = (struct sw_comm){
         .vtable = &queue_vtable, .rank = rank, .size = sw_mesh_rank_count(mesh), .mesh = *mesh};
     int failure = 0;
-    if (sw_exchange_init(&queue->exchange, transport, mesh, rank, group_max, err) != 0)
+    if (sw_direct_init(&queue->direct, transport, mesh, rank, group_max, err) != 0)
         goto fail;
     queue->has_mutex = (failure = pthread_mutex_init(&queue->mutex, NULL)) == 0;
     queue->has_work = failure == 0 && (failure = pthread_cond_init(&queue->work, NULL)) == 0;
@@ -248,11 +275,11 @@ fail:
 void sw_queue_limit_messages(struct sw_comm *comm, int64_t bytes)
 {
     struct queue *queue = (struct queue *)comm;
-    queue->exchange.message_bytes_max = bytes;
-    queue->exchange.shift_bytes_max = bytes;
+    queue->direct.message_bytes_max = bytes;
+    queue->direct.shift_bytes_max = bytes;
 }
 
 struct sw_transport *sw_queue_transport(struct sw_comm *comm)
 {
-    return ((struct queue *)comm)->exchange.transport;
+    return ((struct queue *)comm)->direct.transport;
 }

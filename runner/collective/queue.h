@@ -3,7 +3,7 @@
 #ifndef SW_COLLECTIVE_QUEUE_H
 #define SW_COLLECTIVE_QUEUE_H
 
-#include "runner/collective/exchange.h"
+#include "runner/collective/direct.h"
 
 /* Takes the transport in any case (destroyed on failure and with the communicator). Errors
  * (SW_ENVIRONMENT): out of memory, no more threads. */

@@ -1,12 +1,12 @@
 /* The communicator of one rank: every group has one member, so calls are copies, made at once. */
 #include "runner/collective/comm.h"
-#include "runner/collective/exchange.h"
+#include "runner/collective/direct.h"
 
 #include <stdlib.h>
 
 struct single {
     struct sw_comm comm;
-    struct sw_exchange exchange; /* of one rank: never sends */
+    struct sw_direct direct; /* of one rank: never sends */
     uint64_t started;
 };
 
@@ -14,7 +14,7 @@ static int single_start(struct sw_comm *comm, const struct sw_collective_call *c
                         uint64_t *ticket, struct sw_error *err)
 {
     struct single *single = (struct single *)comm;
-    if (sw_exchange_collective(&single->exchange, call, err) != 0) {
+    if (sw_direct_collective(&single->direct, call, err) != 0) {
         const char *name =
             call->kind <= SW_ALL_TO_ALL ? sw_collective_name(call->kind) : "collective";
         return sw_fail_context(err, "rank 0: %s", name);
@@ -36,8 +36,20 @@ static int single_shift(struct sw_comm *comm, struct sw_axes axes, const void *s
                         size_t bytes, uint64_t *ticket, struct sw_error *err)
 {
     struct single *single = (struct single *)comm;
-    if (sw_exchange_shift(&single->exchange, axes, send, receive, bytes, err) != 0)
+    if (sw_direct_shift(&single->direct, axes, send, receive, bytes, err) != 0)
         return sw_fail_context(err, "rank 0: shift");
+    *ticket = ++single->started;
+    return 0;
+}
+
+static int single_transfer(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
+                           int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
+                           struct sw_error *err)
+{
+    struct single *single = (struct single *)comm;
+    if (sw_direct_transfer(&single->direct, to, send, send_bytes, from, receive, receive_bytes,
+                           err) != 0)
+        return sw_fail_context(err, "rank 0: transfer");
     *ticket = ++single->started;
     return 0;
 }
@@ -52,13 +64,14 @@ static int single_barrier(struct sw_comm *comm, struct sw_error *err)
 static void single_destroy(struct sw_comm *comm)
 {
     if (comm != NULL)
-        sw_exchange_free(&((struct single *)comm)->exchange);
+        sw_direct_free(&((struct single *)comm)->direct);
     free(comm);
 }
 
 static const struct sw_comm_vtable single_vtable = {.start = single_start,
                                                     .wait = single_wait,
                                                     .shift = single_shift,
+                                                    .transfer = single_transfer,
                                                     .barrier = single_barrier,
                                                     .destroy = single_destroy};
 
@@ -69,7 +82,7 @@ int sw_comm_single_create(struct sw_comm **out, struct sw_error *err)
     if (single == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "rank 0: out of memory for a communicator");
     single->comm = (struct sw_comm){.vtable = &single_vtable, .rank = 0, .size = 1, .mesh = mesh};
-    if (sw_exchange_init(&single->exchange, NULL, &mesh, 0, 1, err) != 0) {
+    if (sw_direct_init(&single->direct, NULL, &mesh, 0, 1, err) != 0) {
         single_destroy(&single->comm);
         return -1;
     }

@@ -129,6 +129,24 @@ static int staged_shift(struct sw_comm *comm, struct sw_axes axes, const void *s
     return 0;
 }
 
+static int staged_transfer(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
+                           int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
+                           struct sw_error *err)
+{
+    struct staged *s = (struct staged *)comm;
+    struct pending *p = begin(s, err);
+    if (p == NULL || (send_bytes > 0 && fetch(s, send, send_bytes, err) != 0))
+        return -1;
+    if (receive_bytes > 0)
+        add_result(s, p, receive, receive_bytes);
+    if (s->inner->vtable->transfer(s->inner, to, mirror_of(s, send), send_bytes, from,
+                                   mirror_of(s, receive), receive_bytes, &p->ticket, err) != 0)
+        return -1;
+    *ticket = p->ticket;
+    s->count++;
+    return 0;
+}
+
 static int staged_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
 {
     struct staged *s = (struct staged *)comm;
@@ -180,6 +198,7 @@ static void staged_destroy(struct sw_comm *comm)
 static const struct sw_comm_vtable staged_vtable = {.start = staged_start,
                                                     .wait = staged_wait,
                                                     .shift = staged_shift,
+                                                    .transfer = staged_transfer,
                                                     .barrier = staged_barrier,
                                                     .destroy = staged_destroy,
                                                     .attach = staged_attach};

@@ -58,12 +58,17 @@ struct sw_device;
 struct sw_recording;
 
 struct sw_device_vtable {
-    const char *name; /* "cpu", "cuda" */
+    const char *name;    /* "cpu", "cuda" */
+    bool in_host_memory; /* what it allocates may be read and written as any memory */
     /* Fresh memory, zeroed; NULL when there is none. */
     void *(*allocate)(struct sw_device *device, size_t bytes);
     void (*release)(struct sw_device *device, void *memory);
     int (*copy_in)(struct sw_device *device, void *to, const void *host, size_t bytes);
     int (*copy_out)(struct sw_device *device, void *host, const void *from, size_t bytes);
+    /* Rows of width_bytes that begin so far apart on either side, within the device's memory, in
+     * the order of its ops. The two do not overlap. */
+    int (*copy_box)(struct sw_device *device, void *to, size_t to_stride_bytes, const void *from,
+                    size_t from_stride_bytes, size_t width_bytes, size_t rows);
     int (*synchronize)(struct sw_device *device, struct sw_error *err);
     void (*destroy)(struct sw_device *device);
     /* Those down to `run` may be NULL: for a device that queues its work and returns at once. */

@@ -12,7 +12,10 @@
 
 struct sw_metrics {
     FILE *file;
-    off_t whole; /* where the last whole line ends */
+    off_t whole;  /* where the last whole line ends */
+    char *header; /* to begin the file again with; NULL: none yet */
+    size_t header_bytes;
+    bool header_due; /* it is not in the file yet */
     char path[4096];
 };
 
@@ -22,6 +25,20 @@ static bool ends_inside_line(FILE *file)
     return fseeko(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
 }
 
+/* Opens m->path to append to. */
+static int open_file(struct sw_metrics *m, struct sw_error *err)
+{
+    m->file = fopen(m->path, "a+e");
+    if (m->file == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(errno));
+    const bool inside = ends_inside_line(m->file);
+    (void)fseeko(m->file, 0, SEEK_END);
+    m->whole = ftello(m->file);
+    if (inside)
+        fputc('\n', m->file);
+    return 0;
+}
+
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err)
 {
     if (sw_file_make_folder(directory, err) != 0)
@@ -29,20 +46,15 @@ int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_er
     struct sw_metrics *m = calloc(1, sizeof *m);
     if (m == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
-    errno = ENAMETOOLONG;
-    if (snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", directory) < (int)sizeof m->path)
-        m->file = fopen(m->path, "a+");
-    if (m->file == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "cannot write %s/metrics.jsonl: %s", directory,
-                strerror(errno));
+    if (snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", directory) >= (int)sizeof m->path) {
+        free(m);
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s/metrics.jsonl: %s", directory,
+                       strerror(ENAMETOOLONG));
+    }
+    if (open_file(m, err) != 0) {
         free(m);
         return -1;
     }
-    const bool inside = ends_inside_line(m->file);
-    (void)fseeko(m->file, 0, SEEK_END);
-    m->whole = ftello(m->file);
-    if (inside)
-        fputc('\n', m->file);
     *out = m;
     return 0;
 }
@@ -57,6 +69,7 @@ static int finish(struct sw_metrics *m, struct sw_error *err)
     }
     const int reason = errno;
     __fpurge(m->file);
+    clearerr(m->file);
     const int kept = m->whole < 0 ? -1 : ftruncate(fileno(m->file), m->whole);
     (void)kept; /* from a device or a pipe nothing can be taken back */
     return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(reason));
@@ -78,24 +91,93 @@ static void write_digest(struct sw_json *j, const char *key, uint64_t digest)
     sw_json_text(j, key, text);
 }
 
-int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const char *versions,
-                      struct sw_error *err)
+static void print_header(FILE *out, const struct sw_plan *plan, const char *versions,
+                         int64_t attempt, const struct sw_metrics_loaded *loaded)
 {
     char mesh[64], order[64];
-    struct sw_json j = begin_line(m);
+    struct sw_json j = {.out = out, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
     sw_json_text(&j, "schema", "shardwright.metrics/1");
     sw_json_text(&j, "run", plan->run->name);
+    sw_json_integer(&j, "attempt", attempt);
     write_digest(&j, "plan_digest", plan->digest);
     write_digest(&j, "program_digest", plan->program_digest[SW_PROGRAM_TRAIN]);
     write_digest(&j, "evaluate_digest", plan->program_digest[SW_PROGRAM_EVALUATE]);
+    write_digest(&j, "save_digest", plan->program_digest[SW_PROGRAM_SAVE]);
     sw_json_text(&j, "mesh_dim", sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
     sw_json_text(&j, "axis_order", sw_mesh_format_order(&plan->decision.mesh, order, sizeof order));
     sw_json_digits(&j, "predicted_step_seconds", plan->prediction.step_seconds, DIGITS);
     sw_json_integer(&j, "predicted_memory", plan->prediction.memory_total);
     sw_json_integer(&j, "arena_bytes", plan->prediction.arena_bytes);
+    if (loaded != NULL) {
+        sw_json_object(&j, "loaded");
+        sw_json_text(&j, "folder", loaded->folder);
+        sw_json_integer(&j, "bytes", loaded->bytes);
+        sw_json_integer(&j, "reads", loaded->reads);
+        sw_json_digits(&j, "seconds", loaded->seconds, DIGITS);
+        sw_json_integer(&j, "resident_growth_bytes", loaded->resident_growth_bytes);
+        sw_json_end(&j);
+    }
     sw_json_raw(&j, "versions", versions, strlen(versions));
     sw_json_end(&j);
-    return finish(m, err);
+}
+
+static int write_header(struct sw_metrics *m, struct sw_error *err)
+{
+    if (!m->header_due)
+        return 0;
+    fwrite(m->header, 1, m->header_bytes, m->file);
+    if (finish(m, err) != 0)
+        return -1;
+    m->header_due = false;
+    return 0;
+}
+
+int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const char *versions,
+                      int64_t attempt, const struct sw_metrics_loaded *loaded, struct sw_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory != NULL)
+        print_header(memory, plan, versions, attempt, loaded);
+    if (memory == NULL || fclose(memory) != 0) {
+        free(text);
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
+    }
+    free(m->header);
+    m->header = text;
+    m->header_bytes = bytes;
+    m->header_due = true;
+    return write_header(m, err);
+}
+
+/* Whether the path names another file than the open one, or none. */
+static bool is_gone(const struct sw_metrics *m)
+{
+    struct stat there, ours;
+    if (fstat(fileno(m->file), &ours) != 0)
+        return false;
+    if (stat(m->path, &there) == 0)
+        return there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
+    return errno == ENOENT; /* not a file system that is gone for a while */
+}
+
+int sw_metrics_renew(struct sw_metrics *m, struct sw_error *err)
+{
+    if (!is_gone(m))
+        return write_header(m, err);
+    FILE *before = m->file;
+    char *folder = sw_path_folder(m->path);
+    const int made = folder == NULL ? 0 : sw_file_make_folder(folder, err);
+    free(folder);
+    if (made != 0 || open_file(m, err) != 0) {
+        m->file = before;
+        return -1;
+    }
+    fclose(before);
+    m->header_due = m->whole == 0 && m->header != NULL;
+    return write_header(m, err) != 0 ? -1 : 1;
 }
 
 int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struct sw_error *err)
@@ -125,10 +207,23 @@ int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token
     return finish(m, err);
 }
 
+int sw_metrics_save(struct sw_metrics *m, const struct sw_metrics_save *s, struct sw_error *err)
+{
+    struct sw_json j = begin_line(m);
+    sw_json_integer(&j, "checkpoint_step", s->step);
+    sw_json_integer(&j, "checkpoint_bytes", s->bytes);
+    sw_json_digits(&j, "pause_seconds", s->pause_s, DIGITS);
+    sw_json_digits(&j, "write_seconds", s->write_s, DIGITS);
+    sw_json_digits(&j, "durable_seconds", s->seconds, DIGITS);
+    sw_json_end(&j);
+    return finish(m, err);
+}
+
 void sw_metrics_close(struct sw_metrics *m)
 {
     if (m == NULL)
         return;
     fclose(m->file);
+    free(m->header);
     free(m);
 }

@@ -14,16 +14,37 @@ struct sw_metrics_step {
 };
 
 /* Appends to DIRECTORY/metrics.jsonl, creating the directory and its parents. Here and below,
- * errors are SW_ENVIRONMENT; of a line that cannot be written nothing stays in the file. */
+ * errors are SW_ENVIRONMENT. A line that cannot be written is none: nothing of it stays in the
+ * file, and the next one is tried again. */
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err);
-/* versions: a JSON object's text. */
+/* What a start of the run began from. */
+struct sw_metrics_loaded {
+    const char *folder;
+    int64_t bytes, reads;          /* of tensors' data, by all ranks */
+    double seconds;                /* of the slowest rank */
+    int64_t resident_growth_bytes; /* of the rank where it is most */
+};
+/* versions: a JSON object's text. attempt: of the run, from 1. loaded: NULL: it began anew. */
 int sw_metrics_header(struct sw_metrics *metrics, const struct sw_plan *plan, const char *versions,
+                      int64_t attempt, const struct sw_metrics_loaded *loaded,
                       struct sw_error *err);
+/* Before a line: begins the file again, header first, where it was removed or something else stands
+ * in its place. 1: it did, 0: nothing to do. */
+int sw_metrics_renew(struct sw_metrics *metrics, struct sw_error *err);
 int sw_metrics_step(struct sw_metrics *metrics, const struct sw_metrics_step *step,
                     struct sw_error *err);
 /* bigram NaN: not known. */
 int sw_metrics_holdout(struct sw_metrics *metrics, int64_t step, double bits_per_token,
                        double bigram_bits, struct sw_error *err);
+/* A checkpoint that is durable now. */
+struct sw_metrics_save {
+    int64_t step, bytes;
+    double pause_s; /* training stood still, rank 0 */
+    double write_s; /* rank 0's part of the files */
+    double seconds; /* from the pause's beginning until it was durable */
+};
+int sw_metrics_save(struct sw_metrics *metrics, const struct sw_metrics_save *save,
+                    struct sw_error *err);
 void sw_metrics_close(struct sw_metrics *metrics);
 
 #endif

@@ -1,280 +1,267 @@
 #include "runner/train/train.h"
 
 #include "core/base/clock.h"
-#include "core/program/workspace_collective.h"
-#include "runner/accelerator.h"
-#include "runner/train/dataset.h"
-#include "runner/execute.h"
-#include "runner/gpu_kinds.h"
-#include "runner/train/metrics.h"
+#include "core/cost/checkpoint.h"
+#include "runner/checkpoint/loader.h"
+#include "runner/checkpoint/lock.h"
+#include "runner/checkpoint/saver.h"
+#include "runner/checkpoint/store.h"
+#include "runner/train/ending.h"
+#include "runner/train/job.h"
 #include "runner/train/learning_rate.h"
+#include "runner/train/metrics.h"
+#include "runner/train/numbers.h"
+#include "runner/train/progress.h"
 #include "runner/version.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What the ranks tell each other between steps. */
-enum { FLAGS = 2 };
+/* What the ranks tell each other between steps: for each request how many ranks got it, how many
+ * found something wrong, and how far the save under way is. */
+enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SAVER_FLAGS };
+
+enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
 
 struct training {
-    const struct sw_launch *launch;
-    const struct sw_plan *plan;
-    const char *plan_path;
-    struct sw_program_set *programs;
-    struct sw_device *device;
-    struct sw_comm *comm;
-    struct sw_executor *executor;
-    struct sw_dataset *data;
-    struct sw_metrics *metrics; /* rank 0 */
-    void *exchange_workspace;
-    double flops_per_step; /* of the model, over all ranks */
-    double started, last_line;
-    double bigram_bits;  /* of the held-out data; NAN: not known yet */
-    bool line_open;      /* the terminal's line of progress has no end yet */
-    struct sw_error err; /* what this rank found wrong; told to all between steps */
-    bool together;       /* every rank leaves at the same place: errors are agreed on */
-    bool stopped;        /* by a signal that some rank got */
+    struct sw_job job;
+    int64_t last;                    /* the run's last step */
+    struct sw_resume resume;         /* where it begins */
+    struct sw_metrics_loaded loaded; /* of that, by all ranks */
+    struct sw_metrics *metrics;      /* rank 0 */
+    struct sw_lock *lock[2]; /* rank 0: of the run's folder, of the checkpoints' elsewhere */
+    struct sw_saver *saver;
+    bool background; /* it writes while training goes on */
+    struct sw_progress progress;
+    double bigram; /* bits of the held-out data; NAN: not known yet */
+    bool together; /* every rank leaves at the same place: errors are agreed on */
+    struct sw_ending ending;
+    enum sw_request request; /* the strongest that any rank got; agreed on */
+    bool metrics_failing;    /* was said */
+    bool save_due, save_failed;
+    double save_begun, pause_s, save_s; /* of the save at hand, of the last one */
 };
 
-/* Set by the signal handler; read between steps. */
-static volatile sig_atomic_t stop_requested;
+/* ---- Metrics (rank 0): a disk that is full, or a file that is removed, ends no run ---- */
 
-static void request_stop(int number)
+static int renew_metrics(struct training *t, struct sw_error *err)
 {
-    (void)number;
-    stop_requested = 1;
-}
-
-/* ---- Data ---- */
-
-typedef int (*read_sequence)(const struct sw_dataset *data, int64_t sequence, int32_t *tokens,
-                             int32_t *labels, struct sw_error *err);
-
-/* Where the data is bad the step goes on with zeros: the other ranks are in its collectives and
- * would wait for this one. The exchange after the step tells them, and nothing of it is reported.
- */
-static void read_batch(struct training *t, read_sequence read, int64_t first, int64_t rows,
-                       int32_t *tokens, int32_t *labels)
-{
-    const int64_t s = t->plan->run->sequence_length;
-    for (int64_t r = 0; r < rows; r++) {
-        if (t->err.status == SW_OK &&
-            read(t->data, first + r, tokens + r * s, labels + r * s, &t->err) == 0)
-            continue;
-        memset(tokens + r * s, 0, (size_t)s * sizeof *tokens);
-        memset(labels + r * s, 0, (size_t)s * sizeof *labels);
+    const int renewed = sw_metrics_renew(t->metrics, err);
+    if (renewed > 0) {
+        sw_progress_end_line(&t->progress);
+        fprintf(stderr, "note: %s/metrics.jsonl was removed; it is begun again\n",
+                t->job.plan->run->directory);
     }
+    return renewed < 0 ? -1 : 0;
 }
 
-static int64_t first_sequence(const struct training *t, int64_t step, int32_t micro_step,
-                              int64_t first_row)
+/* Says once that lines are lost, and once that they no longer are. */
+static void tell_metrics(struct training *t, const struct sw_error *err)
 {
-    return (step - 1) * t->plan->run->global_batch_size +
-           micro_step * t->programs->program[SW_PROGRAM_TRAIN]->micro_batch + first_row;
+    const bool failing = err->status != SW_OK;
+    if (failing == t->metrics_failing)
+        return;
+    sw_progress_end_line(&t->progress);
+    if (failing)
+        fprintf(stderr, "note: %s; the run goes on without, and tries again at every step\n",
+                err->message);
+    else
+        fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->job.plan->run->directory);
+    t->metrics_failing = failing;
 }
+
+static void begin_metrics(struct training *t)
+{
+    struct sw_error err = {0};
+    char versions[512];
+    (void)sw_metrics_header(t->metrics, t->job.plan, sw_version_json(versions, sizeof versions),
+                            t->ending.board->attempt.attempt,
+                            t->resume.start == SW_START_FRESH ? NULL : &t->loaded, &err);
+    tell_metrics(t, &err);
+}
+
+static void record(struct training *t, const struct sw_metrics_step *line)
+{
+    struct sw_error err = {0};
+    if (renew_metrics(t, &err) == 0)
+        (void)sw_metrics_step(t->metrics, line, &err);
+    tell_metrics(t, &err);
+}
+
+/* ---- What is said of saves, and of locks ---- */
+
+static void tell_save(struct training *t, int64_t step)
+{
+    const struct sw_placement *p = &t->job.programs->placement;
+    struct sw_error err = {0};
+    t->save_s = sw_clock_now() - t->save_begun;
+    if (t->job.launch->rank != 0)
+        return;
+    const struct sw_metrics_save line = {.step = step,
+                                         .bytes = sw_placement_bytes(p),
+                                         .pause_s = t->pause_s,
+                                         .write_s = sw_saver_times(t->saver).write_s,
+                                         .seconds = t->save_s};
+    if (renew_metrics(t, &err) == 0)
+        (void)sw_metrics_save(t->metrics, &line, &err);
+    tell_metrics(t, &err);
+    sw_progress_end_line(&t->progress);
+    fprintf(stderr,
+            "checkpoint of step %" PRId64 ": %.1f MB, paused %.3f s, durable after %.1f s\n", step,
+            (double)line.bytes / 1e6, line.pause_s, line.seconds);
+}
+
+/* Collective. Another job may have taken this one for dead. */
+static int check_locks(struct training *t)
+{
+    float lost = 0;
+    for (int32_t i = 0; i < 2; i++)
+        if (t->lock[i] != NULL && !sw_lock_held(t->lock[i])) {
+            lost = 1;
+            sw_fail(&t->job.err, SW_ENVIRONMENT,
+                    "another job took over '%s' while this one did not answer",
+                    i == 0 ? t->job.plan->run->directory : t->job.plan->run->checkpoint_directory);
+        }
+    if (sw_job_vote(&t->job, &lost, 1, &t->job.err) != 0)
+        return -1;
+    t->together = lost > 0;
+    return t->together ? -1 : 0;
+}
+
+/* ---- Between steps ---- */
+
+/* What came of the save under way. */
+static int advance_save(struct training *t, const float *sums)
+{
+    struct sw_watch_board *board = t->ending.board;
+    int64_t done;
+    bool failed;
+    if (t->saver == NULL)
+        return 0;
+    if (sw_saver_advance(t->saver, sums, &done, &failed, &t->job.err) != 0)
+        return -1;
+    t->save_failed = t->save_failed || failed;
+    if (done > 0)
+        tell_save(t, done);
+    if (done > 0)
+        board->attempt.step = done;
+    return 0;
+}
+
+/* Sets t->request when any rank was asked to stop, since signals do not reach all ranks in the same
+ * step, nor the same ones all ranks; fails, on all ranks together, when any found something wrong.
+ */
+static int exchange(struct training *t)
+{
+    float flags[FLAGS] = {0};
+    const enum sw_request mine = sw_life_requested(t->ending.life);
+    if (mine != SW_REQUEST_NONE)
+        flags[mine - 1] = 1;
+    flags[FLAG_ERROR] = t->job.err.status != SW_OK ? 1 : 0;
+    if (t->saver != NULL)
+        sw_saver_flags(t->saver, flags + FLAG_SAVER);
+    if (sw_job_vote(&t->job, flags, FLAGS, &t->job.err) != 0)
+        return -1;
+    t->request = SW_REQUEST_NONE;
+    for (int32_t i = 0; i < FLAG_ERROR; i++)
+        if (flags[i] > 0)
+            t->request = (enum sw_request)(i + 1);
+    t->together = flags[FLAG_ERROR] > 0;
+    return t->together ? -1 : advance_save(t, flags + FLAG_SAVER);
+}
+
+/* ---- Checkpoints ---- */
+
+/* Data and generator go on behind the sequences that were trained on. */
+static int64_t sequence_after(const struct training *t, int64_t step)
+{
+    return t->resume.next_sequence + (step - t->resume.step) * t->job.plan->run->global_batch_size;
+}
+
+static int64_t data_tokens(const struct training *t)
+{
+    return sw_dataset_train_tokens(t->job.data) + sw_dataset_holdout_tokens(t->job.data);
+}
+
+static int begin_save(struct training *t)
+{
+    const int64_t step = t->ending.board->step_done;
+    struct sw_manifest facts;
+    bool begun;
+    sw_resume_facts(t->job.plan, t->ending.board->attempt.attempt, step, sequence_after(t, step),
+                    data_tokens(t), step == t->last, &facts);
+    t->save_due = false;
+    t->save_begun = sw_clock_now();
+    if (check_locks(t) != 0)
+        return -1;
+    if (sw_saver_begin(t->saver, &facts, &begun, &t->pause_s, &t->job.err) != 0)
+        return sw_fail_context(&t->job.err, "the checkpoint of step %" PRId64, step);
+    t->save_failed = t->save_failed || !begun;
+    return 0;
+}
+
+static int vote(void *context, float *flags, int32_t count, struct sw_error *err)
+{
+    struct training *t = context;
+    return sw_job_vote(&t->job, flags, count, err);
+}
+
+static int finish_save(struct training *t)
+{
+    int64_t done;
+    bool failed;
+    if (sw_saver_finish(t->saver, vote, t, &done, &failed, &t->job.err) != 0)
+        return -1;
+    t->save_failed = t->save_failed || failed;
+    if (done > 0) {
+        t->ending.board->attempt.step = done;
+        tell_save(t, done);
+    }
+    return 0;
+}
+
+/* Makes the last step durable, unless it is. Collective. */
+static int save_last(struct training *t)
+{
+    const struct sw_watch_board *board = t->ending.board;
+    if (finish_save(t) != 0)
+        return -1;
+    t->save_failed = false; /* from here on it is the last one's */
+    if (board->attempt.step >= board->step_done)
+        return 0;
+    return begin_save(t) != 0 || finish_save(t) != 0 ? -1 : 0;
+}
+
+/* Whether a save ends before the grace time does, as far as any rank can tell. */
+static int fits_grace(struct training *t, bool *fits)
+{
+    const double asked = sw_life_requested_at(t->ending.life);
+    const double needs = t->save_s > 0 ? t->save_s : t->job.plan->prediction.save_seconds;
+    const double left =
+        asked > 0 ? asked + sw_launch_grace_seconds(GRACE_SECONDS) - sw_clock_now() : needs;
+    float late = left < needs ? 1 : 0;
+    if (sw_job_vote(&t->job, &late, 1, &t->job.err) != 0)
+        return -1;
+    *fits = late == 0;
+    return 0;
+}
+
+/* ---- The loop ---- */
 
 static int train_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
                        int64_t rows, int32_t *tokens, int32_t *labels, struct sw_error *err)
 {
     struct training *t = context;
     (void)err;
-    read_batch(t, sw_dataset_train, first_sequence(t, step, micro_step, first_row), rows, tokens,
-               labels);
+    sw_job_read(&t->job, sw_dataset_train,
+                sequence_after(t, step - 1) +
+                    micro_step * t->job.programs->program[SW_PROGRAM_TRAIN]->micro_batch +
+                    first_row,
+                rows, tokens, labels);
     return 0;
-}
-
-static int holdout_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
-                         int64_t rows, int32_t *tokens, int32_t *labels, struct sw_error *err)
-{
-    struct training *t = context;
-    (void)err;
-    read_batch(t, sw_dataset_holdout, first_sequence(t, step, micro_step, first_row), rows, tokens,
-               labels);
-    return 0;
-}
-
-static int64_t holdout_labels(void *context, int64_t step)
-{
-    const struct training *t = context;
-    const int64_t batch = t->plan->run->global_batch_size;
-    return sw_dataset_holdout_counted(t->data, (step - 1) * batch, batch);
-}
-
-/* ---- Set-up ---- */
-
-static enum sw_device_kind kind_of(const struct training *t)
-{
-    return t->plan->run->cluster.accelerator.device;
-}
-
-static int compile(struct training *t)
-{
-    struct sw_program_options options;
-    if (sw_plan_program_options(t->plan->run, &t->plan->decision, &options, &t->err) != 0 ||
-        sw_program_set_compile(&options, &t->programs, &t->err) != 0 ||
-        sw_program_model_flops(&options, &t->flops_per_step, &t->err) != 0)
-        return -1;
-    const enum sw_program_kind other = sw_program_set_differs(t->programs, t->plan->program_digest);
-    if (other != SW_PROGRAM_KINDS)
-        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "this runner makes another '%s' program of the plan than the plan "
-                          "tool that wrote it; emit the plan again with the plan tool of the same "
-                          "version",
-                          sw_program_kind_name(other));
-    return 0;
-}
-
-static int set_up(struct training *t)
-{
-    const struct sw_run_config *run = t->plan->run;
-    const int32_t ranks = sw_mesh_rank_count(&t->plan->decision.mesh);
-    if (t->launch->size != ranks)
-        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "the plan needs %d rank%s, %d %s started; start it with mpirun "
-                          "-np %d, or srun --mpi=pmix -n %d",
-                          ranks, ranks == 1 ? "" : "s", t->launch->size,
-                          t->launch->size == 1 ? "was" : "were", ranks, ranks);
-    if (run->data_path == NULL)
-        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "the run names no data to train on; add data: {path: FILE} to "
-                          "the run file and emit the plan again");
-    if (compile(t) != 0)
-        return -1;
-    if (sw_dataset_open(run->data_path, run->data_holdout, run->data_seed,
-                        run->model.shape.vocab_size, run->sequence_length, &t->data, &t->err) != 0)
-        return -1;
-    t->device = sw_accelerator_device(t->launch, kind_of(t), sw_launch_threads(t->launch), &t->err);
-    return t->device == NULL ? -1 : 0;
-}
-
-/* Ranks of different programs would wait for each other's collectives, or mix them up. */
-static int check_same(struct training *t, int64_t steps)
-{
-    const int64_t tokens = sw_dataset_train_tokens(t->data) + sw_dataset_holdout_tokens(t->data);
-    const uint64_t values[] = {t->plan->digest, (uint64_t)steps, (uint64_t)tokens};
-    switch (sw_launch_difference(t->launch, values, 3)) {
-    case 0:
-        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan_path},
-                          "not every rank has this plan; give all of them the same file");
-    case 1:
-        return sw_fail(&t->err, SW_BAD_INPUT,
-                       "not every rank has the same --steps; give all of them the same");
-    case 2:
-        return sw_fail_at(&t->err, SW_BAD_INPUT, (struct sw_place){.file = t->plan->run->data_path},
-                          "the data file has another length on some node; copy it to all");
-    default:
-        return 0;
-    }
-}
-
-/* Once every rank got this far: creating the communicator is collective. */
-static int set_up_executor(struct training *t)
-{
-    const struct sw_run_config *run = t->plan->run;
-    if (sw_accelerator_comm(t->launch, &t->plan->decision.mesh, t->device, kind_of(t), &t->comm,
-                            &t->err) != 0)
-        return -1;
-    if (sw_executor_create(t->programs, t->device, t->comm, &t->executor, &t->err) != 0)
-        return -1;
-    const struct sw_collective_slots slots =
-        sw_collective_slots(SW_ALL_REDUCE, t->launch->size, FLAGS, sizeof(float), false, false);
-    t->exchange_workspace = aligned_alloc(
-        SW_ARENA_ALIGNMENT,
-        (size_t)((slots.slots * slots.slot_bytes / SW_ARENA_ALIGNMENT + 1) * SW_ARENA_ALIGNMENT));
-    if (t->exchange_workspace == NULL)
-        return sw_fail(&t->err, SW_ENVIRONMENT, "out of memory");
-    return sw_executor_init_state(t->executor, run->data_seed, run->model.shape.initializer_range,
-                                  &t->err);
-}
-
-static void tear_down(struct training *t)
-{
-    sw_metrics_close(t->metrics);
-    sw_executor_free(t->executor);
-    if (t->comm != NULL)
-        t->comm->vtable->destroy(t->comm);
-    if (t->device != NULL)
-        t->device->vtable->destroy(t->device);
-    sw_dataset_close(t->data);
-    sw_program_set_free(t->programs);
-    free(t->exchange_workspace);
-}
-
-/* ---- Progress ---- */
-
-static void format_duration(double seconds, char text[32])
-{
-    const int64_t s = seconds > 0 ? (int64_t)(seconds + 0.5) : 0;
-    if (s >= 3600)
-        snprintf(text, 32, "%" PRId64 " h %02d min", s / 3600, (int)(s / 60 % 60));
-    else if (s >= 60)
-        snprintf(text, 32, "%" PRId64 " min %02d s", s / 60, (int)(s % 60));
-    else
-        snprintf(text, 32, "%" PRId64 " s", s);
-}
-
-/* On a terminal one line that is written over, at most ten times a second; else a line about every
- * twentieth of the run, or every 10 s. */
-static void progress(struct training *t, int64_t step, int64_t last, double loss,
-                     double tokens_per_second, bool final)
-{
-    const bool terminal = isatty(STDERR_FILENO) == 1;
-    const int64_t every = last / 20 > 0 ? last / 20 : 1;
-    const double time = sw_clock_now();
-    char left[32];
-    const bool due =
-        terminal ? time - t->last_line >= 0.1 : step % every == 0 || time - t->last_line >= 10;
-    if (!due && !final && step != 1)
-        return;
-    t->last_line = time;
-    format_duration((time - t->started) / (double)step * (double)(last - step), left);
-    fprintf(stderr, "%sstep %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  %s left%s",
-            terminal ? "\r\033[K" : "", step, last, loss, tokens_per_second, left,
-            terminal && !final ? "" : "\n");
-    fflush(stderr);
-    t->line_open = terminal && !final;
-}
-
-/* Before anything else is said. */
-static void end_line(struct training *t)
-{
-    if (t->line_open)
-        fputc('\n', stderr);
-    t->line_open = false;
-}
-
-/* ---- The loop ---- */
-
-/* Between steps: sets t->stopped when any rank was asked to stop, since signals do not reach all
- * ranks in the same step; fails, on all ranks together, when any found something wrong. */
-static int exchange(struct training *t)
-{
-    float flags[FLAGS] = {stop_requested ? 1.0f : 0.0f, t->err.status != SW_OK ? 1.0f : 0.0f};
-    if (t->comm->size > 1) {
-        struct sw_collective_call call;
-        uint64_t ticket;
-        memset(&call, 0, sizeof call);
-        call.kind = SW_ALL_REDUCE;
-        call.axes = (struct sw_axes){SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-        call.dtype = SW_F32;
-        call.count = 1;
-        call.in[0] = flags;
-        call.out[0] = flags;
-        call.elems[0] = FLAGS;
-        call.outer = call.n = call.middle = call.m = 1;
-        call.inner = FLAGS;
-        call.workspace = t->exchange_workspace;
-        if (t->comm->vtable->start(t->comm, &call, &ticket, &t->err) != 0 ||
-            t->comm->vtable->wait(t->comm, ticket, &t->err) != 0)
-            return -1;
-    }
-    t->stopped = flags[0] > 0;
-    t->together = flags[1] > 0;
-    return t->together ? -1 : 0;
 }
 
 static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t number)
@@ -294,166 +281,317 @@ static double peak_flops(const struct sw_run_config *run)
     return run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
 }
 
-/* ---- The held-out tail ---- */
-
-/* Bits per held-out token: the evaluate program in the place of the train program's transients,
- * every label counted once. Nothing is known when t->stopped afterwards. */
-static int held_out_bits(struct training *t, double *bits)
+static int stop_judging(void *context, bool *stops)
 {
-    const struct sw_batches inputs = {holdout_batch, holdout_labels, t};
-    const int64_t batch = t->plan->run->global_batch_size;
-    const int64_t batches = (sw_dataset_holdout_sequences(t->data) + batch - 1) / batch;
-    double sum = 0;
-    for (int64_t b = 1; b <= batches && !t->stopped; b++) {
-        struct sw_step step = {.step = b};
-        struct sw_output loss = {.name = "loss"};
-        if (sw_executor_run(t->executor, SW_PROGRAM_EVALUATE, &step, &inputs, &loss, 1, &t->err) !=
-                0 ||
-            exchange(t) != 0)
-            return -1;
-        sum += loss.value * (double)holdout_labels(t, b);
-    }
-    *bits = sum / log(2) / (double)sw_dataset_holdout_labels(t->data);
+    struct training *t = context;
+    if (exchange(t) != 0)
+        return -1;
+    *stops = t->request != SW_REQUEST_NONE;
     return 0;
 }
 
 /* Says how the model does on what was held out: at the end, and during training (`evaluate`). */
 static int judge(struct training *t, int64_t steps)
 {
-    double bits = 0, bigram = NAN;
-    if (sw_dataset_holdout_labels(t->data) == 0)
+    double loss;
+    char text[96];
+    if (sw_dataset_holdout_labels(t->job.data) == 0)
         return 0;
-    if (held_out_bits(t, &bits) != 0)
-        return t->together ? -1 : sw_fail_context(&t->err, "held-out loss");
-    if (t->launch->rank != 0 || t->stopped)
-        return 0;
-    end_line(t);
-    if (sw_dataset_is_bytes(t->data)) {
-        if (isnan(t->bigram_bits)) /* reads all that is trained on */
-            t->bigram_bits = sw_dataset_bigram_bits(t->data);
-        bigram = t->bigram_bits;
-        fprintf(stderr, "held-out: %.3f bits/byte (byte-bigram %.3f)\n", bits, bigram);
-    } else {
-        fprintf(stderr, "held-out: %.3f bits/token\n", bits);
-    }
-    (void)sw_metrics_holdout(t->metrics, steps, bits, bigram, &t->err); /* agreed on at the end */
-    return 0;
-}
-
-/* *done: steps that were reported. A failure to report the last one stays in t->err. */
-static int run_steps(struct training *t, int64_t last, int64_t *done)
-{
-    const struct sw_run_config *run = t->plan->run;
-    const struct sw_batches inputs = {.read = train_batch, .context = t};
-    t->started = t->last_line = sw_clock_now();
-    for (int64_t number = 1; number <= last && !t->stopped; number++) {
-        struct sw_step step = make_step(&run->optimizer, number);
-        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
-        const double begin = sw_clock_now();
-        if (sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->err) != 0)
-            return sw_fail_context(&t->err, "step %" PRId64, number);
-        const double seconds = sw_clock_now() - begin;
-        if (exchange(t) != 0)
-            return -1;
-        *done = number;
-        if (t->launch->rank == 0) {
-            const struct sw_metrics_step line = {
-                .step = number,
-                .tokens = t->programs->tokens_per_step,
-                .loss = out[0].value,
-                .grad_norm = out[1].value,
-                .learning_rate = step.learning_rate,
-                .step_seconds = seconds,
-                .mfu = t->flops_per_step / seconds / (peak_flops(run) * t->launch->size),
-                .arena_bytes = sw_executor_arena_bytes(t->executor)};
-            (void)sw_metrics_step(t->metrics, &line, &t->err); /* the next exchange tells */
-            progress(t, number, last, out[0].value, (double)line.tokens / seconds,
-                     number == last || t->stopped);
-        }
-        if (!isfinite(out[0].value)) {
-            t->together = true; /* every rank has the same loss */
-            return sw_fail(&t->err, SW_UNMET,
-                           "the loss of step %" PRId64
-                           " is not finite; use a lower learning_rate or more warmup_steps",
-                           number);
-        }
-        const int64_t every = run->evaluate_every_steps;
-        if (every > 0 && number % every == 0 && number < last && !t->stopped &&
-            judge(t, number) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int open_metrics(struct training *t)
-{
-    char versions[512];
-    if (t->launch->rank != 0)
-        return 0;
-    if (sw_metrics_open(t->plan->run->directory, &t->metrics, &t->err) != 0)
+    if (sw_job_held_out(&t->job, stop_judging, t, &loss) != 0)
         return -1;
-    return sw_metrics_header(t->metrics, t->plan, sw_version_json(versions, sizeof versions),
-                             &t->err);
+    if (t->job.launch->rank != 0 || t->request != SW_REQUEST_NONE)
+        return 0;
+    sw_progress_end_line(&t->progress);
+    fprintf(stderr, "held-out: %s\n", sw_job_describe_loss(&t->job, loss, &t->bigram, text));
+    struct sw_error err = {0};
+    if (renew_metrics(t, &err) == 0)
+        (void)sw_metrics_holdout(t->metrics, steps, loss / log(2), t->bigram, &err);
+    tell_metrics(t, &err);
+    return 0;
 }
 
-static void announce(const struct training *t, int64_t last)
+/* One step and the ranks' word about it. */
+static int run_step(struct training *t, int64_t number)
 {
+    const struct sw_job *job = &t->job;
+    const struct sw_run_config *run = job->plan->run;
+    const struct sw_batches inputs = {.read = train_batch, .context = t};
+    struct sw_step step = make_step(&run->optimizer, number);
+    struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+    const double begin = sw_clock_now();
+    if (sw_executor_run(job->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->job.err) != 0)
+        return sw_fail_context(&t->job.err, "step %" PRId64, number);
+    const double seconds = sw_clock_now() - begin;
+    if (exchange(t) != 0)
+        return -1;
+    t->ending.board->step_done = number;
+    if (job->launch->rank == 0) {
+        const struct sw_metrics_step line = {.step = number,
+                                             .tokens = job->programs->tokens_per_step,
+                                             .loss = out[0].value,
+                                             .grad_norm = out[1].value,
+                                             .learning_rate = step.learning_rate,
+                                             .step_seconds = seconds,
+                                             .mfu = job->flops_per_step / seconds /
+                                                    (peak_flops(run) * job->launch->size),
+                                             .arena_bytes = sw_executor_arena_bytes(job->executor)};
+        record(t, &line);
+        sw_progress_step(&t->progress, number, t->last, out[0].value, (double)line.tokens / seconds,
+                         number == t->last || t->request != SW_REQUEST_NONE);
+    }
+    t->together = sw_numbers_check(number, out[0].value, out[1].value, &t->job.err) != 0;
+    return t->together ? -1 : 0; /* every rank has the same numbers */
+}
+
+/* What a step that is done brings with it, before the next one. */
+static int between_steps(struct training *t, int64_t number)
+{
+    const struct sw_run_config *run = t->job.plan->run;
+    const int64_t save = run->checkpoint_every_steps, every = run->evaluate_every_steps;
+    if (number == t->last || t->request != SW_REQUEST_NONE)
+        return 0;
+    /* one that is due while another is under way comes as soon as that is durable */
+    t->save_due = t->save_due || (save > 0 && number % save == 0);
+    if (t->save_due && !sw_saver_busy(t->saver) &&
+        (begin_save(t) != 0 || (!t->background && finish_save(t) != 0)))
+        return -1;
+    return every > 0 && number % every == 0 ? judge(t, number) : 0;
+}
+
+static int run_steps(struct training *t)
+{
+    sw_progress_begin(&t->progress, t->resume.step);
+    if (exchange(t) != 0)
+        return -1;
+    /* an attempt without a step would be the last of its chain */
+    if (t->request == SW_REQUEST_REQUEUE)
+        t->request = SW_REQUEST_NONE;
+    for (int64_t number = t->resume.step + 1; number <= t->last && t->request == SW_REQUEST_NONE;
+         number++)
+        if (run_step(t, number) != 0 || between_steps(t, number) != 0)
+            return -1;
+    return 0;
+}
+
+/* ---- The beginning ---- */
+
+static void announce(const struct training *t)
+{
+    const struct sw_job *job = &t->job;
     char mesh[64];
     fprintf(stderr,
             "training %s: %" PRId64 " step%s of %" PRId64
             " tokens on mesh %s (%d rank%s), arena %.1f MB per rank\n",
-            t->plan->run->name, last, last == 1 ? "" : "s", t->programs->tokens_per_step,
-            sw_mesh_format(&t->plan->decision.mesh, mesh, sizeof mesh), t->launch->size,
-            t->launch->size == 1 ? "" : "s", (double)sw_executor_arena_bytes(t->executor) / 1e6);
+            job->plan->run->name, t->last, t->last == 1 ? "" : "s", job->programs->tokens_per_step,
+            sw_mesh_format(&job->plan->decision.mesh, mesh, sizeof mesh), job->launch->size,
+            job->launch->size == 1 ? "" : "s",
+            (double)sw_executor_arena_bytes(job->executor) / 1e6);
 }
 
-static enum sw_status agree(const struct training *t)
+/* Rank 0. One job at a time in the run's folder, and in that of the checkpoints where it is
+ * another's.
+ */
+static int take_locks(struct training *t)
 {
-    return sw_launch_agree(t->launch, t->err.status == SW_OK ? NULL : &t->err);
+    const struct sw_run_config *run = t->job.plan->run;
+    struct sw_lock_owner me = {.pid = getpid()};
+    struct sw_attempt before;
+    char note[512] = "";
+    const size_t length = strlen(run->directory);
+    (void)sw_attempt_read(run->directory, &before, note, NULL);
+    me.attempt = before.attempt + 1;
+    snprintf(me.host, sizeof me.host, "%s", t->job.launch->host);
+    snprintf(me.job, sizeof me.job, "%s", sw_launch_job());
+    const bool inside = strncmp(run->checkpoint_directory, run->directory, length) == 0 &&
+                        run->checkpoint_directory[length] == '/';
+    const char *const folder[2] = {run->directory, inside ? NULL : run->checkpoint_directory};
+    for (int32_t i = 0; i < 2; i++) {
+        if (folder[i] == NULL)
+            continue;
+        if (sw_lock_take(folder[i], &me, 0, &t->lock[i], note, &t->job.err) != 0)
+            return -1;
+        if (note[0] != '\0')
+            fprintf(stderr, "note: %s\n", note);
+    }
+    return sw_store_clean(run->checkpoint_directory, &t->job.err);
+}
+
+/* Collective: of all ranks. */
+static void sum_loading(struct training *t, const struct sw_loading *mine)
+{
+    const struct sw_launch *launch = t->job.launch;
+    const int64_t counts[2] = {mine->bytes_read, mine->reads};
+    int64_t(*all)[2] = calloc((size_t)launch->size, sizeof *all);
+    const bool room = sw_launch_max(launch, all == NULL) == 0;
+    t->loaded = (struct sw_metrics_loaded){
+        .folder = t->resume.folder,
+        .seconds = (double)sw_launch_max(launch, (int64_t)(mine->seconds * 1e6)) / 1e6,
+        .resident_growth_bytes = sw_launch_max(launch, mine->resident_growth_bytes)};
+    if (room)
+        sw_launch_gather(launch, counts, sizeof counts, all);
+    for (int32_t r = 0; room && r < launch->size; r++) {
+        t->loaded.bytes += all[r][0];
+        t->loaded.reads += all[r][1];
+    }
+    free(all);
+}
+
+/* The state's contents. */
+static int fill_state(struct training *t)
+{
+    struct sw_job *job = &t->job;
+    const struct sw_run_config *run = job->plan->run;
+    struct sw_loading loading = {.folder = t->resume.folder,
+                                 .resume = t->resume.start == SW_START_RESUME};
+    struct sw_manifest manifest;
+    if (t->resume.start == SW_START_FRESH)
+        return sw_executor_init_state(job->executor, run->data_seed,
+                                      run->model.shape.initializer_range, &job->err);
+    const int status = sw_loader_load(job->launch, job->programs, job->executor, &run->model.shape,
+                                      &loading, &manifest, &job->err);
+    sum_loading(t, &loading);
+    return status;
+}
+
+static int open_saver(struct training *t)
+{
+    const struct sw_run_config *run = t->job.plan->run;
+    t->background = sw_checkpoint_background(run, t->job.plan->prediction.memory_total,
+                                             sw_placement_most_bytes(&t->job.programs->placement));
+    const struct sw_saver_options options = {
+        .folder = run->checkpoint_directory,
+        .keep = run->checkpoint_keep,
+        .keep_every = run->checkpoint_keep_every,
+        .bytes_per_second = run->checkpoint_bandwidth / t->job.launch->size,
+        .background = t->background,
+        .model = &run->model.shape,
+        .source = t->resume.folder[0] != '\0' ? t->resume.folder : NULL};
+    return sw_saver_create(t->job.launch, t->job.programs, t->job.executor, &options, &t->saver,
+                           &t->job.err);
+}
+
+/* Everything up to the first step. *finished: there is none, the run is over. */
+static enum sw_status begin(struct training *t, const struct sw_train_options *options,
+                            bool *finished)
+{
+    struct sw_job *job = &t->job;
+    enum sw_status status = sw_job_open(job, job->plan->run->data_holdout, options->steps);
+    if (status != SW_OK)
+        return status;
+    if (job->launch->rank == 0)
+        (void)take_locks(t);
+    status = sw_job_agree(job);
+    if (status != SW_OK)
+        return status;
+    (void)sw_resume_find(job->launch, job->plan, job->plan_path, &options->resume, data_tokens(t),
+                         &t->resume, &job->err);
+    status = sw_job_agree(job);
+    *finished = status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
+    if (status != SW_OK || *finished)
+        return status;
+    (void)fill_state(t);
+    status = sw_job_agree(job);
+    if (status != SW_OK)
+        return status;
+    if (open_saver(t) == 0 && job->launch->rank == 0)
+        (void)sw_metrics_open(job->plan->run->directory, &t->metrics, &job->err);
+    return sw_job_agree(job);
+}
+
+static void end(struct training *t)
+{
+    sw_metrics_close(t->metrics);
+    sw_saver_free(t->saver);
+    sw_job_close(&t->job);
+    sw_ending_free(&t->ending);
+    for (int32_t i = 0; i < 2; i++)
+        sw_lock_release(t->lock[i]);
+}
+
+/* ---- The end ---- */
+
+/* On a request: every rank leaves at the same place. */
+static int leave(struct training *t, bool judging)
+{
+    static const char *const names[] = {[SW_REQUEST_REQUEUE] = "the checkpoint signal",
+                                        [SW_REQUEST_INTERRUPT] = "SIGINT",
+                                        [SW_REQUEST_TERMINATE] = "SIGTERM"};
+    const struct sw_watch_board *board = t->ending.board;
+    const int64_t done = board->step_done;
+    const int code = sw_request_exit_code(t->request);
+    bool fits = true;
+    char cause[160];
+    if ((t->request == SW_REQUEST_TERMINATE && fits_grace(t, &fits) != 0) ||
+        (fits && save_last(t) != 0)) {
+        if (t->together)
+            return sw_ending_fail(&t->ending, t->job.err.status == SW_OK ? NULL : &t->job.err);
+        sw_ending_abort(&t->ending, &t->job.err);
+    }
+    const int64_t kept = board->attempt.step;
+    if (t->job.launch->rank == 0) {
+        fprintf(stderr, "stopped after step %" PRId64 " of %" PRId64 "%s; ", done, t->last,
+                judging ? ", before the held-out loss was known" : "");
+        if (kept == done && done > 0)
+            fprintf(stderr, "the checkpoint is in %s\n", t->job.plan->run->checkpoint_directory);
+        else
+            fprintf(stderr, "%s: the last checkpoint is %s%" PRId64 "\n",
+                    fits ? "it could not be saved" : "there was no time to save it",
+                    kept > 0 ? "of step " : "none, step ", kept);
+    }
+    snprintf(cause, sizeof cause, "%s, after step %" PRId64 " of %" PRId64, names[t->request], done,
+             t->last);
+    return sw_ending_leave(&t->ending, (enum sw_verdict)code, cause);
 }
 
 /* Returns the exit code. */
-static int train(struct training *t, int64_t steps)
+static int run(struct training *t)
 {
-    int64_t done = 0;
-    (void)set_up(t);
-    enum sw_status status = agree(t);
-    if (status == SW_OK) {
-        if (check_same(t, steps) == 0 && sw_kinds_check(t->launch, t->device, &t->err) == 0 &&
-            set_up_executor(t) == 0)
-            (void)open_metrics(t);
-        status = agree(t);
+    sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
+    if (t->job.launch->rank == 0) {
+        begin_metrics(t);
+        announce(t);
     }
-    if (status != SW_OK)
-        return (int)status;
-    const struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    const int64_t last = steps > 0 ? steps : t->plan->run->optimizer.total_steps;
-    if (t->launch->rank == 0)
-        announce(t, last);
-    bool failed = run_steps(t, last, &done) != 0, judging = !failed && !t->stopped;
-    if (judging)
-        failed = judge(t, done) != 0;
-    end_line(t);
+    bool failed = run_steps(t) != 0;
+    const bool judging = !failed && t->request == SW_REQUEST_NONE;
+    if (judging) /* what is done is kept first: judging takes long, and may be ended */
+        failed = save_last(t) != 0 || judge(t, t->ending.board->step_done) != 0;
+    sw_progress_end_line(&t->progress);
+    if (judging && !failed && t->save_failed) {
+        t->together = failed = true;
+        (void)sw_fail(&t->job.err, SW_ENVIRONMENT,
+                      "the run is done, but its last checkpoint could not be written");
+    }
     if (failed && !t->together)
-        sw_launch_abort(t->launch, &t->err);
-    status = agree(t);
-    if (status != SW_OK || !t->stopped)
-        return (int)status;
-    if (t->launch->rank == 0)
-        fprintf(stderr, "stopped after step %" PRId64 " of %" PRId64 "%s; metrics are in %s\n",
-                done, last, judging ? ", before the held-out loss was known" : "",
-                t->plan->run->directory);
-    return SW_INTERRUPTED;
+        sw_ending_abort(&t->ending, &t->job.err);
+    if (failed)
+        return sw_ending_fail(&t->ending, t->job.err.status == SW_OK ? NULL : &t->job.err);
+    if (t->request != SW_REQUEST_NONE)
+        return leave(t, judging);
+    return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done");
+}
+
+/* Nothing is left to do. An attempt that was killed behind the last save did not say so. */
+static int leave_finished(struct training *t)
+{
+    if (t->job.launch->rank == 0)
+        fprintf(stderr, "%s is finished: step %" PRId64 " of %" PRId64 " is in %s\n",
+                t->job.plan->run->name, t->resume.step, t->last, t->resume.folder);
+    sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
+    return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done before");
 }
 
 int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options)
 {
     struct training t = {
-        .launch = launch, .plan = plan, .plan_path = options->plan_path, .bigram_bits = NAN};
-    const int status = train(&t, options->steps);
-    tear_down(&t);
+        .job = {.launch = launch, .plan = plan, .plan_path = options->plan_path},
+        .last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps,
+        .bigram = NAN,
+        .ending = {.launch = launch, .life = options->life, .board = options->board}};
+    bool finished = false;
+    int status = (int)begin(&t, options, &finished);
+    if (status == SW_OK)
+        status = finished ? leave_finished(&t) : run(&t);
+    end(&t);
     return status;
 }

@@ -72,3 +72,58 @@ awk -v want=$steps '
         exit !(seen == want && first > 5 && first < 7 && last < first - 0.5)
     }' "$metrics" || fail "the loss did not fall as it should in $steps steps"
 echo "job $job: eight ranks over four nodes"
+
+# How runs end under Slurm: what reaches the ranks, the script's exit code, and attempt.json.
+run=$out/ends
+"$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" \
+    --set optimizer.total_steps=100000 --set global_batch_size=2 --set sequence_length=64 \
+    >/dev/null || fail "plan emit failed"
+
+# Open MPI 4.1.4 under Slurm 22.05 now and then crashes in MPI_Init on a busy machine.
+start() {
+    local i
+    rm -f "$run"/metrics.jsonl "$run"/slurm-*.out
+    job=$(sbatch --parsable --no-requeue "$run/$name.sbatch") || fail "sbatch refused the script"
+    for ((i = 0; i < 600; i++)); do
+        [ -f "$run/metrics.jsonl" ] && [ "$(wc -l <"$run/metrics.jsonl")" -ge 3 ] && return
+        squeue -h -j "$job" -o '%T' 2>/dev/null | grep -qE 'PENDING|CONFIGURING|RUNNING' || return 1
+        sleep 0.1
+    done
+    return 1
+}
+ends() { # WHAT STATE EXIT-CODE VERDICT SECONDS COMMAND...
+    local what=$1 state_wanted=$2 code=$3 verdict=$4 seconds=$5 i
+    shift 5
+    start || start || start || fail "$what: no step was done"
+    "$@" || fail "$what: $1 failed"
+    for ((i = 0; i < seconds * 5; i++)); do
+        description=$(scontrol show job "$job")
+        state=$(sed -nE 's/.*JobState=([A-Z_]+).*/\1/p' <<<"$description")
+        case $state in RUNNING | COMPLETING) sleep 0.2 ;; *) break ;; esac
+    done
+    [ "$state" = "$state_wanted" ] || fail "$what: $state after $seconds s, not $state_wanted"
+    grep -q " ExitCode=$code:0" <<<"$description" || fail "$what: not exit code $code"
+    grep -qx "  \"verdict\": $verdict," "$run/attempt.json" ||
+        fail "$what: $(cat "$run/attempt.json")"
+    grep -qx "  \"job\": \"$job\"" "$run/attempt.json" || fail "$what: the job is not named"
+    echo "job $job: $what: $state, verdict $verdict"
+}
+# Of the two processes of a rank the one that trains.
+kill_rank() {
+    local pid parent
+    for pid in $(pgrep -f "runner train $run"); do
+        parent=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status" 2>/dev/null)
+        [ "$(cat "/proc/${parent:-0}/comm" 2>/dev/null)" = runner ] || continue
+        tr '\0' '\n' <"/proc/$pid/environ" | grep -qx 'SLURM_PROCID=5' && kill -KILL "$pid" && return
+    done
+    return 1
+}
+send_usr1() { scancel --signal=USR1 "$job"; }
+cancel() { scancel "$job"; }
+ends "USR1 to the ranks" FAILED 75 75 30 send_usr1
+ends "scancel" CANCELLED 143 143 30 cancel
+ends "a rank is killed" FAILED 3 3 20 kill_rank
+[ "$(grep -ac 'error: ended by signal' "$run"/slurm-*.out)" -eq 1 ] || fail "not one line says it"
+grep -aq '^rank 5 (host n3): error: ended by signal 9 (Killed) after step' "$run"/slurm-*.out ||
+    fail "no line names rank 5 and its host"
+grep -qx '  "nodes": \["n3"\],' "$run/attempt.json" || fail "the node is not named"

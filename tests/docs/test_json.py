@@ -141,10 +141,21 @@ directory: run
 """ % os.path.realpath("configs/accelerators/cpu-core.yaml"))
 run(build + "/plan", "emit", tiny, "-o", scratch)
 run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml")
+run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml", "--steps", "3")  # from a checkpoint
 for line in open(f"{scratch}/run/metrics.jsonl"):
     value = json.loads(line)
     check("metrics.jsonl", value, "header" if "schema" in value
-          else "step" if "loss" in value else "held_out")
+          else "step" if "loss" in value else "checkpoint" if "checkpoint_step" in value
+          else "held_out")
+check("attempt.json", json.load(open(f"{scratch}/run/attempt.json")))
+check("manifest.json", json.load(open(f"{scratch}/run/checkpoints/latest/manifest.json")))
+check("runner evaluate --json", json.loads(run(build + "/runner", "evaluate", f"{scratch}/tiny.plan.yaml",
+                                               "--checkpoint", f"{scratch}/run/checkpoints", "--json")))
+
+# Two checkpoints, one of which is not whole.
+run(build + "/tests/make_checkpoints", f"{scratch}/checkpoints", "10", "20")
+os.remove(f"{scratch}/checkpoints/step-000010/config.json")
+check("runner checkpoint ls --json", json.loads(run(build + "/runner", "checkpoint", "ls", "--json", scratch)))
 
 for command, keys in page.items():
     for key in keys:

@@ -93,7 +93,8 @@ plan_words() {
 "  step_seconds: "
 "  memory_total: "
 "  arena_bytes: "
-"programs:\x0a  train: '0123456789abcdef'\x0a  evaluate: '0123456789abcdef'\x0a"
+"  save_seconds: "
+"programs:\x0a  train: '0123456789abcdef'\x0a  evaluate: '0123456789abcdef'\x0a  save: '0123456789abcdef'\x0a"
 "inputs: []\x0a"
 "inputs:\x0a  - {digest: '0123456789abcdef', path: '../a%20b.yaml'}\x0a"
 "run:\x0a"
@@ -162,3 +163,38 @@ END
 "\\"
 END
 } >fuzz_template.dict
+{
+    cat <<'END'
+"\"dtype\":\""
+"\"shape\":["
+"\"data_offsets\":["
+"\"__metadata__\":{"
+"F32"
+"BF16"
+"F16"
+"F64"
+"I64"
+"U8"
+"BOOL"
+"F4"
+"F8_E4M3"
+"},"
+"]"
+"9223372036854775807"
+"4294967296"
+"\\u0000"
+END
+} >fuzz_safetensors.dict
+{
+    cat <<'END'
+"\"weight_map\":{"
+"\"metadata\":{"
+"\"total_size\":"
+".safetensors\""
+".bin\""
+"../"
+"\\u001b"
+"\\u0000"
+"},"
+END
+} >fuzz_model_index.dict

@@ -6,10 +6,17 @@ if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "
   set_target_properties(test_collective_mpi PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # No single-copy mechanism: containers forbid process_vm_readv, and Open MPI then prints a warning per rank.
   # Leaks are not looked for: Open MPI leaves some behind.
-  add_test(NAME test_collective_mpi
-           COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --mca
-                   btl_vader_single_copy_mechanism none -np 8 $<TARGET_FILE:test_collective_mpi>)
-  set_tests_properties(test_collective_mpi PROPERTIES TIMEOUT 120
-                       ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;ASAN_OPTIONS=detect_leaks=0"
-                       PASS_REGULAR_EXPRESSION "collective_mpi: ok" PROCESSORS 2)
+  foreach(ranks 8 4 2)
+    set(test test_collective_mpi)
+    if(ranks LESS 8)
+      set(test test_collective_mpi_${ranks})
+    endif()
+    add_test(NAME ${test}
+             COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --mca
+                     btl_vader_single_copy_mechanism none -np ${ranks}
+                     $<TARGET_FILE:test_collective_mpi>)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 120
+                         ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;ASAN_OPTIONS=detect_leaks=0"
+                         PASS_REGULAR_EXPRESSION "collective_mpi: ok" PROCESSORS 2)
+  endforeach()
 endif()

@@ -24,4 +24,9 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stall.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(stalled_rank PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE)
+  # About two minutes.
+  add_test(NAME life_of_a_run
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_life.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(life_of_a_run PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
 endif()

@@ -396,6 +396,21 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    (void)kind;
+    if (width > to_pitch || width > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
+        return cudaErrorInvalidPitchValue;
+    enqueue(stream, [=]() {
+        for (size_t i = 0; i < height; i++)
+            memcpy(static_cast<char *>(to) + i * to_pitch,
+                   static_cast<const char *>(from) + i * from_pitch, width);
+    });
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
     if (bytes > 0)

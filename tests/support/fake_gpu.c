@@ -54,6 +54,15 @@ static int fake_copy_out(struct sw_device *device, void *host, const void *from,
     return -1; /* nobody asks for what was not computed */
 }
 
+static int fake_copy_box(struct sw_device *device, void *to, size_t to_stride_bytes,
+                         const void *from, size_t from_stride_bytes, size_t width_bytes,
+                         size_t rows)
+{
+    (void)device, (void)to, (void)to_stride_bytes, (void)from, (void)from_stride_bytes;
+    (void)width_bytes, (void)rows;
+    return 0;
+}
+
 static int fake_synchronize(struct sw_device *device, struct sw_error *err)
 {
     if (gpu_of(device)->recording != NULL)
@@ -202,6 +211,7 @@ void sw_fake_gpu_init(struct sw_fake_gpu *gpu)
                                           .release = fake_release,
                                           .copy_in = fake_copy_in,
                                           .copy_out = fake_copy_out,
+                                          .copy_box = fake_copy_box,
                                           .synchronize = fake_synchronize,
                                           .free_bytes = fake_free_bytes,
                                           .facts = fake_facts,

@@ -45,6 +45,10 @@ static int32_t *make_rows(const struct sw_harness *h)
     int32_t *rows = malloc((size_t)count * sizeof *rows);
     uint64_t x = h->seed;
     for (int64_t i = 0; rows != NULL && i < count; i++) {
+        if (h->rows != NULL) {
+            rows[i] = h->rows[i];
+            continue;
+        }
         x = x * 6364136223846793005u + 1442695040888963407u;
         rows[i] = (int32_t)((x >> 33) % (uint64_t)o->model.vocab_size);
     }
@@ -222,6 +226,29 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
     }
 }
 
+static void put_parameters(struct rank *rank, struct sw_executor *executor)
+{
+    const struct sw_harness *h = rank->shared->harness;
+    const struct sw_program *p = rank->shared->program;
+    for (int32_t v = 0; v < p->value_count; v++) {
+        const struct sw_value *value = &p->values[v];
+        if (value->role != SW_ROLE_PARAMETER || value->alias >= 0)
+            continue;
+        if (value->dtype != SW_F32)
+            fail(rank, "parameters", &(struct sw_error){.message = "given ones are fp32"});
+        const int64_t n = instance_elems(value);
+        float *global = malloc((size_t)n * sizeof *global);
+        if (global == NULL)
+            fail(rank, "parameters", &(struct sw_error){.message = "out of memory"});
+        for (int32_t l = 0; l < value->stack; l++) {
+            h->parameter(h->parameter_context, value->name, l, global, n);
+            sw_device_put(&p->mesh, &value->sharding.spec, value->size, sizeof *global,
+                          rank->number, global, sw_executor_value(executor, p, v, l));
+        }
+        free(global);
+    }
+}
+
 /* ---- Ranks ---- */
 
 static void barrier(struct rank *rank)
@@ -286,6 +313,8 @@ static void *rank_main(void *argument)
         fail(rank, "parameters", &err);
     if (h->spread_norms)
         spread_norms(rank, executor);
+    if (h->parameter != NULL)
+        put_parameters(rank, executor);
     run_steps(rank, executor);
     pthread_mutex_lock(&shared->lock);
     shared->result->arena_bytes = sw_executor_arena_bytes(executor);

@@ -16,14 +16,23 @@ enum { SW_HARNESS_MAX_VALUES = 24 };
  * and after. */
 typedef void (*sw_harness_hook)(void *context, int32_t rank, int64_t step, bool begins);
 
+/* Fills instance `instance` of a parameter, as an unsharded row-major array. Ranks call it at the
+ * same time. */
+typedef void (*sw_harness_parameter)(void *context, const char *name, int32_t instance,
+                                     float *values, int64_t elems);
+
 struct sw_harness {
     const struct sw_program_options *options;
     uint64_t seed;
     double stddev;     /* of the initial parameters */
     bool spread_norms; /* norm weights are 1 + the generator's value and biases its value, so that a
                         * forgotten one shows */
-    int64_t ignored;   /* k > 0: the label of every k-th token of a step is -1 */
-    int64_t steps;     /* >= 1 */
+    sw_harness_parameter parameter; /* given instead of the generator's, fp32; may be NULL */
+    void *parameter_context;
+    const int32_t *rows; /* [steps * global batch, sequence + 1] tokens, given instead of the
+                            generator's; may be NULL */
+    int64_t ignored;     /* k > 0: the label of every k-th token of a step is -1 */
+    int64_t steps;       /* >= 1 */
     struct sw_step step; /* hyper-parameters; step and micro_step are set by the harness */
     const char *const
         *values;          /* names to gather after the last step, NULL-terminated; NULL: none */

@@ -363,3 +363,97 @@ int reference_ring(struct sw_comm *comm, struct sw_axes axes, size_t bytes, stru
     free(block[1]);
     return result;
 }
+
+/* One message out and one in, of a permutation that every rank knows. */
+struct message {
+    int32_t to, from;
+    size_t sends, receives;
+    unsigned char *out, *in;
+    uint64_t ticket;
+};
+
+enum { MESSAGES = 4, MESSAGE_ROUNDS = 10, MESH_MAX = 64 };
+
+static void message_draw(struct message *m, struct reference_random *random, int32_t rank,
+                         int32_t ranks, int32_t most)
+{
+    int32_t to[MESH_MAX];
+    for (int32_t i = 0; i < ranks; i++)
+        to[i] = i;
+    for (int32_t i = ranks - 1; i > 0; i--) {
+        const int32_t j = reference_random_below(random, i + 1), swapped = to[i];
+        to[i] = to[j];
+        to[j] = swapped;
+    }
+    *m = (struct message){0};
+    for (int32_t i = 0; i < ranks; i++) {
+        const int32_t kind = reference_random_below(random, 8);
+        const size_t bytes =
+            kind < 2 ? 0 : (size_t)reference_random_below(random, kind == 7 ? most + 1 : 300);
+        if (i == rank) {
+            m->to = bytes > 0 ? to[i] : -7; /* not looked at */
+            m->sends = bytes;
+        }
+        if (to[i] == rank) {
+            m->from = bytes > 0 ? i : 1 << 20;
+            m->receives = bytes;
+        }
+    }
+}
+
+static int message_start(struct message *m, struct sw_comm *comm, uint64_t seed,
+                         struct sw_error *err)
+{
+    m->out = fenced((int64_t)m->sends);
+    m->in = fenced((int64_t)m->receives);
+    if (m->out == NULL || m->in == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    for (size_t i = 0; i < m->sends; i++)
+        m->out[i] = ring_byte(comm->rank, seed + i);
+    return comm->vtable->transfer(comm, m->to, m->sends > 0 ? m->out : NULL, m->sends, m->from,
+                                  m->receives > 0 ? m->in : NULL, m->receives, &m->ticket, err);
+}
+
+static int message_check(const struct message *m, struct sw_comm *comm, uint64_t seed,
+                         struct sw_error *err)
+{
+    if (comm->vtable->wait(comm, m->ticket, err) != 0)
+        return -1;
+    for (size_t i = 0; i < m->receives; i++)
+        if (m->in[i] != ring_byte(m->from, seed + i))
+            return sw_fail(err, SW_UNMET, "rank %d: byte %zu of %zu is not rank %d's",
+                           (int)comm->rank, i, m->receives, (int)m->from);
+    if (fence_broken(m->in, (int64_t)m->receives))
+        return sw_fail(err, SW_UNMET, "rank %d: wrote past a message of %zu bytes", (int)comm->rank,
+                       m->receives);
+    return 0;
+}
+
+int reference_transfers(struct sw_comm *comm, uint64_t seed, int32_t most, struct sw_error *err)
+{
+    struct reference_random random = {seed};
+    int result = comm->size <= MESH_MAX ? 0 : sw_fail(err, SW_BAD_INPUT, "too many ranks");
+    for (int round = 0; round < MESSAGE_ROUNDS && result == 0; round++) {
+        struct message messages[MESSAGES] = {{0}};
+        struct reference_run beside = {0};
+        bool begun = false;
+        for (int i = 0; i < MESSAGES && result == 0; i++) {
+            message_draw(&messages[i], &random, comm->rank, comm->size, most);
+            result = message_start(&messages[i], comm, seed + (uint64_t)i, err);
+            if (result == 0 && i == 1) {
+                const struct reference_case c = reference_case_random(&random, &comm->mesh, false);
+                result = reference_begin(&beside, comm, &c, err);
+                begun = result == 0;
+            }
+        }
+        if (begun && reference_end(&beside, comm, err) != 0)
+            result = -1;
+        for (int i = MESSAGES - 1; i >= 0 && result == 0; i--)
+            result = message_check(&messages[i], comm, seed + (uint64_t)i, err);
+        for (int i = 0; i < MESSAGES && result == 0; i++) { /* else under way, perhaps */
+            free(messages[i].out);
+            free(messages[i].in);
+        }
+    }
+    return result;
+}

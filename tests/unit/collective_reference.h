@@ -46,4 +46,8 @@ int reference_end(struct reference_run *run, struct sw_comm *comm, struct sw_err
  * every hop. */
 int reference_ring(struct sw_comm *comm, struct sw_axes axes, size_t bytes, struct sw_error *err);
 
+/* Random permutations of the ranks: each sends its successor a message of a random length, often
+ * none, sometimes up to `most` bytes; several of them and a collective are under way at a time. */
+int reference_transfers(struct sw_comm *comm, uint64_t seed, int32_t most, struct sw_error *err);
+
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -108,13 +109,100 @@ static void clocks_go_forward(void **state)
     assert_true(sw_clock_now() - now > 0.9e-3);
 }
 
+/* The value of a half by its definition. */
+static double half_value(uint16_t half)
+{
+    const int exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
+    const double magnitude = exponent == 0    ? ldexp(fraction, -24)
+                             : exponent == 31 ? INFINITY
+                                              : ldexp(1024 + fraction, exponent - 25);
+    return (half & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+static bool half_is_nan(uint32_t half)
+{
+    return (half & 0x7fff) > 0x7c00;
+}
+
+static void fp16_is_what_it_means(void **state)
+{
+    (void)state;
+    for (uint32_t half = 0; half < 65536; half++) {
+        const float value = sw_fp16_to_float((uint16_t)half);
+        if (half_is_nan(half)) {
+            assert_true(isnan(value));
+            assert_true(half_is_nan(sw_fp16_from_float(value)));
+            assert_int_equal(sw_fp16_from_float(value), half | 0x200);
+            continue;
+        }
+        assert_true(value == half_value((uint16_t)half));
+        assert_int_equal(signbit(value) != 0, half >> 15);
+        assert_int_equal(sw_fp16_from_float(value), half);
+    }
+}
+
+/* Between two neighbours: below the middle, in it and above it, in both signs. */
+static void fp16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t half = 0; half < 0x7c00; half++) {
+        const double next = half + 1 < 0x7c00 ? half_value((uint16_t)(half + 1)) : 65536.0;
+        const float middle = (float)((half_value((uint16_t)half) + next) / 2);
+        const uint32_t even = half + (half & 1);
+        assert_true(middle == (half_value((uint16_t)half) + next) / 2);
+        for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
+            const float m = sign == 0 ? middle : -middle, away = sign == 0 ? INFINITY : -INFINITY;
+            assert_int_equal(sw_fp16_from_float(nextafterf(m, 0)), half | sign);
+            assert_int_equal(sw_fp16_from_float(m), even | sign);
+            assert_int_equal(sw_fp16_from_float(nextafterf(m, away)), (half + 1) | sign);
+        }
+    }
+    assert_int_equal(sw_fp16_from_float(65520), 0x7c00);
+    assert_int_equal(sw_fp16_from_float(nextafterf(65520, 0)), 0x7bff);
+    assert_int_equal(sw_fp16_from_float(3e38f), 0x7c00);
+    assert_int_equal(sw_fp16_from_float(-INFINITY), 0xfc00);
+    assert_int_equal(sw_fp16_from_float(0x1p-149f), 0);
+    assert_int_equal(sw_fp16_from_float(-0x1p-149f), 0x8000);
+}
+
+static void odd_rounding_does_not_round_twice(void **state)
+{
+    (void)state;
+    /* A little above the middle between two halves: the nearest f32 is the middle itself. */
+    const double above = 1 + 0x1p-11 + 0x1p-40, below = 1 + 3 * 0x1p-11 - 0x1p-40;
+    assert_int_equal(sw_fp16_from_float((float)above), 0x3c00);
+    assert_int_equal(sw_fp16_from_float(sw_float_to_odd(above)), 0x3c01);
+    assert_int_equal(sw_fp16_from_float((float)below), 0x3c02);
+    assert_int_equal(sw_fp16_from_float(sw_float_to_odd(below)), 0x3c01);
+    assert_int_equal(sw_fp16_from_float(sw_float_to_odd(-above)), 0xbc01);
+    assert_int_equal(sw_bf16_from_float(sw_float_to_odd(1 + 0x1p-8 + 0x1p-40)), 0x3f81);
+    static const double exact[] = {0, -0.0, 1, -1.5, 0x1p-149, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
+        assert_true(sw_float_to_odd(exact[i]) == (float)exact[i]);
+        assert_int_equal(signbit(sw_float_to_odd(exact[i])) != 0, signbit(exact[i]) != 0);
+    }
+    assert_true(isnan(sw_float_to_odd(NAN)));
+    assert_true(sw_float_to_odd(1e300) == 0x1.fffffep127f);
+    assert_int_equal(sw_bf16_from_float(sw_float_to_odd(1e300)), 0x7f80);
+    assert_int_equal(sw_fp16_from_float(sw_float_to_odd(-1e300)), 0xfc00);
+    assert_true(sw_float_to_odd(-1e-300) == -0x1p-149f);
+    assert_int_equal(sw_fp16_from_float(sw_float_to_odd(-1e-300)), 0x8000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_is_fnv_1a),  cmocka_unit_test(mix_is_that_of_splitmix64),
-        cmocka_unit_test(align_rounds_up), cmocka_unit_test(bf16_rounds_to_nearest_even),
-        cmocka_unit_test(bf16_keeps_nan),  cmocka_unit_test(bf16_comes_back),
-        cmocka_unit_test(doubles_sort),    cmocka_unit_test(clocks_go_forward),
+        cmocka_unit_test(hash_is_fnv_1a),
+        cmocka_unit_test(mix_is_that_of_splitmix64),
+        cmocka_unit_test(align_rounds_up),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(bf16_keeps_nan),
+        cmocka_unit_test(bf16_comes_back),
+        cmocka_unit_test(fp16_is_what_it_means),
+        cmocka_unit_test(fp16_rounds_to_nearest_even),
+        cmocka_unit_test(odd_rounding_does_not_round_twice),
+        cmocka_unit_test(doubles_sort),
+        cmocka_unit_test(clocks_go_forward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

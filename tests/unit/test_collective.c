@@ -6,6 +6,7 @@
 #include "runner/collective/call.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"
+#include "runner/collective/staged.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -199,6 +200,128 @@ static void test_ring(void **state)
     expect_success(&pair, 0, 0, rings);
 }
 
+static int transfers(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    return reference_transfers(comm, seed, 300000, err);
+}
+
+static void test_transfers(void **state)
+{
+    (void)state;
+    struct reference_random random = {4711};
+    for (int round = 0; round < 16; round++) {
+        const struct sw_mesh mesh = random_mesh(&random);
+        expect_success(&mesh, 0, random.state, transfers);
+        expect_success(&mesh, 1 << (6 + round % 8), random.state, transfers);
+    }
+}
+
+/* Lengths that two ranks do not agree on; ranks that there are not; one's own letters. */
+static int bad_transfers(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    static const struct {
+        int32_t to, from;
+        size_t sends, receives;
+    } calls[] = {{1, 1, 4, 4}, {2, 0, 4, 0}, {0, -1, 0, 4}, {0, 0, 4, 3}};
+    const int32_t other = 1 - comm->rank;
+    unsigned char out[4] = {0}, in[4] = {0};
+    uint64_t ticket = 0;
+    const bool mismatch = seed == 0;
+    if (comm->vtable->transfer(comm, mismatch ? other : calls[seed].to, out,
+                               calls[seed].sends - (mismatch && comm->rank == 0),
+                               mismatch ? other : calls[seed].from, in, calls[seed].receives,
+                               &ticket, err) != 0)
+        return -1;
+    return comm->vtable->wait(comm, ticket, err);
+}
+
+static void test_bad_transfers(void **state)
+{
+    (void)state;
+    struct rank_thread ranks[MAX_RANKS];
+    const struct sw_mesh mesh = sw_mesh_make(2, 1, 1, 1);
+    static const char *const messages[] = {
+        NULL, "rank 0: transfer to rank 2: there is no rank 2, there are 2",
+        "rank 0: transfer from rank -1: there is no rank -1, there are 2",
+        "rank 0: transfer to rank 0, from rank 0: 4 bytes go to itself and 3 come from itself"};
+    run_ranks(&mesh, 0, 0, bad_transfers, ranks);
+    assert_int_equal(ranks[1].result, -1);
+    assert_true(strcmp(ranks[1].error.message, "rank 1: transfer to rank 0, from rank 0: rank 0 "
+                                               "sent 3 bytes instead of 4") == 0 ||
+                strcmp(ranks[1].error.message,
+                       "rank 1: transfer to rank 0, from rank 0: rank 0 has left") == 0);
+    for (uint64_t i = 1; i < sizeof messages / sizeof *messages; i++) {
+        run_ranks(&mesh, 0, i, bad_transfers, ranks);
+        assert_int_equal(ranks[0].result, -1);
+        assert_int_equal(ranks[0].error.status, SW_BAD_INPUT);
+        assert_string_equal(ranks[0].error.message, messages[i]);
+    }
+}
+
+static int copy_bytes(struct sw_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+/* From one place of the arena to another around all ranks, then from and to the host's memory. */
+static int staged_transfers(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    unsigned char arena[4096], host[2][100];
+    const int32_t next = (comm->rank + 1) % comm->size;
+    const int32_t previous = (comm->rank + comm->size - 1) % comm->size;
+    uint64_t ticket[2];
+    memset(arena, 100 + comm->rank, sizeof arena);
+    memset(host, 200 + comm->rank, sizeof host);
+    const int32_t bytes = (int32_t)seed;
+    if (comm->vtable->attach(comm, arena, sizeof arena, err) != 0 ||
+        comm->vtable->transfer(comm, next, arena, (size_t)bytes, previous, arena + 2048,
+                               (size_t)bytes, &ticket[0], err) != 0 ||
+        comm->vtable->transfer(comm, previous, host[0], 100, next, host[1], 100, &ticket[1], err) !=
+            0 ||
+        comm->vtable->wait(comm, ticket[1], err) != 0)
+        return -1;
+    for (int32_t i = 0; i < 2048; i++)
+        if (arena[2048 + i] != 100 + (i < bytes ? previous : comm->rank))
+            return sw_fail(err, SW_UNMET, "rank %d: byte %d is %d", (int)comm->rank, (int)i,
+                           arena[2048 + i]);
+    if (host[1][0] != 200 + next || host[1][99] != 200 + next)
+        return sw_fail(err, SW_UNMET, "rank %d: the host's bytes did not come", (int)comm->rank);
+    return comm->vtable->attach(comm, NULL, 0, err);
+}
+
+static void *staged_main(void *argument)
+{
+    static const struct sw_device_vtable vtable = {.copy_in = copy_bytes, .copy_out = copy_bytes};
+    struct sw_device device = {&vtable};
+    struct rank_thread *rank = argument;
+    rank->result = sw_comm_staged_create(rank->comm, &device, &rank->comm, &rank->error);
+    return rank->result == 0 ? rank_main(rank) : NULL;
+}
+
+static void test_staged_transfer(void **state)
+{
+    (void)state;
+    struct rank_thread ranks[3] = {{0}};
+    struct sw_comm *comms[3];
+    struct sw_error error = {0};
+    const struct sw_mesh mesh = sw_mesh_make(3, 1, 1, 1);
+    for (uint64_t bytes = 0; bytes <= 1000; bytes += 500) {
+        assert_int_equal(sw_comm_threads_create(&mesh, comms, &error), 0);
+        for (int i = 0; i < 3; i++) {
+            ranks[i] =
+                (struct rank_thread){.comm = comms[i], .function = staged_transfers, .seed = bytes};
+            assert_int_equal(pthread_create(&ranks[i].thread, NULL, staged_main, &ranks[i]), 0);
+        }
+        for (int i = 0; i < 3; i++)
+            pthread_join(ranks[i].thread, NULL);
+        for (int i = 0; i < 3; i++)
+            if (ranks[i].result != 0)
+                fail_msg("%s", ranks[i].error.message);
+    }
+}
+
 /* More calls than the queue holds, none waited for but the last: sums that build on each other. */
 static int many_calls(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
 {
@@ -373,6 +496,7 @@ static void test_single(void **state)
     assert_int_equal(comm->size, 1);
     assert_int_equal(random_cases(comm, 3, &error), 0);
     assert_int_equal(rings(comm, 0, &error), 0);
+    assert_int_equal(transfers(comm, 8, &error), 0);
     assert_int_equal(comm->vtable->wait(comm, 1u << 30, &error), -1);
     assert_string_equal(error.message, "rank 0: ticket 1073741824 was never given out");
     comm->vtable->destroy(comm);
@@ -428,6 +552,9 @@ int main(void)
         cmocka_unit_test(test_random_cases_in_small_messages),
         cmocka_unit_test(test_larger_than_workspace),
         cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_bad_transfers),
+        cmocka_unit_test(test_staged_transfer),
         cmocka_unit_test(test_many_calls),
         cmocka_unit_test(test_rank_that_gives_up),
         cmocka_unit_test(test_sizes_differ),

@@ -195,7 +195,8 @@ static void references_are_followed(void **state)
              "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: accelerator.yaml\n");
     put_file(&folder, "run.yaml",
              "name: r\nmodel: model.yaml\ncluster: ./sub/../sub/cluster.yaml\n"
-             "sequence_length: 1\nglobal_batch_size: 1\ndata: {path: ../x/text.txt}\n");
+             "sequence_length: 1\nglobal_batch_size: 1\ndata: {path: ../x/text.txt}\n"
+             "init: {from: models/m}\n");
     char path[256];
     snprintf(path, sizeof path, "%s/sub/../run.yaml", folder.path);
     struct sw_error err = {0};
@@ -206,6 +207,8 @@ static void references_are_followed(void **state)
     snprintf(path, sizeof path, "%s/sub/cluster.yaml", folder.path);
     assert_string_equal(run->cluster.path, path);
     assert_string_equal(run->data_path, "/tmp/x/text.txt");
+    snprintf(path, sizeof path, "%s/models/m", folder.path);
+    assert_string_equal(run->init_from, path);
     snprintf(path, sizeof path, "%s/runs/r/checkpoints", folder.path);
     assert_string_equal(run->checkpoint_directory, path);
     sw_config_free(c);

@@ -2,6 +2,9 @@
  * them. */
 #include "config_support.h"
 
+#include <math.h>
+#include <signal.h>
+
 struct one {
     const char *text, *expected;
 };
@@ -49,6 +52,17 @@ static void scalars(void **state)
          "t:6:7: 'data' must be a mapping, not the text 'x' | for example: data: {path: "
          "data/text.txt, seed: 1}\n"},
         {"checkpoint: {keep: 0}\n", "t:6:20: 'keep' must be at least 1, not 0\n"},
+        {"checkpoint: {keep_every: -1}\n", "t:6:26: 'keep_every' must be at least 0, not -1\n"},
+        {"checkpoint: {bandwidth: fast}\n",
+         "t:6:25: 'bandwidth' must be a bandwidth with a unit, not the text 'fast' | for example: "
+         "bandwidth: 2 GB/s\n"},
+        {"checkpoint: {signal: TERM}\n",
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM'\n"},
+        {"checkpoint: {signal: SIGUSR1}\n",
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'SIGUSR1'\n"},
+        {"init: {from: ''}\n",
+         "t:6:14: 'from' is an empty path | for example: from: ../models/Llama-3.1-8B\n"},
+        {"init: {form: x}\n", "t:6:8: unknown key 'form'; did you mean 'from'?\n"},
         {"optimizer: {type: sgd}\n", "t:6:19: 'type' must be adamw, not 'sgd'\n"},
         {"optimizer: {eps: 0}\n", "t:6:18: 'eps' must be more than 0, not 0\n"},
         {"optimizer: {betas: 0.9}\n",
@@ -276,10 +290,18 @@ static void clusters(void **state)
 {
     (void)state;
 #define C "name: c\nnodes: 2\naccelerators_per_node: 4\naccelerator: " ACCELERATOR "\n"
+#define L "links: [{name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}]\n"
     static const struct one cases[] = {
         {C,
          "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: [{name: "
          "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+        {C L "host_memory: 0\n", "t:6:14: 'host_memory' must be more than 0, not 0\n"},
+        {C L "storage: {bandwidth: 0}\n", "t:6:22: 'bandwidth' must be more than 0, not 0\n"},
+        {C L "reliability: {failures_per_1000_node_days: -1}\n",
+         "t:6:44: 'failures_per_1000_node_days' must be at least 0, not -1\n"},
+        {C L "host_memory: 2 TB\nstorage: {bandwidth: 10 GB/s}\n"
+             "reliability: {failures_per_1000_node_days: 0}\n",
+         ""},
         {C "links:\n- {name: a, spans: 4, bandwidth: 1 GB/s, latency: 1 us}\n",
          "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | for example: "
          "spans: "
@@ -299,6 +321,7 @@ static void clusters(void **state)
          "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: 8, "
          "bandwidth: 450 GB/s, latency: 3 us}]\n"},
     };
+#undef L
 #undef C
     for (size_t i = 0; i < COUNT(cases); i++)
         expect(SW_CONFIG_CLUSTER, cases[i].text, cases[i].expected);
@@ -357,6 +380,20 @@ static void slurm_texts_that_are_fine(void **state)
     }
 }
 
+static void slurm_times_in_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *time;
+        double seconds;
+    } cases[] = {
+        {"90", 5400},     {"1:30", 90},           {"24:00:00", 86400}, {"0:00:01", 1},
+        {"2-12", 216000}, {"2-12:30", 217800},    {"2-0:0:5", 172805}, {"UNLIMITED", INFINITY},
+        {"0", INFINITY},  {"INFINITE", INFINITY}, {NULL, INFINITY}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_true(sw_slurm_time_seconds(cases[i].time) == cases[i].seconds);
+}
+
 static void defaults_of_a_run(void **state)
 {
     (void)state;
@@ -387,6 +424,12 @@ static void defaults_of_a_run(void **state)
     assert_string_equal(r->checkpoint_directory, "some/dir/runs/r/checkpoints");
     assert_int_equal(r->checkpoint_keep, 3);
     assert_int_equal(r->checkpoint_every_steps, 0);
+    assert_int_equal(r->checkpoint_keep_every, 0);
+    assert_true(r->checkpoint_bandwidth == 0);
+    assert_int_equal(r->checkpoint_signal, SIGUSR1);
+    assert_null(r->init_from);
+    assert_true(r->cluster.host_memory_bytes == 0 && r->cluster.storage_bandwidth == 0);
+    assert_true(r->cluster.failures_per_1000_node_days == 3.8);
     assert_int_equal(r->cluster.launcher, SW_LAUNCHER_SLURM);
     assert_null(r->cluster.slurm.partition);
     assert_int_equal(r->model.shape.kv_heads, 4);
@@ -514,7 +557,8 @@ static void quantities(void **state)
 
 #define PLAN_HEAD                                                                                  \
     "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\n"                                     \
-    "programs: {train: '0000000000000010', evaluate: '0000000000000011'}\nprediction: "            \
+    "programs: {train: '0000000000000010', evaluate: '0000000000000011', save: "                   \
+    "'0000000000000012'}\nprediction: "                                                            \
     "{step_seconds: 1e-05, memory_total: 2, "                                                      \
     "arena_bytes: 1}\ndecision: {mesh_dim: '1,2,3,4', axis_order: 'dp,fsdp,sp,tp', "               \
     "micro_batch_size: 1, accumulation_steps: 1,\n  recompute: full, strategy: ring, layout: "     \
@@ -610,6 +654,7 @@ int main(void)
         cmocka_unit_test(accelerators),
         cmocka_unit_test(clusters),
         cmocka_unit_test(slurm_texts_that_are_fine),
+        cmocka_unit_test(slurm_times_in_seconds),
         cmocka_unit_test(defaults_of_a_run),
         cmocka_unit_test(slurm_settings_of_the_run_win),
         cmocka_unit_test(overrides),

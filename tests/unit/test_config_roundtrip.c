@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <signal.h>
 
 /* xorshift64*: the same descriptions on every machine. */
 static uint64_t draw(uint64_t *state)
@@ -139,6 +140,9 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     c->nodes = (int32_t)between(s, 1, 64);
     c->accelerators_per_node = (int32_t)between(s, 1, 16);
     c->launcher = (enum sw_launcher)between(s, 0, 1);
+    c->host_memory_bytes = draw(s) & 1 ? between(s, 1, INT64_C(1) << 50) : 0;
+    c->storage_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
+    c->failures_per_1000_node_days = draw(s) & 1 ? real(s, 1e-9, 1e6) : 0;
     c->link_count = (int32_t)between(s, 1, SW_MAX_LINKS);
     for (int32_t i = 0; i < c->link_count; i++)
         c->link[i] = (struct sw_link_config){.name = i == 0 ? "null" : "net-1",
@@ -210,6 +214,10 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->checkpoint_every_steps = between(s, 0, 1000);
     r->evaluate_every_steps = between(s, 0, 1000);
     r->checkpoint_keep = between(s, 1, 9);
+    r->checkpoint_keep_every = between(s, 0, 1000);
+    r->checkpoint_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
+    r->checkpoint_signal = draw(s) & 1 ? SIGUSR1 : SIGUSR2;
+    r->init_from = draw(s) & 1 ? some_path(s) : NULL;
 }
 
 static void same_text(const char *a, const char *b)
@@ -252,6 +260,9 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_curve(&a->accelerator.memory, &b->accelerator.memory);
     SAME(nodes);
     SAME(accelerators_per_node);
+    SAME(host_memory_bytes);
+    SAME(storage_bandwidth);
+    SAME(failures_per_1000_node_days);
     SAME(link_count);
     for (int32_t i = 0; i < a->link_count; i++) {
         same_text(a->link[i].name, b->link[i].name);
@@ -317,6 +328,10 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(checkpoint_every_steps);
     SAME(evaluate_every_steps);
     SAME(checkpoint_keep);
+    SAME(checkpoint_keep_every);
+    SAME(checkpoint_bandwidth);
+    SAME(checkpoint_signal);
+    same_text(a->init_from, b->init_from);
 }
 
 static char *written(const struct sw_run_config *run, const char *head, int32_t indent)
@@ -332,7 +347,8 @@ static char *written(const struct sw_run_config *run, const char *head, int32_t 
 
 #define PLAN_HEAD                                                                                  \
     "schema: shardwright.plan/1\ndigest: 'fedcba9876543210'\n"                                     \
-    "programs: {train: '0000000000000010', evaluate: '0000000000000011'}\n"                        \
+    "programs: {train: '0000000000000010', evaluate: '0000000000000011', save: "                   \
+    "'0000000000000012'}\n"                                                                        \
     "prediction: {step_seconds: 1.5, memory_total: 2, arena_bytes: 1}\ninputs: []\n"               \
     "decision: {mesh_dim: '1,1,1,1', axis_order: 'dp,fsdp,sp,tp', micro_batch_size: 1, "           \
     "accumulation_steps: 1, recompute: none, strategy: ring, layout: zigzag, residual_seq: sp}\n"
@@ -405,6 +421,8 @@ static void every_default_is_spelled_out(void **state)
                               "      band_low: 0.8\n"
                               "      band_high: 1.3\n"
                               "  links: []\n"
+                              "  reliability:\n"
+                              "    failures_per_1000_node_days: 3.8\n"
                               "  launcher: slurm\n"
                               "  slurm:\n"
                               "    exclusive: false\n"
@@ -440,8 +458,28 @@ static void every_default_is_spelled_out(void **state)
                               "  directory: runs/r/checkpoints\n"
                               "  every_steps: 0\n"
                               "  keep: 3\n"
+                              "  keep_every: 0\n"
+                              "  bandwidth: 0.0\n"
+                              "  signal: USR1\n"
                               "evaluate:\n"
                               "  every_steps: 0\n");
+    free(text);
+    sw_config_free(c);
+}
+
+/* What is not told has no default that could be spelled out. */
+static void what_is_told_is_written(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {
+        "cluster.host_memory=2 TB", "cluster.storage.bandwidth=1 kB/s", "init.from=/m",
+        "checkpoint.signal=USR2",   "checkpoint.bandwidth=2 GB/s",      NULL};
+    struct sw_config *c = read_named("t", RUN_HEAD, SW_CONFIG_RUN, sets);
+    char *text = written(sw_config_run(c), "", 0);
+    assert_non_null(strstr(text, "  host_memory: 2000000000000\n  links: []\n  storage:\n"
+                                 "    bandwidth: 1000.0\n  reliability:\n"));
+    assert_non_null(strstr(text, "  keep_every: 0\n  bandwidth: 2000000000.0\n  signal: USR2\n"
+                                 "init:\n  from: '/m'\nevaluate:\n"));
     free(text);
     sw_config_free(c);
 }
@@ -449,12 +487,15 @@ static void every_default_is_spelled_out(void **state)
 static void paths_become_absolute(void **state)
 {
     (void)state;
-    struct sw_config *c = read_named("a/t", RUN_HEAD "data: {path: ../x}\n", SW_CONFIG_RUN, NULL);
+    struct sw_config *c =
+        read_named("a/t", RUN_HEAD "data: {path: ../x}\ninit: {from: ../y}\n", SW_CONFIG_RUN, NULL);
     struct sw_error err = {0};
     assert_int_equal(sw_config_make_paths_absolute(c, &err), 0);
     const struct sw_run_config *run = sw_config_run(c);
     assert_int_equal(run->data_path[0], '/');
     assert_int_equal(run->directory[0], '/');
+    assert_int_equal(run->init_from[0], '/');
+    assert_false(run->init_from_is_absolute);
     assert_non_null(strstr(run->checkpoint_directory, "/a/runs/r/checkpoints"));
     sw_config_free(c);
 }
@@ -464,6 +505,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_runs_read_back_equal),
         cmocka_unit_test(every_default_is_spelled_out),
+        cmocka_unit_test(what_is_told_is_written),
         cmocka_unit_test(paths_become_absolute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

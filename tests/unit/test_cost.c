@@ -93,6 +93,27 @@ static void collectives(void **state)
              7e-6 + 15e-6 + array * 24 / 32 / outer);
 }
 
+/* Messages one after the other: all bytes over each level that is spanned, the slowest counts. */
+static void exchanges(void **state)
+{
+    (void)state;
+    const double inner = 0.82 * 100e9, outer = 0.90 * 10e9;
+    const struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1); /* tp in a node, fsdp over nodes */
+    const struct sw_axes all = {2, {SW_FSDP, SW_TP}}, tp = {1, {SW_TP}}, none = {0};
+    struct sw_span s;
+    sw_links_span(&cluster, &mesh, all, &s);
+    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 3e9 / outer + 20 * 5e-6);
+    close_to(sw_links_exchange_seconds(&cluster, &s, 0, 0), 0);
+    sw_links_span(&cluster, &mesh, tp, &s);
+    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 2.5), 3e9 / inner + 2.5e-6);
+    sw_links_span(&cluster, &mesh, none, &s);
+    close_to(sw_links_exchange_seconds(&cluster, &s, 3e9, 20), 0);
+    struct sw_cluster_config curved = cluster; /* by the size of a message */
+    curved.link[1].efficiency = (struct sw_curve){2, {{1e6, 0.2}, {1e8, 0.6}}};
+    sw_links_span(&curved, &mesh, all, &s);
+    close_to(sw_links_exchange_seconds(&curved, &s, 1e9, 100), 1e9 / (0.4 * 10e9) + 100 * 5e-6);
+}
+
 /* change: done to the program before it is priced; NULL: nothing. Returns sw_cost_price's result.
  */
 static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64_t micro_batch,
@@ -341,6 +362,57 @@ static void one_message_at_a_time(void **state)
 }
 
 /* Every price has a band around it and says what it rests on. */
+/* A save is packed, sent and unpacked; on one rank alone it is copied. */
+static void saves(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = run_of(4, 64, "90 GB/s", "5 GB/s");
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
+                                         .micro_batch_size = 1,
+                                         .recompute = SW_RECOMPUTE_FULL,
+                                         .layout = SW_ZIGZAG};
+    struct sw_program_options options;
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    struct sw_cost cost;
+    double seconds = 0, links = 0;
+    if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+        sw_program_set_compile(&options, &set, &err) != 0 ||
+        sw_cost_save_seconds(set, run, &seconds, &links, &err) != 0)
+        fail_msg("%s", err.message);
+    struct sw_program *p = set->program[SW_PROGRAM_SAVE];
+    const struct sw_snapshot_attributes *s = &p->ops[0].as.snapshot;
+    const double rounds = s->rounds;
+    struct sw_span span;
+    sw_links_span(&run->cluster, &p->mesh, p->ops[0].axes, &span);
+    const double sent = ceil((double)s->sent_bytes / rounds),
+                 moved = 2 * ceil((double)(s->sent_bytes + s->owned_bytes) / rounds);
+    const double exchange =
+        sw_links_exchange_seconds(&run->cluster, &span, sent, (double)s->messages / rounds);
+    const double share =
+        sw_cost_efficiency(&a->memory, moved, sw_device_row(a->device)->usual.memory);
+    const double pack = moved / (a->memory_bandwidth * share) + a->launch_latency_s;
+    close_to(sw_cost_op_seconds(p, &p->ops[0], run), exchange + pack);
+    assert_true(rounds > 1 && fabs(seconds - rounds * (exchange + pack)) < 1e-6 * seconds);
+
+    assert_int_equal(sw_cost_price(p, run, &cost, &err), 0);
+    assert_true(cost.step_seconds == seconds);
+    close_to(cost.communication_bytes[SW_FSDP], sent * rounds / 2);
+    close_to(cost.communication_bytes[SW_TP], sent * rounds / 2);
+    close_to(exposed(&cost), exchange * rounds);
+    close_to(links, exchange * rounds);
+
+    sw_program_free(p);
+    set->program[SW_PROGRAM_SAVE] = NULL;
+    assert_int_equal(sw_cost_save_seconds(set, run, &seconds, NULL, &err), -1);
+    assert_string_equal(err.message, "there is no program 'save'");
+    sw_program_set_free(set);
+    sw_config_free(config);
+}
+
 static void has_a_band(void **state)
 {
     (void)state;
@@ -425,6 +497,8 @@ int main(void)
         cmocka_unit_test(curves),
         cmocka_unit_test(spans),
         cmocka_unit_test(collectives),
+        cmocka_unit_test(exchanges),
+        cmocka_unit_test(saves),
         cmocka_unit_test(adds_up),
         cmocka_unit_test(as_many_under_way_as_there_are),
         cmocka_unit_test(too_many_regions),

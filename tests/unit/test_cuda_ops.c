@@ -756,6 +756,46 @@ static void test_recording(void **unused)
         cuda->vtable->release(cuda, in[i].data);
 }
 
+/* A box goes to the middle of another array, which keeps what is around it; in one piece, in rows,
+ * nothing. */
+static void check_box(struct sw_device *device, size_t to_stride, size_t from_stride, size_t width,
+                      size_t rows)
+{
+    enum { BYTES = 4096, AT = 37 };
+    unsigned char from[BYTES], to[BYTES], wanted[BYTES];
+    for (int i = 0; i < BYTES; i++) {
+        from[i] = (unsigned char)between(0, 255);
+        to[i] = wanted[i] = (unsigned char)between(0, 255);
+    }
+    for (size_t r = 0; r < rows; r++)
+        memcpy(wanted + AT + r * to_stride, from + AT + r * from_stride, width);
+    char *memory[2];
+    for (int i = 0; i < 2; i++) {
+        memory[i] = device->vtable->allocate(device, BYTES);
+        assert_int_equal(device->vtable->copy_in(device, memory[i], i ? to : from, BYTES), 0);
+    }
+    assert_int_equal(device->vtable->copy_box(device, memory[1] + AT, to_stride, memory[0] + AT,
+                                              from_stride, width, rows),
+                     0);
+    assert_int_equal(device->vtable->copy_out(device, to, memory[1], BYTES), 0);
+    assert_memory_equal(to, wanted, BYTES);
+    for (int i = 0; i < 2; i++)
+        device->vtable->release(device, memory[i]);
+}
+
+static void test_copy_box(void **unused)
+{
+    (void)unused;
+    static const size_t boxes[][4] = {
+        {16, 16, 16, 100},     {32, 16, 16, 100}, {16, 36, 12, 99},
+        {300, 200, 2, 10},     {5, 7, 3, 400},    {4000, 4000, 3999, 1},
+        {1 << 20, 8, 4000, 1}, {8, 8, 0, 9},      {8, 8, 8, 0}};
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+        check_box(cuda, boxes[i][0], boxes[i][1], boxes[i][2], boxes[i][3]);
+        check_box(cpu, boxes[i][0], boxes[i][1], boxes[i][2], boxes[i][3]);
+    }
+}
+
 /* The last test: whatever the device runs was compared by the others. */
 static void test_every_kind_was_compared(void **unused)
 {
@@ -807,6 +847,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_copy_box),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_every_kind_was_compared),
     };

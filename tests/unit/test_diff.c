@@ -3,6 +3,7 @@
 #include "core/plan/inputs.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +167,11 @@ static void flattens(void **state)
 {
     (void)state;
     struct sw_settings s = {0};
-    struct sw_run_config run = {
-        .name = "it's", .mesh_dim = "auto", .directory = "a\nb", .checkpoint_directory = "c"};
+    struct sw_run_config run = {.name = "it's",
+                                .mesh_dim = "auto",
+                                .directory = "a\nb",
+                                .checkpoint_directory = "c",
+                                .checkpoint_signal = SIGUSR1};
     run.cluster.name = run.cluster.accelerator.name = "x";
     run.cluster.link_count = 2;
     run.cluster.link[0] = (struct sw_link_config){
@@ -191,6 +195,9 @@ static void flattens(void **state)
     assert_string_equal(sw_settings_find(&s, "run.cluster.launcher"), "slurm");
     assert_string_equal(sw_settings_find(&s, "run.optimizer.betas"), "[0.9, 0.95]");
     assert_string_equal(sw_settings_find(&s, "run.rules.embed"), "[fsdp, sp]");
+    assert_string_equal(sw_settings_find(&s, "run.checkpoint.signal"), "USR1");
+    assert_null(sw_settings_find(&s, "run.cluster.host_memory"));
+    assert_null(sw_settings_find(&s, "run.init.from"));
     assert_null(sw_settings_find(&s, "run.cluster"));
     assert_null(sw_settings_find(&s, "run.slurm.exclusive"));
     sw_settings_free(&s);
@@ -225,6 +232,11 @@ static void compares(void **state)
     assert_string_equal(sw_setting_format("x.latency", "3.0e-6", ".", text), "3 us");
     assert_string_equal(sw_setting_format("x.memory", "85520809984", ".", text), "85520809984");
     assert_string_equal(sw_setting_format("run.data.path", "/a/b/c", "/a/d", text), "../b/c");
+    assert_string_equal(sw_setting_format("run.init.from", "/a/b/c", "/a/d", text), "../b/c");
+    assert_string_equal(sw_setting_format("run.cluster.host_memory", "2000000000000", ".", text),
+                        "2 TB");
+    assert_string_equal(sw_setting_format("run.checkpoint.bandwidth", "2000000000.0", ".", text),
+                        "2 GB/s");
     assert_string_equal(sw_setting_format("run.nodes", "8", ".", text), "8");
 }
 

@@ -108,6 +108,25 @@ complains "plan: error: --json or --markdown, not both"
 expect 2 diff configs/models/quickstart.yaml configs/models/quickstart.yaml
 complains "configs/models/quickstart.yaml:1:1: error: neither a run nor a plan; compare those"
 
+# Keys of checkpoints, of what a run starts from and of the cluster are settings like any other.
+mkdir -p "$scratch/saves"
+sed -e 's/^directory:.*/&\ninit: {from: ..\/hf}\ncheckpoint: {every_steps: 5, keep_every: 10, bandwidth: 2 GB\/s, signal: USR2}/' \
+    -e "s,\.\./\(models\|clusters\|data\),$PWD/configs/\1,; s,\.\./\.\./,$PWD/," configs/$run >"$scratch/saves/quickstart.yaml"
+expect 4 diff configs/$run "$scratch/saves/quickstart.yaml"
+for line in 'checkpoint.every_steps  *0 -> 5' 'checkpoint.keep_every  *0 -> 10' 'checkpoint.bandwidth  *0.0 -> 2 GB/s' \
+    'checkpoint.signal  *USR1 -> USR2' 'init.from  *\(none\) -> ../hf'; do
+    says "^    $line$"
+done
+says '; 5 settings changed$'
+sed -e "s,\.\./accelerators,$PWD/configs/accelerators," -e '$a host_memory: 2 TB\nstorage: {bandwidth: 10 GB/s}' \
+    -e '$a reliability: {failures_per_1000_node_days: 0.5}' configs/clusters/laptop.yaml >"$scratch/saves/cluster.yaml"
+sed 's,^cluster: .*,cluster: cluster.yaml,' "$scratch/saves/quickstart.yaml" >"$scratch/saves/other.yaml"
+expect 4 diff "$scratch/saves/quickstart.yaml" "$scratch/saves/other.yaml"
+for line in 'cluster.host_memory  *\(none\) -> 2 TB' 'cluster.storage.bandwidth  *\(none\) -> 10 GB/s' \
+    'cluster.reliability.failures_per_1000_node_days *3.8 -> 0.5'; do
+    says "^    $line$"
+done
+
 # Plans: the same against themselves and their run; what they were written from, changed since.
 expect 0 emit "$scratch/old/$run" -o "$scratch/old/out"
 job="$scratch/old/out/quickstart.plan.yaml"

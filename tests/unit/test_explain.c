@@ -1,5 +1,6 @@
 /* What explain tells agrees with the program, its layout and its price. */
 #include "planner/explain/data.h"
+#include "planner/format.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>
@@ -141,8 +142,8 @@ static void axes_lie_where_ranks_do(void **state)
     (void)state;
     struct explained e;
     explain("!1,16,4,4", &e); /* order as written: dp,fsdp,tp,sp */
-    const struct sw_placement *sp = &e.x.placement[SW_SP], *tp = &e.x.placement[SW_TP];
-    const struct sw_placement *fsdp = &e.x.placement[SW_FSDP];
+    const struct sw_axis_place *sp = &e.x.place[SW_SP], *tp = &e.x.place[SW_TP];
+    const struct sw_axis_place *fsdp = &e.x.place[SW_FSDP];
     assert_int_equal(sp->stride, 1);
     assert_int_equal(sp->per_node, 4);
     assert_int_equal(sp->nodes, 1);
@@ -153,7 +154,7 @@ static void axes_lie_where_ranks_do(void **state)
     assert_int_equal(tp->link, 1);
     assert_int_equal(fsdp->stride, 16);
     assert_int_equal(fsdp->nodes, 16);
-    assert_int_equal(e.x.placement[SW_DP].link, -1);
+    assert_int_equal(e.x.place[SW_DP].link, -1);
     done(&e);
 }
 
@@ -206,14 +207,155 @@ static void runners_up_lost_for_a_reason(void **state)
     done(&e);
 }
 
+static void long_times_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {{0.5, "500 ms"},      {59.9, "59.9 s"},     {59.96, "1.0 min"},
+                 {3590, "59.8 min"},   {3599, "1.0 h"},      {172000, "47.8 h"},
+                 {172700, "2.0 days"}, {2.8e6, "32.4 days"}, {1e9, "11,574 days"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[SW_FORMAT_BYTES];
+        assert_string_equal(sw_format_duration(cases[i].seconds, text), cases[i].text);
+    }
+}
+
+static void expect_lines(const struct sw_explain *x, const char *const wanted[])
+{
+    struct sw_explain_lines lines;
+    int32_t i = 0;
+    sw_explain_checkpoint(x, &lines);
+    for (; wanted[2 * i] != NULL; i++) {
+        assert_true(i < lines.count);
+        assert_string_equal(lines.line[i].name, wanted[2 * i]);
+        assert_string_equal(lines.line[i].text, wanted[2 * i + 1]);
+    }
+    assert_int_equal(i, lines.count);
+}
+
+/* Every sentence about checkpoints. */
+static void checkpoints_are_told(void **state)
+{
+    (void)state;
+    struct sw_run_config run = {.checkpoint_every_steps = 500};
+    struct sw_explain x = {.run = &run, .memory_total = 70000000000, .run_seconds = 7200};
+    run.cluster.accelerator.device = SW_DEVICE_CUDA;
+    run.cluster.accelerators_per_node = 8;
+    run.cluster.failures_per_1000_node_days = 3.8;
+    x.c.memory.limit = 80000000000;
+    x.c.cost.step_seconds = 2;
+    x.checkpoint = (struct sw_checkpoint_cost){.bytes = 96400000000,
+                                               .most_bytes = 1500000000,
+                                               .snapshot_bytes = 1500000000,
+                                               .files = 150,
+                                               .background = true,
+                                               .rate = SW_WRITE_ASSUMED,
+                                               .bandwidth = 8e9,
+                                               .exchange_s = 0.04,
+                                               .copy_s = 0.06,
+                                               .write_s = 12.05,
+                                               .stall_s = 0.1,
+                                               .save_s = 12.15,
+                                               .failure_s = 2842105,
+                                               .interval_s = 754,
+                                               .interval_steps = 377};
+    expect_lines(
+        &x, (const char *const[]){
+                "checkpoint", "96.4 GB in 150 files, at most 1.5 GB of one rank", "snapshot",
+                "12.0 GB a node; host_memory is not told: taken to fit", "pause",
+                "100 ms: exchange 40.0 ms, copy 60.0 ms", "writing",
+                "12.1 s at 8.0 GB/s (storage.bandwidth is not told: 1 GB/s for each node assumed), "
+                "while training goes on",
+                "failures", "one every 32.9 days (3.8 per 1000 node-days)", "proposed",
+                "every_steps: 377, 12.6 min: paused 0.013 % of the time, 0.013 % computed again "
+                "after failures",
+                "set",
+                "every_steps: 500, 16.7 min: paused 0.01 % of the time, 0.018 % computed again "
+                "after failures",
+                NULL});
+    assert_int_equal(sw_explain_snapshot_bytes(&x), 0);
+    run.cluster.host_memory_bytes = 2000000000000;
+    run.checkpoint_every_steps = 0;
+    x.checkpoint.rate = SW_WRITE_TOLD;
+    x.checkpoint.files = 1;
+    x.checkpoint.interval_steps = 0;
+    x.checkpoint.interval_s = 7201;
+    expect_lines(
+        &x, (const char *const[]){
+                "checkpoint", "96.4 GB in 1 file, at most 1.5 GB of one rank", "snapshot",
+                "12.0 GB a node fit in host_memory, 2.0 TB", "pause",
+                "100 ms: exchange 40.0 ms, copy 60.0 ms", "writing",
+                "12.1 s at 8.0 GB/s (storage.bandwidth of the cluster), while training goes on",
+                "failures", "one every 32.9 days (3.8 per 1000 node-days)", "proposed",
+                "every_steps: 0, at the end only: the run takes 2.0 h, the interval would be 2.0 h",
+                "set", "every_steps: 0, at the end and when a signal asks for it", NULL});
+    /* nothing fails; in the pause */
+    run.cluster.host_memory_bytes = 10000000000;
+    x.checkpoint.rate = SW_WRITE_LIMITED;
+    x.checkpoint.background = false;
+    x.checkpoint.snapshot_bytes = 0;
+    x.checkpoint.copy_s = 0;
+    x.checkpoint.write_s = 120;
+    x.checkpoint.stall_s = 120.04;
+    x.checkpoint.failure_s = x.checkpoint.interval_s = INFINITY;
+    run.checkpoint_every_steps = 1;
+    expect_lines(&x,
+                 (const char *const[]){
+                     "checkpoint", "96.4 GB in 1 file, at most 1.5 GB of one rank", "snapshot",
+                     "12.0 GB a node are more than host_memory, 10.0 GB", "pause",
+                     "2.0 min: exchange 40.0 ms, writing 2.0 min", "writing",
+                     "2.0 min at 8.0 GB/s (checkpoint.bandwidth), in the pause", "failures",
+                     "none (failures_per_1000_node_days is 0)", "proposed",
+                     "every_steps: 0, at the end and when a signal asks for it", "set",
+                     "every_steps: 1, 2.00 s: paused 98 % of the time, 0 % computed again after "
+                     "failures",
+                     NULL});
+    /* on the CPU the snapshot lies beside everything else */
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    x.memory_total = 79000000000;
+    struct sw_explain_lines lines;
+    sw_explain_checkpoint(&x, &lines);
+    assert_string_equal(lines.line[1].text,
+                        "1.5 GB a rank are more than the 1.0 GB beside 79.0 GB");
+    x.memory_total = 81000000000; /* and does not fit itself */
+    sw_explain_checkpoint(&x, &lines);
+    assert_string_equal(lines.line[1].text, "1.5 GB a rank are more than the 0 B beside 81.0 GB");
+    x.memory_total = 70000000000;
+    x.checkpoint.background = true;
+    x.checkpoint.snapshot_bytes = 1500000000;
+    sw_explain_checkpoint(&x, &lines);
+    assert_string_equal(lines.line[1].text, "1.5 GB a rank fit in the 10.0 GB beside 70.0 GB");
+    x.checkpoint.stall_s = 0.04;
+    sw_explain_checkpoint(&x, &lines);
+    assert_string_equal(lines.line[2].text, "40.0 ms: exchange into the snapshot");
+    assert_int_equal(sw_explain_snapshot_bytes(&x), 1500000000);
+}
+
+static void time_limits_are_told(void **state)
+{
+    (void)state;
+    char text[160];
+    struct sw_run_config run = {.cluster.slurm.time = "1-2:30"};
+    assert_string_equal(sw_report_time_limit(&run, 95400, text, sizeof text), "");
+    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
+                        "more than the job's time limit, 1-2:30: it is saved before, and goes on "
+                        "from there in the next job");
+    run.cluster.launcher = SW_LAUNCHER_MPIRUN;
+    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text), "");
+    run.cluster.launcher = SW_LAUNCHER_SLURM;
+    run.cluster.slurm.time = NULL;
+    assert_string_equal(sw_report_time_limit(&run, 1e30, text, sizeof text), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_the_layout),
-        cmocka_unit_test(timeline_is_the_price),
-        cmocka_unit_test(sums_add_up),
-        cmocka_unit_test(axes_lie_where_ranks_do),
-        cmocka_unit_test(programs_share_the_state),
+        cmocka_unit_test(long_times_are_short),         cmocka_unit_test(checkpoints_are_told),
+        cmocka_unit_test(time_limits_are_told),         cmocka_unit_test(memory_is_the_layout),
+        cmocka_unit_test(timeline_is_the_price),        cmocka_unit_test(sums_add_up),
+        cmocka_unit_test(axes_lie_where_ranks_do),      cmocka_unit_test(programs_share_the_state),
         cmocka_unit_test(runners_up_lost_for_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,14 @@ assert profile['peak'] + profile['between_buffers'] == profile['arena']
 PY
 fi
 
+# checkpoints, and how long the run takes
+grep -q '^<tr><td class="m">pause</td><td>[0-9.]* m\?s: exchange [0-9.]* [mu]\?s, copy ' "$work/a.html" || fail "no checkpoints"
+grep -q '<p>The run&#39;s\|<p>The run.s 100,000 steps take [0-9.]* days, more than the job&#39;s time limit, 24:00:00' \
+    "$work/a.html" || fail "no time limit"
+"$plan" explain configs/runs/quickstart.yaml --html "$work/c.html"
+grep -q '^<tr><td>snapshot, while a checkpoint is written</td><td></td><td class="n">5.2 MB</td></tr>$' "$work/c.html" ||
+    fail "no snapshot"
+
 # markup in a text of the user stays text
 sed 's/^\( *source:\).*/\1 "h<i>\&\x27x"/' configs/accelerators/h100-sxm-80gb.yaml > "$work/accelerator.yaml"
 grep -q '<i>' "$work/accelerator.yaml" || fail "no source to change"

@@ -123,12 +123,67 @@ static void test_large_shards(void **state)
     sw_program_set_free(set);
 }
 
+/* A set with `save`: the executor has room for it, and leaves it to others to run. */
+static void test_program_that_is_driven(void **state)
+{
+    (void)state;
+    struct sw_program_options o;
+    memset(&o, 0, sizeof o);
+    o.model = (struct sw_model){.vocab_size = 64,
+                                .hidden_size = 32,
+                                .intermediate_size = 48,
+                                .layers = 2,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .head_dim = 8,
+                                .rope.theta = 10000,
+                                .rms_norm_eps = 1e-5};
+    o.sequence_length = 32;
+    o.global_batch = o.micro_batch_per_rank = 1;
+    o.mesh = sw_mesh_make(1, 1, 1, 1);
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    struct sw_error err = {0};
+    struct sw_program_set *set = NULL;
+    struct sw_comm *comm = NULL;
+    struct sw_executor *x = NULL;
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    struct sw_step step = {.step = 1};
+    const struct sw_batches none = {.read = NULL};
+    assert_int_equal(sw_program_set_compile(&o, &set, &err), 0);
+    assert_int_equal(sw_comm_single_create(&comm, &err), 0);
+    if (sw_executor_create(set, device, comm, &x, &err) != 0)
+        fail_msg("%s", err.message);
+    const struct sw_op *op = &set->program[SW_PROGRAM_SAVE]->ops[0];
+    const char *arena = sw_executor_state(x, &set->state.row[0], 0);
+    char *workspace = sw_executor_workspace(x, SW_PROGRAM_SAVE);
+    assert_ptr_equal(workspace, arena - set->state.row[0].offset + op->workspace_offset);
+    memset(workspace, 0x5a, (size_t)op->workspace_bytes); /* all of it is the arena's */
+    assert_null(sw_executor_workspace(x, SW_PROGRAM_TRAIN));
+    assert_int_equal(sw_executor_run(x, SW_PROGRAM_SAVE, &step, &none, NULL, 0, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message, "the program 'save' is not run by itself");
+    sw_executor_free(x);
+    sw_program_set_free(set);
+
+    struct sw_program *program = NULL; /* a set of one program has none */
+    memset(&err, 0, sizeof err);
+    assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), 0);
+    assert_int_equal(sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, &err), 0);
+    assert_int_equal(sw_executor_create(set, device, comm, &x, &err), 0);
+    assert_null(sw_executor_workspace(x, SW_PROGRAM_SAVE));
+    sw_executor_free(x);
+    sw_program_set_free(set);
+    comm->vtable->destroy(comm);
+    device->vtable->destroy(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_values),
         cmocka_unit_test(test_is_standard_normal),
         cmocka_unit_test(test_large_shards),
+        cmocka_unit_test(test_program_that_is_driven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

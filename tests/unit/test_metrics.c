@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #define HEADER                                                                                     \
     "{\"schema\":\"shardwright.metrics/1\",\"run\":\"a \\\"quoted\\\" \\\\ run\","                 \
-    "\"plan_digest\":\"00000000deadbeef\",\"program_digest\":\"0123456789abcdef\","                \
-    "\"evaluate_digest\":\"fedcba9876543210\","                                                    \
+    "\"attempt\":3,\"plan_digest\":\"00000000deadbeef\",\"program_digest\":\"0123456789abcdef\","  \
+    "\"evaluate_digest\":\"fedcba9876543210\",\"save_digest\":\"0f1e2d3c4b5a6978\","               \
     "\"mesh_dim\":\"1,2,2,2\",\"axis_order\":\"dp,fsdp,sp,tp\","                                   \
     "\"predicted_step_seconds\":0.25,\"predicted_memory\":3000000000,\"arena_bytes\":12345678,"    \
     "\"versions\":{\"shardwright\":\"9\"}}\n"
@@ -40,18 +41,23 @@ static void open_good(const char *directory, struct sw_metrics **metrics)
         fail_msg("%s", err.message);
 }
 
+static struct sw_plan plan_of(const struct sw_run_config *run)
+{
+    return (struct sw_plan){
+        .run = run,
+        .decision = {.mesh = sw_mesh_make(1, 2, 2, 2)},
+        .prediction = {.step_seconds = 0.25, .memory_total = 3000000000, .arena_bytes = 12345678},
+        .digest = 0xdeadbeef,
+        .program_digest = {0x0123456789abcdef, 0xfedcba9876543210, 0x0f1e2d3c4b5a6978}};
+}
+
 static void test_lines(void **state)
 {
     (void)state;
     char directory[4096];
     snprintf(directory, sizeof directory, "%s/deep/in/runs", folder);
     const struct sw_run_config run = {.name = "a \"quoted\" \\ run"};
-    const struct sw_plan plan = {
-        .run = &run,
-        .decision = {.mesh = sw_mesh_make(1, 2, 2, 2)},
-        .prediction = {.step_seconds = 0.25, .memory_total = 3000000000, .arena_bytes = 12345678},
-        .digest = 0xdeadbeef,
-        .program_digest = {0x0123456789abcdef, 0xfedcba9876543210}};
+    const struct sw_plan plan = plan_of(&run);
     struct sw_metrics_step step = {.step = 1,
                                    .tokens = 2048,
                                    .loss = 5.5,
@@ -67,7 +73,8 @@ static void test_lines(void **state)
     struct sw_error err = {0};
     struct sw_metrics *metrics = NULL;
     open_good(directory, &metrics);
-    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", &err), 0);
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, NULL, &err),
+                     0);
     expect_file(directory, HEADER); /* whoever follows the file sees each line at once */
     assert_int_equal(sw_metrics_step(metrics, &step, &err), 0);
     expect_file(directory, first);
@@ -191,12 +198,89 @@ static void test_full_disk(void **state)
     sw_metrics_close(metrics);
 }
 
+/* A file that was removed or replaced is begun again, header first. */
+static void test_removed(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"step\":2,\"held_out_bits_per_token\":2.5,"
+                               "\"bigram_bits_per_token\":3.75}\n";
+    char directory[4096], path[4200], wanted[8400];
+    const struct sw_run_config run = {.name = "a \"quoted\" \\ run"};
+    const struct sw_plan plan = plan_of(&run);
+    snprintf(directory, sizeof directory, "%s/removed", folder);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", directory);
+    struct sw_metrics *metrics = NULL;
+    struct sw_error err = {0};
+    open_good(directory, &metrics);
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, NULL, &err),
+                     0);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 1);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 0);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    snprintf(wanted, sizeof wanted, "%s%s", HEADER, line);
+    expect_file(directory, wanted);
+    /* with its folder */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 1);
+    expect_file(directory, HEADER);
+    /* what stands there and is not ours is gone on with */
+    assert_int_equal(unlink(path), 0);
+    FILE *other = fopen(path, "w");
+    assert_non_null(other);
+    fputs(line, other);
+    fclose(other);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 1);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), 0);
+    snprintf(wanted, sizeof wanted, "%s%s", line, line);
+    expect_file(directory, wanted);
+    /* and what cannot be opened is an error, until it can be */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(sw_metrics_renew(metrics, &err), -1);
+    snprintf(wanted, sizeof wanted, "cannot write %s: Is a directory", path);
+    assert_string_equal(err.message, wanted);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(sw_metrics_renew(metrics, &err), 1);
+    expect_file(directory, HEADER);
+    sw_metrics_close(metrics);
+}
+
+static void test_loaded(void **state)
+{
+    (void)state;
+    char directory[4096], wanted[2048];
+    const struct sw_run_config run = {.name = "a \"quoted\" \\ run"};
+    const struct sw_plan plan = plan_of(&run);
+    const struct sw_metrics_loaded loaded = {.folder = "a/step-000004",
+                                             .bytes = 3353419776,
+                                             .reads = 205,
+                                             .seconds = 1.5,
+                                             .resident_growth_bytes = 21069824};
+    snprintf(directory, sizeof directory, "%s/loaded", folder);
+    struct sw_metrics *metrics = NULL;
+    struct sw_error err = {0};
+    open_good(directory, &metrics);
+    assert_int_equal(sw_metrics_header(metrics, &plan, "{\"shardwright\":\"9\"}", 3, &loaded, &err),
+                     0);
+    sw_metrics_close(metrics);
+    snprintf(wanted, sizeof wanted, "%.*s%s%s", (int)(strstr(HEADER, "\"versions\"") - HEADER),
+             HEADER,
+             "\"loaded\":{\"folder\":\"a/step-000004\",\"bytes\":3353419776,\"reads\":205,"
+             "\"seconds\":1.5,\"resident_growth_bytes\":21069824},",
+             strstr(HEADER, "\"versions\""));
+    expect_file(directory, wanted);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_directory),
         cmocka_unit_test(test_torn_line), cmocka_unit_test(test_no_half_line),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_disk), cmocka_unit_test(test_removed),
+        cmocka_unit_test(test_loaded),
     };
     snprintf(folder, sizeof folder, "%s/metrics.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {

@@ -25,7 +25,7 @@ static struct sw_decision decision_of(void)
                                 .layout = SW_CONTIGUOUS};
 }
 
-static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000};
+static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000, 20.5};
 
 static const uint64_t digests[SW_PROGRAM_KINDS] = {0x0123456789abcdefu, 0xfedcba9876543210u};
 
@@ -83,6 +83,7 @@ static void reads_back(void **state)
     assert_true(plan.prediction.step_seconds == 1.25);
     assert_int_equal(plan.prediction.memory_total, prediction.memory_total);
     assert_int_equal(plan.prediction.arena_bytes, prediction.arena_bytes);
+    assert_true(plan.prediction.save_seconds == 20.5);
     assert_int_equal(plan.inputs.count, 2);
     assert_string_equal(plan.inputs.input[0].path, "../a b/it's 100%, {\xc3\xa9}: #\n.yaml");
     assert_true(plan.inputs.input[0].digest == 0xfedcba9876543210u);
@@ -183,7 +184,7 @@ static void means_the_same_from_anywhere(void **state)
     char tree[4096], moved[4096];
     make_folders((const char *const[]){"tree", "tree/out", "a", "a/longer", "a/longer/place",
                                        "a/longer/place/out", NULL});
-    const char more[] = "data: {path: ../data/x.txt}\n";
+    const char more[] = "data: {path: ../data/x.txt}\ninit: {from: ../models/m}\n";
     char *first = plan_in("tree/runs/x.yaml", more, "tree/out");
     snprintf(tree, sizeof tree, "%s/tree", folder);
     expect_paths("/", placed_path, "tree/data/x.txt", "tree/runs/runs/x",
@@ -197,6 +198,7 @@ static void means_the_same_from_anywhere(void **state)
     snprintf(moved, sizeof moved, "%s/a/longer/place", folder);
     char *second = plan_in("a/longer/place/runs/x.yaml", more, "a/longer/place/out");
     assert_string_equal(first, second);
+    assert_non_null(strstr(first, "  init:\n    from: '../models/m'\n"));
     expect_paths(moved, "./out/x.plan.yaml", "a/longer/place/data/x.txt",
                  "a/longer/place/runs/runs/x", "a/longer/place/runs/runs/x/checkpoints");
     /* the plan in the run's own folder */
@@ -213,9 +215,11 @@ static void keeps_absolute_paths(void **state)
 {
     (void)state;
     make_folders((const char *const[]){"tree", "tree/out", NULL});
-    char *text = plan_in("tree/runs/x.yaml", "data: {path: /data/x.txt}\ndirectory: /scratch/x\n",
+    char *text = plan_in("tree/runs/x.yaml",
+                         "data: {path: /data/x.txt}\ndirectory: /scratch/x\ninit: {from: /hf/m}\n",
                          "tree/out");
     assert_non_null(strstr(text, "    path: '/data/x.txt'\n"));
+    assert_non_null(strstr(text, "    from: '/hf/m'\n"));
     assert_non_null(strstr(text, "  directory: '/scratch/x'\n"));
     /* checkpoints lie inside it */
     assert_non_null(strstr(text, "    directory: '/scratch/x/checkpoints'\n"));
@@ -384,8 +388,8 @@ static void is_a_description(void **state)
     assert_string_equal(plan.run->name, same.run->name);
     assert_int_equal(plan.decision_place.line, 2);
     assert_int_equal(same.decision_place.line, 4);
-    assert_int_equal(same.program_place[SW_PROGRAM_TRAIN].line, 18);
-    assert_int_equal(same.program_place[SW_PROGRAM_EVALUATE].line, 19);
+    assert_int_equal(same.program_place[SW_PROGRAM_TRAIN].line, 19);
+    assert_int_equal(same.program_place[SW_PROGRAM_EVALUATE].line, 20);
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         char row[64];
         snprintf(row, sizeof row, "\n  %s: '%016" PRIx64 "'\n",
@@ -405,12 +409,17 @@ static void is_a_description(void **state)
          "axis_order is not dp, fsdp, tp and sp in some order; write the plan again with 'plan "
          "emit'",
          6, 3},
-        {"train: '", "train: '0", NULL, 18, 10},
-        {"  evaluate: '", "  evaluat: '", "unknown key 'evaluat'; did you mean 'evaluate'?", 19, 3},
+        {"train: '", "train: '0", NULL, 19, 10},
+        {"  evaluate: '", "  evaluat: '", "unknown key 'evaluat'; did you mean 'evaluate'?", 20, 3},
         {"programs:\n", "program: '0123456789abcdef'\nprograms:\n",
          "'program' is of an older plan: now each of its 'programs' has a digest; write it again "
          "with 'plan emit'",
-         17, 1},
+         18, 1},
+        {"  save: '", "  saves: '", "unknown key 'saves'; did you mean 'save'?", 21, 3},
+        {"  save: '", "  # '",
+         "'programs' are of an older plan: there is no digest of 'save'; write it again with 'plan "
+         "emit'",
+         18, 1},
         {"prediction:", "predicton:", "unknown key 'predicton'; did you mean 'prediction'?", 13, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -63,9 +63,15 @@ expect 2 "plan: error: no schema 'modle'; did you mean 'model'?" schema modle
 expect 2 '*' search "$scratch/nonexistent.yaml"
 
 # check
-expect 0 '' check configs/*/*.yaml
+no_data='the run names no data to train on, so its plan is good for planning only; '
+no_data+="add data: {path: FILE} before 'runner train'"
+expect 0 "$runs/llama-8b-64.yaml: note: $no_data" check configs/*/*.yaml
+[ "$(grep -vc "note: $no_data\$" "$scratch/stderr")" -eq 0 ] || complain "check says more than notes"
 [ "$(wc -l <"$scratch/stdout")" -eq "$(find configs -name '*.yaml' | wc -l)" ] ||
     complain "check: not one line per file"
+expect 0 '' check $runs/quickstart.yaml
+"$plan" check --format github $runs/llama-8b-64.yaml 2>&1 |
+    grep -qxF "::notice file=$runs/llama-8b-64.yaml::$no_data" || complain "no notice without data"
 printf 'hiden_size: 4\n' >"$scratch/bad.yaml"
 expect 2 '*' check "$scratch/bad.yaml" configs/models/llama-7b.yaml
 grep -q 'llama-7b.yaml: ok, a model' "$scratch/stdout" || complain "check stops at the first bad file"
@@ -162,20 +168,22 @@ expect 0 '' search $runs/llama-8b-64.yaml --json --top 3
 [ "$(grep -c '"mesh_dim"' "$scratch/stdout")" -eq 5 ] || complain "--top 3 with --json"
 expect 0 '' explain $runs/llama-8b-64.yaml --json
 cp "$scratch/stdout" "$scratch/explain.json"
-expect 0 '' emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
+expect 0 "$runs/llama-8b-64.yaml: warning: $no_data" emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
 python3 - "$scratch/explain.json" "$scratch/programs/llama-8b-64.plan.yaml" <<'PYTHON' || complain "explain --json: programs"
 import json, sys
 r = json.load(open(sys.argv[1]))
-assert [p["name"] for p in r["programs"]] == ["train", "evaluate"]
+assert [p["name"] for p in r["programs"]] == ["train", "evaluate", "save"]
 for p in r["programs"]:
     assert set(p) == {"name", "seconds", "arena_bytes", "state_bytes", "transient_bytes", "digest"}
     assert p["arena_bytes"] == p["state_bytes"] + p["transient_bytes"] and p["transient_bytes"] > 0
-train, evaluate = r["programs"]
+train, evaluate, save = r["programs"]
+assert save["seconds"] == r["checkpoint"]["exchange_seconds"]
 assert train["seconds"] == r["mesh"]["step_seconds"] > evaluate["seconds"] > 0
 assert train["arena_bytes"] == r["mesh"]["memory"]["arena"]
-assert train["state_bytes"] == evaluate["state_bytes"]
+assert train["state_bytes"] == evaluate["state_bytes"] == save["state_bytes"]
+assert train["seconds"] > save["seconds"] > 0 and save["transient_bytes"] == 128 << 20 # two of the longest messages
 plan = open(sys.argv[2]).read()
-assert f"\nprograms:\n  train: '{train['digest']}'\n  evaluate: '{evaluate['digest']}'\n" in plan
+assert f"\nprograms:\n  train: '{train['digest']}'\n  evaluate: '{evaluate['digest']}'\n  save: '{save['digest']}'\n" in plan
 PYTHON
 for kind in model accelerator cluster run; do
     expect 0 '' schema $kind
@@ -187,7 +195,41 @@ expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
 grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
 grep -qE "^evaluation [0-9.]+ m?s a batch; its [0-9.]+ [MG]B lie in the step's [0-9.]+ [MG]B$" "$scratch/stdout" ||
     complain "explain: no evaluation: $(grep evaluation "$scratch/stdout")"
+grep -qxE 'run       100,000 steps take 3\.[0-9] days' "$scratch/stdout" || complain "explain: no time of the run"
+grep -qxF "          more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job" \
+    "$scratch/stdout" || complain "explain: nothing about the time limit"
+grep -qxF 'checkpoint           96.4 GB in 150 files, at most 1.5 GB of one rank' "$scratch/stdout" ||
+    complain "explain: no checkpoint: $(grep '^checkpoint' "$scratch/stdout")"
+grep -qE '^set                  every_steps: 500, [0-9.]+ min: paused 0.[0-9]+ % of the time, 0.[0-9]+ % computed again' \
+    "$scratch/stdout" || complain "explain: not how often it is saved"
+! grep -q '^snapshot .* while' "$scratch/stdout" || complain "explain: a GPU's snapshot is not in its memory"
 grep -Eq '^(all_reduce|reduce_scatter)  *tp ' "$scratch/stdout" || complain "explain: nothing is reduced over tp"
+expect 0 '' explain $runs/quickstart.yaml
+grep -qE '^snapshot +5.[0-9] MB  while a checkpoint is written$' "$scratch/stdout" ||
+    complain "explain: no snapshot in the memory: $(grep '^snapshot' "$scratch/stdout")"
+! grep -q 'time limit' "$scratch/stdout" || complain "explain: mpirun has no time limit"
+# 5 MB do not fit beside what is reserved: written in the pause
+expect 0 '' explain $runs/quickstart.yaml --set 'cluster.accelerator.memory=230 MB' --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "explain --json: a checkpoint in the pause"
+import json, sys
+c = json.load(open(sys.argv[1]))["checkpoint"]
+assert c["background"] is False and c["snapshot_bytes"] == c["copy_seconds"] == 0
+assert abs(c["stall_seconds"] - c["exchange_seconds"] - c["write_seconds"]) < 1e-9
+PYTHON
+expect 0 '' explain $runs/llama-8b-64.yaml --json --set cluster.storage.bandwidth=20\ GB/s \
+    --set checkpoint.bandwidth=10\ GB/s --set cluster.reliability.failures_per_1000_node_days=0
+python3 - "$scratch/stdout" <<'PYTHON' || complain "explain --json: checkpoint"
+import json, sys
+r = json.load(open(sys.argv[1]))
+c = r["checkpoint"]
+assert c["background"] is True and c["snapshot_bytes"] == c["most_bytes_of_a_rank"] > 0
+assert c["write_bandwidth"] == 1e10 and c["write_bandwidth_from"] == "checkpoint.bandwidth"
+assert abs(c["write_seconds"] - c["bytes"] / 1e10) < 1e-9 * c["write_seconds"]
+assert abs(c["save_seconds"] - c["stall_seconds"] - c["write_seconds"]) < 1e-9 * c["save_seconds"]
+assert c["failure_seconds"] is None and c["interval_seconds"] is None and c["interval_steps"] == 0
+assert c["every_steps"] == 500 and c["every_steps_seconds"] == 500 * r["mesh"]["step_seconds"]
+assert 0 < c["every_steps_paused_share"] < 1e-3 and r["run_seconds"] == 1e5 * r["mesh"]["step_seconds"]
+PYTHON
 expect 0 '' explain $runs/quickstart.yaml --program
 grep -q 'ring_attention' "$scratch/stdout" || complain "explain --program"
 grep -q 'adamw' "$scratch/stdout" || complain "explain --program is not of a step"
@@ -204,16 +246,26 @@ expect 0 '' explain $runs/quickstart.yaml --program evaluate
 for file in step stdout; do grep ': parameter ' "$scratch/$file" >"$scratch/$file.parameters"; done
 cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "the programs do not share their parameters"
 [ -s "$scratch/step.parameters" ] || complain "explain --program lists no parameters"
+expect 0 '' explain $runs/quickstart.yaml --program save
+grep -qE '^  snapshot\(embedding, .*adam_v head\) files=3 .* over \(fsdp,tp,sp\)$' "$scratch/stdout" ||
+    complain "explain --program save has no snapshot"
+grep ': parameter ' "$scratch/stdout" >"$scratch/stdout.parameters"
+cmp "$scratch/step.parameters" "$scratch/stdout.parameters" || complain "save does not share the parameters"
 expect 2 "plan: error: no program 'evalute'; did you mean 'evaluate'?" explain $runs/quickstart.yaml --program evalute
-expect 2 "plan: error: no program 'forwards'; use train or evaluate" explain $runs/quickstart.yaml --program=forwards
-expect 2 "plan: error: no program ''; use train or evaluate" explain $runs/quickstart.yaml --program=
+expect 2 "plan: error: no program 'forwards'; use train, evaluate or save" explain $runs/quickstart.yaml --program=forwards
+expect 2 "plan: error: no program ''; use train, evaluate or save" explain $runs/quickstart.yaml --program=
 expect 0 '' explain --help
-grep -qxF '  --program [train|evaluate] the program that every rank runs, of a step or of an evaluation' \
+grep -qxF '  --program [train|evaluate|save] the program that every rank runs, of a step, an evaluation or a checkpoint' \
     "$scratch/stdout" || complain "explain --help: no --program"
 
 # emit: the same bytes twice, a valid script, and paths that need quotes.
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 cp -r "$scratch/a b" "$scratch/first"
+[ "$(wc -l <"$scratch/stdout")" -eq 3 ] || complain "emit says more: $(cat "$scratch/stdout")"
+grep -qE '^  save_seconds: 0.[0-9]+$' "$scratch/a b/quickstart.plan.yaml" || complain "emit: no save_seconds"
+expect 0 "configs/runs/llama-8b-64.yaml: warning: the run names no data to train on, so its plan is good for planning only; add data: {path: FILE} before 'runner train'" emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
+grep -qE "^its 100,000 steps take [0-9.]+ days, more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job$" \
+    "$scratch/stdout" || complain "emit: nothing about the time limit: $(cat "$scratch/stdout")"
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the second time"
 # The run file named in another way, as from another folder.
@@ -241,15 +293,18 @@ for byte in text[:at] + text[at + 16:]:
 open(sys.argv[1], "wb").write(text[:at] + b"%016x" % digest + text[at + 16:])
 PYTHON
 }
-for program in train:18 evaluate:19; do
+for program in train:19 evaluate:20 save:21; do
     signed "$scratch/a b/quickstart.plan.yaml" "s/^  ${program%:*}: .*/  ${program%:*}: '0123456789abcdef'/"
     expect 2 "$scratch/signed.yaml:${program#*:}:3: error: this version of plan makes another '${program%:*}' program of it; write it again with 'plan emit'" \
         check "$scratch/signed.yaml"
 done
-signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; s/^programs:/program: '0123456789abcdef'/"
-expect 2 "$scratch/signed.yaml:17:1: error: 'program' is of an older plan: now each of its 'programs' has a digest" \
+signed "$scratch/a b/quickstart.plan.yaml" "/^  train: /d; /^  evaluate: /d; /^  save: /d; s/^programs:/program: '0123456789abcdef'/"
+expect 2 "$scratch/signed.yaml:18:1: error: 'program' is of an older plan: now each of its 'programs' has a digest" \
     check "$scratch/signed.yaml"
 grep -qxF "    help: write it again with 'plan emit'" "$scratch/stderr" || complain "check: no help for an older plan"
+signed "$scratch/a b/quickstart.plan.yaml" '/^  save: /d'
+expect 2 "$scratch/signed.yaml:18:1: error: 'programs' are of an older plan: there is no digest of 'save'" \
+    check "$scratch/signed.yaml"
 sed -i 's/warmup_steps: 20/warmup_steps: 21/' "$scratch/first/quickstart.plan.yaml"
 cp "$scratch/first/quickstart.plan.yaml" "$odd"
 annotates "$("$plan" check "$odd" 2>&1 | sed "s,^.*:3:10: error: ,::error file=$escaped\,line=3\,col=10::,")" "$odd"
@@ -269,7 +324,7 @@ grep -qE '^#SBATCH --(account|qos|gpus|mem|exclusive|constraint|reservation)' "$
     complain "sbatch script has settings that nobody made"
 # No directive after the first command, where Slurm does not read it.
 awk '/^[^#]/ && NF { code = 1 } code && /^#SBATCH/ { exit 1 }' "$script" || complain "late directive"
-# The scripts start the runner: a stand-in for srun and mpirun shows with what.
+# The scripts start the runner, and end with its verdict where it leaves one: a stand-in for srun and mpirun shows with what.
 mkdir -p "$scratch/bin"
 for name in srun mpirun runner; do
     # shellcheck disable=SC2016 # expanded when it runs
@@ -279,7 +334,7 @@ done
 said=$(cd / && env -u OMP_NUM_THREADS PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
     "$scratch/a b/quickstart.sh" --steps 3)
 case $said in
-    */mpirun\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--steps|3|1") ;;
+    */mpirun\|-quiet\|--mca\|ess_base_forward_signals\|40,41\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--steps|3|1") ;;
     *) complain "quickstart.sh runs $said" ;;
 esac
 said=$(cd / && env -u SLURM_CPUS_PER_TASK PATH="$scratch/bin:$PATH" \
@@ -288,6 +343,27 @@ case $said in
     */srun\|--mpi=pmix\|--ntasks=8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart-slurm.plan.yaml|1") ;;
     *) complain "the sbatch script runs $said" ;;
 esac
+# Without a verdict of this attempt the launcher's exit code counts.
+for name in srun mpirun; do
+    cat >>"$scratch/bin/$name" <<'END'
+printf '  "attempt": %s,\n  "verdict": %s,\n' $ATTEMPT >"$ENDS/attempt.json"
+exit 9
+END
+done
+ends() { # CODE SCRIPT FOLDER ATTEMPT-AND-VERDICT
+    rm -rf "$3" && mkdir -p "$3" && printf '  "attempt": 3,\n  "verdict": 75,\n' >"$3/attempt.json"
+    ENDS=$3 ATTEMPT=$4 PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
+        bash "$2" >"$scratch/stdout" 2>"$scratch/stderr"
+    local status=$?
+    [ $status -eq "$1" ] || complain "$2 with attempt and verdict $4: exit $status, not $1"
+}
+for name in "$scratch/a b/quickstart.sh" "$script"; do
+    folder="$scratch/run it's 1%"
+    ends 0 "$name" "$folder" "4 0"
+    ends 143 "$name" "$folder" "4 143"
+    ends 9 "$name" "$folder" "3 75"
+    ends 9 "$name" "$folder" "4 null"
+done
 printf '#!/bin/sh\necho {{name}} {{ranks}} {{plan}}\n' >"$scratch/template"
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/t" --template "$scratch/template" --set "directory=$scratch/run"
 [ "$(sh "$scratch/t/quickstart.sh")" = "quickstart 8 $scratch/t/quickstart.plan.yaml" ] ||

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/program/op/op.h"
+#include "core/program/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,49 @@ static void test_variants(void **state)
     sw_rules_default(&o.rules, SW_ATTENTION_GATHER);
     o.recompute = 1;
     compare("gather", print(&o, SW_SCHEDULED));
+}
+
+/* Made over the state, behind which its buffers lie. */
+static void test_save(void **state)
+{
+    (void)state;
+    struct sw_program_options o = small_model(sw_mesh_make(2, 2, 2, 1));
+    struct sw_program_set *set = NULL, *other = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile(&o, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    const struct sw_program *save = set->program[SW_PROGRAM_SAVE];
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    sw_program_print(out, save);
+    fclose(out);
+    compare("save", text);
+
+    assert_string_equal(sw_program_kind_name(SW_PROGRAM_SAVE), "save");
+    assert_int_equal(save->regions[0].repeat, set->save.rounds);
+    assert_ptr_equal(set->save.placement, &set->placement);
+    assert_ptr_equal(set->save.state, &set->state);
+    assert_int_equal(set->placement.ranks, 8);
+    assert_int_equal(save->ops[0].workspace_bytes, 2 * set->save.chunk_bytes);
+    assert_int_equal(save->ops[0].workspace_offset, set->state.bytes);
+    assert_int_equal(save->arena_bytes, set->state.bytes + 2 * set->save.chunk_bytes);
+    assert_true(set->arena_bytes >= save->arena_bytes);
+
+    /* what is where is in the digest, though no line says it */
+    const uint64_t digest = sw_program_digest(save);
+    o.model.tied = true;
+    assert_int_equal(sw_program_set_compile(&o, &other, NULL), 0);
+    assert_true(sw_program_digest(other->program[SW_PROGRAM_SAVE]) != digest);
+    uint64_t digests[SW_PROGRAM_KINDS];
+    sw_program_set_digests(set, digests);
+    assert_true(digests[SW_PROGRAM_SAVE] == digest);
+    assert_int_equal(sw_program_set_differs(set, digests), SW_PROGRAM_KINDS);
+    set->program[SW_PROGRAM_SAVE]->ops[0].as.snapshot.tables++;
+    assert_int_equal(sw_program_set_differs(set, digests), SW_PROGRAM_SAVE);
+    sw_program_set_free(other);
+    sw_program_set_free(set);
 }
 
 static void test_forward_only_keeps_two_residuals(void **state)
@@ -264,6 +308,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_save),
         cmocka_unit_test(test_forward_only_keeps_two_residuals),
         cmocka_unit_test(test_cost_of_compiling_is_that_of_one_layer),
         cmocka_unit_test(test_digest),

@@ -95,7 +95,7 @@ static void make_plan(const struct job *job)
         sw_program_set_compile(&options, &programs, &err) != 0)
         fail_msg("%s", err.message);
     const struct sw_plan_prediction prediction = {0.001, programs->arena_bytes,
-                                                  programs->arena_bytes};
+                                                  programs->arena_bytes, 0};
     uint64_t digests[SW_PROGRAM_KINDS];
     sw_program_set_digests(programs, digests);
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
@@ -167,7 +167,7 @@ static const char *launch(int32_t ranks)
 /* ---- Metrics ---- */
 
 struct metrics {
-    int32_t headers, steps, holdouts;
+    int32_t headers, steps, holdouts, saves;
     double loss[MAX_STEPS], grad_norm[MAX_STEPS], rate[MAX_STEPS], mfu[MAX_STEPS];
     double holdout_bits, bigram_bits;
     char header[1024];
@@ -194,6 +194,10 @@ static struct metrics read_metrics(const char *name)
         if (strstr(line, "\"schema\":\"shardwright.metrics/1\"") != NULL) {
             memcpy(m.header, line, sizeof line);
             m.headers++;
+        } else if (strstr(line, "\"checkpoint_step\":") != NULL) {
+            m.saves++;
+            assert_true(number_after(line, "\"checkpoint_bytes\":") > 0);
+            assert_true(number_after(line, "\"durable_seconds\":") > 0);
         } else if (strstr(line, "held_out") != NULL) {
             m.holdouts++;
             m.holdout_bits = number_after(line, "\"held_out_bits_per_token\":");
@@ -257,6 +261,10 @@ static void test_words(void **state)
     assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
     expect_exit(2, "%s tokenize --bytes text.txt '' 2>&1", runner);
     assert_string_equal(output, "error: tokenize takes --bytes IN OUT.bin; see 'runner --help'\n");
+    expect_exit(2, "%s export a 2>&1", runner);
+    assert_string_equal(output, "error: export takes CHECKPOINT OUT; see 'runner --help'\n");
+    expect_exit(2, "%s export absent out 2>&1", runner);
+    assert_string_equal(output, "absent: error: No such file or directory\n");
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
     assert_string_equal(output, "error: unexpected argument a.yaml; see 'runner --help'\n");
     expect_exit(0, "%s calibrate --help", runner);
@@ -302,15 +310,16 @@ static void test_one_rank(void **state)
     assert_true(fabs(m.holdout_bits - m.loss[39] / log(2)) < 0.5);
     assert_true(m.bigram_bits > 0 && m.bigram_bits < 2);
     /* again: the same losses, appended after a header of their own */
-    expect_exit(0, "%s train one.plan.yaml --steps 2 >quiet.txt 2>&1", runner);
+    expect_exit(0, "%s train one.plan.yaml --resume none --overwrite --steps 2 >quiet.txt 2>&1",
+                runner);
     char path[] = "one/metrics.jsonl", line[1024];
     FILE *file = fopen(path, "r");
     int32_t lines = 0;
     while (fgets(line, sizeof line, file) != NULL)
-        if (++lines == 44)
+        if (++lines == 45)
             assert_true(number_after(line, "\"loss\":") == m.loss[0]);
     fclose(file);
-    assert_int_equal(lines, 42 + 4);
+    assert_int_equal(lines, 43 + 5);
 }
 
 /* Every mesh reads the same sequences and reaches the same losses. */
@@ -513,7 +522,8 @@ static void test_token_too_large_held_out(void **state)
     assert_int_equal(m.holdouts, 0);
 }
 
-/* The metrics don't fit: one line, and whole lines in the file. */
+/* The metrics don't fit: said once, whole lines in the file, and the run goes on. A last checkpoint
+ * that does not fit is an error. */
 static void test_disk_full(void **state)
 {
     (void)state;
@@ -521,25 +531,29 @@ static void test_disk_full(void **state)
     job.total_steps = 40;
     make_plan(&job);
     expect_exit(3, "trap '' XFSZ; ulimit -f 4; %s train full.plan.yaml 2>&1", runner);
-    expect_output("error: cannot write ");
-    expect_output("full/metrics.jsonl: File too large\n");
-    assert_int_equal(occurrences(output, "error: "), 1);
+    expect_output("the checkpoint of step 40 is given up: ");
+    expect_output("error: the run is done, but its last checkpoint could not be written\n");
+    expect_output("note: cannot write ");
+    expect_output("full/metrics.jsonl: File too large; the run goes on without, and tries again at "
+                  "every step\n");
+    expect_output("step 40/40 ");
+    assert_int_equal(occurrences(output, "note: "), 1);
     const struct metrics m = read_metrics("full");
     assert_in_range(m.steps, 1, 39);
     if (access("/dev/full", W_OK) != 0)
         return;
     expect_exit(0, "rm full/metrics.jsonl && ln -s /dev/full full/metrics.jsonl");
-    expect_exit(3, "%s train full.plan.yaml 2>&1", runner);
-    expect_output("full/metrics.jsonl: No space left on device\n");
-    assert_int_equal(occurrences(output, "\n"), 1); /* said before training begins */
+    expect_exit(0, "%s train full.plan.yaml 2>&1", runner);
+    expect_output("full/metrics.jsonl: No space left on device; the run goes on without");
+    assert_int_equal(occurrences(output, "note: "), 1);
     if (strcmp(mpirun, "none") == 0)
         return;
     job = job_of("full2", 1, 1, 2, 1);
     make_plan(&job);
     expect_exit(0, "mkdir full2 && ln -s /dev/full full2/metrics.jsonl");
-    expect_exit(3, "%s %s train full2.plan.yaml 2>&1", launch(2), runner);
-    expect_output("full2/metrics.jsonl: No space left on device\n");
-    assert_int_equal(occurrences(output, "error: "), 1);
+    expect_exit(0, "%s %s train full2.plan.yaml 2>&1", launch(2), runner);
+    expect_output("full2/metrics.jsonl: No space left on device; the run goes on without");
+    assert_int_equal(occurrences(output, "note: "), 1);
 }
 
 static void test_no_directory(void **state)
@@ -610,8 +624,9 @@ static void test_ranks_that_differ(void **state)
                      "node; copy it to all\n");
 }
 
-/* Each step multiplies the weights by about -1e5: soon a score overflows. */
-static void test_loss_not_finite(void **state)
+/* Each step multiplies the weights by about -1e5: soon the softmax has one winner, and nothing is
+ * learned for ever after. */
+static void test_gradient_zero(void **state)
 {
     (void)state;
     struct job job = job_of("nan", 1, 1, 1, 1);
@@ -619,17 +634,19 @@ static void test_loss_not_finite(void **state)
                     "schedule: constant";
     make_plan(&job);
     expect_exit(1, "%s train nan.plan.yaml 2>&1", runner);
-    const char *message = strstr(output, "error: the loss of step ");
+    const char *message = strstr(output, "error: the gradient norm of step ");
     assert_non_null(message);
     char *rest;
-    const long long step = strtoll(message + 24, &rest, 10);
+    const long long step = strtoll(message + 33, &rest, 10);
     assert_in_range(step, 2, 8);
-    assert_string_equal(rest, " is not finite; use a lower learning_rate or more warmup_steps\n");
+    assert_string_equal(rest, " is zero, so nothing is learned any more; use a lower "
+                              "learning_rate or more warmup_steps\n");
     /* that step is still reported, in JSON, and is the last */
     char last[64];
-    snprintf(last, sizeof last, "{\"step\":%lld,\"loss\":null,", step);
+    snprintf(last, sizeof last, "{\"step\":%lld,", step);
     expect_exit(0, "tail -n 1 nan/metrics.jsonl");
     expect_output(last);
+    expect_exit(0, "grep -x '  \"verdict\": 1,' nan/attempt.json");
 }
 
 /* Starts the runner on NAME.plan.yaml with stderr to NAME.txt. */
@@ -674,7 +691,27 @@ static int finish(pid_t child, const char *name)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* A signal ends the run after the step at hand; more of them change nothing. */
+/* Ends `child` after so many lines of metrics. */
+static int stop(pid_t child, const char *name, int signal_number)
+{
+    wait_for_lines(name, 3);
+    kill(child, signal_number);
+    return finish(child, name);
+}
+
+static void expect_attempt(const char *name, int32_t attempt, const char *verdict,
+                           const char *cause)
+{
+    char wanted[600];
+    expect_exit(0, "cat %s/attempt.json", name);
+    snprintf(wanted, sizeof wanted, "  \"attempt\": %d,\n  \"verdict\": %s,\n", (int)attempt,
+             verdict);
+    expect_output(wanted);
+    snprintf(wanted, sizeof wanted, "  \"cause\": \"%s", cause);
+    expect_output(wanted);
+}
+
+/* A signal ends the run after the step at hand; more of them within a second are the same one. */
 static void test_signal(void **state)
 {
     (void)state;
@@ -686,15 +723,123 @@ static void test_signal(void **state)
     kill(child, SIGTERM);
     kill(child, SIGINT);
     kill(child, SIGTERM);
-    assert_int_equal(finish(child, "stop"), 130);
+    assert_int_equal(finish(child, "stop"), 143);
     const char *line = strstr(output, "stopped after step ");
     assert_non_null(line);
-    assert_non_null(strstr(line, " of 1000000; metrics are in "));
+    assert_non_null(strstr(line, " of 1000000; the checkpoint is in "));
     /* the last line of the metrics is that step */
     char last[64];
     snprintf(last, sizeof last, "{\"step\":%lld,", strtoll(line + 19, NULL, 10));
-    expect_exit(0, "tail -n 1 stop/metrics.jsonl");
+    expect_exit(0, "tail -n 2 stop/metrics.jsonl");
     expect_output(last);
+    expect_attempt("stop", 1, "143", "SIGTERM, after step ");
+    expect_exit(0, "head -n 1 stop/metrics.jsonl");
+    expect_output("\"attempt\":1,");
+}
+
+static void test_verdicts(void **state)
+{
+    (void)state;
+    struct job job = job_of("ends", 1, 1, 1, 1);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    assert_int_equal(stop(start("ends"), "ends", SIGINT), 130);
+    expect_attempt("ends", 1, "130", "SIGINT, after step ");
+    expect_exit(0, "rm ends/metrics.jsonl");
+    assert_int_equal(stop(start("ends"), "ends", SIGUSR1), 75);
+    expect_attempt("ends", 2, "75", "the checkpoint signal, after step ");
+    expect_exit(0, "rm ends/metrics.jsonl");
+    assert_int_equal(stop(start("ends"), "ends", SIGHUP), 143);
+    expect_attempt("ends", 3, "143", "SIGTERM, after step ");
+    expect_exit(0, "head -n 1 ends/metrics.jsonl");
+    expect_output("\"attempt\":3,");
+    /* a killed watcher takes its rank along, and nothing says how that ended */
+    expect_exit(0, "rm ends/metrics.jsonl");
+    assert_int_equal(stop(start("ends"), "ends", SIGKILL), 137);
+    expect_attempt("ends", 4, "null", "");
+    expect_exit(0, "%s train ends.plan.yaml --steps 2 2>&1", runner);
+    expect_attempt("ends", 5, "0", "every step was done");
+    /* a broken file counts as none, and no claim of an earlier attempt with that number does */
+    expect_exit(0, "echo '{\"attempt\": 7' >ends/attempt.json && touch ends/.attempt-1.ended");
+    expect_exit(0, "%s train ends.plan.yaml --steps 1 2>&1", runner);
+    expect_output("note: ");
+    expect_output("ends/attempt.json: line 2: ");
+    expect_output("; this counts as the first attempt\n");
+    expect_attempt("ends", 1, "0", "every step was done");
+    expect_exit(1, "ls -A ends | grep ended"); /* nothing is left */
+}
+
+/* The rank, not its watcher, dies: one line, and the verdict. */
+static void test_rank_dies(void **state)
+{
+    (void)state;
+    static const struct {
+        int number;
+        const char *exit_code, *words;
+    } deaths[] = {
+        {SIGKILL, "3", "ended by signal 9 (Killed) after step "},
+        {SIGSEGV, "3", "ended by signal 11 (Segmentation fault) after step "},
+        {SIGBUS, "76", "ended by signal 7 (Bus error) after step "},
+    };
+    struct job job = job_of("dies", 1, 1, 1, 1);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    /* a sanitizer would report these signals and leave with a code of its own */
+    const char *usual = getenv("ASAN_OPTIONS");
+    char options[512];
+    snprintf(options, sizeof options, "%s:handle_segv=0:handle_sigbus=0",
+             usual != NULL ? usual : "");
+    assert_int_equal(setenv("ASAN_OPTIONS", options, 1), 0);
+    for (int32_t i = 0; i < 3; i++) {
+        char cause[512], host[256] = "";
+        assert_int_equal(gethostname(host, sizeof host - 1), 0);
+        expect_exit(0, "rm -f dies/metrics.jsonl");
+        const pid_t child = start("dies");
+        wait_for_lines("dies", 3);
+        expect_exit(0, "kill -%d $(cat /proc/%d/task/%d/children)", deaths[i].number, (int)child,
+                    (int)child);
+        assert_int_equal(finish(child, "dies"), atoi(deaths[i].exit_code));
+        snprintf(cause, sizeof cause, "rank 0 (host %s): error: %s", host, deaths[i].words);
+        expect_output(cause);
+        assert_int_equal(occurrences(output, "error: "), 1);
+        snprintf(cause, sizeof cause, "rank 0 (host %s): %s", host, deaths[i].words);
+        expect_attempt("dies", i + 1, deaths[i].exit_code, cause);
+        snprintf(cause, sizeof cause, "\"nodes\": [\"%s\"]", host);
+        expect_output(cause);
+    }
+    options[strlen(options) - strlen(":handle_segv=0:handle_sigbus=0")] = '\0';
+    assert_int_equal(setenv("ASAN_OPTIONS", options, 1), 0);
+    expect_exit(1, "ls | grep -w core");
+}
+
+/* Whoever reads standard error may go away, and so may the metrics. */
+static void test_goes_on(void **state)
+{
+    (void)state;
+    struct job job = job_of("on", 1, 1, 1, 1);
+    job.total_steps = 60;
+    make_plan(&job);
+    expect_exit(0,
+                "(%s train on.plan.yaml; echo $? >on.code) 2>&1 | head -n 1; "
+                "grep -qx 0 on.code",
+                runner);
+    struct metrics m = read_metrics("on");
+    assert_int_equal(m.steps, 60);
+    job.total_steps = 1000000;
+    make_plan(&job);
+    expect_exit(0, "rm -r on");
+    const pid_t child = start("on");
+    wait_for_lines("on", 3);
+    expect_exit(0, "rm on/metrics.jsonl");
+    wait_for_lines("on", 3);
+    expect_exit(0, "mv on/metrics.jsonl on/old.jsonl");
+    wait_for_lines("on", 3);
+    kill(child, SIGTERM);
+    assert_int_equal(finish(child, "on"), 143);
+    assert_int_equal(occurrences(output, "on/metrics.jsonl was removed; it is begun again\n"), 2);
+    assert_int_equal(occurrences(output, "note: "), 2);
+    expect_exit(0, "head -n 1 on/metrics.jsonl");
+    expect_output("\"schema\":\"shardwright.metrics/1\"");
 }
 
 /* A signal that reaches one rank only: all stop after the same step. */
@@ -706,7 +851,7 @@ static void test_signal_to_one_rank(void **state)
     struct job job = job_of("stop2", 1, 1, 1, 2);
     job.total_steps = 1000000;
     make_plan(&job);
-    expect_exit(130,
+    expect_exit(143,
                 "(for i in $(seq 2000); do sleep 0.01; "
                 "[ \"$(wc -l 2>/dev/null <stop2/metrics.jsonl)\" -gt 2 ] 2>/dev/null && break; "
                 "done; kill -TERM \"$(cat rank1.pid)\") & "
@@ -715,7 +860,8 @@ static void test_signal_to_one_rank(void **state)
                 launch(1), runner, geteuid() == 0 ? "--allow-run-as-root" : "", runner);
     const char *line = strstr(output, "stopped after step ");
     assert_non_null(line);
-    assert_int_equal(strtoll(line + 19, NULL, 10), count_lines("stop2/metrics.jsonl") - 1);
+    /* a header, and the checkpoint's line */
+    assert_int_equal(strtoll(line + 19, NULL, 10), count_lines("stop2/metrics.jsonl") - 2);
 }
 
 /* Held-out text for minutes: the header and two steps are written before it begins. */
@@ -732,7 +878,8 @@ static struct job long_tail(const char *name, int32_t tp)
 
 static void expect_no_held_out_loss(const char *name)
 {
-    expect_output("stopped after step 2 of 2, before the held-out loss was known; metrics are in ");
+    expect_output(
+        "stopped after step 2 of 2, before the held-out loss was known; the checkpoint is in ");
     assert_null(strstr(output, "held-out: "));
     const struct metrics m = read_metrics(name);
     assert_int_equal(m.steps, 2);
@@ -758,7 +905,7 @@ static void test_signal_held_out_to_one_rank(void **state)
     if (strcmp(mpirun, "none") == 0)
         skip();
     long_tail("tail2", 2);
-    expect_exit(130,
+    expect_exit(143,
                 "(for i in $(seq 2000); do sleep 0.01; "
                 "[ \"$(wc -l 2>/dev/null <tail2/metrics.jsonl)\" -gt 2 ] 2>/dev/null && break; "
                 "done; sleep 0.2; kill -TERM \"$(cat tail.pid)\") & "
@@ -822,8 +969,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_directory),
         cmocka_unit_test(test_data_on_one_node_only),
         cmocka_unit_test(test_ranks_that_differ),
-        cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_gradient_zero),
         cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_rank_dies),
+        cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_signal_to_one_rank),
         cmocka_unit_test(test_signal_held_out),
         cmocka_unit_test(test_signal_held_out_to_one_rank),

@@ -68,6 +68,17 @@ static void nearest(void **state)
     assert_string_equal(sw_text_nearest("test", alike, 2), "best");
 }
 
+static void shown(void **state)
+{
+    (void)state;
+    char buffer[64];
+    assert_string_equal(sw_text_shown("model.norm", 60, buffer), "model.norm");
+    assert_string_equal(sw_text_shown("a\nb\x1b[2J\x7f", 60, buffer), "a?b?[2J?");
+    assert_string_equal(sw_text_shown("\xc2\x9b \xc2\xa0 \xc3\x9b", 60, buffer),
+                        "?? \xc2\xa0 \xc3\x9b");
+    assert_string_equal(sw_text_shown("abc\n", 3, buffer), "abc...");
+}
+
 static void shorten(void **state)
 {
     (void)state;
@@ -104,9 +115,8 @@ static void html(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances), cmocka_unit_test(near_is_a_third),
-        cmocka_unit_test(nearest),   cmocka_unit_test(shorten),
-        cmocka_unit_test(html),
+        cmocka_unit_test(distances), cmocka_unit_test(near_is_a_third), cmocka_unit_test(nearest),
+        cmocka_unit_test(shorten),   cmocka_unit_test(shown),           cmocka_unit_test(html),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

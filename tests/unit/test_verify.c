@@ -208,10 +208,14 @@ static int check_set(const struct sw_mesh *mesh, void *context)
         if (sw_program_set_compile(&o, &set, &err) != 0)
             fail_msg("%s", err.message);
         const struct sw_program *train = set->program[SW_PROGRAM_TRAIN],
-                                *evaluate = set->program[SW_PROGRAM_EVALUATE];
+                                *evaluate = set->program[SW_PROGRAM_EVALUATE],
+                                *save = set->program[SW_PROGRAM_SAVE];
+        if (sw_program_verify(save, &err) != 0)
+            fail_msg("%s", err.message);
         /* what the search looks at is the whole arena */
         assert_int_equal(set->arena_bytes, train->arena_bytes);
         assert_true(evaluate->arena_bytes <= train->arena_bytes);
+        assert_true(save->arena_bytes <= train->arena_bytes);
         int64_t end = 0;
         for (int32_t i = 0; i < set->state.count; i++) {
             const struct sw_state_row *row = &set->state.row[i];
@@ -222,9 +226,9 @@ static int check_set(const struct sw_mesh *mesh, void *context)
             assert_true(row->role == SW_ROLE_PARAMETER || row->initial == SW_INITIAL_ZEROS);
         }
         assert_true(end <= set->state.bytes);
-        /* transients of either program lie behind it; parameters lie where the state has them */
-        const struct sw_program *const programs[] = {train, evaluate};
-        for (int k = 0; k < 2; k++)
+        /* transients of each program lie behind it; parameters lie where the state has them */
+        const struct sw_program *const programs[] = {train, evaluate, save};
+        for (int k = 0; k < 3; k++)
             for (int32_t v = 0; v < programs[k]->value_count; v++) {
                 const struct sw_value *value = &programs[k]->values[v];
                 if (!sw_program_is_stored(programs[k], v))

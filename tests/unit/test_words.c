@@ -2,6 +2,7 @@
 #include "core/base/words.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -42,6 +43,9 @@ static void every_value_has_one_word(void **state)
     }
     assert_string_equal(sw_word(sw_words_layout, SW_ZIGZAG), "zigzag");
     assert_string_equal(sw_word(sw_words_precision, SW_F32), "fp32");
+    assert_string_equal(sw_word(sw_words_signal, SIGUSR1), "USR1");
+    assert_string_equal(sw_word(sw_words_signal, SIGUSR2), "USR2");
+    assert_null(sw_word(sw_words_signal, SIGTERM));
 }
 
 int main(void)

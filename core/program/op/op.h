@@ -1,6 +1,6 @@
 /* The table of op kinds: everything the passes know about an op stands in one row, and every pass
  * asks the row. Rows stand by family: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c,
- * collective.c.
+ * collective.c, snapshot.c.
  *
  * The semantics, with shapes ([b]atch, [s]eq, [e]mbed, [f] mlp or heads * head_dim, [h] heads *
  * head_dim, [g] kv heads * head_dim, [d] head_dim, [v]ocab), as a rank sees them: */
@@ -43,6 +43,8 @@
  *   slice, all_gather, reduce_scatter, all_reduce, all_to_all
  *                         reshard.h; all_reduce takes n operands in place (coalesced): in[i] -> out[i]
  *   wait                  in[0]: the compute stream waits until the collective that writes it is done
+ *   snapshot              state -> the bytes of a checkpoint's files, at the ranks that write them: one round of the
+ *                         exchange in core/program/checkpoint, each iteration of its region the next one
  *
  * In brackets: from schedule on, perhaps one operand more, shaped as the result, that is added to it.
  * clang-format on */
@@ -123,6 +125,7 @@ struct sw_op_info {
     bool seeds;  /* makes the loss: reverse mode begins here */
     bool makes_gradient;   /* of a whole weight */
     bool travels_home;     /* the ring's last hop brings results back to their owner */
+    bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
     uint8_t collective;    /* slice and collectives: 1 + enum sw_collective, else 0 */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
@@ -137,6 +140,9 @@ struct sw_op_info {
     double (*model_share)(const struct sw_op *op);
     /* Bytes that one rank sends (= receives); NULL: none. */
     int64_t (*communication)(const struct sw_program *program, const struct sw_op *op);
+    /* Of an op that sends them one by one, over `axes`, and then waits: how many; NULL: it does
+     * not. */
+    double (*messages)(const struct sw_op *op);
     /* Scratch bytes on one rank; NULL: none. Part of the arena, so both tools agree on it. */
     int64_t (*workspace)(const struct sw_program *program, const struct sw_op *op);
 };
@@ -163,6 +169,12 @@ static inline bool sw_op_is_wait(enum sw_op_kind kind)
 static inline bool sw_op_is_ring(enum sw_op_kind kind)
 {
     return sw_op_rows[kind]->ring != NULL;
+}
+
+/* snapshot: any rank over `axes` sends to any other, and it waits for that */
+static inline bool sw_op_is_exchange(enum sw_op_kind kind)
+{
+    return sw_op_rows[kind]->messages != NULL;
 }
 
 /* Of slice and the collectives. */

@@ -23,6 +23,7 @@ extern const struct sw_op_info sw_row_lm_head_stats, sw_row_lm_head_loss, sw_row
 extern const struct sw_op_info sw_row_sum_squares, sw_row_grad_norm, sw_row_adamw;
 extern const struct sw_op_info sw_row_slice, sw_row_all_gather, sw_row_reduce_scatter;
 extern const struct sw_op_info sw_row_all_reduce, sw_row_all_to_all, sw_row_wait;
+extern const struct sw_op_info sw_row_snapshot;
 
 /* What an operand looks like on one rank. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);

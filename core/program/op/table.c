@@ -36,6 +36,7 @@ const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_ALL_REDUCE] = &sw_row_all_reduce,
     [SW_OP_ALL_TO_ALL] = &sw_row_all_to_all,
     [SW_OP_WAIT] = &sw_row_wait,
+    [SW_OP_SNAPSHOT] = &sw_row_snapshot,
 };
 _Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
 /* ---- What an operand looks like on one rank ---- */

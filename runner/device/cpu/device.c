@@ -31,6 +31,17 @@ static int cpu_copy(struct sw_device *device, void *to, const void *from, size_t
     return 0;
 }
 
+static int cpu_copy_box(struct sw_device *device, void *to, size_t to_stride_bytes,
+                        const void *from, size_t from_stride_bytes, size_t width_bytes, size_t rows)
+{
+    if (to_stride_bytes == width_bytes && from_stride_bytes == width_bytes)
+        return cpu_copy(device, to, from, width_bytes * rows);
+    for (size_t r = 0; r < rows; r++)
+        memcpy((char *)to + r * to_stride_bytes, (const char *)from + r * from_stride_bytes,
+               width_bytes);
+    return 0;
+}
+
 static int cpu_synchronize(struct sw_device *device, struct sw_error *err)
 {
     (void)device;
@@ -74,10 +85,12 @@ SW_CPU_KERNELS(DEFINE_RUN)
 
 static const struct sw_device_vtable cpu_vtable = {
     .name = "cpu",
+    .in_host_memory = true,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .copy_box = cpu_copy_box,
     .synchronize = cpu_synchronize,
     .destroy = cpu_destroy,
     .run = {SW_CPU_KERNELS(RUN_ENTRY)[SW_OP_LINEAR] = sw_cpu_run_linear,

@@ -136,6 +136,23 @@ static int cuda_copy_out(struct sw_device *device, void *host, const void *from,
     return 0;
 }
 
+/* What lies in one piece goes as such: a pitch of the runtime's is below 2 GiB. */
+static int cuda_copy_box(struct sw_device *device, void *to, size_t to_stride_bytes,
+                         const void *from, size_t from_stride_bytes, size_t width_bytes,
+                         size_t rows)
+{
+    cudaStream_t stream = cuda_of(device)->stream;
+    if (width_bytes == 0 || rows == 0)
+        return 0;
+    const bool whole =
+        rows == 1 || (to_stride_bytes == width_bytes && from_stride_bytes == width_bytes);
+    const cudaError_t code =
+        whole ? cudaMemcpyAsync(to, from, width_bytes * rows, cudaMemcpyDeviceToDevice, stream)
+              : cudaMemcpy2DAsync(to, to_stride_bytes, from, from_stride_bytes, width_bytes, rows,
+                                  cudaMemcpyDeviceToDevice, stream);
+    return code == cudaSuccess ? 0 : -1;
+}
+
 static int cuda_synchronize(struct sw_device *device, struct sw_error *err)
 {
     const cudaError_t code = cudaStreamSynchronize(cuda_of(device)->stream);
@@ -494,6 +511,7 @@ static const struct sw_device_vtable cuda_vtable = {
     .release = cuda_release,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
+    .copy_box = cuda_copy_box,
     .synchronize = cuda_synchronize,
     .destroy = cuda_destroy,
     .set_step = cuda_set_step,

@@ -9,8 +9,8 @@
  * cache.
  *
  * Blocking; asynchrony is queue.c's business. */
-#ifndef SW_COLLECTIVE_EXCHANGE_H
-#define SW_COLLECTIVE_EXCHANGE_H
+#ifndef SW_COLLECTIVE_DIRECT_H
+#define SW_COLLECTIVE_DIRECT_H
 
 #include "runner/collective/call.h"
 
@@ -41,12 +41,12 @@ struct sw_transport {
 };
 
 /* One rank's end. Owns the arrays, borrows the transport. */
-struct sw_exchange {
+struct sw_direct {
     struct sw_transport *transport;
     struct sw_mesh mesh;
     int32_t rank, group_max;
-    int64_t message_bytes_max; /* of a collective; a multiple of SW_SLOT_ALIGNMENT */
-    int64_t shift_bytes_max;
+    int64_t message_bytes_max;            /* of a collective; a multiple of SW_SLOT_ALIGNMENT */
+    int64_t shift_bytes_max;              /* of a shift or a transfer */
     struct sw_transfer *sends, *receives; /* [group_max] each */
     const void **sources;                 /* [group_max] */
 };
@@ -56,17 +56,28 @@ struct sw_exchange {
  * in cache. */
 enum { SW_MESSAGE_BYTES_MAX = 2 << 20, SW_SHIFT_BYTES_MAX = 1 << 30 };
 
-/* Errors (SW_ENVIRONMENT): out of memory. Free with sw_exchange_free either way. */
-int sw_exchange_init(struct sw_exchange *exchange, struct sw_transport *transport,
-                     const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
-                     struct sw_error *err);
-void sw_exchange_free(struct sw_exchange *exchange);
+/* Errors (SW_ENVIRONMENT): out of memory. Free with sw_direct_free either way. */
+int sw_direct_init(struct sw_direct *direct, struct sw_transport *transport,
+                   const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
+                   struct sw_error *err);
+void sw_direct_free(struct sw_direct *direct);
 
-int sw_exchange_collective(struct sw_exchange *exchange, const struct sw_collective_call *call,
-                           struct sw_error *err);
-int sw_exchange_shift(struct sw_exchange *exchange, struct sw_axes axes, const void *send,
-                      void *receive, size_t bytes, struct sw_error *err);
+int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_call *call,
+                         struct sw_error *err);
+/* As sw_comm_vtable's; in pieces, like a shift. */
+int sw_direct_transfer(struct sw_direct *direct, int32_t to, const void *send, size_t send_bytes,
+                       int32_t from, void *receive, size_t receive_bytes, struct sw_error *err);
+/* Whether the ranks are of the mesh, and what is sent to itself is received. Errors: SW_BAD_INPUT.
+ */
+int sw_direct_transfer_check(const struct sw_mesh *mesh, int32_t rank, int32_t to,
+                             size_t send_bytes, int32_t from, size_t receive_bytes,
+                             struct sw_error *err);
+/* "transfer to rank 1, from rank 2" into buffer; returns buffer. */
+char *sw_direct_transfer_format(int32_t to, size_t send_bytes, int32_t from, size_t receive_bytes,
+                                char *buffer, size_t buffer_bytes);
+int sw_direct_shift(struct sw_direct *direct, struct sw_axes axes, const void *send, void *receive,
+                    size_t bytes, struct sw_error *err);
 /* All ranks of the mesh, in log2(ranks) rounds. */
-int sw_exchange_barrier(struct sw_exchange *exchange, struct sw_error *err);
+int sw_direct_barrier(struct sw_direct *direct, struct sw_error *err);
 
 #endif

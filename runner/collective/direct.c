@@ -1,39 +1,40 @@
-#include "runner/collective/exchange.h"
+#include "runner/collective/direct.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int sw_exchange_init(struct sw_exchange *exchange, struct sw_transport *transport,
-                     const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
-                     struct sw_error *err)
+int sw_direct_init(struct sw_direct *direct, struct sw_transport *transport,
+                   const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
+                   struct sw_error *err)
 {
-    *exchange = (struct sw_exchange){.transport = transport,
-                                     .mesh = *mesh,
-                                     .rank = rank,
-                                     .group_max = group_max,
-                                     .message_bytes_max = SW_MESSAGE_BYTES_MAX,
-                                     .shift_bytes_max = SW_SHIFT_BYTES_MAX};
+    *direct = (struct sw_direct){.transport = transport,
+                                 .mesh = *mesh,
+                                 .rank = rank,
+                                 .group_max = group_max,
+                                 .message_bytes_max = SW_MESSAGE_BYTES_MAX,
+                                 .shift_bytes_max = SW_SHIFT_BYTES_MAX};
     const size_t count = (size_t)group_max;
-    exchange->sends = calloc(count, sizeof *exchange->sends);
-    exchange->receives = calloc(count, sizeof *exchange->receives);
-    exchange->sources = calloc(count, sizeof *exchange->sources);
-    if (exchange->sends == NULL || exchange->receives == NULL || exchange->sources == NULL)
+    direct->sends = calloc(count, sizeof *direct->sends);
+    direct->receives = calloc(count, sizeof *direct->receives);
+    direct->sources = calloc(count, sizeof *direct->sources);
+    if (direct->sends == NULL || direct->receives == NULL || direct->sources == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a group of %d", (int)group_max);
     return 0;
 }
 
-void sw_exchange_free(struct sw_exchange *exchange)
+void sw_direct_free(struct sw_direct *direct)
 {
-    free(exchange->sends);
-    free(exchange->receives);
-    free(exchange->sources);
-    exchange->sends = exchange->receives = NULL;
-    exchange->sources = NULL;
+    free(direct->sends);
+    free(direct->receives);
+    free(direct->sources);
+    direct->sends = direct->receives = NULL;
+    direct->sources = NULL;
 }
 
 /* One call as one member of its group sees it. */
 struct member {
-    struct sw_exchange *exchange;
+    struct sw_direct *direct;
     const struct sw_collective_call *call;
     int32_t group, index;
     int64_t element;
@@ -59,7 +60,7 @@ static int32_t further(const struct member *m, int32_t k)
 
 static void add_send(struct member *m, int32_t member, const void *data, int64_t bytes)
 {
-    struct sw_exchange *e = m->exchange;
+    struct sw_direct *e = m->direct;
     e->sends[m->send_count++] =
         (struct sw_transfer){.peer = sw_axes_member(&e->mesh, m->call->axes, e->rank, member),
                              .bytes = (size_t)bytes,
@@ -68,7 +69,7 @@ static void add_send(struct member *m, int32_t member, const void *data, int64_t
 
 static void add_receive(struct member *m, int32_t member, void *data, int64_t bytes)
 {
-    struct sw_exchange *e = m->exchange;
+    struct sw_direct *e = m->direct;
     e->receives[m->receive_count++] =
         (struct sw_transfer){.peer = sw_axes_member(&e->mesh, m->call->axes, e->rank, member),
                              .bytes = (size_t)bytes,
@@ -77,7 +78,7 @@ static void add_receive(struct member *m, int32_t member, void *data, int64_t by
 
 static int run(struct member *m, struct sw_error *err)
 {
-    struct sw_exchange *e = m->exchange;
+    struct sw_direct *e = m->direct;
     const int32_t sends = m->send_count, receives = m->receive_count;
     m->send_count = m->receive_count = 0;
     return e->transport->vtable->exchange(e->transport, e->sends, sends, e->receives, receives,
@@ -93,7 +94,7 @@ static int move_blocks(struct member *m, struct sw_error *err)
     const bool pack = !sw_block_contiguous(&own_send), unpack = !sw_block_contiguous(&own_receive);
     const int32_t first_send_slot = unpack ? m->group - 1 : 0;
     const int64_t block_bytes = sw_block_bytes(&own_send);
-    int64_t piece = smaller(block_bytes, m->exchange->message_bytes_max);
+    int64_t piece = smaller(block_bytes, m->direct->message_bytes_max);
     if (pack || unpack)
         piece = smaller(piece, m->slots.slot_bytes);
 
@@ -134,8 +135,8 @@ static int reduce_scatter(struct member *m, struct sw_error *err)
     const int32_t first_send_slot = m->group - 1, own_slot = 2 * (m->group - 1);
     const int64_t block_bytes = sw_block_bytes(&own);
     const int64_t piece =
-        smaller(smaller(block_bytes, m->exchange->message_bytes_max), m->slots.slot_bytes);
-    const void **sources = m->exchange->sources;
+        smaller(smaller(block_bytes, m->direct->message_bytes_max), m->slots.slot_bytes);
+    const void **sources = m->direct->sources;
 
     for (int64_t first = 0; first < block_bytes; first += piece) {
         const int64_t bytes = smaller(piece, block_bytes - first);
@@ -206,8 +207,8 @@ static void *spare_own_slot(const struct member *m)
 static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *err)
 {
     const struct sw_collective_call *call = m->call;
-    const void **sources = m->exchange->sources;
-    const int64_t most = smaller(m->slots.slot_bytes, m->exchange->message_bytes_max) / m->element;
+    const void **sources = m->direct->sources;
+    const int64_t most = smaller(m->slots.slot_bytes, m->direct->message_bytes_max) / m->element;
     for (int64_t first = 0; first < elems; first += most) {
         const int64_t length = smaller(most, elems - first);
         const void *own = read_range(m, first, length, spare_own_slot(m));
@@ -232,8 +233,8 @@ static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *er
 static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *err)
 {
     const int64_t share = (elems + m->group - 1) / m->group;
-    const int64_t most = smaller(m->slots.slot_bytes, m->exchange->message_bytes_max) / m->element;
-    const void **sources = m->exchange->sources;
+    const int64_t most = smaller(m->slots.slot_bytes, m->direct->message_bytes_max) / m->element;
+    const void **sources = m->direct->sources;
     for (int64_t at = 0; at < share; at += most) {
         /* This round's range of member i: [i * share + at, + length), cut off at the end of its
          * part and of all. */
@@ -283,24 +284,24 @@ static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *er
     return 0;
 }
 
-static int find_group(const struct sw_exchange *exchange, struct sw_axes axes, int32_t *group,
+static int find_group(const struct sw_direct *direct, struct sw_axes axes, int32_t *group,
                       struct sw_error *err)
 {
-    *group = sw_axes_size(&exchange->mesh, axes);
-    if (*group > exchange->group_max)
+    *group = sw_axes_size(&direct->mesh, axes);
+    if (*group > direct->group_max)
         return sw_fail(err, SW_BAD_INPUT, "a group of %d, but no group over %d was declared",
-                       (int)*group, (int)exchange->group_max);
+                       (int)*group, (int)direct->group_max);
     return 0;
 }
 
-int sw_exchange_collective(struct sw_exchange *exchange, const struct sw_collective_call *call,
-                           struct sw_error *err)
+int sw_direct_collective(struct sw_direct *direct, const struct sw_collective_call *call,
+                         struct sw_error *err)
 {
-    struct member m = {.exchange = exchange, .call = call};
-    if (find_group(exchange, call->axes, &m.group, err) != 0 ||
+    struct member m = {.direct = direct, .call = call};
+    if (find_group(direct, call->axes, &m.group, err) != 0 ||
         sw_collective_call_check(call, m.group, err) != 0)
         return -1;
-    m.index = sw_axes_index(&exchange->mesh, call->axes, exchange->rank);
+    m.index = sw_axes_index(&direct->mesh, call->axes, direct->rank);
     m.element = (int64_t)sw_dtype_bytes(call->dtype);
     m.slots = sw_call_slots(call, m.group);
     const int64_t elems = sw_call_total_elems(call);
@@ -327,50 +328,111 @@ int sw_exchange_collective(struct sw_exchange *exchange, const struct sw_collect
     }
 }
 
-int sw_exchange_shift(struct sw_exchange *exchange, struct sw_axes axes, const void *send,
-                      void *receive, size_t bytes, struct sw_error *err)
+int sw_direct_shift(struct sw_direct *direct, struct sw_axes axes, const void *send, void *receive,
+                    size_t bytes, struct sw_error *err)
 {
     int32_t group;
-    if (find_group(exchange, axes, &group, err) != 0)
+    if (find_group(direct, axes, &group, err) != 0)
         return -1;
     if (group == 1) {
         if (bytes > 0)
             memcpy(receive, send, bytes);
         return 0;
     }
-    const struct sw_transport_vtable *vtable = exchange->transport->vtable;
-    const int32_t index = sw_axes_index(&exchange->mesh, axes, exchange->rank);
-    const int32_t next = sw_axes_member(&exchange->mesh, axes, exchange->rank, (index + 1) % group);
+    const struct sw_transport_vtable *vtable = direct->transport->vtable;
+    const int32_t index = sw_axes_index(&direct->mesh, axes, direct->rank);
+    const int32_t next = sw_axes_member(&direct->mesh, axes, direct->rank, (index + 1) % group);
     const int32_t previous =
-        sw_axes_member(&exchange->mesh, axes, exchange->rank, (index + group - 1) % group);
-    const size_t most = (size_t)exchange->shift_bytes_max;
+        sw_axes_member(&direct->mesh, axes, direct->rank, (index + group - 1) % group);
+    const size_t most = (size_t)direct->shift_bytes_max;
     for (size_t first = 0; first < bytes; first += most) {
         const size_t piece = bytes - first < most ? bytes - first : most;
         const struct sw_transfer out = {
             .peer = next, .bytes = piece, .data.send = (const unsigned char *)send + first};
         const struct sw_transfer in = {
             .peer = previous, .bytes = piece, .data.receive = (unsigned char *)receive + first};
-        if (vtable->exchange(exchange->transport, &out, 1, &in, 1, err) != 0)
+        if (vtable->exchange(direct->transport, &out, 1, &in, 1, err) != 0)
             return -1;
     }
     return 0;
 }
 
-int sw_exchange_barrier(struct sw_exchange *exchange, struct sw_error *err)
+int sw_direct_transfer_check(const struct sw_mesh *mesh, int32_t rank, int32_t to,
+                             size_t send_bytes, int32_t from, size_t receive_bytes,
+                             struct sw_error *err)
 {
-    const struct sw_transport_vtable *vtable = exchange->transport->vtable;
-    const int32_t ranks = sw_mesh_rank_count(&exchange->mesh);
+    const int32_t ranks = sw_mesh_rank_count(mesh);
+    const int32_t peer[2] = {to, from};
+    const size_t bytes[2] = {send_bytes, receive_bytes};
+    for (int i = 0; i < 2; i++)
+        if (bytes[i] > 0 && (peer[i] < 0 || peer[i] >= ranks))
+            return sw_fail(err, SW_BAD_INPUT, "there is no rank %d, there are %d", (int)peer[i],
+                           (int)ranks);
+    const size_t sent = to == rank ? send_bytes : 0, received = from == rank ? receive_bytes : 0;
+    if (sent != received)
+        return sw_fail(err, SW_BAD_INPUT, "%zu bytes go to itself and %zu come from itself", sent,
+                       received);
+    return 0;
+}
+
+char *sw_direct_transfer_format(int32_t to, size_t send_bytes, int32_t from, size_t receive_bytes,
+                                char *buffer, size_t buffer_bytes)
+{
+    int length = snprintf(buffer, buffer_bytes, "transfer");
+    if (send_bytes > 0 && length > 0 && (size_t)length < buffer_bytes)
+        length += snprintf(buffer + length, buffer_bytes - (size_t)length, " to rank %d%s", (int)to,
+                           receive_bytes > 0 ? "," : "");
+    if (receive_bytes > 0 && length > 0 && (size_t)length < buffer_bytes)
+        (void)snprintf(buffer + length, buffer_bytes - (size_t)length, " from rank %d", (int)from);
+    return buffer;
+}
+
+/* Everyone's piece k travels in everyone's round k, so no order of lengths can make a ring of ranks
+ * that wait for each other. */
+int sw_direct_transfer(struct sw_direct *direct, int32_t to, const void *send, size_t send_bytes,
+                       int32_t from, void *receive, size_t receive_bytes, struct sw_error *err)
+{
+    const size_t most = (size_t)direct->shift_bytes_max;
+    const size_t bytes = send_bytes > receive_bytes ? send_bytes : receive_bytes;
+    if (sw_direct_transfer_check(&direct->mesh, direct->rank, to, send_bytes, from, receive_bytes,
+                                 err) != 0)
+        return -1;
+    if (bytes > 0 && (send_bytes == 0 || to == direct->rank) &&
+        (receive_bytes == 0 || from == direct->rank)) {
+        memmove(receive, send, bytes);
+        return 0;
+    }
+    for (size_t first = 0; first < bytes; first += most) {
+        const size_t sends = first < send_bytes ? send_bytes - first : 0;
+        const size_t receives = first < receive_bytes ? receive_bytes - first : 0;
+        const struct sw_transfer out = {.peer = to,
+                                        .bytes = sends < most ? sends : most,
+                                        .data.send = sends > 0 ? (const char *)send + first : NULL};
+        const struct sw_transfer in = {.peer = from,
+                                       .bytes = receives < most ? receives : most,
+                                       .data.receive =
+                                           receives > 0 ? (char *)receive + first : NULL};
+        if (direct->transport->vtable->exchange(direct->transport, &out, sends > 0, &in,
+                                                receives > 0, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int sw_direct_barrier(struct sw_direct *direct, struct sw_error *err)
+{
+    const struct sw_transport_vtable *vtable = direct->transport->vtable;
+    const int32_t ranks = sw_mesh_rank_count(&direct->mesh);
     /* Dissemination (Hensgen, Finkel, Manber 1988): after round i each rank has heard of 2^(i+1)
      * others. */
     for (int32_t distance = 1; distance < ranks; distance *= 2) {
         const unsigned char token = 1;
         unsigned char heard = 0;
         const struct sw_transfer out = {
-            .peer = (exchange->rank + distance) % ranks, .bytes = 1, .data.send = &token};
-        const struct sw_transfer in = {.peer = (exchange->rank + ranks - distance) % ranks,
-                                       .bytes = 1,
-                                       .data.receive = &heard};
-        if (vtable->exchange(exchange->transport, &out, 1, &in, 1, err) != 0)
+            .peer = (direct->rank + distance) % ranks, .bytes = 1, .data.send = &token};
+        const struct sw_transfer in = {
+            .peer = (direct->rank + ranks - distance) % ranks, .bytes = 1, .data.receive = &heard};
+        if (vtable->exchange(direct->transport, &out, 1, &in, 1, err) != 0)
             return -1;
     }
     return 0;

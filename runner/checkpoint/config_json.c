@@ -1,0 +1,329 @@
+/* config.json of a checkpoint. Transformers 4 reads rope_theta, rope_scaling and torch_dtype, 5
+ * reads rope_parameters and dtype; each passes the other's over, so both are written. */
+#include "core/base/json.h"
+#include "core/config/config.h"
+#include "runner/checkpoint/folder.h"
+#include "runner/checkpoint/json_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Transformers keeps keys that it does not know, and core/config notes them. */
+#define ORIGINAL_DTYPE "shardwright_original_dtype"
+
+static const char *const dtype_words[SW_STORED_DTYPES] = {
+    [SW_STORED_F32] = "float32",
+    [SW_STORED_BF16] = "bfloat16",
+    [SW_STORED_F16] = "float16",
+    [SW_STORED_F64] = "float64",
+};
+
+static const struct {
+    const char *architecture, *model_type;
+    bool attention_bias, mlp_bias, window, window_switch; /* keys that its class reads */
+} families[] = {
+    [SW_FAMILY_LLAMA] = {"LlamaForCausalLM", "llama", true, true, false, false},
+    [SW_FAMILY_MISTRAL] = {"MistralForCausalLM", "mistral", false, false, true, false},
+    [SW_FAMILY_QWEN2] = {"Qwen2ForCausalLM", "qwen2", false, false, true, true},
+    [SW_FAMILY_QWEN3] = {"Qwen3ForCausalLM", "qwen3", true, false, true, true},
+};
+
+static int out_of_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for config.json");
+}
+
+/* ---- The keys ---- */
+
+struct keys {
+    json_t *object;
+    bool failed; /* memory */
+};
+
+/* The value becomes the object's. */
+static void set(struct keys *k, const char *key, json_t *value)
+{
+    if (json_object_set_new(k->object, key, value) != 0)
+        k->failed = true;
+}
+
+static void set_unless_there(struct keys *k, const char *key, json_t *value)
+{
+    if (json_object_get(k->object, key) != NULL)
+        json_decref(value);
+    else
+        set(k, key, value);
+}
+
+/* As rope_scaling; with the base of the angles, as rope_parameters. NULL: no memory. */
+static json_t *rope_object(const struct sw_rope *rope, bool theta)
+{
+    static const char *const types[] = {
+        [SW_ROPE_PLAIN] = "default", [SW_ROPE_LINEAR] = "linear", [SW_ROPE_LLAMA3] = "llama3"};
+    struct keys k = {.object = json_object()};
+    set(&k, "rope_type", json_string(types[rope->scaling]));
+    if (theta)
+        set(&k, "rope_theta", json_real(rope->theta));
+    if (rope->scaling != SW_ROPE_PLAIN)
+        set(&k, "factor", json_real(rope->factor));
+    if (rope->scaling == SW_ROPE_LLAMA3) {
+        set(&k, "low_freq_factor", json_real(rope->low_freq_factor));
+        set(&k, "high_freq_factor", json_real(rope->high_freq_factor));
+        set(&k, "original_max_position_embeddings", json_integer(rope->original_positions));
+    }
+    if (!k.failed)
+        return k.object;
+    json_decref(k.object);
+    return NULL;
+}
+
+static void set_sizes(struct keys *k, const struct sw_model *m)
+{
+    set(k, "architectures", json_pack("[s]", families[m->family].architecture));
+    set(k, "model_type", json_string(families[m->family].model_type));
+    set(k, "vocab_size", json_integer(m->vocab_size));
+    set(k, "hidden_size", json_integer(m->hidden_size));
+    set(k, "intermediate_size", json_integer(m->intermediate_size));
+    set(k, "num_hidden_layers", json_integer(m->layers));
+    set(k, "num_attention_heads", json_integer(m->heads));
+    set(k, "num_key_value_heads", json_integer(m->kv_heads));
+    set(k, "head_dim", json_integer(m->head_dim));
+    set(k, "max_position_embeddings", json_integer(m->max_position_embeddings));
+    set(k, "hidden_act", json_string("silu"));
+    set(k, "rms_norm_eps", json_real(m->rms_norm_eps));
+    set(k, "initializer_range", json_real(m->initializer_range));
+    set(k, "tie_word_embeddings", json_boolean(m->tied));
+}
+
+/* keep_window: the original's keys mean this window. */
+static void set_attention(struct keys *k, const struct sw_model *m, bool keep_window)
+{
+    set(k, "rope_theta", json_real(m->rope.theta));
+    set(k, "rope_scaling",
+        m->rope.scaling == SW_ROPE_PLAIN ? json_null() : rope_object(&m->rope, false));
+    set(k, "rope_parameters", rope_object(&m->rope, true));
+    if (families[m->family].attention_bias)
+        set(k, "attention_bias", json_boolean(m->output_bias));
+    if (families[m->family].mlp_bias)
+        set(k, "mlp_bias", json_boolean(m->mlp_bias));
+    set_unless_there(k, "attention_dropout", json_real(0));
+    if (!families[m->family].window || keep_window)
+        return;
+    const bool window = m->sliding_window != 0;
+    (void)json_object_del(k->object, "layer_types");
+    set(k, "sliding_window", window ? json_integer(m->sliding_window) : json_null());
+    if (!families[m->family].window_switch)
+        return;
+    set(k, "use_sliding_window", json_boolean(window));
+    set(k, "max_window_layers", json_integer(window ? 0 : m->layers));
+}
+
+static void set_dtype(struct keys *k, enum sw_stored_dtype dtype, bool keep_original)
+{
+    const char *was = json_string_value(json_object_get(k->object, "dtype"));
+    if (was == NULL)
+        was = json_string_value(json_object_get(k->object, "torch_dtype"));
+    /* The text of a checkpoint, given as the original of the next, must come out unchanged. */
+    if (!keep_original)
+        (void)json_object_del(k->object, ORIGINAL_DTYPE);
+    else if (was != NULL && dtype != SW_STORED_DTYPES && strcmp(was, dtype_words[dtype]) != 0)
+        set_unless_there(k, ORIGINAL_DTYPE, json_string(was));
+    if (dtype == SW_STORED_DTYPES)
+        return;
+    set(k, "dtype", json_string(dtype_words[dtype]));
+    set(k, "torch_dtype", json_string(dtype_words[dtype]));
+}
+
+/* ---- Text ---- */
+
+/* The fewest digits that read back as the same double; never as an integer, which a strict class
+ * would not take for a number. */
+static void write_real(struct sw_json *j, const char *key, double value)
+{
+    char text[40];
+    int length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        length = snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    if (strpbrk(text, ".e") == NULL)
+        length += snprintf(text + length, sizeof text - (size_t)length, ".0");
+    sw_json_raw(j, key, text, (size_t)length);
+}
+
+static int write_value(struct sw_json *j, const char *key, json_t *value)
+{
+    const char *name;
+    json_t *inner;
+    size_t i;
+    int status = 0;
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+    case JSON_ARRAY:
+        if (j->depth == SW_JSON_DEPTH)
+            return -1;
+        if (json_is_object(value))
+            sw_json_object(j, key);
+        else
+            sw_json_array(j, key);
+        json_object_foreach(value, name, inner) status |= write_value(j, name, inner);
+        json_array_foreach(value, i, inner) status |= write_value(j, NULL, inner);
+        sw_json_end(j);
+        break;
+    case JSON_STRING:
+        sw_json_text(j, key, json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        sw_json_integer(j, key, json_integer_value(value));
+        break;
+    case JSON_REAL:
+        write_real(j, key, json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        sw_json_bool(j, key, json_is_true(value));
+        break;
+    case JSON_NULL:
+        sw_json_null(j, key);
+        break;
+    }
+    return status;
+}
+
+static int write_text(json_t *root, char **out, struct sw_error *err)
+{
+    size_t bytes = 0;
+    char *text = NULL;
+    struct sw_json j = {.out = open_memstream(&text, &bytes), .style = SW_JSON_SPACES};
+    if (j.out == NULL)
+        return out_of_memory(err);
+    const int depth = write_value(&j, NULL, root);
+    fputc('\n', j.out);
+    const bool failed = ferror(j.out) != 0;
+    if (fclose(j.out) != 0 || failed || depth != 0) {
+        free(text);
+        return depth == 0
+                   ? out_of_memory(err)
+                   : sw_fail(err, SW_BAD_INPUT, "config.json is nested deeper than %d levels",
+                             (int)SW_JSON_DEPTH);
+    }
+    *out = text;
+    return 0;
+}
+
+/* ---- Reading back ---- */
+
+/* The model that a text describes; false: none. Errors: memory. */
+static int read_model(const char *text, bool *described, struct sw_model *model,
+                      struct sw_error *err)
+{
+    struct sw_config *config =
+        sw_config_read_text("config.json", text, strlen(text), SW_CONFIG_MODEL, NULL, 0, err);
+    if (config == NULL)
+        return -1;
+    const struct sw_model_config *m = sw_config_model(config);
+    *described = m != NULL;
+    if (m != NULL)
+        *model = m->shape;
+    sw_config_free(config);
+    return 0;
+}
+
+/* A file that would be read as another model is never written. */
+static int check(const char *text, const struct sw_model *model, struct sw_error *err)
+{
+    struct sw_model again;
+    bool described;
+    if (read_model(text, &described, &again, err) != 0)
+        return -1;
+    if (described && memcmp(&again, model, sizeof again) == 0)
+        return 0;
+    char difference[160];
+    const char *what = described ? sw_model_difference(&again, model, difference) : NULL;
+    return sw_fail(err, SW_ENVIRONMENT, "the model has no config.json%s%s",
+                   what != NULL ? ": read back, its " : "", what != NULL ? what : "");
+}
+
+static int read_original(const char *original, const struct sw_model *model, json_t **root,
+                         bool *keep_window, struct sw_error *err)
+{
+    json_error_t why;
+    struct sw_model was;
+    bool described;
+    *root = json_loadb(original, strlen(original), JSON_REJECT_DUPLICATES, &why);
+    if (*root == NULL) {
+        const char *what = sw_json_mistake(&why);
+        const struct sw_place place = {"config.json", why.line, why.column + (why.column == 0)};
+        return what == NULL ? out_of_memory(err)
+                            : sw_fail_at(err, SW_BAD_INPUT, place, "no JSON: %s", what);
+    }
+    if (!json_is_object(*root))
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){"config.json", 1, 1},
+                          "is no mapping");
+    if (read_model(original, &described, &was, err) != 0)
+        return -1;
+    *keep_window = described && was.family == model->family && was.layers == model->layers &&
+                   was.sliding_window == model->sliding_window;
+    return 0;
+}
+
+static int config_json(const struct sw_model *model, enum sw_stored_dtype dtype,
+                       const char *original, bool keep_original_dtype, char **out,
+                       struct sw_error *err)
+{
+    struct keys k = {0};
+    char *text = NULL;
+    bool keep_window = false;
+    int status = -1;
+    *out = NULL;
+    if (original == NULL)
+        k.object = json_object();
+    else if (read_original(original, model, &k.object, &keep_window, err) != 0)
+        goto out;
+    set_sizes(&k, model);
+    set_attention(&k, model, keep_window);
+    if (original == NULL) { /* not the class's: the tokenizer is unknown */
+        set(&k, "bos_token_id", json_null());
+        set(&k, "eos_token_id", json_null());
+    }
+    set_dtype(&k, dtype, keep_original_dtype);
+    if (k.failed) {
+        out_of_memory(err);
+        goto out;
+    }
+    if (write_text(k.object, &text, err) != 0 || check(text, model, err) != 0)
+        goto out;
+    *out = text;
+    text = NULL;
+    status = 0;
+out:
+    free(text);
+    json_decref(k.object);
+    return status;
+}
+
+int sw_model_config_json(const struct sw_model *model, enum sw_stored_dtype dtype,
+                         const char *original, char **out, struct sw_error *err)
+{
+    return config_json(model, dtype, original, true, out, err);
+}
+
+int sw_model_config_copy(const struct sw_model *model, enum sw_stored_dtype dtype,
+                         const char *original, char **out, struct sw_error *err)
+{
+    return config_json(model, dtype, original, false, out, err);
+}
+
+enum sw_stored_dtype sw_model_original_dtype(const char *config)
+{
+    enum sw_stored_dtype found = SW_STORED_DTYPES;
+    json_t *root = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+    const char *word = json_string_value(json_object_get(root, ORIGINAL_DTYPE));
+    for (int i = 0; word != NULL && i < SW_STORED_DTYPES; i++)
+        if (strcmp(word, dtype_words[i]) == 0)
+            found = (enum sw_stored_dtype)i;
+    json_decref(root);
+    return found;
+}

@@ -1,0 +1,501 @@
+/* A copy of a model with numbers of another dtype, file by file, tensor by tensor, in pieces. */
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/number.h"
+#include "runner/checkpoint/checked.h"
+#include "runner/checkpoint/folder.h"
+#include "runner/checkpoint/model_index.h"
+#include "runner/checkpoint/numbers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The largest number is four times the smallest. */
+enum { PIECE_BYTES = 1 << 20, GROWTH = 4, LENGTH_BYTES = 8, CONFIG_MOST_BYTES = 1 << 24 };
+
+struct export
+{
+    struct sw_model_folder from;
+    struct sw_checked checked;
+    enum sw_stored_dtype dtype; /* SW_STORED_DTYPES: as they are */
+    char *to, *aside;           /* folders */
+    char *config;               /* of the original */
+    char *piece, *converted;    /* [PIECE_BYTES], [PIECE_BYTES * GROWTH] */
+    struct sw_error *err;
+};
+
+static int out_of_memory(struct export *e)
+{
+    return sw_fail(e->err, SW_ENVIRONMENT, "out of memory for the copy '%s'", e->to);
+}
+
+static int cannot(struct export *e, const char *what, const char *path)
+{
+    return sw_fail(e->err, SW_ENVIRONMENT, "cannot %s '%s': %s", what, path, strerror(errno));
+}
+
+/* ---- Reading and writing ---- */
+
+struct source {
+    int handle;
+    int64_t bytes;
+    char *path;
+};
+
+/* needed: a file that a manifest must have. */
+static int open_source(struct export *e, const char *name, bool needed, struct source *out)
+{
+    struct stat status;
+    out->handle = -1;
+    out->path = sw_folder_path(&e->from, name, e->err);
+    if (out->path == NULL)
+        return -1;
+    out->handle = open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (out->handle < 0 || fstat(out->handle, &status) != 0)
+        return cannot(e, "read", out->path);
+    out->bytes = status.st_size;
+    return sw_checked_open(&e->checked, e->from.path, name, out->bytes, needed, e->err);
+}
+
+/* Exactly the next `bytes` bytes, compared with the manifest. */
+static int read_source(struct export *e, struct source *source, void *out, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = read(source->handle, (char *)out + done, bytes - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return cannot(e, "read", source->path);
+        if (got == 0)
+            return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = source->path},
+                              "became shorter while it was read");
+        done += (size_t)got;
+    }
+    return sw_checked_read(&e->checked, out, bytes, e->err);
+}
+
+static void close_source(struct source *source)
+{
+    if (source->handle >= 0)
+        close(source->handle);
+    free(source->path);
+}
+
+static int create(struct export *e, const char *name, char **path)
+{
+    *path = sw_path_join(e->aside, name);
+    if (*path == NULL)
+        return out_of_memory(e);
+    const int handle = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return handle >= 0 ? handle : cannot(e, "write", *path);
+}
+
+static int write_at(struct export *e, int handle, const char *path, const void *data, size_t bytes,
+                    int64_t at)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t put =
+            pwrite(handle, (const char *)data + done, bytes - done, at + (int64_t)done);
+        if (put < 0 && errno != EINTR)
+            return cannot(e, "write", path);
+        done += put > 0 ? (size_t)put : 0;
+    }
+    return 0;
+}
+
+/* Closes it when `status` is that of what was written, and makes it durable when that is 0. */
+static int finish(struct export *e, int handle, const char *path, int status)
+{
+    if (handle < 0)
+        return -1;
+    if (status == 0 && fsync(handle) != 0)
+        status = cannot(e, "write", path);
+    if (close(handle) != 0 && status == 0)
+        status = cannot(e, "write", path);
+    return status;
+}
+
+static int sync_folder(struct export *e, const char *path)
+{
+    const int handle = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0)
+        return cannot(e, "write", path);
+    return finish(e, handle, path, 0);
+}
+
+/* ---- Files of tensors ---- */
+
+struct copied {
+    const struct sw_safetensor *from;
+    enum sw_stored_dtype to; /* SW_STORED_DTYPES: bytes as they are */
+    int64_t element_bytes;   /* of what is written */
+    int64_t bytes, at;       /* at: behind the header */
+};
+
+static int64_t count_elements(const struct sw_safetensor *t)
+{
+    int64_t count = 1;
+    for (uint8_t d = 0; d < t->ndim; d++)
+        count *= t->size[d];
+    return count;
+}
+
+static struct copied plan_tensor(const struct export *e, const struct sw_safetensor *from)
+{
+    struct copied c = {.from = from, .to = SW_STORED_DTYPES, .bytes = from->bytes};
+    const int64_t count = count_elements(from);
+    if (from->dtype != SW_STORED_DTYPES && e->dtype != SW_STORED_DTYPES &&
+        !sw_folder_is_buffer(from->name)) {
+        c.to = e->dtype;
+        c.bytes = count * (int64_t)sw_stored_dtype_bytes(c.to);
+    }
+    c.element_bytes = count > 0 ? c.bytes / count : 0;
+    return c;
+}
+
+/* The widest first, so that every number is aligned; else as they were. */
+static int compare_widths(const void *left, const void *right)
+{
+    const struct copied *a = *(struct copied *const *)left, *b = *(struct copied *const *)right;
+    if (a->element_bytes != b->element_bytes)
+        return a->element_bytes > b->element_bytes ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* The header's text, without padding; malloc'ed, NULL: no memory. */
+static char *header_text(struct copied *const *order, int32_t count, size_t *bytes)
+{
+    char *text = NULL;
+    struct sw_json j = {.out = open_memstream(&text, bytes), .style = SW_JSON_LINE};
+    if (j.out == NULL)
+        return NULL;
+    sw_json_object(&j, NULL);
+    sw_json_object(&j, "__metadata__");
+    sw_json_text(&j, "format", "pt");
+    sw_json_end(&j);
+    for (int32_t i = 0; i < count; i++) {
+        const struct copied *c = order[i];
+        sw_json_object(&j, c->from->name);
+        sw_json_text(&j, "dtype",
+                     c->to == SW_STORED_DTYPES ? c->from->dtype_name : sw_stored_dtype_name(c->to));
+        sw_json_array(&j, "shape");
+        for (uint8_t d = 0; d < c->from->ndim; d++)
+            sw_json_integer(&j, NULL, c->from->size[d]);
+        sw_json_end(&j);
+        sw_json_array(&j, "data_offsets");
+        sw_json_integer(&j, NULL, c->at);
+        sw_json_integer(&j, NULL, c->at + c->bytes);
+        sw_json_end(&j);
+        sw_json_end(&j);
+    }
+    sw_json_end(&j);
+    const bool failed = ferror(j.out) != 0;
+    if (fclose(j.out) == 0 && !failed)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Says where each tensor goes and writes the header; *data_begin: where data begins. */
+static int write_header(struct export *e, int handle, const char *path, struct copied *copied,
+                        int32_t count, int64_t *data_begin)
+{
+    int status = -1;
+    size_t text_bytes = 0;
+    int64_t at = 0;
+    char *text = NULL, *header = NULL;
+    struct copied **order = calloc((size_t)count + 1, sizeof *order);
+    if (order == NULL)
+        return out_of_memory(e);
+    for (int32_t i = 0; i < count; i++)
+        order[i] = &copied[i];
+    qsort(order, (size_t)count, sizeof *order, compare_widths);
+    for (int32_t i = 0; i < count; at += order[i++]->bytes)
+        order[i]->at = at;
+    text = header_text(order, count, &text_bytes);
+    *data_begin = sw_align(LENGTH_BYTES + (int64_t)text_bytes, SW_STORED_DATA_ALIGNMENT);
+    header = text != NULL ? malloc((size_t)*data_begin) : NULL;
+    if (header == NULL) {
+        out_of_memory(e);
+        goto out;
+    }
+    memset(header, ' ', (size_t)*data_begin);
+    for (int32_t i = 0; i < LENGTH_BYTES; i++)
+        header[i] = (char)((uint64_t)(*data_begin - LENGTH_BYTES) >> 8 * i & 0xff);
+    memcpy(header + LENGTH_BYTES, text, text_bytes);
+    status = write_at(e, handle, path, header, (size_t)*data_begin, 0);
+out:
+    free(header);
+    free(text);
+    free(order);
+    return status;
+}
+
+static int copy_tensor(struct export *e, struct source *source, int handle, const char *path,
+                       const struct copied *c, int64_t data_begin)
+{
+    int64_t to = data_begin + c->at;
+    for (int64_t done = 0; done < c->from->bytes;) {
+        const int64_t left = c->from->bytes - done;
+        const size_t bytes = left < PIECE_BYTES ? (size_t)left : (size_t)PIECE_BYTES;
+        size_t written = bytes;
+        if (read_source(e, source, e->piece, bytes) != 0)
+            return -1;
+        const bool same = c->to == SW_STORED_DTYPES || c->to == c->from->dtype;
+        if (!same) {
+            const size_t count = bytes / sw_stored_dtype_bytes(c->from->dtype);
+            written = count * sw_stored_dtype_bytes(c->to);
+            sw_numbers_convert(e->converted, c->to, e->piece, c->from->dtype, (int64_t)count);
+        }
+        if (write_at(e, handle, path, same ? e->piece : e->converted, written, to) != 0)
+            return -1;
+        done += (int64_t)bytes;
+        to += (int64_t)written;
+    }
+    return 0;
+}
+
+/* The header was read before: it is read again for its checksum alone. */
+static int skip_header(struct export *e, struct source *source, const struct sw_safetensors *header)
+{
+    if (source->bytes != header->file_bytes)
+        return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = source->path},
+                          "changed while it was read");
+    for (int64_t left = header->data_begin; left > 0;) {
+        const size_t bytes = left < PIECE_BYTES ? (size_t)left : (size_t)PIECE_BYTES;
+        if (read_source(e, source, e->piece, bytes) != 0)
+            return -1;
+        left -= (int64_t)bytes;
+    }
+    return 0;
+}
+
+/* *bytes: of its tensors, is added to. */
+static int copy_model_file(struct export *e, const struct sw_folder_file *file, int64_t *bytes)
+{
+    const struct sw_safetensors *header = &file->header;
+    struct source source;
+    char *path = NULL;
+    int64_t data_begin = 0;
+    int status = -1, handle = -1;
+    struct copied *copied = calloc((size_t)header->count + 1, sizeof *copied);
+    if (copied == NULL)
+        return out_of_memory(e);
+    for (int32_t i = 0; i < header->count; i++) {
+        copied[i] = plan_tensor(e, &header->tensor[i]);
+        *bytes += copied[i].bytes;
+    }
+    if (open_source(e, file->name, true, &source) != 0 || skip_header(e, &source, header) != 0)
+        goto out;
+    handle = create(e, file->name, &path);
+    if (handle < 0 || write_header(e, handle, path, copied, header->count, &data_begin) != 0)
+        goto out;
+    status = 0;
+    for (int32_t i = 0; i < header->count && status == 0; i++)
+        status = copy_tensor(e, &source, handle, path, &copied[i], data_begin);
+    if (status == 0)
+        status = sw_checked_close(&e->checked, e->err);
+out:
+    if (handle >= 0)
+        status = finish(e, handle, path, status);
+    close_source(&source);
+    free(path);
+    free(copied);
+    return status;
+}
+
+/* ---- Other files ---- */
+
+/* write: false: only to compare it with the manifest. */
+static int copy_other(struct export *e, const char *name, bool needed, bool write)
+{
+    struct source source;
+    char *path = NULL;
+    int status = -1, handle = -1;
+    if (open_source(e, name, needed, &source) != 0)
+        goto out;
+    if (write && (handle = create(e, name, &path)) < 0)
+        goto out;
+    status = 0;
+    for (int64_t at = 0; at < source.bytes && status == 0;) {
+        const int64_t left = source.bytes - at;
+        const size_t bytes = left < PIECE_BYTES ? (size_t)left : (size_t)PIECE_BYTES;
+        status = read_source(e, &source, e->piece, bytes);
+        if (status == 0 && write)
+            status = write_at(e, handle, path, e->piece, bytes, at);
+        at += (int64_t)bytes;
+    }
+    if (status == 0)
+        status = sw_checked_close(&e->checked, e->err);
+out:
+    if (handle >= 0)
+        status = finish(e, handle, path, status);
+    close_source(&source);
+    free(path);
+    return status;
+}
+
+static int write_text(struct export *e, const char *name, const char *text)
+{
+    char *path = NULL;
+    const int handle = create(e, name, &path);
+    int status = -1;
+    if (handle >= 0)
+        status = finish(e, handle, path, write_at(e, handle, path, text, strlen(text), 0));
+    free(path);
+    return status;
+}
+
+static int write_index(struct export *e, int64_t bytes)
+{
+    int32_t count = 0, n = 0;
+    char *text = NULL;
+    for (int32_t f = 0; f < e->from.count; f++)
+        count += e->from.file[f].header.count;
+    struct sw_index_entry *entry = calloc((size_t)count + 1, sizeof *entry);
+    if (entry == NULL)
+        return out_of_memory(e);
+    for (int32_t f = 0; f < e->from.count; f++)
+        for (int32_t t = 0; t < e->from.file[f].header.count; t++)
+            entry[n++] = (struct sw_index_entry){e->from.file[f].header.tensor[t].name,
+                                                 e->from.file[f].name};
+    int status = sw_model_index_write(entry, count, bytes, &text, e->err);
+    if (status == 0)
+        status = write_text(e, SW_MODEL_INDEX_FILE, text);
+    free(text);
+    free(entry);
+    return status;
+}
+
+/* ---- The copy ---- */
+
+static int read_config(struct export *e)
+{
+    size_t bytes = 0;
+    char *path = sw_folder_path(&e->from, "config.json", e->err);
+    if (path == NULL)
+        return -1;
+    const int status = sw_file_read(path, true, CONFIG_MOST_BYTES, &e->config, &bytes, NULL);
+    if (status != 0)
+        cannot(e, "read", path);
+    free(path);
+    return status;
+}
+
+static int write_all(struct export *e)
+{
+    const bool single = strcmp(e->from.file[0].name, SW_MODEL_FILE) == 0;
+    char *config = NULL;
+    int64_t bytes = 0;
+    if (sw_model_config_copy(&e->from.model, e->dtype, e->config, &config, e->err) != 0)
+        return -1;
+    int status = write_text(e, "config.json", config);
+    free(config);
+    if (status != 0 || copy_other(e, "config.json", true, false) != 0 ||
+        (!single && copy_other(e, SW_MODEL_INDEX_FILE, true, false) != 0))
+        return -1;
+    for (int32_t i = 0; i < e->from.other_count; i++)
+        if (copy_other(e, e->from.other[i], false, true) != 0)
+            return -1;
+    for (int32_t i = 0; i < e->from.count; i++)
+        if (copy_model_file(e, &e->from.file[i], &bytes) != 0)
+            return -1;
+    if (!single && write_index(e, bytes) != 0)
+        return -1;
+    return sync_folder(e, e->aside);
+}
+
+/* Deletes the folder that was written aside, in which there are only files. */
+static void forget(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+    (void)rmdir(path);
+}
+
+static int refuse_existing(struct export *e)
+{
+    struct stat there;
+    if (lstat(e->to, &there) != 0)
+        return 0;
+    return sw_fail_at(e->err, SW_BAD_INPUT, (struct sw_place){.file = e->to},
+                      "is there already; give the copy another name, or remove it");
+}
+
+/* The names of both folders; what stands at TO is not touched. */
+static int name_folders(struct export *e, const char *to)
+{
+    size_t length = strlen(to);
+    while (length > 1 && to[length - 1] == '/')
+        length--;
+    const size_t room = length + 40;
+    e->to = strndup(to, length);
+    e->aside = malloc(room);
+    if (e->to == NULL || e->aside == NULL)
+        return sw_fail(e->err, SW_ENVIRONMENT, "out of memory for the copy '%s'", to);
+    const char *name = sw_path_name(e->to);
+    snprintf(e->aside, room, "%.*s.%s.%ld.partial", (int)(name - e->to), e->to, name,
+             (long)getpid());
+    return refuse_existing(e);
+}
+
+static int put_in_place(struct export *e)
+{
+    if (refuse_existing(e) != 0)
+        return -1;
+    if (rename(e->aside, e->to) != 0)
+        return cannot(e, "write", e->to);
+    char *above = sw_path_folder(e->to);
+    const int status = above != NULL ? sync_folder(e, above) : out_of_memory(e);
+    free(above);
+    return status;
+}
+
+int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype,
+                    struct sw_error *err)
+{
+    struct export e = {.dtype = dtype, .err = err};
+    int status = -1;
+    bool made = false;
+    if (sw_model_folder_open(from, false, &e.from, err) != 0)
+        return -1;
+    if (name_folders(&e, to) != 0 || read_config(&e) != 0 ||
+        sw_checked_begin(&e.checked, e.from.path, err) != 0)
+        goto out;
+    if (dtype == SW_STORED_DTYPES)
+        e.dtype = sw_model_original_dtype(e.config);
+    e.piece = malloc(PIECE_BYTES);
+    e.converted = malloc((size_t)PIECE_BYTES * GROWTH);
+    if (e.piece == NULL || e.converted == NULL) {
+        out_of_memory(&e);
+        goto out;
+    }
+    made = mkdir(e.aside, 0777) == 0;
+    if (!made) {
+        cannot(&e, "make the folder", e.aside);
+        goto out;
+    }
+    status = write_all(&e) == 0 ? put_in_place(&e) : -1;
+out:
+    if (made && status != 0)
+        forget(e.aside);
+    sw_checked_end(&e.checked);
+    free(e.piece);
+    free(e.converted);
+    free(e.config);
+    free(e.aside);
+    free(e.to);
+    sw_model_folder_free(&e.from);
+    return status;
+}

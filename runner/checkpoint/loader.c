@@ -1,0 +1,396 @@
+#include "runner/checkpoint/loader.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "runner/checkpoint/model_folder.h"
+#include "runner/checkpoint/move.h"
+#include "runner/checkpoint/part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_AHEAD = 4 << 20,  /* beside a chunk: what is read at once */
+    CHUNK_BYTES = 16 << 20 /* the most: bounds what loading allocates */
+};
+
+/* ---- Resident memory ---- */
+
+/* Of this process, "VmRSS:" now or "VmHWM:" the most it had; -1: not known. Not getrusage's, which
+ * counts what ran before exec. */
+static int64_t resident_bytes(const char *which)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *status = fopen("/proc/self/status", "re");
+    if (status == NULL)
+        return -1;
+    while (kib < 0 && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, which, strlen(which)) == 0)
+            kib = strtoll(line + strlen(which), NULL, 10);
+    fclose(status);
+    return kib < 0 ? -1 : (int64_t)kib * 1024;
+}
+
+/* From what it was before. Where the process once had more than it needed now, at least the growth.
+ */
+static int64_t resident_growth(int64_t before)
+{
+    const int64_t most = resident_bytes("VmHWM:");
+    return before < 0 || most < before ? 0 : most - before;
+}
+
+/* ---- What rank 0 looks at ---- */
+
+static bool has_manifest(const char *folder)
+{
+    char *path = sw_path_join(folder, "manifest.json");
+    const bool there = path != NULL && access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static int read_manifest(const char *folder, bool needed, struct sw_manifest *out, char **text,
+                         size_t *bytes, struct sw_error *err)
+{
+    *out = (struct sw_manifest){0};
+    if (text != NULL)
+        *text = NULL;
+    if (!needed && !has_manifest(folder))
+        return 0;
+    return sw_manifest_read(folder, out, text, bytes, err);
+}
+
+int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest,
+                   struct sw_model *model, struct sw_error *err)
+{
+    struct sw_model_folder opened = {0};
+    if (read_manifest(folder, resume, manifest, NULL, NULL, err) != 0)
+        return -1;
+    /* what is cut off or missing is said before what follows from it */
+    if ((resume && sw_manifest_check_sizes(manifest, folder, err) != 0) ||
+        sw_model_folder_open(folder, resume, &opened, err) != 0) {
+        sw_manifest_free(manifest);
+        return -1;
+    }
+    *model = opened.model;
+    sw_model_folder_free(&opened);
+    return 0;
+}
+
+/* Size of a file of the manifest and the checksum of its header, or of all of it when it is small.
+ */
+static int check_file(const char *folder, const struct sw_manifest_file *file, struct sw_error *err)
+{
+    char *path = sw_path_join(folder, file->name), *data = NULL;
+    const size_t begin = (size_t)(file->data_begin > 0 ? file->data_begin : file->bytes);
+    struct stat status;
+    int result = -1, fd = -1;
+    ssize_t got = 0;
+    if (path == NULL || (data = malloc(begin + 1)) == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for a checkpoint's files");
+        goto out;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0 || (got = pread(fd, data, begin, 0)) < 0) {
+        if (errno == ENOENT)
+            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "it is missing");
+        else
+            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = path}, "cannot read it: %s",
+                       strerror(errno));
+        goto out;
+    }
+    if (status.st_size != file->bytes)
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "it has %" PRId64 " bytes, not %" PRId64, (int64_t)status.st_size, file->bytes);
+    else if ((size_t)got != begin || file->slice_count < 1 ||
+             !sw_checksum_equal(sw_checksum_of(data, begin), file->slice[0]))
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                   "bytes 0 to %zu are not what was written: their checksum is another; use "
+                   "another checkpoint",
+                   begin);
+    else
+        result = 0;
+out:
+    if (fd >= 0)
+        (void)close(fd);
+    free(data);
+    free(path);
+    return result;
+}
+
+/* All that is not tensors' data. Without the optimizer's files, unless they are wanted. */
+static int check_small(const char *folder, const struct sw_manifest *m, bool optimizer,
+                       struct sw_error *err)
+{
+    for (int32_t i = 0; i < m->file_count; i++)
+        if ((optimizer || strncmp(m->file[i].name, "optimizer/", 10) != 0) &&
+            check_file(folder, &m->file[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+static int check_listed(const char *folder, const struct sw_manifest *m,
+                        const struct sw_placement *p, struct sw_error *err)
+{
+    for (int32_t f = 0; f < p->file_count; f++) {
+        const struct sw_manifest_file *file = sw_manifest_find(m, p->file[f].name);
+        if (file == NULL || file->data_begin != p->file[f].data_begin)
+            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
+                              "its manifest does not know '%s'; use another checkpoint",
+                              p->file[f].name);
+    }
+    return 0;
+}
+
+/* A tied head that is stored beside the embedding must be the embedding. */
+static int check_tied(const char *folder, const struct sw_placement *p,
+                      const struct sw_stored_tensor *copy, struct sw_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    const struct sw_stored_tensor *pair[2] = {NULL, copy};
+    char *path[2] = {NULL, NULL}, *data[2] = {malloc(PIECE), malloc(PIECE)};
+    int fd[2] = {-1, -1}, status = -1;
+    if (copy->file < 0) {
+        status = 0;
+        goto out;
+    }
+    for (int32_t t = 0; t < p->tensor_count; t++)
+        if (strcmp(p->tensor[t].name, "model.embed_tokens.weight") == 0 &&
+            p->tensor[t].group == SW_STORED_MODEL)
+            pair[0] = &p->tensor[t];
+    bool equal = pair[0] != NULL && pair[0]->bytes == copy->bytes && pair[0]->dtype == copy->dtype;
+    for (int32_t i = 0; i < 2 && equal; i++) {
+        path[i] = sw_path_join(folder, p->file[pair[i]->file].name);
+        fd[i] = path[i] == NULL ? -1 : open(path[i], O_RDONLY | O_CLOEXEC);
+        if (fd[i] < 0 || data[i] == NULL) {
+            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = folder},
+                       "its tied head cannot be compared: %s", strerror(errno));
+            goto out;
+        }
+    }
+    for (int64_t at = 0; at < copy->bytes && equal; at += PIECE) {
+        const size_t bytes = (size_t)(copy->bytes - at < PIECE ? copy->bytes - at : PIECE);
+        for (int32_t i = 0; i < 2; i++)
+            equal = equal &&
+                    pread(fd[i], data[i], bytes, (off_t)(pair[i]->offset + at)) == (ssize_t)bytes;
+        equal = equal && memcmp(data[0], data[1], bytes) == 0;
+    }
+    status = equal ? 0
+                   : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
+                                "its config.json ties the head to the embedding, but "
+                                "lm_head.weight differs from model.embed_tokens.weight; set "
+                                "tie_word_embeddings to false");
+out:
+    for (int32_t i = 0; i < 2; i++) {
+        if (fd[i] >= 0)
+            (void)close(fd[i]);
+        free(path[i]);
+        free(data[i]);
+    }
+    return status;
+}
+
+/* What rank 0 finds, and the others are told. */
+struct found {
+    struct sw_placement placement; /* not dealt */
+    struct sw_manifest manifest;
+    char *text; /* of the manifest, NULL: there is none */
+    size_t text_bytes;
+};
+
+static int find(const struct sw_program_set *set, const struct sw_model *model,
+                const struct sw_loading *loading, struct found *f, struct sw_error *err)
+{
+    struct sw_model_folder folder = {0};
+    struct sw_stored_tensor tied = {.file = -1};
+    char difference[160];
+    int status = -1;
+    if (read_manifest(loading->folder, loading->resume, &f->manifest, &f->text, &f->text_bytes,
+                      err) != 0 ||
+        (f->text != NULL &&
+         check_small(loading->folder, &f->manifest, loading->resume, err) != 0) ||
+        sw_model_folder_open(loading->folder, loading->resume, &folder, err) != 0)
+        goto out;
+    const char *other = sw_model_difference(&folder.model, model, difference);
+    if (other != NULL) {
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = loading->folder},
+                   "holds another model than the plan: %s", other);
+        goto out;
+    }
+    if (sw_model_folder_place(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=
+            0 ||
+        (f->text != NULL && check_listed(loading->folder, &f->manifest, &f->placement, err) != 0) ||
+        check_tied(loading->folder, &f->placement, &tied, err) != 0)
+        goto out;
+    f->placement.slice_bytes = f->text != NULL ? f->manifest.slice_bytes : SW_SLICE_BYTES;
+    status = 0;
+out:
+    sw_model_folder_free(&folder);
+    return status;
+}
+
+/* ---- What the others are told ---- */
+
+struct told {
+    int32_t good, tensor_count, file_count;
+    int64_t slice_bytes;
+    uint64_t text_bytes;
+};
+
+static int tell(const struct sw_launch *launch, const char *folder, struct found *f, bool good,
+                struct sw_error *err)
+{
+    struct sw_placement *p = &f->placement;
+    struct told told = {good, p->tensor_count, p->file_count, p->slice_bytes, f->text_bytes};
+    sw_launch_broadcast(launch, &told, sizeof told);
+    if (!told.good || launch->size == 1)
+        return told.good ? 0 : -1;
+    int64_t failed = 0;
+    if (launch->rank != 0) {
+        p->tensor_count = told.tensor_count;
+        p->file_count = told.file_count;
+        p->slice_bytes = told.slice_bytes;
+        f->text_bytes = told.text_bytes;
+        p->tensor = calloc((size_t)told.tensor_count + 1, sizeof *p->tensor);
+        p->file = calloc((size_t)told.file_count + 1, sizeof *p->file);
+        f->text = told.text_bytes > 0 ? malloc(told.text_bytes + 1) : NULL;
+        failed = p->tensor == NULL || p->file == NULL || (told.text_bytes > 0 && f->text == NULL);
+    }
+    if (sw_launch_max(launch, failed) > 0)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tables of a checkpoint");
+    sw_launch_broadcast(launch, p->tensor, (size_t)p->tensor_count * sizeof *p->tensor);
+    sw_launch_broadcast(launch, p->file, (size_t)p->file_count * sizeof *p->file);
+    if (told.text_bytes == 0)
+        return 0;
+    sw_launch_broadcast(launch, f->text, told.text_bytes);
+    f->text[told.text_bytes] = '\0';
+    return launch->rank == 0
+               ? 0
+               : sw_manifest_parse(folder, f->text, told.text_bytes, &f->manifest, err);
+}
+
+/* ---- Reading and spreading ---- */
+
+/* Messages must fit the buffers that saving has. */
+static int64_t chunk_bytes(const struct sw_program_set *set)
+{
+    return set->save.chunk_bytes < CHUNK_BYTES ? set->save.chunk_bytes : CHUNK_BYTES;
+}
+
+/* Bytes of the stream that were read and not yet spread. */
+struct window {
+    char *data;
+    int64_t used, filled, capacity;
+};
+
+static int provide(struct window *w, struct sw_part *part, const struct sw_manifest *manifest,
+                   int64_t bytes, struct sw_loading *loading, struct sw_error *err)
+{
+    if (w->filled - w->used >= bytes)
+        return 0;
+    memmove(w->data, w->data + w->used, (size_t)(w->filled - w->used));
+    w->filled -= w->used;
+    w->used = 0;
+    const int64_t left = part->bytes - part->at;
+    const int64_t room = w->capacity - w->filled;
+    const int64_t now = left < room ? left : room;
+    if (sw_part_read(part, manifest, w->data + w->filled, now, &loading->reads, err) != 0)
+        return -1;
+    w->filled += now;
+    loading->bytes_read += now;
+    return 0;
+}
+
+/* A rank whose files are bad goes on with what is in its memory: the others wait for its messages.
+ * Nothing of it is used. */
+static int spread(const struct sw_exchange *x, int32_t rank, struct sw_mover *mover,
+                  struct sw_part *part, const struct sw_manifest *manifest,
+                  struct sw_loading *loading, struct sw_error *err)
+{
+    struct window w = {.capacity = x->chunk_bytes + READ_AHEAD};
+    int status = 0;
+    w.data = calloc(1, (size_t)w.capacity);
+    if (w.data == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
+    for (int32_t r = 0; r < x->rounds; r++) {
+        const int64_t bytes = sw_exchange_chunk(x, rank, r);
+        struct sw_error moving = {0};
+        if (status == 0)
+            status = provide(&w, part, manifest, bytes, loading, err);
+        if (status != 0)
+            w.used = 0;
+        if (sw_mover_spread(mover, r, w.data + w.used, &moving) != 0) {
+            status = sw_fail_as(err, &moving);
+            break;
+        }
+        w.used += bytes;
+    }
+    if (status == 0 && part->at < part->bytes) /* what no tensor of ours lies in */
+        status =
+            provide(&w, part, manifest, part->bytes - part->at + w.filled - w.used, loading, err);
+    free(w.data);
+    return status;
+}
+
+static int load(const struct sw_launch *launch, const struct sw_program_set *set,
+                struct sw_executor *executor, struct found *f, struct sw_loading *loading,
+                struct sw_error *err)
+{
+    struct sw_exchange x = {0};
+    struct sw_part part = {.fd = -1};
+    struct sw_mover *mover = NULL;
+    int status = -1;
+    if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
+        sw_exchange_make(&set->state, &f->placement, &set->program[SW_PROGRAM_TRAIN]->mesh, true,
+                         chunk_bytes(set), &x, err) == 0 &&
+        sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
+        sw_mover_create(&x, executor, &mover, err) == 0)
+        status = 0;
+    /* the rounds need every rank */
+    if (sw_launch_max(launch, status != 0) > 0) {
+        status = -1;
+    } else {
+        sw_part_begin_reading(&part, loading->folder);
+        status = spread(&x, launch->rank, mover, &part, f->text != NULL ? &f->manifest : NULL,
+                        loading, err);
+    }
+    sw_mover_free(mover);
+    sw_part_close(&part);
+    sw_exchange_free(&x);
+    return status;
+}
+
+static void forget_files(struct sw_manifest *m)
+{
+    struct sw_manifest files = {.file = m->file, .file_count = m->file_count};
+    sw_manifest_free(&files);
+    m->file = NULL;
+    m->file_count = 0;
+}
+
+int sw_loader_load(const struct sw_launch *launch, const struct sw_program_set *set,
+                   struct sw_executor *executor, const struct sw_model *model,
+                   struct sw_loading *loading, struct sw_manifest *manifest, struct sw_error *err)
+{
+    const double begin = sw_clock_now();
+    const int64_t resident = resident_bytes("VmRSS:");
+    struct found f = {0};
+    loading->bytes_read = loading->reads = 0;
+    const bool good = launch->rank != 0 || find(set, model, loading, &f, err) == 0;
+    int status = tell(launch, loading->folder, &f, good, err);
+    if (sw_launch_max(launch, status != 0) == 0)
+        status = load(launch, set, executor, &f, loading, err);
+    *manifest = f.manifest;
+    forget_files(manifest);
+    sw_placement_free(&f.placement);
+    free(f.text);
+    loading->seconds = sw_clock_now() - begin;
+    loading->resident_growth_bytes = resident_growth(resident);
+    return status;
+}

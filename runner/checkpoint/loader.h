@@ -1,0 +1,37 @@
+/* Reads a checkpoint, or any Hugging Face model directory, into the state of a job, on any mesh.
+ *
+ * Rank 0 reads what is small (manifest, config.json, headers), looks whether it fits and tells the
+ * others; then every rank reads its part of the files' data once, in pieces of at least 1 MiB where
+ * the files have so much, verifies it, and the elements go to the ranks that hold them. */
+#ifndef SW_CHECKPOINT_LOADER_H
+#define SW_CHECKPOINT_LOADER_H
+
+#include "core/config/config.h"
+#include "runner/checkpoint/manifest.h"
+#include "runner/execute.h"
+#include "runner/launch.h"
+
+struct sw_loading {
+    const char *folder; /* of the checkpoint or model */
+    bool resume; /* with the optimizer's state and a manifest, or not at all; else parameters alone
+                    (a manifest that is there is honoured) */
+    int64_t bytes_read, reads;     /* set: of this rank, data only */
+    double seconds;                /* set */
+    int64_t resident_growth_bytes; /* set: the most that this rank's resident memory grew; 0: the
+                                      system does not tell */
+};
+
+/* What rank 0 learns of a folder before anything is compiled or allocated: its manifest (all zero
+ * without one) and model. Not collective; other ranks need not call it. */
+int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest,
+                   struct sw_model *model, struct sw_error *err);
+
+/* Collective. The state's optimizer rows are left alone unless loading->resume. manifest: of the
+ * folder, on every rank, without its files (all zero: there is none). Every rank prints nothing and
+ * returns its own error; the caller agrees on them. Errors: SW_BAD_INPUT at a file: what does not
+ * fit the model, a checksum that is wrong; SW_ENVIRONMENT. */
+int sw_loader_load(const struct sw_launch *launch, const struct sw_program_set *set,
+                   struct sw_executor *executor, const struct sw_model *model,
+                   struct sw_loading *loading, struct sw_manifest *manifest, struct sw_error *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* manifest.json: what makes a folder a checkpoint that training may go on from. It is written last:
+ * a folder without one, or one of whose checksums is wrong, is no checkpoint.
+ *
+ * Covers every byte of every file: headers and data of safetensors in slices, other files whole,
+ * and itself. Checksums are XXH3-128 (xxHash). Plain data; owns its arrays. */
+#ifndef SW_MANIFEST_H
+#define SW_MANIFEST_H
+
+#include "core/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SW_MANIFEST_NAME "manifest.json"
+
+struct sw_checksum {
+    uint64_t low, high;
+};
+struct sw_checksum sw_checksum_of(const void *data, size_t bytes);
+bool sw_checksum_equal(struct sw_checksum a, struct sw_checksum b);
+/* In parts. malloc'ed state, NULL: no memory. */
+struct sw_checksum_stream *sw_checksum_begin(void);
+void sw_checksum_add(struct sw_checksum_stream *stream, const void *data, size_t bytes);
+/* Of what was added; the stream begins anew. */
+struct sw_checksum sw_checksum_take(struct sw_checksum_stream *stream);
+void sw_checksum_free(struct sw_checksum_stream *stream);
+
+/* A file of the checkpoint; its name: a file of the folder or of its subfolder "optimizer", UTF-8
+ * without controls, not hidden. Slices: [0] is the header, bytes [0, data_begin); [1 + k] the bytes
+ * from max(data_begin, k slice_bytes) to min(bytes, (k + 1) slice_bytes), those of them that are
+ * not empty (first_slice = data_begin / slice_bytes comes first). data_begin 0: one slice, the
+ * whole file. */
+struct sw_manifest_file {
+    char *name; /* in the folder */
+    int64_t bytes, data_begin;
+    struct sw_checksum *slice; /* [slice_count] */
+    int32_t slice_count;
+};
+
+struct sw_manifest {
+    int64_t step;          /* steps done */
+    int64_t next_sequence; /* number of the first sequence of the data that was not trained on */
+    int64_t attempt;       /* that wrote it */
+    uint64_t seed; /* of data and initial parameters: the generator is a function of it and of
+                      next_sequence */
+    uint64_t plan_digest;
+    char run[128], optimizer[16]; /* name; "adamw" */
+    char data_path[4096];         /* for a line when it changes */
+    double data_holdout;
+    int64_t data_tokens;
+    char settings[256]; /* of the optimizer, for a line when they change */
+    int64_t sequence_length, global_batch_size, total_steps;
+    char mesh[64]; /* for people: "1,2,2,2" */
+    bool finished; /* the run's last step */
+    int64_t slice_bytes;
+    struct sw_manifest_file *file; /* [file_count] */
+    int32_t file_count;
+};
+
+/* Slices of a file of that size; where one begins and ends. */
+int32_t sw_manifest_slices(int64_t bytes, int64_t data_begin, int64_t slice_bytes);
+void sw_manifest_slice(int64_t bytes, int64_t data_begin, int64_t slice_bytes, int32_t i,
+                       int64_t *begin, int64_t *end);
+
+/* Adds a file with room for its slices' checksums (slice_bytes is set before the first with a
+ * data_begin); *out (may be NULL) is valid until the next call. Errors: SW_BAD_INPUT: a name that
+ * no file may have, or that is there already; sizes that do not fit. SW_ENVIRONMENT: memory. */
+int sw_manifest_add(struct sw_manifest *manifest, const char *name, int64_t bytes,
+                    int64_t data_begin, struct sw_manifest_file **out, struct sw_error *err);
+void sw_manifest_free(struct sw_manifest *manifest);
+
+/* The text, malloc'ed; the same manifest, the same bytes. Bytes of `run`, `mesh` and `data_path`
+ * that are no UTF-8 become '?'. */
+int sw_manifest_text(const struct sw_manifest *manifest, char **text, size_t *bytes,
+                     struct sw_error *err);
+/* From bytes that anybody may have written; `path` for messages. Errors (SW_BAD_INPUT, at the
+ * file): no such manifest, a schema of another version, its own checksum is wrong, names that leave
+ * the folder (absolute, ".."), sizes that do not fit each other. SW_ENVIRONMENT: memory. */
+int sw_manifest_parse(const char *path, const char *text, size_t bytes, struct sw_manifest *out,
+                      struct sw_error *err);
+/* FOLDER/manifest.json. text (may be NULL): as read, malloc'ed, to be told to other ranks. */
+int sw_manifest_read(const char *folder, struct sw_manifest *out, char **text, size_t *bytes,
+                     struct sw_error *err);
+const struct sw_manifest_file *sw_manifest_find(const struct sw_manifest *manifest,
+                                                const char *name);
+
+/* Whether every file is in the folder and has its size; nothing is read. Errors: as below. */
+int sw_manifest_check_sizes(const struct sw_manifest *manifest, const char *folder,
+                            struct sw_error *err);
+
+/* Reads every file of the checkpoint and compares every checksum and size; nothing else may lie in
+ * the folder. *out is the manifest, the caller's when it returns 0. Errors (SW_BAD_INPUT): at the
+ * first file that does not fit, with the bytes, or that the manifest does not have. SW_ENVIRONMENT:
+ * memory, or a file cannot be read. */
+int sw_checkpoint_verify(const char *folder, struct sw_manifest *out, struct sw_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* In what two models differ. */
+#include "runner/checkpoint/model_folder.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_SCALING };
+
+#define AT(member) offsetof(struct sw_model, member)
+/* Names as config.json has them; in the order in which a difference is told. Not here: the family,
+ * which is what the rest makes of it, the longest sequence, and how parameters start. */
+static const struct setting {
+    const char *name;
+    size_t offset;
+    enum form form;
+} settings[] = {
+    {"vocab_size", AT(vocab_size), FORM_INT64},
+    {"hidden_size", AT(hidden_size), FORM_INT64},
+    {"intermediate_size", AT(intermediate_size), FORM_INT64},
+    {"num_hidden_layers", AT(layers), FORM_INT32},
+    {"num_attention_heads", AT(heads), FORM_INT32},
+    {"num_key_value_heads", AT(kv_heads), FORM_INT32},
+    {"head_dim", AT(head_dim), FORM_INT32},
+    {"tie_word_embeddings", AT(tied), FORM_BOOL},
+    {"bias of q, k and v", AT(qkv_bias), FORM_BOOL},
+    {"bias of attention's output", AT(output_bias), FORM_BOOL},
+    {"mlp_bias", AT(mlp_bias), FORM_BOOL},
+    {"norm of q and k", AT(qk_norm), FORM_BOOL},
+    {"rms_norm_eps", AT(rms_norm_eps), FORM_REAL},
+    {"sliding_window", AT(sliding_window), FORM_INT64},
+    {"rope_theta", AT(rope.theta), FORM_REAL},
+    {"rope_type", AT(rope.scaling), FORM_SCALING},
+    {"rope's factor", AT(rope.factor), FORM_REAL},
+    {"rope's low_freq_factor", AT(rope.low_freq_factor), FORM_REAL},
+    {"rope's high_freq_factor", AT(rope.high_freq_factor), FORM_REAL},
+    {"rope's original_max_position_embeddings", AT(rope.original_positions), FORM_INT64},
+};
+#undef AT
+
+/* As config.json has it. */
+static const char *write(const struct setting *s, const struct sw_model *model, char text[40])
+{
+    static const char *const scalings[] = {
+        [SW_ROPE_PLAIN] = "default", [SW_ROPE_LINEAR] = "linear", [SW_ROPE_LLAMA3] = "llama3"};
+    const char *at = (const char *)model + s->offset;
+    int64_t wide = 0;
+    int32_t narrow;
+    double real;
+    bool flag;
+    switch (s->form) {
+    case FORM_INT64:
+    case FORM_SCALING:
+        memcpy(&wide, at, sizeof wide);
+        break;
+    case FORM_INT32:
+        memcpy(&narrow, at, sizeof narrow);
+        wide = narrow;
+        break;
+    case FORM_REAL:
+        memcpy(&real, at, sizeof real);
+        snprintf(text, 40, "%.15g", real);
+        if (strtod(text, NULL) != real)
+            snprintf(text, 40, "%.17g", real);
+        return text;
+    case FORM_BOOL:
+        memcpy(&flag, at, sizeof flag);
+        return flag ? "true" : "false";
+    }
+    if (s->form == FORM_SCALING)
+        return scalings[wide];
+    snprintf(text, 40, "%" PRId64, wide);
+    return text;
+}
+
+const char *sw_model_difference(const struct sw_model *stored, const struct sw_model *wanted,
+                                char buffer[160])
+{
+    char was[40], is[40];
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const struct setting *s = &settings[i];
+        const char *a = write(s, stored, was), *b = write(s, wanted, is);
+        if (strcmp(a, b) == 0)
+            continue;
+        snprintf(buffer, 160, "%s is %s, not %s", s->name, a, b);
+        return buffer;
+    }
+    return NULL;
+}

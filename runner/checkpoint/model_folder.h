@@ -1,0 +1,81 @@
+/* A Hugging Face model directory, whoever wrote it: config.json, model.safetensors or the files
+ * that model.safetensors.index.json names, tokenizer files. A checkpoint of ours is one, too;
+ * whether it can be trusted to resume is the manifest's matter (manifest.h).
+ *
+ * One process reads it (rank 0) and tells the others. Owns what it read. */
+#ifndef SW_MODEL_FOLDER_H
+#define SW_MODEL_FOLDER_H
+
+#include "core/base/model.h"
+#include "core/program/checkpoint/placement.h"
+#include "runner/checkpoint/safetensors.h"
+
+struct sw_folder_file {
+    char *name; /* in the folder */
+    enum sw_stored_group group;
+    struct sw_safetensors header;
+};
+
+struct sw_model_folder {
+    char *path;
+    struct sw_model model; /* of its config.json */
+    struct sw_folder_file
+        *file; /* [count]: the model's files, then the optimizer's if there are any */
+    int32_t count;
+    char **other; /* [other_count] names of what is copied through: tokenizer*,
+                     special_tokens_map.json, added_tokens.json, vocab.json, vocab.txt,
+                     merges.txt, generation_config.json, chat_template.* */
+    int32_t other_count;
+};
+
+/* A folder without config.json in which `latest` has one (a run's checkpoints) stands for that.
+ * optimizer: read optimizer/exp_avg-*.safetensors and optimizer/exp_avg_sq-*.safetensors, too.
+ * Errors (SW_BAD_INPUT, at the file): no folder, no config.json or one of a model that we do not
+ * have (as `plan check` says it), pytorch_model.bin only ("convert it to safetensors"), a file of
+ * the index that is missing, a tensor in two files or not in the file that the index says, a header
+ * that is refused. SW_ENVIRONMENT: memory, a file that cannot be read. */
+int sw_model_folder_open(const char *path, bool optimizer, struct sw_model_folder *out,
+                         struct sw_error *err);
+void sw_model_folder_free(struct sw_model_folder *folder);
+
+/* The first setting in which two models differ so that the tensors of one are not the other's, or
+ * mean another thing: "hidden_size is 64, not 128"; NULL: none. rope scaling, eps, window count;
+ * max_position_embeddings and initializer_range do not. */
+const char *sw_model_difference(const struct sw_model *stored, const struct sw_model *wanted,
+                                char buffer[160]);
+
+/* Where the tensors of the state lie in the folder's files: `out` has files and tensors, not yet
+ * dealt. tied_copy (may be NULL): where the state has a tied head and the files hold lm_head.weight
+ * as well, that tensor's entry, to be compared with the embedding's; tied_copy->file is -1 where
+ * there is none. Tensors that the state does not have (rotary inv_freq buffers) are passed over
+ * when they are known to be harmless. Errors (SW_BAD_INPUT, at the file): a tensor that is missing,
+ * has another shape, or a dtype that is not F32, BF16, F16 or F64; one that no model of the family
+ * has. */
+int sw_model_folder_place(const struct sw_model_folder *folder, const struct sw_state *state,
+                          bool optimizer, struct sw_placement *out,
+                          struct sw_stored_tensor *tied_copy, struct sw_error *err);
+
+/* config.json of a checkpoint, as `transformers` 4 and 5 read it: every key of the family, `dtype`
+ * and `torch_dtype` of what the files hold ("float32", "bfloat16", "float16"). original (may be
+ * NULL): the config.json that the run started from, or that of a checkpoint; its other keys are
+ * kept, and its own dtype, where it was another, as "shardwright_original_dtype", for
+ * sw_model_export. Given its own text as the original it makes the same text. malloc'ed text, with
+ * a newline; what does not read back as the same model is never made. Errors: SW_ENVIRONMENT;
+ * SW_BAD_INPUT: the original is no JSON object, or nested too deeply. */
+int sw_model_config_json(const struct sw_model *model, enum sw_stored_dtype dtype,
+                         const char *original, char **out, struct sw_error *err);
+
+/* model.safetensors.index.json of a placement's model files. As above. */
+int sw_model_index_json(const struct sw_placement *placement, char **out, struct sw_error *err);
+
+/* `runner export`: a copy of the folder's model with numbers of that dtype, tokenizer files
+ * included, optimizer and manifest not; complete or not at all (written aside, then renamed).
+ * SW_STORED_DTYPES: the dtype of what the run started from, where its checkpoint says so, else as
+ * they are. Rounds to nearest even; what is no number of a model (an integer, a rotary buffer) is
+ * copied as it is. Needs a few MiB, whatever the size of a tensor. A checkpoint of ours is verified
+ * while it is read. Errors: SW_BAD_INPUT (FROM is no such folder; a checksum that does not fit; TO
+ * exists); SW_ENVIRONMENT. */
+int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype,
+                    struct sw_error *err);
+
+#endif

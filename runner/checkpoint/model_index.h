@@ -1,0 +1,36 @@
+/* model.safetensors.index.json: which file holds which tensor. Owns its texts. */
+#ifndef SW_MODEL_INDEX_H
+#define SW_MODEL_INDEX_H
+
+#include "core/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sw_indexed_tensor {
+    char *name;
+    int32_t file; /* of struct sw_model_index */
+};
+
+struct sw_model_index {
+    char **file;                      /* [file_count] names in the folder, sorted, each once */
+    struct sw_indexed_tensor *tensor; /* [count], in the order of the text */
+    int32_t file_count, count;
+};
+
+/* The text of an index that anybody may have written; `path` for messages. Errors (SW_BAD_INPUT, at
+ * the file): no JSON, no weight_map, names that are none, files elsewhere than in the folder or of
+ * another format. SW_ENVIRONMENT: memory. */
+int sw_model_index_parse(const char *path, const char *text, size_t bytes,
+                         struct sw_model_index *out, struct sw_error *err);
+void sw_model_index_free(struct sw_model_index *index); /* also a zeroed one */
+
+/* One entry of an index to be written; borrows both names. */
+struct sw_index_entry {
+    const char *tensor, *file;
+};
+/* malloc'ed text with a newline; total_bytes: of all tensors. Errors: SW_ENVIRONMENT. */
+int sw_model_index_write(const struct sw_index_entry *entry, int32_t count, int64_t total_bytes,
+                         char **out, struct sw_error *err);
+
+#endif

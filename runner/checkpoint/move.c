@@ -1,0 +1,337 @@
+/* What is packed where: on its way a message has the state's orientation and dtype, so the device
+ * only copies boxes. Transposing and converting are the host's work, at the owner's, whose side of
+ * a message is host memory: in place where the device's memory is the host's, else a copy of it. */
+#include "runner/checkpoint/move.h"
+
+#include "core/base/number.h"
+#include "runner/checkpoint/box.h"
+
+#include <stdlib.h>
+
+struct sw_mover {
+    const struct sw_exchange *exchange;
+    struct sw_executor *executor;
+    struct sw_device *device;
+    struct sw_comm *comm;
+    void *allocated;                /* of the device; NULL: none */
+    char *send, *receive;           /* [chunk_bytes] in the device's memory */
+    char *host_send, *host_receive; /* the same two where that is the host's; else malloc'ed */
+    char *chunk;                    /* of the round at hand; loading, it is not written to */
+};
+
+/* ---- Places ---- */
+
+/* A piece in the orientation of its row: where it lies in a message, the shard and the chunk. */
+struct view {
+    int64_t rows, columns;                /* of the state */
+    int64_t width_bytes, shard_row_bytes; /* of a row of the piece, of the shard */
+    char *shard;                          /* its first number, in the device's memory */
+    char *chunk;                          /* the same one in the chunk */
+    int64_t chunk_row_bytes;              /* of the file's tensor */
+    int64_t file_rows, file_columns;      /* of the file */
+    enum sw_stored_dtype in_file, in_state;
+    bool transposed;
+};
+
+static enum sw_stored_dtype stored(enum sw_dtype dtype)
+{
+    return dtype == SW_F64 ? SW_STORED_F64 : dtype == SW_BF16_T ? SW_STORED_BF16 : SW_STORED_F32;
+}
+
+static struct view view_of(const struct sw_mover *m, const struct sw_piece *piece)
+{
+    const struct sw_stored_tensor *t = &m->exchange->placement->tensor[piece->tensor];
+    const struct sw_state_row *row = &m->exchange->state->row[t->row];
+    const int64_t in_file = (int64_t)sw_stored_dtype_bytes(t->dtype);
+    const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
+    const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
+    const int64_t shard_columns = line ? 1 : row->local[1];
+    struct view v = {.in_file = t->dtype, .in_state = stored(row->dtype)};
+    v.transposed = t->transposed && !line;
+    v.file_rows = line ? 1 : piece->size[0];
+    v.file_columns = line ? piece->size[0] : piece->size[1];
+    v.rows = v.transposed ? v.file_columns : v.file_rows;
+    v.columns = v.transposed ? v.file_rows : v.file_columns;
+    v.width_bytes = v.columns * in_state;
+    v.shard_row_bytes = line ? v.width_bytes : shard_columns * in_state;
+    v.shard = (char *)sw_executor_state(m->executor, row, t->instance) +
+              (piece->local[0] * shard_columns + piece->local[1]) * in_state;
+    v.chunk_row_bytes = t->size[1] * in_file;
+    v.chunk = m->chunk + piece->at + (piece->start[0] * t->size[1] + piece->start[1]) * in_file;
+    return v;
+}
+
+static void box_to_chunk(const struct view *v, const char *from, int64_t from_row_bytes)
+{
+    sw_box_copy(&(struct sw_box){.rows = v->file_rows,
+                                 .columns = v->file_columns,
+                                 .to = v->chunk,
+                                 .to_stride_bytes = v->chunk_row_bytes,
+                                 .to_dtype = v->in_file,
+                                 .from = from,
+                                 .from_stride_bytes = from_row_bytes,
+                                 .from_dtype = v->in_state,
+                                 .transposed = v->transposed});
+}
+
+static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
+{
+    sw_box_copy(&(struct sw_box){.rows = v->rows,
+                                 .columns = v->columns,
+                                 .to = to,
+                                 .to_stride_bytes = to_row_bytes,
+                                 .to_dtype = v->in_state,
+                                 .from = v->chunk,
+                                 .from_stride_bytes = v->chunk_row_bytes,
+                                 .from_dtype = v->in_file,
+                                 .transposed = v->transposed});
+}
+
+/* ---- What is done with a piece ---- */
+
+static int fail_copy(const struct sw_mover *m, struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot copy a part of the state on device %s",
+                   (int)m->comm->rank, m->device->vtable->name);
+}
+
+/* Of the shard to the message that is sent. */
+static int pack(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    struct sw_mover *m = context;
+    const struct view v = view_of(m, piece);
+    return m->device->vtable->copy_box(m->device, m->send + piece->message, (size_t)v.width_bytes,
+                                       v.shard, (size_t)v.shard_row_bytes, (size_t)v.width_bytes,
+                                       (size_t)v.rows) == 0
+               ? 0
+               : fail_copy(m, err);
+}
+
+/* Of the message that came to the shard. */
+static int unpack(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    struct sw_mover *m = context;
+    const struct view v = view_of(m, piece);
+    return m->device->vtable->copy_box(m->device, v.shard, (size_t)v.shard_row_bytes,
+                                       m->receive + piece->message, (size_t)v.width_bytes,
+                                       (size_t)v.width_bytes, (size_t)v.rows) == 0
+               ? 0
+               : fail_copy(m, err);
+}
+
+static int place(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    struct sw_mover *m = context;
+    const struct view v = view_of(m, piece);
+    (void)err;
+    box_to_chunk(&v, m->host_receive + piece->message, v.width_bytes);
+    return 0;
+}
+
+static int fill(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    struct sw_mover *m = context;
+    const struct view v = view_of(m, piece);
+    (void)err;
+    box_from_chunk(&v, m->host_send + piece->message, v.width_bytes);
+    return 0;
+}
+
+/* Between the chunk and this rank's own shard, where the host can reach that. */
+static int place_own(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    const struct view v = view_of(context, piece);
+    (void)err;
+    box_to_chunk(&v, v.shard, v.shard_row_bytes);
+    return 0;
+}
+
+static int fill_own(void *context, const struct sw_piece *piece, struct sw_error *err)
+{
+    const struct view v = view_of(context, piece);
+    (void)err;
+    box_from_chunk(&v, v.shard, v.shard_row_bytes);
+    return 0;
+}
+
+/* ---- Messages ---- */
+
+/* To the host's copy of a buffer, or from it; nothing where they are one. */
+static int to_host(struct sw_mover *m, char *host, const char *from, int64_t bytes,
+                   struct sw_error *err)
+{
+    if (host == from || bytes == 0)
+        return 0;
+    return m->device->vtable->copy_out(m->device, host, from, (size_t)bytes) == 0
+               ? 0
+               : fail_copy(m, err);
+}
+
+static int to_device(struct sw_mover *m, char *to, const char *host, int64_t bytes,
+                     struct sw_error *err)
+{
+    if (host == to || bytes == 0)
+        return 0;
+    return m->device->vtable->copy_in(m->device, to, host, (size_t)bytes) == 0 ? 0
+                                                                               : fail_copy(m, err);
+}
+
+/* A communicator that queues sends device memory; the others take the host's. Where it queues, the
+ * host waits for the other ranks in `settle`, which sees them fail; a copy would wait for ever. */
+static int transfer(struct sw_mover *m, int32_t to, int64_t sent, int32_t from, int64_t received,
+                    bool settle, struct sw_error *err)
+{
+    uint64_t ticket;
+    if (sent == 0 && received == 0)
+        return 0;
+    const bool queued = m->comm->queued;
+    if (m->comm->vtable->transfer(m->comm, to, queued ? m->send : m->host_send, (size_t)sent, from,
+                                  queued ? m->receive : m->host_receive, (size_t)received, &ticket,
+                                  err) != 0 ||
+        m->comm->vtable->wait(m->comm, ticket, err) != 0)
+        return -1;
+    return settle && m->comm->vtable->settle != NULL ? m->comm->vtable->settle(m->comm, err) : 0;
+}
+
+/* This rank's pieces of its own chunk, without a message. */
+static int move_own(struct sw_mover *m, int32_t round, struct sw_error *err)
+{
+    const struct sw_exchange *x = m->exchange;
+    const int32_t me = m->comm->rank;
+    int64_t bytes = 0;
+    if (m->device->vtable->in_host_memory)
+        return sw_exchange_pieces(x, me, me, round, x->loading ? fill_own : place_own, m, NULL,
+                                  err);
+    if (sw_exchange_pieces(x, me, me, round, x->loading ? fill : pack, m, &bytes, err) != 0)
+        return -1;
+    if (x->loading)
+        return to_device(m, m->receive, m->host_send, bytes, err) != 0
+                   ? -1
+                   : sw_exchange_pieces(x, me, me, round, unpack, m, NULL, err);
+    return to_host(m, m->host_receive, m->send, bytes, err) != 0
+               ? -1
+               : sw_exchange_pieces(x, me, me, round, place, m, NULL, err);
+}
+
+int sw_mover_collect(struct sw_mover *m, int32_t round, void *chunk, struct sw_error *err)
+{
+    const struct sw_exchange *x = m->exchange;
+    const int32_t me = m->comm->rank, ranks = m->comm->size;
+    m->chunk = chunk;
+    if (move_own(m, round, err) != 0)
+        return -1;
+    for (int32_t s = 1; s < ranks; s++) {
+        const int32_t to = (me + s) % ranks, from = (me + ranks - s) % ranks;
+        int64_t sent = 0, received = 0;
+        if (sw_exchange_pieces(x, to, me, round, pack, m, &sent, err) != 0 ||
+            sw_exchange_pieces(x, me, from, round, NULL, NULL, &received, err) != 0)
+            return -1;
+        if ((!m->comm->queued && to_host(m, m->host_send, m->send, sent, err) != 0) ||
+            transfer(m, to, sent, from, received, true, err) != 0 ||
+            (m->comm->queued && to_host(m, m->host_receive, m->receive, received, err) != 0) ||
+            sw_exchange_pieces(x, me, from, round, place, m, NULL, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int sw_mover_spread(struct sw_mover *m, int32_t round, const void *chunk, struct sw_error *err)
+{
+    const struct sw_exchange *x = m->exchange;
+    const int32_t me = m->comm->rank, ranks = m->comm->size;
+    m->chunk = (char *)(uintptr_t)chunk;
+    if (move_own(m, round, err) != 0)
+        return -1;
+    for (int32_t s = 1; s < ranks; s++) {
+        const int32_t to = (me + s) % ranks, from = (me + ranks - s) % ranks;
+        int64_t sent = 0, received = 0;
+        if (sw_exchange_pieces(x, me, to, round, fill, m, &sent, err) != 0 ||
+            sw_exchange_pieces(x, from, me, round, NULL, NULL, &received, err) != 0)
+            return -1;
+        if ((m->comm->queued && to_device(m, m->send, m->host_send, sent, err) != 0) ||
+            transfer(m, to, sent, from, received, s == ranks - 1, err) != 0 ||
+            (!m->comm->queued && to_device(m, m->receive, m->host_receive, received, err) != 0) ||
+            sw_exchange_pieces(x, from, me, round, unpack, m, NULL, err) != 0)
+            return -1;
+    }
+    return m->device->vtable->synchronize(m->device, err);
+}
+
+/* ---- The mover ---- */
+
+static int check(const struct sw_exchange *x, const struct sw_comm *comm, struct sw_error *err)
+{
+    const struct sw_placement *p = x->placement;
+    if (comm->size != p->ranks || comm->size != sw_mesh_rank_count(&x->mesh))
+        return sw_fail(err, SW_BAD_INPUT, "an exchange between %d ranks on %d", (int)p->ranks,
+                       (int)comm->size);
+    for (int32_t i = 0; i < p->tensor_count && !x->loading; i++)
+        if (p->tensor[i].dtype != stored(x->state->row[p->tensor[i].row].dtype))
+            return sw_fail(err, SW_BAD_INPUT, "%s is %s in the state, not %s", p->tensor[i].name,
+                           sw_dtype_name(x->state->row[p->tensor[i].row].dtype),
+                           sw_stored_dtype_name(p->tensor[i].dtype));
+    return 0;
+}
+
+static int find_buffers(struct sw_mover *m, struct sw_error *err)
+{
+    const int64_t wanted = m->exchange->chunk_bytes;
+    const int64_t planned = sw_executor_set(m->executor)->save.chunk_bytes;
+    const int64_t bytes = sw_align(wanted, SW_ARENA_ALIGNMENT);
+    m->send = sw_executor_workspace(m->executor, SW_PROGRAM_SAVE);
+    if (m->send != NULL && wanted > planned)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "messages of %lld bytes between a checkpoint and its state, `save` has room "
+                       "for %lld",
+                       (long long)wanted, (long long)planned);
+    if (m->send == NULL)
+        m->send = m->allocated = m->device->vtable->allocate(m->device, 2 * (size_t)bytes);
+    if (m->send == NULL)
+        goto none;
+    m->receive = m->send + bytes;
+    if (m->device->vtable->in_host_memory) {
+        m->host_send = m->send;
+        m->host_receive = m->receive;
+        return 0;
+    }
+    m->host_send = malloc((size_t)bytes);
+    m->host_receive = malloc((size_t)bytes);
+    if (m->host_send != NULL && m->host_receive != NULL)
+        return 0;
+none:
+    return sw_fail(
+        err, SW_ENVIRONMENT,
+        "out of memory for two messages of %lld bytes between a checkpoint and its state",
+        (long long)bytes);
+}
+
+int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *executor,
+                    struct sw_mover **out, struct sw_error *err)
+{
+    struct sw_mover *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for moving a checkpoint");
+    m->exchange = exchange;
+    m->executor = executor;
+    m->device = sw_executor_device(executor);
+    m->comm = sw_executor_comm(executor);
+    if (check(exchange, m->comm, err) != 0 || find_buffers(m, err) != 0) {
+        sw_mover_free(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+void sw_mover_free(struct sw_mover *m)
+{
+    if (m == NULL)
+        return;
+    if (!m->device->vtable->in_host_memory) {
+        free(m->host_send);
+        free(m->host_receive);
+    }
+    if (m->allocated != NULL)
+        m->device->vtable->release(m->device, m->allocated);
+    free(m);
+}

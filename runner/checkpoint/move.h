@@ -1,0 +1,33 @@
+/* Moves a state between the shards of a mesh and the ranks that own parts of files, round by round
+ * (core/program/checkpoint/exchange.h). Collective: every rank calls it for every round, in order.
+ *
+ * Two message buffers of chunk_bytes are the workspace of the set's program `save`, or of its own
+ * where the set has none; where the device's memory is not the host's, it owns two more in the
+ * host's. Borrows the rest. Nothing is allocated after sw_mover_create. One thread, the
+ * compute thread. */
+#ifndef SW_CHECKPOINT_MOVE_H
+#define SW_CHECKPOINT_MOVE_H
+
+#include "core/program/checkpoint/exchange.h"
+#include "runner/execute.h"
+
+struct sw_mover;
+
+/* The executor runs on a mesh of as many ranks as the exchange's, and the exchange's state is its
+ * set's. Errors (SW_ENVIRONMENT): memory. SW_BAD_INPUT: another number of ranks; to be saved, a
+ * tensor of another dtype than its row; longer messages than `save` has room for. */
+int sw_mover_create(const struct sw_exchange *exchange, struct sw_executor *executor,
+                    struct sw_mover **out, struct sw_error *err);
+void sw_mover_free(struct sw_mover *mover);
+
+/* Errors of both: SW_ENVIRONMENT: the device's, the communicator's (another rank is gone). Ranks do
+ * not agree on what went wrong: whoever fails leaves the job. */
+
+/* Saving: chunk [sw_exchange_chunk(exchange, my rank, round)] gets the bytes of this rank's chunk
+ * as the files have them. */
+int sw_mover_collect(struct sw_mover *mover, int32_t round, void *chunk, struct sw_error *err);
+/* Loading: the elements of this rank's chunk, as read from the files, go to the shards that they
+ * belong to, converted from the file's dtype to the row's (rounded to nearest even). */
+int sw_mover_spread(struct sw_mover *mover, int32_t round, const void *chunk, struct sw_error *err);
+
+#endif

@@ -1,0 +1,13 @@
+/* Numbers of files from one dtype to another. Pure functions over the caller's memory, which may
+ * lie at any address; any thread. */
+#ifndef SW_CHECKPOINT_NUMBERS_H
+#define SW_CHECKPOINT_NUMBERS_H
+
+#include "core/program/checkpoint/tensors.h"
+
+/* Rounded once, to nearest, ties to even; beyond the range infinity, a NaN stays one. The same
+ * dtype: bit by bit. `to` and `from` do not overlap. */
+void sw_numbers_convert(void *to, enum sw_stored_dtype to_dtype, const void *from,
+                        enum sw_stored_dtype from_dtype, int64_t count);
+
+#endif

@@ -1,0 +1,455 @@
+#include "runner/checkpoint/saver.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "runner/checkpoint/model_folder.h"
+#include "runner/checkpoint/move.h"
+#include "runner/checkpoint/part.h"
+#include "runner/checkpoint/store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MAX_SOURCE_FILE = 1 << 30, PATH_BYTES = 4096, NICENESS = 10 };
+
+/* IDLE -> WRITING on every rank -> COMMITTING, by rank 0 -> IDLE */
+enum phase { IDLE, WRITING, COMMITTING };
+
+/* A file that goes into every checkpoint as it is. */
+struct copied {
+    char *name, *text;
+    size_t bytes;
+};
+
+struct sw_saver {
+    const struct sw_launch *launch;
+    const struct sw_program_set *set;
+    struct sw_saver_options options; /* folder and source are its own copies */
+    char *folder, *config, *index;   /* texts of the last two: rank 0's */
+    struct copied *copied;           /* [copied_count], rank 0 */
+    int32_t copied_count;
+    struct sw_mover *mover;
+    struct sw_part part; /* of the files, this rank's */
+    char *memory;        /* the snapshot [part.bytes], or a chunk */
+    int64_t memory_bytes;
+    struct sw_checksum *all; /* rank 0 gathers here: [ranks * most_slices] */
+    double *write_s;         /* and here: [ranks] */
+    int32_t most_slices;
+    enum phase phase;
+    bool thread_started;
+    pthread_t thread;
+    atomic_bool thread_done;
+    struct sw_error thread_err; /* read after thread_done */
+    char note[512];
+    char aside[PATH_BYTES];
+    struct sw_store_save save; /* rank 0 */
+    struct sw_manifest facts;
+    struct sw_saver_times times;
+};
+
+/* ---- What goes into every checkpoint ---- */
+
+static enum sw_stored_dtype parameter_dtype(const struct sw_program_set *set)
+{
+    const struct sw_placement *p = &set->placement;
+    return p->tensor_count > 0 ? p->tensor[0].dtype : SW_STORED_F32;
+}
+
+static int copy_file(struct sw_saver *s, const char *folder, const char *name, struct sw_error *err)
+{
+    struct copied *grown = realloc(s->copied, ((size_t)s->copied_count + 1) * sizeof *grown);
+    char *path = sw_path_join(folder, name);
+    int status = -1;
+    if (grown != NULL)
+        s->copied = grown;
+    if (grown == NULL || path == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for the files of a checkpoint");
+        goto out;
+    }
+    struct copied *c = &grown[s->copied_count];
+    *c = (struct copied){.name = strdup(name)};
+    status =
+        c->name == NULL ? -1 : sw_file_read(path, true, MAX_SOURCE_FILE, &c->text, &c->bytes, NULL);
+    if (status != 0) {
+        free(c->name);
+        sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = path}, "cannot be read");
+        goto out;
+    }
+    s->copied_count++;
+out:
+    free(path);
+    return status;
+}
+
+/* config.json, the index and the source's tokenizer: the same in every checkpoint of the job. */
+static int prepare_files(struct sw_saver *s, struct sw_error *err)
+{
+    char *original = NULL, *path = NULL;
+    size_t bytes;
+    struct sw_model_folder source = {0};
+    int status = -1;
+    if (s->options.source != NULL) {
+        path = sw_path_join(s->options.source, "config.json");
+        if (path == NULL ||
+            sw_file_read(path, true, MAX_SOURCE_FILE, &original, &bytes, NULL) != 0) {
+            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = s->options.source},
+                       "its config.json cannot be read");
+            goto out;
+        }
+        if (sw_model_folder_open(s->options.source, false, &source, err) != 0)
+            goto out;
+        for (int32_t i = 0; i < source.other_count; i++)
+            if (copy_file(s, s->options.source, source.other[i], err) != 0)
+                goto out;
+    }
+    if (sw_model_config_json(s->options.model, parameter_dtype(s->set), original, &s->config,
+                             err) != 0 ||
+        sw_model_index_json(&s->set->placement, &s->index, err) != 0)
+        goto out;
+    status = 0;
+out:
+    sw_model_folder_free(&source);
+    free(original);
+    free(path);
+    return status;
+}
+
+/* ---- Writing: on the thread, or in the pause ---- */
+
+/* The headers are rank 0's. */
+static int write_headers(struct sw_saver *s, struct sw_error *err)
+{
+    const struct sw_placement *p = &s->set->placement;
+    for (int32_t f = 0; f < p->file_count; f++) {
+        char *header = NULL;
+        if (sw_placement_header(p, f, &header, err) != 0)
+            return -1;
+        const int fd = sw_store_open_file(s->aside, p->file[f].name, err);
+        int status = fd < 0 ? -1
+                            : sw_store_write_at(fd, p->file[f].name, header,
+                                                (size_t)p->file[f].data_begin, 0, err);
+        if (fd >= 0 && sw_store_close_file(fd, p->file[f].name, status == 0 ? err : NULL) != 0)
+            status = -1;
+        free(header);
+        if (status != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_end(struct sw_saver *s, struct sw_error *err)
+{
+    if (sw_part_end_writing(&s->part, err) != 0)
+        return -1;
+    return s->launch->rank == 0 ? write_headers(s, err) : 0;
+}
+
+static void *write_all(void *context)
+{
+    struct sw_saver *s = context;
+    const double begin = sw_clock_now();
+    /* training goes first, also when this thread comes back from the disk and has waited long; of
+     * this thread alone, on Linux */
+    const struct sched_param none = {0};
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
+    if (sw_part_write(&s->part, s->memory, s->part.bytes, &s->thread_err) != 0)
+        sw_part_give_up(&s->part);
+    else
+        (void)write_end(s, &s->thread_err);
+    s->times.write_s = sw_clock_now() - begin;
+    s->times.bytes = s->part.bytes;
+    atomic_store(&s->thread_done, true);
+    return NULL;
+}
+
+static int add_files(struct sw_saver *s, struct sw_manifest *m, struct sw_error *err)
+{
+    const struct sw_placement *p = &s->set->placement;
+    for (int32_t f = 0; f < p->file_count; f++) {
+        struct sw_manifest_file *file;
+        char *header = NULL;
+        if (sw_manifest_add(m, p->file[f].name, p->file[f].bytes, p->file[f].data_begin, &file,
+                            err) != 0 ||
+            sw_placement_header(p, f, &header, err) != 0)
+            return -1;
+        file->slice[0] = sw_checksum_of(header, (size_t)p->file[f].data_begin);
+        free(header);
+    }
+    for (int32_t r = 0; r < p->ranks; r++) {
+        const struct sw_checksum *next = s->all + (int64_t)r * s->most_slices;
+        for (int32_t e = p->first_extent[r]; e < p->first_extent[r + 1]; e++) {
+            struct sw_manifest_file *file = &m->file[p->extent[e].file];
+            int32_t first, count;
+            sw_part_slices(p, e, &first, &count);
+            memcpy(file->slice + first, next, (size_t)count * sizeof *next);
+            next += count;
+        }
+    }
+    return 0;
+}
+
+static int commit(struct sw_saver *s, struct sw_error *err)
+{
+    struct sw_manifest *m = &s->facts;
+    m->slice_bytes = s->set->placement.slice_bytes;
+    if (add_files(s, m, err) != 0)
+        return -1;
+    for (int32_t i = 0; i < s->copied_count; i++)
+        if (sw_store_write_file(&s->save, s->copied[i].name, s->copied[i].text, s->copied[i].bytes,
+                                m, err) != 0)
+            return -1;
+    if (sw_store_write_file(&s->save, "config.json", s->config, strlen(s->config), m, err) != 0 ||
+        sw_store_write_file(&s->save, "model.safetensors.index.json", s->index, strlen(s->index), m,
+                            err) != 0)
+        return -1;
+    return sw_store_commit(&s->save, m, s->options.keep, s->options.keep_every, s->note, err);
+}
+
+static void *commit_all(void *context)
+{
+    struct sw_saver *s = context;
+    (void)commit(s, &s->thread_err);
+    atomic_store(&s->thread_done, true);
+    return NULL;
+}
+
+/* Without a thread it is done here and now. */
+static void start(struct sw_saver *s, void *(*work)(void *))
+{
+    s->thread_err = (struct sw_error){0};
+    atomic_store(&s->thread_done, false);
+    s->thread_started = pthread_create(&s->thread, NULL, work, s) == 0;
+    if (!s->thread_started)
+        (void)work(s);
+}
+
+static void join(struct sw_saver *s)
+{
+    if (s->thread_started)
+        (void)pthread_join(s->thread, NULL);
+    s->thread_started = false;
+}
+
+/* ---- Life ---- */
+
+int sw_saver_create(const struct sw_launch *launch, const struct sw_program_set *set,
+                    struct sw_executor *executor, const struct sw_saver_options *options,
+                    struct sw_saver **out, struct sw_error *err)
+{
+    const struct sw_placement *p = &set->placement;
+    struct sw_saver *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for checkpoints");
+    s->launch = launch;
+    s->set = set;
+    s->options = *options;
+    s->folder = strdup(options->folder);
+    s->most_slices = sw_part_most_slices(p);
+    atomic_init(&s->thread_done, true);
+    if (s->folder == NULL || sw_part_open(p, launch->rank, &s->part, err) != 0) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for checkpoints");
+        goto failed;
+    }
+    s->options.folder = s->folder;
+    s->memory_bytes = options->background ? s->part.bytes : set->save.chunk_bytes;
+    s->memory = malloc((size_t)s->memory_bytes + 1);
+    s->all = calloc((size_t)p->ranks * (size_t)s->most_slices + 1, sizeof *s->all);
+    s->write_s = calloc((size_t)p->ranks, sizeof *s->write_s);
+    if (s->memory == NULL || s->all == NULL || s->write_s == NULL) {
+        sw_fail(err, SW_ENVIRONMENT,
+                "out of memory for the %.1f MB of this rank's part of a checkpoint",
+                (double)s->memory_bytes / 1e6);
+        goto failed;
+    }
+    memset(s->memory, 0, (size_t)s->memory_bytes); /* its pages come now, not in the first pause */
+    if (sw_mover_create(&set->save, executor, &s->mover, err) != 0 ||
+        (launch->rank == 0 && prepare_files(s, err) != 0))
+        goto failed;
+    *out = s;
+    return 0;
+failed:
+    sw_saver_free(s);
+    return -1;
+}
+
+void sw_saver_free(struct sw_saver *s)
+{
+    if (s == NULL)
+        return;
+    join(s);
+    if (s->phase != IDLE && s->launch->rank == 0)
+        sw_store_abandon(&s->save);
+    sw_mover_free(s->mover);
+    sw_part_close(&s->part);
+    sw_manifest_free(&s->facts);
+    for (int32_t i = 0; i < s->copied_count; i++) {
+        free(s->copied[i].name);
+        free(s->copied[i].text);
+    }
+    free(s->copied);
+    free(s->config);
+    free(s->index);
+    free(s->memory);
+    free(s->all);
+    free(s->write_s);
+    free(s->folder);
+    free(s);
+}
+
+bool sw_saver_busy(const struct sw_saver *s)
+{
+    return s->phase != IDLE;
+}
+
+struct sw_saver_times sw_saver_times(const struct sw_saver *s)
+{
+    return s->times;
+}
+
+/* ---- A save ---- */
+
+static int give_up(struct sw_saver *s, const struct sw_error *mine)
+{
+    struct sw_error said = {0};
+    if (mine != NULL) {
+        said = *mine;
+        sw_fail_context(&said, "the checkpoint of step %" PRId64 " is given up", s->facts.step);
+    }
+    (void)sw_launch_agree(s->launch, mine != NULL ? &said : NULL);
+    if (s->launch->rank == 0)
+        sw_store_abandon(&s->save);
+    s->phase = IDLE;
+    return 0;
+}
+
+/* The pause. With a snapshot it is filled; without, what a round brings is written at once. What
+ * cannot be written does not keep this rank from the rounds that the others wait in. */
+static int collect(struct sw_saver *s, struct sw_error *err)
+{
+    const struct sw_exchange *x = &s->set->save;
+    int64_t at = 0;
+    bool writing = !s->options.background;
+    if (writing)
+        sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
+    for (int32_t r = 0; r < x->rounds; r++) {
+        const int64_t bytes = sw_exchange_chunk(x, s->launch->rank, r);
+        if (sw_mover_collect(s->mover, r, s->options.background ? s->memory + at : s->memory,
+                             err) != 0)
+            return -1;
+        at += bytes;
+        if (writing && sw_part_write(&s->part, s->memory, bytes, &s->thread_err) != 0) {
+            sw_part_give_up(&s->part);
+            writing = false;
+        }
+    }
+    if (writing)
+        (void)write_end(s, &s->thread_err);
+    return 0;
+}
+
+int sw_saver_begin(struct sw_saver *s, const struct sw_manifest *facts, bool *begun,
+                   double *pause_s, struct sw_error *err)
+{
+    const double begin = sw_clock_now();
+    struct sw_error mine = {0};
+    s->thread_err = (struct sw_error){0};
+    sw_manifest_free(&s->facts);
+    s->facts = *facts;
+    s->facts.file = NULL;
+    s->facts.file_count = 0;
+    s->aside[0] = '\0';
+    if (s->launch->rank == 0 &&
+        sw_store_begin(s->options.folder, facts->step, &s->save, &mine) == 0 &&
+        snprintf(s->aside, sizeof s->aside, "%s", s->save.aside) >= (int)sizeof s->aside) {
+        s->aside[0] = '\0';
+        sw_fail(&mine, SW_ENVIRONMENT, "the path of the checkpoints is too long");
+    }
+    sw_launch_broadcast(s->launch, s->aside, sizeof s->aside);
+    *begun = s->aside[0] != '\0';
+    if (!*begun)
+        return give_up(s, s->launch->rank == 0 ? &mine : NULL);
+    if (collect(s, err) != 0)
+        return -1;
+    s->phase = WRITING;
+    s->times.pause_s = sw_clock_now() - begin;
+    s->times.write_s = 0;
+    s->times.bytes = s->part.bytes;
+    if (s->options.background)
+        start(s, write_all);
+    if (pause_s != NULL)
+        *pause_s = s->times.pause_s;
+    return 0;
+}
+
+void sw_saver_flags(struct sw_saver *s, float *flags)
+{
+    const bool done = atomic_load(&s->thread_done);
+    flags[0] = s->phase == WRITING && !done ? 1.0f : 0.0f;
+    flags[1] = s->phase != IDLE && done && s->thread_err.status != SW_OK ? 1.0f : 0.0f;
+    flags[2] = s->phase == COMMITTING && !done ? 1.0f : 0.0f;
+}
+
+/* Every rank's checksums to rank 0, which makes the checkpoint of what was written. */
+static void hand_over(struct sw_saver *s)
+{
+    sw_launch_gather(s->launch, s->part.checksum,
+                     (int32_t)((size_t)s->most_slices * sizeof *s->part.checksum), s->all);
+    sw_launch_gather(s->launch, &s->times.write_s, sizeof s->times.write_s, s->write_s);
+    for (int32_t r = 0; s->launch->rank == 0 && r < s->set->placement.ranks; r++)
+        s->times.write_s = fmax(s->times.write_s, s->write_s[r]);
+    s->phase = COMMITTING;
+    s->note[0] = '\0';
+    if (s->launch->rank == 0)
+        start(s, commit_all);
+}
+
+int sw_saver_advance(struct sw_saver *s, const float *sums, int64_t *done, bool *failed,
+                     struct sw_error *err)
+{
+    (void)err;
+    *done = 0;
+    *failed = false;
+    if (s->phase == IDLE || sums[0] > 0 || sums[2] > 0)
+        return 0;
+    join(s);
+    if (sums[1] > 0) {
+        *failed = true;
+        return give_up(s, s->thread_err.status != SW_OK ? &s->thread_err : NULL);
+    }
+    if (s->phase == WRITING) {
+        hand_over(s);
+        return 0;
+    }
+    if (s->note[0] != '\0')
+        fprintf(stderr, "%s\n", s->note);
+    s->phase = IDLE;
+    *done = s->facts.step;
+    return 0;
+}
+
+int sw_saver_finish(struct sw_saver *s,
+                    int (*vote)(void *context, float *flags, int32_t count, struct sw_error *err),
+                    void *context, int64_t *done, bool *failed, struct sw_error *err)
+{
+    *done = 0;
+    *failed = false;
+    while (s->phase != IDLE) {
+        float flags[SW_SAVER_FLAGS];
+        join(s);
+        sw_saver_flags(s, flags);
+        if (vote(context, flags, SW_SAVER_FLAGS, err) != 0 ||
+            sw_saver_advance(s, flags, done, failed, err) != 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* What the store's sources share: names, and steps of a save that leave the folder whole. Each
+ * fails with SW_ENVIRONMENT. */
+#ifndef SW_CHECKPOINT_STORE_INTERNAL_H
+#define SW_CHECKPOINT_STORE_INTERNAL_H
+
+#include "runner/checkpoint/store.h"
+
+/* Hidden folders. */
+#define SW_STORE_PARTIAL ".partial" /* being written */
+#define SW_STORE_OLD ".old"         /* being replaced */
+#define SW_STORE_DELETED ".deleted" /* being deleted */
+
+/* FOLDER/.step-000500SUFFIX, or FOLDER/step-000500 without one (""). malloc'ed, NULL: no memory. */
+char *sw_store_path(const char *folder, int64_t step, const char *suffix);
+/* The step of ".step-000500SUFFIX"; -1: it is none. */
+int64_t sw_store_hidden_step(const char *name, const char *suffix);
+
+/* As sw_store_list, steps and names only. */
+int sw_store_steps(const char *folder, struct sw_store_entry **out, int32_t *count,
+                   struct sw_error *err);
+
+/* What `latest` names, as it is written there; "": it is not there, or no symlink. */
+struct sw_store_link {
+    char target[256];
+};
+int sw_store_read_latest(const char *folder, struct sw_store_link *out, struct sw_error *err);
+/* Makes `latest` name what ends the path, durable. */
+int sw_store_point_latest(const char *folder, const char *path, struct sw_error *err);
+
+/* The entries of a folder, durable. A file system that cannot do this is believed to need none. */
+int sw_store_sync_folder(const char *path, struct sw_error *err);
+/* rename(2) inside of a folder, durable. */
+int sw_store_rename(const char *folder, const char *from, const char *to, struct sw_error *err);
+/* A checkpoint or what was to become one, its manifest first; nothing there is fine. */
+int sw_store_remove(const char *path, struct sw_error *err);
+bool sw_store_exists(const char *path); /* whatever it is */
+
+/* Undoes a replacement that was cut off: steps get their names back, and `latest` names no hidden
+ * folder. Nothing is deleted. */
+int sw_store_settle(const char *folder, struct sw_error *err);
+
+int sw_store_fail(struct sw_error *err, const char *what, const char *path);
+
+#endif

@@ -1,0 +1,13 @@
+/* Whether a step's results are any use. */
+#ifndef SW_NUMBERS_H
+#define SW_NUMBERS_H
+
+#include "core/base/error.h"
+
+#include <stdint.h>
+
+/* Errors (SW_UNMET): the loss is not finite, or the gradient's norm (before clipping) is not, or it
+ * is zero, and then every later one is, too. */
+int sw_numbers_check(int64_t step, double loss, double grad_norm, struct sw_error *err);
+
+#endif

@@ -1,0 +1,235 @@
+#include "runner/train/resume.h"
+
+#include "core/base/file.h"
+#include "runner/checkpoint/loader.h"
+#include "runner/checkpoint/model_folder.h"
+#include "runner/checkpoint/store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What a checkpoint says of its run ---- */
+
+static void format_settings(const struct sw_optimizer_config *o, char *out, size_t bytes)
+{
+    static const char *const schedules[] = {[SW_SCHEDULE_CONSTANT] = "constant",
+                                            [SW_SCHEDULE_LINEAR] = "linear",
+                                            [SW_SCHEDULE_COSINE] = "cosine"};
+    snprintf(out, bytes,
+             "learning_rate %g, betas %g and %g, eps %g, weight_decay %g, grad_clip %g, schedule "
+             "%s, warmup_steps %" PRId64 ", min_learning_rate %g",
+             o->learning_rate, o->beta1, o->beta2, o->eps, o->weight_decay, o->grad_clip,
+             schedules[o->schedule], o->warmup_steps, o->min_learning_rate);
+}
+
+void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
+                     int64_t next_sequence, int64_t data_tokens, bool finished,
+                     struct sw_manifest *out)
+{
+    const struct sw_run_config *run = plan->run;
+    *out = (struct sw_manifest){.step = step,
+                                .next_sequence = next_sequence,
+                                .attempt = attempt,
+                                .seed = run->data_seed,
+                                .plan_digest = plan->digest,
+                                .data_holdout = run->data_holdout,
+                                .data_tokens = data_tokens,
+                                .sequence_length = run->sequence_length,
+                                .global_batch_size = run->global_batch_size,
+                                .total_steps = run->optimizer.total_steps,
+                                .finished = finished};
+    snprintf(out->run, sizeof out->run, "%s", run->name);
+    snprintf(out->optimizer, sizeof out->optimizer, "adamw");
+    snprintf(out->data_path, sizeof out->data_path, "%s",
+             run->data_path != NULL ? sw_path_name(run->data_path) : "");
+    format_settings(&run->optimizer, out->settings, sizeof out->settings);
+    sw_mesh_format(&plan->decision.mesh, out->mesh, sizeof out->mesh);
+}
+
+/* ---- What differs ---- */
+
+static void say_number(const char *what, int64_t then, int64_t now)
+{
+    if (then != now)
+        fprintf(stderr, "note: %s is %" PRId64 " now, it was %" PRId64 " in the checkpoint\n", what,
+                now, then);
+}
+
+/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are. */
+static void say_settings(const char *then, const char *now)
+{
+    char was[256] = "", is[256] = "";
+    while (*then != '\0' && *now != '\0') {
+        const size_t a = strcspn(then, ","), b = strcspn(now, ",");
+        if (a != b || strncmp(then, now, a) != 0) {
+            const char *comma = *is != '\0' ? ", " : "";
+            snprintf(was + strlen(was), sizeof was - strlen(was), "%s%.*s", comma, (int)a, then);
+            snprintf(is + strlen(is), sizeof is - strlen(is), "%s%.*s", comma, (int)b, now);
+        }
+        then += a + strspn(then + a, ", ");
+        now += b + strspn(now + b, ", ");
+    }
+    if (*is != '\0')
+        fprintf(stderr, "note: the optimizer has %s now, it had %s in the checkpoint\n", is, was);
+}
+
+/* Of another file, or of this one when it was another. */
+static void say_data(const struct sw_manifest *then, const struct sw_manifest *now)
+{
+    if (strcmp(then->data_path, now->data_path) != 0)
+        fprintf(stderr,
+                "note: data.path is '%s' now, it was '%s' in the checkpoint: the data comes in "
+                "another order\n",
+                now->data_path, then->data_path);
+    else if (then->data_tokens != now->data_tokens)
+        fprintf(stderr,
+                "note: '%s' has %" PRId64 " tokens now, it had %" PRId64
+                " in the checkpoint: the data comes in another order\n",
+                now->data_path, now->data_tokens, then->data_tokens);
+}
+
+static void say_differences(const struct sw_manifest *then, const struct sw_manifest *now)
+{
+    say_number("global_batch_size", then->global_batch_size, now->global_batch_size);
+    say_number("sequence_length", then->sequence_length, now->sequence_length);
+    say_number("optimizer.total_steps", then->total_steps, now->total_steps);
+    say_settings(then->settings, now->settings);
+    say_data(then, now);
+    if (then->seed != now->seed)
+        fprintf(stderr,
+                "note: data.seed is %" PRIu64 " now, it was %" PRIu64
+                " in the checkpoint: the data comes in another order\n",
+                now->seed, then->seed);
+    if (then->data_holdout != now->data_holdout)
+        fprintf(stderr,
+                "note: data.holdout is %g now, it was %g in the checkpoint: the data comes in "
+                "another order\n",
+                now->data_holdout, then->data_holdout);
+}
+
+/* ---- Finding ---- */
+
+int sw_resume_named(const char *from, char folder[4096], struct sw_error *err)
+{
+    char *newest = NULL, note[512] = "", *config = sw_path_join(from, "config.json");
+    const bool is_model = config != NULL && access(config, F_OK) == 0;
+    free(config);
+    if (!is_model && sw_store_newest(from, &newest, note, err) != 0)
+        return -1;
+    if (note[0] != '\0')
+        fprintf(stderr, "%s\n", note);
+    snprintf(folder, 4096, "%s", newest != NULL ? newest : from);
+    free(newest);
+    return 0;
+}
+
+static int start_over(const struct sw_run_config *run, const char *plan_path, bool overwrite,
+                      struct sw_error *err)
+{
+    struct sw_store_entry *entry = NULL;
+    int32_t count = 0;
+    int status = -1;
+    if (sw_store_list(run->checkpoint_directory, &entry, &count, err) != 0)
+        return -1;
+    if (count == 0)
+        status = 0;
+    else if (overwrite)
+        status = sw_store_remove_all(run->checkpoint_directory, err);
+    else
+        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = plan_path},
+                   "'%s' has checkpoints up to %s; --resume none would start over beside them: "
+                   "add --overwrite to delete them",
+                   run->checkpoint_directory, entry[count - 1].name);
+    free(entry);
+    return status;
+}
+
+static int newest(const struct sw_run_config *run, struct sw_resume *out, struct sw_error *err)
+{
+    char *path = NULL, note[512] = "";
+    if (sw_store_newest(run->checkpoint_directory, &path, note, err) != 0)
+        return -1;
+    if (note[0] != '\0')
+        fprintf(stderr, "%s\n", note);
+    if (path != NULL) {
+        out->start = SW_START_RESUME;
+        snprintf(out->folder, sizeof out->folder, "%s", path);
+    }
+    free(path);
+    return 0;
+}
+
+static int find(const struct sw_plan *plan, const char *plan_path,
+                const struct sw_resume_options *options, struct sw_resume *out,
+                struct sw_error *err)
+{
+    const struct sw_run_config *run = plan->run;
+    const char *from = options->from == NULL ? "auto" : options->from;
+    if (strcmp(from, "none") == 0) {
+        if (start_over(run, plan_path, options->overwrite, err) != 0)
+            return -1;
+    } else if (strcmp(from, "auto") == 0) {
+        if (newest(run, out, err) != 0)
+            return -1;
+    } else {
+        out->start = SW_START_RESUME;
+        if (sw_resume_named(from, out->folder, err) != 0)
+            return -1;
+    }
+    if (out->start == SW_START_FRESH && run->init_from != NULL) {
+        out->start = SW_START_MODEL;
+        return sw_resume_named(run->init_from, out->folder, err);
+    }
+    return 0;
+}
+
+/* Whether what was found can be gone on with. */
+static int look(const struct sw_plan *plan, int64_t data_tokens, struct sw_resume *out,
+                struct sw_error *err)
+{
+    const struct sw_place at = {.file = out->folder};
+    struct sw_manifest then = {0}, now;
+    struct sw_model model;
+    char buffer[160];
+    const bool resume = out->start == SW_START_RESUME;
+    if (sw_loader_look(out->folder, resume, &then, &model, err) != 0)
+        return -1;
+    const char *difference = sw_model_difference(&model, &plan->run->model.shape, buffer);
+    int status = 0;
+    sw_resume_facts(plan, 0, 0, 0, data_tokens, false, &now);
+    if (difference != NULL)
+        status =
+            sw_fail_at(err, SW_BAD_INPUT, at, "holds another model than the plan: %s", difference);
+    else if (resume && strcmp(then.optimizer, now.optimizer) != 0)
+        status = sw_fail_at(err, SW_BAD_INPUT, at, "was trained with %s, the plan has %s",
+                            then.optimizer, now.optimizer);
+    if (status == 0 && resume) {
+        out->step = then.step;
+        out->next_sequence = then.next_sequence;
+        fprintf(stderr, "going on from %s, after step %" PRId64 "\n", out->folder, then.step);
+        say_differences(&then, &now);
+    } else if (status == 0) {
+        fprintf(stderr, "starting from the model in %s\n", out->folder);
+    }
+    sw_manifest_free(&then);
+    return status;
+}
+
+int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
+                   const char *plan_path, const struct sw_resume_options *options,
+                   int64_t data_tokens, struct sw_resume *out, struct sw_error *err)
+{
+    int status = 0;
+    *out = (struct sw_resume){0};
+    if (launch->rank == 0) {
+        status = find(plan, plan_path, options, out, err);
+        if (status == 0 && out->start != SW_START_FRESH)
+            status = look(plan, data_tokens, out, err);
+    }
+    sw_launch_broadcast(launch, out, sizeof *out);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* What a run starts from: a checkpoint of its own, one that it is told, a published model, or its
+ * initial parameters. Rank 0 looks, the others are told. */
+#ifndef SW_RESUME_H
+#define SW_RESUME_H
+
+#include "core/plan/plan.h"
+#include "runner/checkpoint/manifest.h"
+#include "runner/launch.h"
+
+struct sw_resume_options {
+    const char *from; /* --resume: "auto", "none" or a folder; NULL: auto */
+    bool overwrite;   /* with none: what is there is deleted */
+};
+
+enum sw_start { SW_START_FRESH, SW_START_RESUME, SW_START_MODEL };
+
+struct sw_resume {
+    enum sw_start start;
+    char folder[4096];     /* that is loaded; "" when fresh */
+    int64_t step;          /* steps done */
+    int64_t next_sequence; /* first sequence that was not trained on */
+};
+
+/* A checkpoint or model directory as it was named; the folder of a run's checkpoints means the
+ * newest of them. Says so when that is not `latest`. */
+int sw_resume_named(const char *from, char folder[4096], struct sw_error *err);
+
+/* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with and what
+ * differs from the run that saved it (batch, learning rate, data, schedule). Errors, on rank 0
+ * only: SW_BAD_INPUT: the checkpoint's model or optimizer is another, at the folder; --resume none
+ * where there are checkpoints; a folder that is none. SW_ENVIRONMENT. */
+int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
+                   const char *plan_path, const struct sw_resume_options *options,
+                   int64_t data_tokens, struct sw_resume *out, struct sw_error *err);
+
+/* What a checkpoint of the run says of it; `step` steps done, `next_sequence` not yet trained on.
+ * The files are left empty. */
+void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
+                     int64_t next_sequence, int64_t data_tokens, bool finished,
+                     struct sw_manifest *out);
+
+#endif

@@ -1,0 +1,3 @@
+sw_fuzzer(fuzz_safetensors LIBRARIES sw_checkpoint)
+sw_fuzzer(fuzz_model_index LIBRARIES sw_checkpoint)
+sw_fuzzer(fuzz_manifest LIBRARIES sw_checkpoint_store)

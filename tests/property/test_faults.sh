@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Every file operation of a save fails, is cut short, or is the last one of its process, in a real
+# training job: afterwards `latest` names a whole checkpoint, and a run without the fault goes on from
+# it and ends with the files, bit for bit, of one that nothing happened to. A save that fails does not
+# end the run; the last one does, with exit code 3.
+#
+#   tests/property/test_faults.sh [BUILD-FOLDER [COUNT|all [SEED [FOLDER]]]]
+#
+# The operations are those of runs with two saves, of one rank without mpirun and of two ranks with
+# it (tests/support/fault_shim.h). COUNT points are drawn from all of them. A FOLDER that is there is
+# gone on with.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+wanted=${2:-10}
+seed=${3:-$RANDOM}
+out=${4:-$build/tests/faults}
+shim=$build/tests/libfault_shim.so
+steps=6 every=3 # two saves, the second one at the end
+point=none
+
+fail() {
+    echo "FAIL (seed $seed, point '$point'): $*"
+    tail -n 20 "$out/faulted.log" "$out/after.log" 2>/dev/null
+    exit 1
+}
+
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
+if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+[ $# -lt 4 ] && rm -rf "$out"
+mkdir -p "$out"
+bash examples/make_text.sh || fail "no text to learn"
+
+# train RANKS LOG [VARIABLE=VALUE...]: a run as a user starts it; its exit code. Without mpirun there
+# is no rank that the shim could know.
+train() {
+    local ranks=$1 log=$2 start=()
+    shift 2
+    if [ "$ranks" -gt 1 ]; then start=(mpirun -np "$ranks"); else set -- "${@/#SHIM_RANK=/IGNORED=}"; fi
+    timeout -k 5 120 "${start[@]}" env "$@" "$build/runner" train "$out/plan$ranks/faults.plan.yaml" \
+        >"$log" 2>&1 </dev/null
+}
+check_store() { # [clean]: the step that `latest` names
+    "$build/tests/check_store" "$out/run/checkpoints" "$@" 2>"$out/verify.log" ||
+        fail "$(cat "$out/verify.log")"
+}
+# compare RANKS: the last checkpoint is that of the undisturbed run.
+compare() {
+    local file count=0 last
+    last=checkpoints/$(printf 'step-%06d' $steps)
+    while read -r file; do
+        cmp "$out/straight$1/$last/$file" "$out/run/$last/$file" || fail "$file differs"
+        count=$((count + 1))
+    done < <(cd "$out/straight$1/$last" && find . -type f ! -name manifest.json)
+    [ "$count" -ge 5 ] || fail "only $count files in the last checkpoint"
+}
+verdict() {
+    sed -n 's/^ *"verdict": \(.*\),$/\1/p' "$out/run/attempt.json"
+}
+
+# The operations of every rank of a run of so many.
+count_operations() { # RANKS
+    local ranks=$1 rank
+    for ((rank = 0; rank < ranks; rank++)); do
+        rm -rf "$out/run" "$out/ops$ranks.$rank"
+        train "$ranks" "$out/straight.log" LD_PRELOAD="$shim" SHIM_UNDER="$out/run/checkpoints" \
+            SHIM_LOG="$out/ops$ranks.$rank" SHIM_RANK=$rank || fail "$(cat "$out/straight.log")"
+    done
+    rm -rf "$out/straight$ranks"
+    mv "$out/run" "$out/straight$ranks"
+}
+# A line for each: RANKS RANK NUMBER OPERATION MODE SAVE PATH; SAVE is 1 or 2.
+list_points() { # RANKS RANK MODES...
+    local ranks=$1 rank=$2
+    shift 2
+    sed "s|$out/run/||" "$out/ops$ranks.$rank" |
+        awk -v head="$ranks $rank" -v modes="$*" -v last="$(printf '%06d' $steps)" '
+        BEGIN { count = split(modes, mode); save = 1 }
+        index($3, "step-" last) || ($1 > 1 && $2 == "mkdir" && $3 == "checkpoints") { save = 2 }
+        { for (i = 1; i <= count; i++)
+              if ($2 ~ /write/ || (mode[i] != "short" && mode[i] != "torn"))
+                  print head, $1, $2, mode[i], save, $3 }'
+}
+prepare() {
+    local ranks
+    for ranks in 1 2; do
+        "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$ranks" --mesh_dim 1,$ranks,1,1 \
+            --set directory="$out/run" --set name=faults --set cluster.accelerators_per_node=$ranks \
+            --set model.hidden_size=32 --set model.intermediate_size=64 --set data.holdout=0 \
+            --set model.num_hidden_layers=1 --set model.num_attention_heads=4 \
+            --set model.num_key_value_heads=4 --set sequence_length=16 --set global_batch_size=2 \
+            --set optimizer.total_steps=$steps --set optimizer.warmup_steps=2 \
+            --set checkpoint.every_steps=$every --set checkpoint.keep=1 >"$out/emit.log" 2>&1 ||
+            fail "plan emit: $(cat "$out/emit.log")"
+        count_operations $ranks
+    done
+    {
+        list_points 1 0 fail full short torn before after
+        list_points 2 1 fail full short torn before after
+        list_points 2 0 fail before
+    } >"$out/all"
+    [ "$(wc -l <"$out/all")" -ge 500 ] || fail "only $(wc -l <"$out/all") points"
+    if [ "$wanted" = all ]; then
+        mv "$out/all" "$out/points.new"
+    else # one that once went wrong; the others mostly without mpirun, which takes longest to start
+        {
+            grep -m 1 '^1 .* mkdir fail 2 checkpoints$' "$out/all"
+            awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand() * ($1 == 2 ? 2 : 1), $0 }' \
+                "$out/all" | sort -n | cut -d ' ' -f 2-
+        } | head -n "$wanted" >"$out/points.new"
+    fi
+    rm -f "$out/done"
+    mv "$out/points.new" "$out/points"
+}
+
+# What came of a run in which an operation failed, or wrote less than it was asked to.
+judge_failure() { # STATUS RANKS MODE SAVE
+    local at=$((every * $4)) lines
+    lines=$(grep -a 'error: ' "$out/faulted.log")
+    if [ "$1" -eq 0 ]; then
+        [ "$(check_store)" -eq $steps ] || fail "exit code 0, but no last checkpoint"
+        compare "$2"
+        [ "$(verdict)" = 0 ] || fail "exit code 0, but verdict $(verdict)"
+        [ -z "$lines" ] || [ "$4" -eq 1 ] || fail "exit code 0, but it says: $lines"
+    else
+        [ "$1 $4" = "3 2" ] || fail "exit code $1"
+        [ "$(verdict)" = 3 ] || fail "exit code 3, but verdict $(verdict)"
+        grep -q ': the run is done, but its last checkpoint could not be written$' <<<"$lines" ||
+            fail "it says: $lines"
+        lines=$(grep -v 'but its last checkpoint could not' <<<"$lines")
+    fi
+    [ -n "$lines" ] || [ "$1" -eq 0 ] || fail "nothing says why"
+    [ "$(wc -l <<<"$lines")" -eq 1 ] || fail "more than one line: $lines"
+    [ "$3" = short ] && [ "$1$lines" != 0 ] && fail "a short write is no failure"
+    [ -z "$lines" ] || grep -q "error: the checkpoint of step $at is given up: cannot " <<<"$lines" ||
+        fail "it says: $lines"
+    [ -z "$lines" ] || given_up=$((given_up + 1))
+}
+judge_kill() { # STATUS RANK
+    local lines
+    lines=$(grep -a 'error: ' "$out/faulted.log")
+    [ "$1" -eq 3 ] || fail "exit code $1"
+    [ "$(verdict)" = 3 ] || fail "verdict $(verdict)"
+    [ "$(wc -l <<<"$lines")" -eq 1 ] || fail "more than one line: $lines"
+    grep -q "^rank $2 (host .*): error: ended by signal 9 (Killed)" <<<"$lines" ||
+        fail "it says: $lines"
+}
+
+try_point() { # RANKS RANK NUMBER OPERATION MODE SAVE PATH
+    local mode=$5 reason=EIO status left
+    [ "$mode" = full ] && mode=fail reason=ENOSPC
+    rm -rf "$out/run" "$out/after.log"
+    train "$1" "$out/faulted.log" LD_PRELOAD="$shim" SHIM_UNDER="$out/run/checkpoints" SHIM_AT="$3" \
+        SHIM_MODE="$mode" SHIM_ERRNO=$reason SHIM_RANK="$2"
+    status=$?
+    check_store >/dev/null
+    case $mode in
+    fail | short) judge_failure $status "$1" "$mode" "$6" ;;
+    *) judge_kill $status "$2" ;;
+    esac
+    train "$1" "$out/after.log" || fail "the run after it: exit code $?"
+    [ "$(verdict)" = 0 ] || fail "the run after it: verdict $(verdict)"
+    [ "$(check_store clean)" -eq $steps ] || fail "the run after it has no last checkpoint"
+    compare "$1"
+    left=$(find "$out/run" -mindepth 1 -maxdepth 1 \( -name '.*' -o -name lock \))
+    [ -z "$left" ] || fail "left behind: $left"
+}
+
+[ -f "$out/points" ] || prepare
+done_points=0 given_up=0
+# shellcheck disable=SC1091
+[ -f "$out/done" ] && . "$out/done"
+total=$(wc -l <"$out/points")
+echo "seed $seed, $total points"
+while [ "$done_points" -lt "$total" ]; do
+    point=$(sed -n "$((done_points + 1))p" "$out/points")
+    # shellcheck disable=SC2086
+    try_point $point
+    done_points=$((done_points + 1))
+    echo "done_points=$done_points given_up=$given_up" >"$out/done.new"
+    mv "$out/done.new" "$out/done"
+done
+kills=$(grep -cE ' (torn|before|after) ' "$out/points")
+echo "$done_points points ($(grep -c '^2 ' "$out/points") with two ranks): $kills kills," \
+    "$((done_points - kills)) failures, $given_up saves given up; every run after one went on, files" \
+    "bit-equal"

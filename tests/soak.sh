@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The long trials of what people trust runs with: kills, faults at every file operation of a save,
+# flipped bits, the lock. Hours on a small machine; interrupted, it goes on where it was.
+#
+#   tests/soak.sh [--build DIR] [--seed N] [--kills N] [--faults N|all] [--flips N] [--locks N]
+#                 [--machine WORDS] [--report FILE.md] [--anew]
+#
+# What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
+# those in DIR now is begun anew; one that held is not run again. The table goes to stdout
+# and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+build=build seed='' kills=50 faults=all flips=1000 locks=20 report='' anew=false
+machine="$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
+while [ $# -gt 0 ]; do
+    case $1 in
+    --anew)
+        anew=true
+        shift
+        continue
+        ;;
+    --build | --seed | --kills | --faults | --flips | --locks | --machine | --report)
+        [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
+        declare "${1#--}=$2"
+        shift 2
+        ;;
+    *)
+        echo "soak: unknown option $1" >&2
+        exit 2
+        ;;
+    esac
+done
+build=$(cd "$build" && pwd) || exit 2
+out=$build/soak
+[ "$anew" = true ] && rm -rf "$out"
+mkdir -p "$out"
+# the seed is that of the trials that were begun
+[ -f "$out/seed" ] || echo "${seed:-$RANDOM}" >"$out/seed"
+if [ -n "$seed" ] && [ "$seed" != "$(cat "$out/seed")" ]; then
+    echo "soak: seed $(cat "$out/seed") was begun with; --anew starts over" >&2
+    exit 2
+fi
+seed=$(cat "$out/seed")
+echo "seed $seed, in $out"
+failed=0
+
+programs=$(cat "$build/runner" "$build/plan" | cksum)
+
+# trial NAME WHAT COMMAND...: once; its row is its last line of output.
+trial() {
+    local name=$1 what=$2 begin=$SECONDS outcome said
+    shift 2
+    [ -f "$out/$name.row" ] && return
+    echo "$(date +%H:%M:%S) $name"
+    [ "$(cat "$out/$name.programs" 2>/dev/null)" = "$programs" ] || rm -rf "${out:?}/$name"
+    echo "$programs" >"$out/$name.programs"
+    if nice "$@" >"$out/$name.log" 2>&1; then outcome=held; else outcome=FAILED; fi
+    said=$(tail -n 1 "$out/$name.log")
+    [ $outcome = held ] || said=$(grep -m 1 FAIL "$out/$name.log")
+    printf '| %s | %s | %s | %s | %s s |\n' "$what" "$outcome" "${said//|/,}" \
+        "$(git rev-parse --short=10 HEAD 2>/dev/null)" $((SECONDS - begin)) >"$out/$name.new"
+    # one that failed is tried again the next time
+    if [ $outcome = held ]; then mv "$out/$name.new" "$out/$name.row"; else failed=1; fi
+}
+# shellcheck disable=SC2317
+lock_trials() {
+    local i
+    for ((i = 1; i <= locks; i++)); do
+        "$build/tests/test_lock" "$build/tests" || return 1
+        bash tests/property/test_two_jobs.sh "$build" || return 1
+    done
+    echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
+}
+
+trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
+trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
+    "$out/faults"
+if [ -f tests/property/test_flips.sh ]; then
+    trial flips "$flips flipped bits" bash tests/property/test_flips.sh "$build" "$flips" "$seed" \
+        "$out/flips"
+fi
+export -f lock_trials
+export locks build
+trial lock "the lock" bash -c lock_trials
+
+table() {
+    echo "# Soak of checkpoints, $(date +%F)"
+    echo
+    echo "\`tests/soak.sh\`, seed $seed, commit $(git rev-parse --short=10 HEAD 2>/dev/null)$(
+        git diff --quiet HEAD 2>/dev/null || echo ' and changes'
+    ), on $machine. What a line says was seen by its test, which ends at the first thing that is not so."
+    echo
+    echo "| trial | outcome | what it says | commit | took |"
+    echo "| --- | --- | --- | --- | ---: |"
+    local name
+    for name in kill faults flips lock; do
+        cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
+    done
+}
+table
+if [ -n "$report" ]; then table >"$report"; fi
+exit $failed

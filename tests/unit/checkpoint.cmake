@@ -1,0 +1,7 @@
+sw_test(test_checkpoint_tables SOURCES test_checkpoint_tables.c LIBRARIES sw_program)
+if(TARGET test_checkpoint_tables)
+  target_link_options(test_checkpoint_tables PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
+endif()
+if(TARGET sw_runner)
+  sw_test(test_boxes SOURCES test_boxes.c LIBRARIES sw_runner)
+endif()

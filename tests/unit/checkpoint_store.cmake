@@ -1,0 +1,31 @@
+# Manifests, the folder of checkpoints with faults at every file operation, the lock.
+if(TARGET sw_checkpoint_store)
+  # For any program: LD_PRELOAD (tests/support/fault_shim.h).
+  set(sw_fault_shim ${CMAKE_SOURCE_DIR}/tests/support/fault_shim.c)
+  add_library(fault_shim SHARED ${sw_fault_shim})
+  set_target_properties(fault_shim PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
+  sw_test(test_manifest SOURCES test_manifest.c LIBRARIES sw_checkpoint_store
+          ARGS ${CMAKE_BINARY_DIR}/tests)
+  sw_test(test_store SOURCES test_store.c LIBRARIES sw_checkpoint_store
+          ARGS ${CMAKE_BINARY_DIR}/tests)
+  sw_test(test_lock SOURCES test_lock.c LIBRARIES sw_checkpoint_store
+          ARGS ${CMAKE_BINARY_DIR}/tests)
+  sw_test(test_store_faults SOURCES test_store_faults.c ${sw_fault_shim}
+          LIBRARIES sw_checkpoint_store ARGS ${CMAKE_BINARY_DIR}/tests 7)
+  if(TEST test_store_faults)
+    add_test(NAME test_store_faults_all
+             COMMAND test_store_faults ${CMAKE_BINARY_DIR}/tests 1)
+    set_tests_properties(test_store_faults_all PROPERTIES LABELS slow TIMEOUT 600)
+  endif()
+
+  # The commands.
+  add_executable(make_checkpoints make_checkpoints.c)
+  target_link_libraries(make_checkpoints PRIVATE sw_checkpoint_store)
+  set_target_properties(make_checkpoints PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME test_checkpoint_cli
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_checkpoint_cli.sh $<TARGET_FILE:runner>
+                   $<TARGET_FILE:make_checkpoints> $<TARGET_FILE:fault_shim>
+                   ${CMAKE_BINARY_DIR}/tests/checkpoint_cli)
+endif()

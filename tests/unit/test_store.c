@@ -1,0 +1,343 @@
+/* The folder of checkpoints when nothing fails; faults are test_store_faults.c's.
+ *
+ *   test_store FOLDER */
+#include "runner/checkpoint/store_internal.h"
+#include "tests/unit/store_support.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+static char folder[2048];
+
+static char *path_in(const char *name)
+{
+    char *path = sw_path_join(folder, name);
+    assert_non_null(path);
+    return path;
+}
+
+static int start_anew(void **state)
+{
+    (void)state;
+    return sw_store_remove(folder, NULL);
+}
+
+static void save(int64_t step, int64_t generation, int64_t keep, int64_t keep_every)
+{
+    struct sw_error err = {0};
+    char note[512];
+    if (small_save(folder, step, generation, keep, keep_every, note, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_string_equal(note, "");
+}
+
+/* "10 20* 30!": *: latest, !: not good. */
+static void expect_steps(const char *expected)
+{
+    struct sw_store_entry *entries;
+    int32_t count;
+    char text[512] = "";
+    assert_int_equal(sw_store_list(folder, &entries, &count, NULL), 0);
+    for (int32_t i = 0; i < count; i++) {
+        char one[64];
+        snprintf(one, sizeof one, "%s%" PRId64 "%s%s", i > 0 ? " " : "", entries[i].step,
+                 entries[i].is_latest ? "*" : "", entries[i].good ? "" : "!");
+        strcat(text, one);
+    }
+    free(entries);
+    assert_string_equal(text, expected);
+}
+
+static void expect_newest(const char *name, const char *expected_note)
+{
+    char *path, note[512];
+    struct sw_error err = {0};
+    assert_int_equal(sw_store_newest(folder, &path, note, &err), 0);
+    assert_string_equal(note, expected_note);
+    if (name == NULL)
+        assert_null(path);
+    else
+        assert_string_equal(sw_path_name(path), name);
+    free(path);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"step-",
+                                       "step-5",
+                                       "step-0000005",
+                                       "step-00000x",
+                                       "latest",
+                                       "step--00005",
+                                       "step-99999999999999999999",
+                                       ".step-000005",
+                                       "step-000005.old",
+                                       ""};
+    char name[SW_STEP_NAME_BYTES];
+    assert_string_equal(sw_store_step_name(500, name), "step-000500");
+    assert_string_equal(sw_store_step_name(0, name), "step-000000");
+    assert_string_equal(sw_store_step_name(INT64_MAX, name), "step-9223372036854775807");
+    assert_int_equal(sw_store_step_of("step-000500"), 500);
+    assert_int_equal(sw_store_step_of("step-1234567"), 1234567);
+    assert_int_equal(sw_store_step_of(name), INT64_MAX);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_int_equal(sw_store_step_of(none[i]), -1);
+    assert_int_equal(sw_store_hidden_step(".step-000005.old", ".old"), 5);
+    assert_int_equal(sw_store_hidden_step(".step-000005.old", ".partial"), -1);
+    assert_int_equal(sw_store_hidden_step("step-000005.old", ".old"), -1);
+    assert_int_equal(sw_store_hidden_step(".old", ".old"), -1);
+    assert_int_equal(sw_store_hidden_step("", ".old"), -1);
+}
+
+static void saves_one_after_another(void **state)
+{
+    (void)state;
+    char *latest = path_in("latest"), target[64] = "";
+    struct stat info;
+    expect_steps("");
+    expect_newest(NULL, "");
+    assert_int_equal(sw_store_clean(folder, NULL), 0);
+    save(10, 0, 2, 0);
+    expect_steps("10*");
+    assert_int_equal(readlink(latest, target, sizeof target - 1), 11); /* relative */
+    assert_string_equal(target, "step-000010");
+    save(20, 1, 2, 0);
+    expect_steps("10 20*");
+    save(30, 2, 2, 0);
+    expect_steps("20 30*");
+    expect_newest("step-000030", "");
+    struct sw_store_entry *entries;
+    int32_t count;
+    assert_int_equal(sw_store_list(folder, &entries, &count, NULL), 0);
+    char *manifest = path_in("step-000020/manifest.json");
+    assert_int_equal(stat(manifest, &info), 0);
+    assert_int_equal(entries[0].bytes, 70 + 900 + 1500 + 400 + info.st_size);
+    assert_string_equal(entries[0].name, "step-000020");
+    free(manifest);
+    free(entries);
+    free(latest);
+}
+
+static void keeps_what_it_should(void **state)
+{
+    (void)state;
+    for (int64_t step = 10; step <= 60; step += 10)
+        save(step, step, 2, 30);
+    expect_steps("30 50 60*");
+    save(70, 0, 0, 0); /* at least the one that was written */
+    expect_steps("70*");
+}
+
+/* A run that went back: what lies ahead does not count, and stays until it is replaced. */
+static void keeps_what_lies_ahead(void **state)
+{
+    (void)state;
+    save(10, 0, 3, 0);
+    save(20, 0, 3, 0);
+    save(30, 0, 3, 0);
+    save(15, 1, 2, 0);
+    expect_steps("10 15* 20 30");
+    expect_newest("step-000015", "");
+    save(20, 1, 2, 0);
+    expect_steps("15 20* 30");
+    int64_t step, generation;
+    char *path = path_in("step-000020");
+    assert_true(small_check(path, &step, &generation));
+    assert_int_equal(generation, 1);
+    free(path);
+}
+
+/* Nothing of others is deleted, whatever its name. */
+static void leaves_others_alone(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "step-000010/config.json", "step-5/x", "notes/x", ".step-000001/x",
+        ".step-000001.partials/x", ".hidden/x"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char *path = path_in(others[i]), *above = sw_path_folder(path);
+        assert_int_equal(sw_file_make_folder(above, NULL), 0);
+        assert_int_equal(sw_file_write(path, "x", 1, 0666, NULL), 0);
+        free(above);
+        free(path);
+    }
+    save(20, 0, 1, 0);
+    save(30, 0, 1, 0);
+    assert_int_equal(sw_store_clean(folder, NULL), 0);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char *path = path_in(others[i]);
+        assert_true(sw_store_exists(path));
+        free(path);
+    }
+    expect_steps("10! 30*");
+    save(10, 0, 1, 0); /* but what stands where a checkpoint belongs makes room */
+    expect_steps("10* 30");
+    assert_int_equal(sw_store_clean(folder, NULL), 0);
+    char *deleted = path_in(".step-000010.deleted");
+    assert_false(sw_store_exists(deleted));
+    free(deleted);
+}
+
+/* A symlink to a checkpoint elsewhere is deleted as what it is. */
+static void does_not_follow_links(void **state)
+{
+    (void)state;
+    char *step = path_in("step-000010"), *archive = path_in("archive");
+    int64_t number, generation;
+    save(10, 0, 5, 0);
+    assert_int_equal(rename(step, archive), 0);
+    assert_int_equal(symlink("archive", step), 0);
+    expect_steps("10*");
+    save(20, 0, 1, 0);
+    expect_steps("20*");
+    assert_false(sw_store_exists(step));
+    assert_true(small_check(archive, &number, &generation));
+    assert_int_equal(symlink("archive", step), 0);
+    save(10, 3, 1, 0);
+    assert_true(small_check(archive, &number, &generation));
+    assert_int_equal(generation, 0);
+    assert_true(small_check(step, &number, &generation));
+    assert_int_equal(generation, 3);
+    free(step);
+    free(archive);
+}
+
+static void passes_over_what_is_not_whole(void **state)
+{
+    (void)state;
+    char expected[512];
+    save(10, 0, 3, 0);
+    save(20, 0, 3, 0);
+    save(30, 0, 3, 0);
+    char *file = path_in("step-000030/model-00001-of-00002.safetensors"),
+         *latest = path_in("latest");
+    assert_int_equal(truncate(file, 100), 0);
+    expect_steps("10 20 30*!");
+    snprintf(expected, sizeof expected,
+             "'%.60s/latest' names step-000030, which is no whole checkpoint "
+             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); going on from "
+             "step-000020",
+             folder);
+    expect_newest("step-000020", expected);
+    assert_int_equal(unlink(latest), 0);
+    snprintf(expected, sizeof expected,
+             "'%.60s/step-000030' is no whole checkpoint (model-00001-of-00002.safetensors: it has "
+             "100 bytes, not 900); going on from step-000020",
+             folder);
+    expect_newest("step-000020", expected);
+    assert_int_equal(symlink("/nonexistent/\x1b", latest), 0);
+    snprintf(expected, sizeof expected,
+             "'%.60s/latest' names another place, which is no whole checkpoint (manifest.json: "
+             "there is none; without it a folder is no checkpoint); going on from step-000020",
+             folder);
+    expect_newest("step-000020", expected);
+    assert_int_equal(unlink(latest), 0);
+    assert_int_equal(symlink("step-000010", latest), 0); /* an older one, on purpose */
+    expect_newest("step-000010", "");
+    free(file);
+    file = path_in("step-000010/manifest.json");
+    assert_int_equal(unlink(file), 0);
+    free(file);
+    file = path_in("step-000020/manifest.json");
+    assert_int_equal(unlink(file), 0);
+    snprintf(expected, sizeof expected,
+             "'%.60s/latest' names step-000010, which is no whole checkpoint (manifest.json: there "
+             "is none; without it a folder is no checkpoint); there is no other",
+             folder);
+    expect_newest(NULL, expected);
+    free(file);
+    free(latest);
+}
+
+/* Where symlinks were followed in copying, `latest` is a checkpoint. */
+static void takes_a_copy_for_latest(void **state)
+{
+    (void)state;
+    char *step = path_in("step-000010"), *latest = path_in("latest");
+    save(10, 0, 3, 0);
+    save(20, 0, 3, 0);
+    assert_int_equal(unlink(latest), 0);
+    assert_int_equal(rename(step, latest), 0);
+    expect_newest("latest", "");
+    free(step);
+    free(latest);
+}
+
+static void fails_with_a_reason(void **state)
+{
+    (void)state;
+    char expected[4096], *aside, *latest = path_in("latest"), *blocked = path_in("latest/x");
+    struct sw_store_save one;
+    struct sw_error err = {0};
+    struct sw_manifest manifest = {.slice_bytes = 8};
+    assert_int_equal(sw_store_begin(folder, 10, &one, &err), 0);
+    assert_int_equal(sw_store_write_file(&one, "a", "abc", 3, &manifest, &err), 0);
+    aside = strdup(one.aside);
+    char *file = sw_path_join(aside, "a");
+    assert_int_equal(truncate(file, 2), 0);
+    assert_int_equal(sw_store_commit(&one, &manifest, 1, 0, NULL, &err), -1);
+    assert_string_equal(err.message, "it has 2 bytes, not 3");
+    assert_string_equal(err.file, file);
+    sw_store_abandon(&one);
+    assert_false(sw_store_exists(aside));
+    assert_null(one.folder);
+    sw_store_abandon(&one);
+    sw_store_abandon(NULL);
+
+    err = (struct sw_error){0};
+    assert_int_equal(sw_store_open_file(aside, "a", &err), -1);
+    snprintf(expected, sizeof expected, "cannot write '%s': No such file or directory", file);
+    assert_string_equal(err.message, expected);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_store_write_at(-1, "f", "x", 1, 0, &err), -1);
+    assert_string_equal(err.message, "cannot write 'f': Bad file descriptor");
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_store_close_file(-1, "f", &err), -1);
+    assert_string_equal(err.message, "cannot sync 'f': Bad file descriptor");
+
+    err = (struct sw_error){0};
+    assert_int_equal(sw_file_make_folder(blocked, NULL), 0);
+    assert_int_equal(small_save(folder, 10, 0, 1, 0, NULL, &err), -1);
+    snprintf(expected, sizeof expected, "cannot write '%s': Is a directory", latest);
+    assert_string_equal(err.message, expected);
+    assert_int_equal(start_anew(NULL), 0);
+
+    err = (struct sw_error){0};
+    assert_int_equal(sw_file_write(folder, "", 0, 0666, NULL), 0);
+    assert_int_equal(small_save(folder, 10, 0, 1, 0, NULL, &err), -1);
+    snprintf(expected, sizeof expected, "'%s' is not a folder", folder);
+    assert_string_equal(err.message, expected);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_store_clean(folder, &err), -1);
+    snprintf(expected, sizeof expected, "cannot read the folder '%s': Not a directory", folder);
+    assert_string_equal(err.message, expected);
+    sw_manifest_free(&manifest);
+    free(aside);
+    free(file);
+    free(latest);
+    free(blocked);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test_setup(saves_one_after_another, start_anew),
+        cmocka_unit_test_setup(keeps_what_it_should, start_anew),
+        cmocka_unit_test_setup(keeps_what_lies_ahead, start_anew),
+        cmocka_unit_test_setup(leaves_others_alone, start_anew),
+        cmocka_unit_test_setup(does_not_follow_links, start_anew),
+        cmocka_unit_test_setup(passes_over_what_is_not_whole, start_anew),
+        cmocka_unit_test_setup(takes_a_copy_for_latest, start_anew),
+        cmocka_unit_test_setup(fails_with_a_reason, start_anew),
+    };
+    if (argc != 2)
+        return 2;
+    snprintf(folder, sizeof folder, "%s/store", argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
