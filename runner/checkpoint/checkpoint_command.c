@@ -241,7 +241,8 @@ static void print_json(const struct meant *meant)
 }
 
 /* What following `latest` would say; "" for a folder in order. */
-static int look_at_latest(const struct meant *meant, char note[512], struct sw_error *err)
+static int look_at_latest(const struct meant *meant, char note[SW_STORE_NOTE_BYTES],
+                          struct sw_error *err)
 {
     char *path = NULL;
     note[0] = '\0';
@@ -257,7 +258,7 @@ static int list(int argc, char **argv)
     bool json = false;
     struct meant meant;
     struct sw_error err = {0};
-    char note[512];
+    char note[SW_STORE_NOTE_BYTES];
     for (int i = 3; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             json = true;
@@ -313,7 +314,7 @@ static int verify(int argc, char **argv)
     for (int i = 3; i < argc; i++) {
         struct meant meant;
         struct sw_error err = {0};
-        char note[512];
+        char note[SW_STORE_NOTE_BYTES];
         int one = SW_OK;
         if (find_meant(argv[i], &meant, &err) != 0) {
             one = fail_error(&err);
@@ -341,7 +342,7 @@ static int verify(int argc, char **argv)
 static int find_model(const char *given, char **out, struct sw_error *err)
 {
     struct meant meant;
-    char note[512];
+    char note[SW_STORE_NOTE_BYTES];
     if (has(given, "config.json")) {
         *out = strdup(given);
         return *out != NULL ? 0 : out_of_memory(err);

@@ -216,7 +216,7 @@ static void describe(const struct record *r, char *out, size_t bytes)
 }
 
 /* Somebody has the lock: takes it away when its holder is gone. Returns -1 when it is not. */
-static int push_aside(struct sw_lock *lock, const char *folder, char note[512],
+static int push_aside(struct sw_lock *lock, const char *folder, char note[SW_LOCK_NOTE_BYTES],
                       struct sw_error *err)
 {
     char text[TEXT_BYTES], who[320] = "another job";
@@ -237,12 +237,14 @@ static int push_aside(struct sw_lock *lock, const char *folder, char note[512],
         return sw_fail(err, SW_ENVIRONMENT, "'%.300s' is in use by %s; wait for it, or end it",
                        folder, who);
     if (note != NULL && found == IS_EARLIER)
-        snprintf(note, 512, "took '%.120s' over from an earlier attempt of this job: %s", folder,
-                 who);
+        snprintf(note, SW_LOCK_NOTE_BYTES,
+                 "took '%.1000s' over from an earlier attempt of this job: %s", folder, who);
     else if (note != NULL && found == IS_DEAD)
-        snprintf(note, 512, "took '%.120s' over from %s, which is gone", folder, who);
+        snprintf(note, SW_LOCK_NOTE_BYTES, "took '%.1000s' over from %s, which is gone", folder,
+                 who);
     else if (note != NULL)
-        snprintf(note, 512, "took '%.120s' over from %s, which gave no sign for %g s", folder, who,
+        snprintf(note, SW_LOCK_NOTE_BYTES,
+                 "took '%.1000s' over from %s, which gave no sign for %g s", folder, who,
                  RENEWALS_UNTIL_STALE * lock->renew_s);
     return take_away(lock, text, err);
 }
@@ -389,7 +391,7 @@ static bool put_in_place(struct sw_lock *lock, struct sw_error *err)
 }
 
 int sw_lock_take(const char *folder, const struct sw_lock_owner *me, double renew_s,
-                 struct sw_lock **out, char note[512], struct sw_error *err)
+                 struct sw_lock **out, char note[SW_LOCK_NOTE_BYTES], struct sw_error *err)
 {
     struct sw_error why = {0};
     int status = 0;

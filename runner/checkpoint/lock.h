@@ -15,6 +15,8 @@
 
 struct sw_lock;
 
+enum { SW_LOCK_NOTE_BYTES = 1536 };
+
 struct sw_lock_owner {
     char host[256], job[64]; /* job: SLURM_JOB_ID or "" */
     int64_t pid, attempt;
@@ -24,7 +26,7 @@ struct sw_lock_owner {
  * Errors: SW_ENVIRONMENT: held ("runs/x is in use by pid 17 on host n3 (job 42, attempt 1); wait
  * for it, or end it"), or it cannot be written. renew_s <= 0: 30. */
 int sw_lock_take(const char *folder, const struct sw_lock_owner *me, double renew_s,
-                 struct sw_lock **out, char note[512], struct sw_error *err);
+                 struct sw_lock **out, char note[SW_LOCK_NOTE_BYTES], struct sw_error *err);
 /* Whether it is still ours; false after another job took it over (this one was thought dead). */
 bool sw_lock_held(const struct sw_lock *lock);
 void sw_lock_release(struct sw_lock *lock); /* may be NULL */

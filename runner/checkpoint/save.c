@@ -236,7 +236,7 @@ static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_ev
 }
 
 int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manifest, int64_t keep,
-                    int64_t keep_every, char note[512], struct sw_error *err)
+                    int64_t keep_every, char note[SW_STORE_NOTE_BYTES], struct sw_error *err)
 {
     char *gone = NULL;
     struct sw_error later = {0};
@@ -249,7 +249,8 @@ int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manife
         if ((gone != NULL && sw_store_remove(gone, &later) != 0) ||
             prune(save->folder, save->step, keep, keep_every, &later) != 0)
             if (note != NULL)
-                snprintf(note, 512, "an old checkpoint stays for now: %.440s", later.message);
+                snprintf(note, SW_STORE_NOTE_BYTES, "an old checkpoint stays for now: %.1000s",
+                         later.message);
         forget(save);
     }
     free(gone);

@@ -48,7 +48,7 @@ struct sw_saver {
     pthread_t thread;
     atomic_bool thread_done;
     struct sw_error thread_err; /* read after thread_done */
-    char note[512];
+    char note[SW_STORE_NOTE_BYTES];
     char aside[PATH_BYTES];
     struct sw_store_save save; /* rank 0 */
     struct sw_manifest facts;

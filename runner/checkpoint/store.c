@@ -168,8 +168,8 @@ static int follow_latest(const char *folder, char **path, char *wrong, size_t by
         return 0;
     }
     reason(here, &why, detail, sizeof detail);
-    snprintf(wrong, bytes, "'%.60s/latest' names %.40s, which is no whole checkpoint (%s)", folder,
-             is_ours(latest.target) ? latest.target : "another place", detail);
+    snprintf(wrong, bytes, "'%.1000s/latest' names %.40s, which is no whole checkpoint (%s)",
+             folder, is_ours(latest.target) ? latest.target : "another place", detail);
     free(here);
     return 0;
 }
@@ -195,7 +195,7 @@ static int find_highest(const char *folder, char **path, char *wrong, size_t byt
             here = NULL;
         } else if (*wrong == '\0') {
             reason(here, &why, detail, sizeof detail);
-            snprintf(wrong, bytes, "'%.60s/%s' is no whole checkpoint (%s)", folder,
+            snprintf(wrong, bytes, "'%.1000s/%s' is no whole checkpoint (%s)", folder,
                      entries[i].name, detail);
         }
         free(here);
@@ -204,9 +204,10 @@ static int find_highest(const char *folder, char **path, char *wrong, size_t byt
     return status;
 }
 
-int sw_store_newest(const char *folder, char **path, char note[512], struct sw_error *err)
+int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYTES],
+                    struct sw_error *err)
 {
-    char wrong[440];
+    char wrong[SW_STORE_NOTE_BYTES - 64];
     *path = NULL;
     if (note != NULL)
         note[0] = '\0';
@@ -217,9 +218,9 @@ int sw_store_newest(const char *folder, char **path, char note[512], struct sw_e
     if (*wrong == '\0' || note == NULL)
         return 0;
     if (*path != NULL)
-        snprintf(note, 512, "%s; going on from %.40s", wrong, sw_path_name(*path));
+        snprintf(note, SW_STORE_NOTE_BYTES, "%s; going on from %.40s", wrong, sw_path_name(*path));
     else
-        snprintf(note, 512, "%s; there is no other", wrong);
+        snprintf(note, SW_STORE_NOTE_BYTES, "%s; there is no other", wrong);
     return 0;
 }
 

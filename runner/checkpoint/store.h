@@ -25,7 +25,7 @@
 
 #include "runner/checkpoint/manifest.h"
 
-enum { SW_STEP_NAME_BYTES = 40 };
+enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NOTE_BYTES = 2048 };
 /* "step-000500"; more digits when there are more. */
 const char *sw_store_step_name(int64_t step, char name[SW_STEP_NAME_BYTES]);
 /* The step of such a name; -1: it is none. */
@@ -55,7 +55,8 @@ int sw_store_list(const char *folder, struct sw_store_entry **out, int32_t *coun
  * of the highest step; malloc'ed, NULL in *path: none. note (may be NULL): a line to say when
  * something was passed over ("'.../latest' names step-000500, which is no whole checkpoint (...);
  * going on from step-000400"), else "". Called behind sw_store_clean by who has the lock. */
-int sw_store_newest(const char *folder, char **path, char note[512], struct sw_error *err);
+int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYTES],
+                    struct sw_error *err);
 
 /* Undoes a replacement that was cut off, and removes what killed jobs left: hidden folders of saves
  * and of deletions. Needs the lock. A folder that is not there is clean. */
@@ -89,7 +90,7 @@ int sw_store_close_file(int fd, const char *name, struct sw_error *err);
  * above, and a file of the manifest that is not there in its size (SW_BAD_INPUT). When it returns
  * 0, *save is empty again; else the caller abandons it. */
 int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manifest, int64_t keep,
-                    int64_t keep_every, char note[512], struct sw_error *err);
+                    int64_t keep_every, char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
 void sw_store_abandon(struct sw_store_save *save); /* also a zeroed one */
 
 #endif

@@ -115,7 +115,7 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 int sw_resume_named(const char *from, char folder[4096], struct sw_error *err)
 {
-    char *newest = NULL, note[512] = "", *config = sw_path_join(from, "config.json");
+    char *newest = NULL, note[SW_STORE_NOTE_BYTES] = "", *config = sw_path_join(from, "config.json");
     const bool is_model = config != NULL && access(config, F_OK) == 0;
     free(config);
     if (!is_model && sw_store_newest(from, &newest, note, err) != 0)
@@ -150,7 +150,7 @@ static int start_over(const struct sw_run_config *run, const char *plan_path, bo
 
 static int newest(const struct sw_run_config *run, struct sw_resume *out, struct sw_error *err)
 {
-    char *path = NULL, note[512] = "";
+    char *path = NULL, note[SW_STORE_NOTE_BYTES] = "";
     if (sw_store_newest(run->checkpoint_directory, &path, note, err) != 0)
         return -1;
     if (note[0] != '\0')

@@ -396,7 +396,7 @@ static int take_locks(struct training *t)
     const struct sw_run_config *run = t->job.plan->run;
     struct sw_lock_owner me = {.pid = getpid()};
     struct sw_attempt before;
-    char note[512] = "";
+    char note[SW_LOCK_NOTE_BYTES] = "";
     const size_t length = strlen(run->directory);
     (void)sw_attempt_read(run->directory, &before, note, NULL);
     me.attempt = before.attempt + 1;
@@ -528,15 +528,18 @@ static int leave(struct training *t, bool judging)
         sw_ending_abort(&t->ending, &t->job.err);
     }
     const int64_t kept = board->attempt.step;
+    const char *const why = fits ? "it could not be saved" : "there was no time to save it";
     if (t->job.launch->rank == 0) {
         fprintf(stderr, "stopped after step %" PRId64 " of %" PRId64 "%s; ", done, t->last,
                 judging ? ", before the held-out loss was known" : "");
         if (kept == done && done > 0)
             fprintf(stderr, "the checkpoint is in %s\n", t->job.plan->run->checkpoint_directory);
+        else if (done == 0)
+            fprintf(stderr, "there is nothing to save yet\n");
+        else if (kept == 0)
+            fprintf(stderr, "%s: there is no checkpoint\n", why);
         else
-            fprintf(stderr, "%s: the last checkpoint is %s%" PRId64 "\n",
-                    fits ? "it could not be saved" : "there was no time to save it",
-                    kept > 0 ? "of step " : "none, step ", kept);
+            fprintf(stderr, "%s: the last checkpoint is of step %" PRId64 "\n", why, kept);
     }
     snprintf(cause, sizeof cause, "%s, after step %" PRId64 " of %" PRId64, names[t->request], done,
              t->last);

@@ -140,7 +140,7 @@ static void let_go(struct holder *holder, int number)
 static void take(const struct sw_lock_owner *me, double renew_s, struct sw_lock **out,
                  const char *expected_note)
 {
-    char note[512];
+    char note[SW_LOCK_NOTE_BYTES];
     struct sw_error err = {0};
     if (sw_lock_take(folder, me, renew_s, out, note, &err) != 0)
         fail_msg("%s", err.message);
@@ -150,7 +150,7 @@ static void take(const struct sw_lock_owner *me, double renew_s, struct sw_lock 
 
 static void refused(const struct sw_lock_owner *me, double renew_s, const char *message)
 {
-    char note[512];
+    char note[SW_LOCK_NOTE_BYTES];
     struct sw_lock *lock;
     struct sw_error err = {0};
     assert_int_equal(sw_lock_take(folder, me, renew_s, &lock, note, &err), -1);

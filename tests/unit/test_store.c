@@ -28,7 +28,7 @@ static int start_anew(void **state)
 static void save(int64_t step, int64_t generation, int64_t keep, int64_t keep_every)
 {
     struct sw_error err = {0};
-    char note[512];
+    char note[SW_STORE_NOTE_BYTES];
     if (small_save(folder, step, generation, keep, keep_every, note, &err) != 0)
         fail_msg("%s", err.message);
     assert_string_equal(note, "");
@@ -53,7 +53,7 @@ static void expect_steps(const char *expected)
 
 static void expect_newest(const char *name, const char *expected_note)
 {
-    char *path, note[512];
+    char *path, note[SW_STORE_NOTE_BYTES];
     struct sw_error err = {0};
     assert_int_equal(sw_store_newest(folder, &path, note, &err), 0);
     assert_string_equal(note, expected_note);
@@ -209,7 +209,7 @@ static void does_not_follow_links(void **state)
 static void passes_over_what_is_not_whole(void **state)
 {
     (void)state;
-    char expected[512];
+    char expected[SW_STORE_NOTE_BYTES];
     save(10, 0, 3, 0);
     save(20, 0, 3, 0);
     save(30, 0, 3, 0);
@@ -218,20 +218,21 @@ static void passes_over_what_is_not_whole(void **state)
     assert_int_equal(truncate(file, 100), 0);
     expect_steps("10 20 30*!");
     snprintf(expected, sizeof expected,
-             "'%.60s/latest' names step-000030, which is no whole checkpoint "
+             "'%.1000s/latest' names step-000030, which is no whole checkpoint "
              "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); going on from "
              "step-000020",
              folder);
     expect_newest("step-000020", expected);
     assert_int_equal(unlink(latest), 0);
-    snprintf(expected, sizeof expected,
-             "'%.60s/step-000030' is no whole checkpoint (model-00001-of-00002.safetensors: it has "
-             "100 bytes, not 900); going on from step-000020",
-             folder);
+    snprintf(
+        expected, sizeof expected,
+        "'%.1000s/step-000030' is no whole checkpoint (model-00001-of-00002.safetensors: it has "
+        "100 bytes, not 900); going on from step-000020",
+        folder);
     expect_newest("step-000020", expected);
     assert_int_equal(symlink("/nonexistent/\x1b", latest), 0);
     snprintf(expected, sizeof expected,
-             "'%.60s/latest' names another place, which is no whole checkpoint (manifest.json: "
+             "'%.1000s/latest' names another place, which is no whole checkpoint (manifest.json: "
              "there is none; without it a folder is no checkpoint); going on from step-000020",
              folder);
     expect_newest("step-000020", expected);
@@ -244,10 +245,11 @@ static void passes_over_what_is_not_whole(void **state)
     free(file);
     file = path_in("step-000020/manifest.json");
     assert_int_equal(unlink(file), 0);
-    snprintf(expected, sizeof expected,
-             "'%.60s/latest' names step-000010, which is no whole checkpoint (manifest.json: there "
-             "is none; without it a folder is no checkpoint); there is no other",
-             folder);
+    snprintf(
+        expected, sizeof expected,
+        "'%.1000s/latest' names step-000010, which is no whole checkpoint (manifest.json: there "
+        "is none; without it a folder is no checkpoint); there is no other",
+        folder);
     expect_newest(NULL, expected);
     free(file);
     free(latest);
@@ -338,6 +340,7 @@ int main(int argc, char **argv)
     };
     if (argc != 2)
         return 2;
-    snprintf(folder, sizeof folder, "%s/store", argv[1]);
+    snprintf(folder, sizeof folder,
+             "%s/a-folder-of-checkpoints-whose-path-no-message-may-cut-short", argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

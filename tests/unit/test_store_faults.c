@@ -106,7 +106,7 @@ static bool look_around(struct found *out)
 /* The newest is whole and one of the saves that it may be; *generation: -1: there is none. */
 static bool newest_is_whole(int64_t *generation)
 {
-    char *path = NULL, *latest = sw_path_join(run, "latest"), note[512];
+    char *path = NULL, *latest = sw_path_join(run, "latest"), note[SW_STORE_NOTE_BYTES];
     int64_t step = -1, latest_generation = -1;
     struct stat info;
     struct sw_error err = {0};
