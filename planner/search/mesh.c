@@ -81,7 +81,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
-    return sized->least_bytes > s->run->cluster.accelerator.memory_bytes;
+    return sized->least_bytes > sw_searcher_limit(s);
 }
 
 /* What lasts from step to step: every variant splits it alike. */
@@ -113,7 +113,7 @@ static int compare_ranked(const void *a, const void *b)
 static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_option *options,
                                   int32_t count, double least)
 {
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     struct ranked r = {.best = options[count - 1], .fits = false};
     r.best.bytes = least;
     for (int32_t i = 0; i < count; i++)
@@ -222,7 +222,7 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
         return -1;
     const struct sw_decision base = smallest->decision;
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     for (int32_t i = 0; i < count && attempts < MAX_ATTEMPTS && !fits; i++) {
         if (options[i].bytes > try_up_to * limit)
             continue;
@@ -270,7 +270,7 @@ static int search_shallow(struct sw_searcher *s, const struct sw_preference *pre
             closest = i;
             least = sized.least_bytes;
         }
-        if (state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes)
+        if (state_bytes(s, &sized) > sw_searcher_limit(s))
             break; /* whatever the variant */
         if (hopeless(s, &sized))
             continue;
@@ -294,7 +294,7 @@ static int search_options(struct sw_searcher *s, const struct sw_decision *base,
                           struct sw_error *err)
 {
     struct known known[SW_MAX_VARIANTS][3];
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
@@ -374,8 +374,8 @@ static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
     return 0;
 }
 
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
-                   struct sw_candidate *out, struct sw_error *err)
+static int search_within_limit(struct sw_searcher *s, const struct sw_preference *preference,
+                               bool thorough, struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
     if (!s->keep_order)
@@ -385,4 +385,16 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
         if (search_shallow(s, preference, &mesh, out, err) != 0)
             return -1;
     return thorough && out->reason == SW_FITS ? search_thorough(s, &mesh, out, err) : 0;
+}
+
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
+                   struct sw_candidate *out, struct sw_error *err)
+{
+    int status = search_within_limit(s, preference, thorough, out, err);
+    if (status != 0 || !s->asked || out->reason != SW_REJECT_MEMORY)
+        return status;
+    s->spends_headroom = true;
+    status = search_within_limit(s, preference, thorough, out, err);
+    s->spends_headroom = false;
+    return status;
 }
