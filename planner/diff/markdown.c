@@ -32,6 +32,7 @@ static const struct limits steps[] = {
     {0, 0, 8, 64, 8},
     {0, 0, 4, 16, 2},
     {0, 0, 0, 4, 0},
+    {0, 0, 0, 2, 0},
 };
 
 struct writer {

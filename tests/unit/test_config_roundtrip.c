@@ -432,6 +432,7 @@ static void every_default_is_spelled_out(void **state)
                               "global_batch_size: 8\n"
                               "mesh_dim: auto\n"
                               "prefer: fsdp\n"
+                              "memory_headroom: 0.05\n"
                               "micro_batch_size: auto\n"
                               "recompute: auto\n"
                               "precision:\n"
