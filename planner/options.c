@@ -29,8 +29,7 @@ static const struct option_info {
     {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN,
      "Markdown, for a comment on a pull request or a page"},
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
-     "exit 1 when it holds for a changed plan: 'tokens_per_second < -5%', 'memory > limit - "
-     "headroom', 'mesh != old.mesh', 'rejected'; may be repeated"},
+     "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated"},
     {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too"},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
     {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
