@@ -206,7 +206,7 @@ expect 0 '' search $runs/llama-8b-64.yaml "${none[@]}" --set "memory_headroom=${
 grep -q '^memory .*: fits$' "$scratch/stdout" || complain "less headroom is no way out"
 expect 0 '' search $runs/llama-8b-64.yaml "${none[@]}" --mesh_dim "${ways#*|}"
 grep -q '^memory .*: fits without headroom$' "$scratch/stdout" || complain "to ask for the mesh is no way out"
-expect 1 '*' emit $runs/llama-8b-64.yaml "${none[@]}" -o "$scratch/none"
+expect 1 '*' emit $runs/llama-8b-64.yaml "${none[@]}" -o "$scratch/none" --set "directory=$scratch/run"
 [ -e "$scratch/none" ] && complain "emit without headroom leaves a folder"
 expect 2 "--set:1:17: error: 'memory_headroom' must be at most 0.9, not 5" search $runs/llama-8b-64.yaml --set memory_headroom=5
 grep -qxF '    help: for example: memory_headroom: 5 %' "$scratch/stderr" || complain "no help for memory_headroom: 5"
