@@ -1,4 +1,4 @@
-#include "planner/diff/fail_if.h"
+#include "planner/diff/fail_if_internal.h"
 
 #include "core/base/text.h"
 #include "core/config/config.h"
@@ -28,16 +28,9 @@ static const struct measure_info {
     [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
 };
 
-static const char *const aspects[SW_ASPECT_COUNT] = {"mesh", "recompute", "verdict"};
-
 const char *sw_measure_name(enum sw_measure measure)
 {
     return measures[measure].name;
-}
-
-const char *sw_aspect_name(enum sw_aspect aspect)
-{
-    return aspects[aspect];
 }
 
 const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
@@ -46,33 +39,28 @@ const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
     return names[verdict];
 }
 
-struct parser {
-    struct sw_fail_if *out;
-    const char *at;
-    int32_t depth;
-    struct sw_error *err;
-};
-
-static int32_t column_of(const struct parser *p, const char *at)
+int32_t sw_fail_if_column(const struct sw_fail_if_parser *p, const char *at)
 {
     return (int32_t)(at - p->out->text) + 1;
 }
 
-static int fail_at(const struct parser *p, int32_t column, const char *what, const char *help)
+int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const char *what,
+                       const char *help)
 {
     return sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){"--fail-if", 1, column}, "%s; %s",
                       what, help);
 }
 
-static void skip_spaces(struct parser *p)
+void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p)
 {
     p->at += strspn(p->at, " \t");
 }
 
-static int add_node(struct parser *p, struct sw_fail_if_node node)
+static int add_node(struct sw_fail_if_parser *p, struct sw_fail_if_node node)
 {
     if (p->out->count == SW_FAIL_IF_NODES)
-        return fail_at(p, node.column, "the condition is too long", "write several --fail-if");
+        return sw_fail_if_mistake(p, node.column, "the condition is too long",
+                                  "write several --fail-if");
     p->out->node[p->out->count] = node;
     return p->out->count++;
 }
@@ -108,7 +96,7 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
 }
 
 /* The unit after a number: letters, and "/s" where that makes a unit too ("GB/s"). */
-static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
+static int parse_unit(struct sw_fail_if_parser *p, struct sw_fail_if_node *node)
 {
     char unit[32], what[96];
     double factor;
@@ -129,9 +117,10 @@ static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
         }
     }
     snprintf(what, sizeof what, "unknown unit '%.30s'", unit);
-    return fail_at(p, column_of(p, from), what,
-                   "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, GB/s, tokens/s, or '*' to "
-                   "multiply");
+    return sw_fail_if_mistake(
+        p, sw_fail_if_column(p, from), what,
+        "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, GB/s, tokens/s, or '*' to "
+        "multiply");
 }
 
 static bool starts_number(const char *at)
@@ -140,21 +129,22 @@ static bool starts_number(const char *at)
 }
 
 /* Digits, a point, an exponent: strtod alone would also take 0x10. */
-static int parse_digits(struct parser *p, double *out)
+static int parse_digits(struct sw_fail_if_parser *p, double *out)
 {
     char *stop;
     const char *from = p->at;
     *out = strtod(from, &stop);
     if ((from[0] == '0' && (from[1] == 'x' || from[1] == 'X')) || !isfinite(*out))
-        return fail_at(p, column_of(p, from), "no number", "write it as in 0.92 or 70 GB");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), "no number",
+                                  "write it as in 0.92 or 70 GB");
     p->at = stop;
     return 0;
 }
 
-static int parse_number(struct parser *p)
+static int parse_number(struct sw_fail_if_parser *p)
 {
     struct sw_fail_if_node node = {
-        .kind = '#', .column = column_of(p, p->at), .dimension = {0, 0, true}};
+        .kind = '#', .column = sw_fail_if_column(p, p->at), .dimension = {0, 0, true}};
     if (parse_digits(p, &node.number) != 0)
         return -1;
     if (*p->at == '%') {
@@ -164,13 +154,13 @@ static int parse_number(struct parser *p)
         node.dimension.bare = false;
         return add_node(p, node);
     }
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     if ((isalpha((unsigned char)*p->at)) && parse_unit(p, &node) != 0)
         return -1;
     return add_node(p, node);
 }
 
-static int fail_name(const struct parser *p, const char *from, size_t length)
+static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t length)
 {
     const char *names[SW_MEASURE_COUNT + SW_ASPECT_COUNT + 1] = {"rejected"};
     char name[48], what[128];
@@ -178,29 +168,31 @@ static int fail_name(const struct parser *p, const char *from, size_t length)
     for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
         names[count++] = measures[i].name;
     for (int32_t i = 0; i < SW_ASPECT_COUNT; i++)
-        names[count++] = aspects[i];
+        names[count++] = sw_aspect_name((enum sw_aspect)i);
     snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
     for (int32_t i = 0; i <= SW_ASPECT_COUNT; i++)
-        if (strcmp(name, i == 0 ? names[0] : aspects[i - 1]) == 0) {
+        if (strcmp(name, i == 0 ? names[0] : sw_aspect_name((enum sw_aspect)(i - 1))) == 0) {
             snprintf(what, sizeof what, "'%s' is no number", name);
-            return fail_at(p, column_of(p, from), what,
-                           "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "
-                           "'rejected'");
+            return sw_fail_if_mistake(
+                p, sw_fail_if_column(p, from), what,
+                "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "
+                "'rejected'");
         }
     const char *near = sw_text_nearest(name, names, count);
     snprintf(what, sizeof what, "unknown name '%s'", name);
     if (near == NULL)
-        return fail_at(p, column_of(p, from), what,
-                       "use step, duration, memory, limit, headroom, tokens_per_second, mfu, "
-                       "communication, communication_bytes or accelerators; mesh, recompute or "
-                       "verdict with == or !=; or rejected");
+        return sw_fail_if_mistake(
+            p, sw_fail_if_column(p, from), what,
+            "use step, duration, memory, limit, headroom, tokens_per_second, mfu, "
+            "communication, communication_bytes or accelerators; mesh, recompute or "
+            "verdict with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);
-    return fail_at(p, column_of(p, from), what, name);
+    return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what, name);
 }
 
-static int parse_name(struct parser *p)
+static int parse_name(struct sw_fail_if_parser *p)
 {
-    struct sw_fail_if_node node = {.kind = 'm', .column = column_of(p, p->at)};
+    struct sw_fail_if_node node = {.kind = 'm', .column = sw_fail_if_column(p, p->at)};
     if (strncmp(p->at, "old.", 4) == 0) {
         node.kind = 'o';
         p->at += 4;
@@ -219,11 +211,11 @@ static int parse_name(struct parser *p)
     return fail_name(p, from, length);
 }
 
-static int parse_sum(struct parser *p);
+static int parse_sum(struct sw_fail_if_parser *p);
 
-static int parse_primary(struct parser *p)
+static int parse_primary(struct sw_fail_if_parser *p)
 {
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const char *from = p->at;
     if (starts_number(from))
         return parse_number(p);
@@ -235,27 +227,29 @@ static int parse_primary(struct parser *p)
             snprintf(what, sizeof what, "the condition ends too early");
         else
             snprintf(what, sizeof what, "no number and no name");
-        return fail_at(p, column_of(p, from), what,
-                       "write it as in 'memory > limit - headroom' or 'step > +5%'");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what,
+                                  "write it as in 'memory > limit - headroom' or 'step > +5%'");
     }
     if (++p->depth > MAX_DEPTH)
-        return fail_at(p, column_of(p, from), "too deeply nested", "write a shorter condition");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), "too deeply nested",
+                                  "write a shorter condition");
     p->at++;
     int node;
     if (*from == '(') {
         node = parse_sum(p);
         if (node < 0)
             return -1;
-        skip_spaces(p);
+        sw_fail_if_skip_spaces(p);
         if (*p->at != ')')
-            return fail_at(p, column_of(p, p->at), "a ')' is missing", "close the parenthesis");
+            return sw_fail_if_mistake(p, sw_fail_if_column(p, p->at), "a ')' is missing",
+                                      "close the parenthesis");
         p->at++;
     } else {
         node = parse_primary(p);
         if (node >= 0 && *from == '-')
             node = add_node(p, (struct sw_fail_if_node){.kind = '_',
                                                         .left = (int8_t)node,
-                                                        .column = column_of(p, from),
+                                                        .column = sw_fail_if_column(p, from),
                                                         .dimension = p->out->node[node].dimension});
     }
     p->depth--;
@@ -280,21 +274,22 @@ static const char *dimension_name(struct sw_dimension d)
     return d.bytes == 0 && d.seconds == -1 ? "1/s" : "another quantity";
 }
 
-static int fail_dimensions(const struct parser *p, int32_t column, struct sw_dimension a,
+static int fail_dimensions(const struct sw_fail_if_parser *p, int32_t column, struct sw_dimension a,
                            struct sw_dimension b)
 {
     char what[96];
     snprintf(what, sizeof what, "%s and %s do not compare", dimension_name(a), dimension_name(b));
-    return fail_at(p, column, what,
-                   "give both sides the same unit; a change against the old plan is +5% or -5%");
+    return sw_fail_if_mistake(
+        p, column, what,
+        "give both sides the same unit; a change against the old plan is +5% or -5%");
 }
 
-static int join(struct parser *p, const char *operator_at, int left, int right)
+static int join(struct sw_fail_if_parser *p, const char *operator_at, int left, int right)
 {
     struct sw_fail_if_node node = {.kind = *operator_at,
                                    .left = (int8_t)left,
                                    .right = (int8_t)right,
-                                   .column = column_of(p, operator_at)};
+                                   .column = sw_fail_if_column(p, operator_at)};
     const struct sw_dimension a = p->out->node[left].dimension, b = p->out->node[right].dimension;
     if (node.kind == '+' || node.kind == '-') {
         if (!same_dimension(a, b))
@@ -305,16 +300,17 @@ static int join(struct parser *p, const char *operator_at, int left, int right)
     const int32_t sign = node.kind == '*' ? 1 : -1;
     const int32_t bytes = a.bytes + sign * b.bytes, seconds = a.seconds + sign * b.seconds;
     if (abs(bytes) > MAX_EXPONENT || abs(seconds) > MAX_EXPONENT)
-        return fail_at(p, node.column, "no such quantity", "multiply less");
+        return sw_fail_if_mistake(p, node.column, "no such quantity", "multiply less");
     node.dimension = (struct sw_dimension){(int8_t)bytes, (int8_t)seconds, a.bare && b.bare};
     return add_node(p, node);
 }
 
-static int parse_chain(struct parser *p, const char *operators, int (*operand)(struct parser *))
+static int parse_chain(struct sw_fail_if_parser *p, const char *operators,
+                       int (*operand)(struct sw_fail_if_parser *))
 {
     int left = operand(p);
     while (left >= 0) {
-        skip_spaces(p);
+        sw_fail_if_skip_spaces(p);
         if (*p->at == '\0' || strchr(operators, *p->at) == NULL)
             break;
         const char *operator_at = p->at++;
@@ -324,19 +320,19 @@ static int parse_chain(struct parser *p, const char *operators, int (*operand)(s
     return left;
 }
 
-static int parse_product(struct parser *p)
+static int parse_product(struct sw_fail_if_parser *p)
 {
     return parse_chain(p, "*/", parse_primary);
 }
 
-static int parse_sum(struct parser *p)
+static int parse_sum(struct sw_fail_if_parser *p)
 {
     return parse_chain(p, "+-", parse_product);
 }
 
-static int parse_comparison(struct parser *p)
+int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p)
 {
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const size_t length = strspn(p->at, "<>=!");
     static const char *const known[] = {"<", "<=", ">", ">=", "==", "!="};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -345,11 +341,12 @@ static int parse_comparison(struct parser *p)
             p->at += length;
             return 0;
         }
-    return fail_at(p, column_of(p, p->at), "expected a comparison", "use < <= > >= == or !=");
+    return sw_fail_if_mistake(p, sw_fail_if_column(p, p->at), "expected a comparison",
+                              "use < <= > >= == or !=");
 }
 
 /* '+5%' and nothing after it. 1: it is one; 0: it is not; -1: failed. */
-static int parse_change(struct parser *p)
+static int parse_change(struct sw_fail_if_parser *p)
 {
     const char *from = p->at;
     double number;
@@ -358,7 +355,7 @@ static int parse_change(struct parser *p)
     p->at++;
     if (parse_digits(p, &number) != 0)
         return -1;
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     if (*p->at != '%' || p->at[1 + strspn(p->at + 1, " \t")] != '\0') {
         p->at = from;
         return 0;
@@ -367,153 +364,45 @@ static int parse_change(struct parser *p)
     p->out->is_change = true;
     p->out->side[1] =
         add_node(p, (struct sw_fail_if_node){.kind = '#',
-                                             .column = column_of(p, from),
+                                             .column = sw_fail_if_column(p, from),
                                              .number = (*from == '-' ? -number : number) / 100});
     return p->out->side[1] < 0 ? -1 : 1;
 }
 
 /* The name before a ':', if there is one. */
-static int parse_label(struct parser *p)
+static int parse_label(struct sw_fail_if_parser *p)
 {
     const char *colon = strchr(p->at, ':');
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const char *from = p->at;
     size_t length = colon == NULL ? strlen(from) : (size_t)(colon - from);
     while (length > 0 && isspace((unsigned char)from[length - 1]))
         length--;
     if (colon != NULL) {
         if (length == 0 || length >= SW_FAIL_IF_NAME)
-            return fail_at(p, column_of(p, from), "the name before ':' is empty or too long",
-                           "write it as in 'room: memory > limit - headroom'");
+            return sw_fail_if_mistake(p, sw_fail_if_column(p, from),
+                                      "the name before ':' is empty or too long",
+                                      "write it as in 'room: memory > limit - headroom'");
         p->at = colon + 1;
     }
     snprintf(p->out->name, sizeof p->out->name, "%.*s", (int)length, from);
     return 0;
 }
 
-/* ---- Words ---- */
-
-/* The aspect at p->at, with its "old."; false: there is none, and nothing was read. */
-static bool parse_aspect(struct parser *p, struct sw_fail_if_word *out)
-{
-    const char *from = p->at;
-    const bool is_old = strncmp(from, "old.", 4) == 0;
-    from += is_old ? 4 : 0;
-    size_t length = 0;
-    while (isalnum((unsigned char)from[length]) || from[length] == '_')
-        length++;
-    for (int32_t i = 0; i < SW_ASPECT_COUNT; i++)
-        if (strlen(aspects[i]) == length && memcmp(aspects[i], from, length) == 0) {
-            *out = (struct sw_fail_if_word){.is_old = is_old, .aspect = (enum sw_aspect)i};
-            p->at = from + length;
-            return true;
-        }
-    return false;
-}
-
-static bool is_mesh(const char *text)
-{
-    for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
-        const size_t digits = strspn(text, "0123456789");
-        if (digits == 0 || digits > 9 || text[0] == '0')
-            return false;
-        text += digits;
-        if (*text != (i + 1 < SW_AXIS_COUNT ? ',' : '\0'))
-            return false;
-        text += *text == ',';
-    }
-    return true;
-}
-
-/* The words that an aspect may have, NULL at the end; a mesh has none. */
-static int32_t list_words(enum sw_aspect aspect, const char *out[16])
-{
-    int32_t count = 0;
-    if (aspect == SW_ASPECT_VERDICT) /* of one that does not fit, nothing is compared */
-        for (int32_t v = 0; v < SW_VERDICT_DOES_NOT_FIT; v++)
-            out[count++] = sw_verdict_name((enum sw_verdict)v);
-    for (const struct sw_word *w = sw_words_recompute;
-         aspect == SW_ASPECT_RECOMPUTE && w->text != NULL && count < 16; w++)
-        if (w->why == NULL && w->value != SW_RECOMPUTE_AUTO)
-            out[count++] = w->text;
-    return count;
-}
-
-/* All that is left, without spaces. */
-static int parse_literal(struct parser *p, enum sw_aspect aspect, struct sw_fail_if_word *out)
-{
-    const char *from = p->at, *words[16];
-    char what[128], help[160] = "use ";
-    size_t used = 0;
-    *out = (struct sw_fail_if_word){.is_literal = true, .aspect = aspect};
-    for (; *p->at != '\0' && used + 1 < sizeof out->text; p->at++)
-        if (!isspace((unsigned char)*p->at))
-            out->text[used++] = *p->at;
-    const int32_t count = list_words(aspect, words);
-    for (int32_t i = 0; i < count && *p->at == '\0'; i++)
-        if (strcmp(words[i], out->text) == 0)
-            return 0;
-    if (aspect == SW_ASPECT_MESH && *p->at == '\0' && is_mesh(out->text))
-        return 0;
-    snprintf(what, sizeof what, "no %s", aspects[aspect]);
-    for (int32_t i = 0; i < count; i++) {
-        const size_t length = strlen(help);
-        snprintf(help + length, sizeof help - length, "%s, ", words[i]);
-    }
-    const size_t length = strlen(help);
-    snprintf(help + length, sizeof help - length, "%sold.%s",
-             aspect == SW_ASPECT_MESH ? "sizes of dp,fsdp,tp,sp as in 1,64,1,1, or " : "or ",
-             aspects[aspect]);
-    return fail_at(p, column_of(p, from), what, help);
-}
-
-/* 1: a condition on words; 0: it is none; -1: failed. */
-static int parse_words(struct parser *p)
-{
-    struct sw_fail_if *out = p->out;
-    skip_spaces(p);
-    const char *from = p->at;
-    if (strncmp(from, "rejected", 8) == 0 && from[8 + strspn(from + 8, " \t")] == '\0') {
-        out->form = SW_FAIL_IF_REJECTED;
-        return 1;
-    }
-    if (!parse_aspect(p, &out->word[0]))
-        return 0;
-    out->form = SW_FAIL_IF_WORDS;
-    skip_spaces(p);
-    const char *sign = p->at;
-    if (parse_comparison(p) != 0)
-        return -1;
-    if (out->comparison[0] == '<' || out->comparison[0] == '>')
-        return fail_at(p, column_of(p, sign), "words are only equal or not", "use == or !=");
-    skip_spaces(p);
-    const char *right = p->at;
-    if (!parse_aspect(p, &out->word[1]))
-        return parse_literal(p, out->word[0].aspect, &out->word[1]) != 0 ? -1 : 1;
-    skip_spaces(p);
-    if (out->word[1].aspect != out->word[0].aspect)
-        return fail_at(p, column_of(p, right), "these two do not compare",
-                       "compare with the old one, as in 'mesh != old.mesh'");
-    if (*p->at != '\0')
-        return fail_at(p, column_of(p, p->at), "the condition should end here",
-                       "write another --fail-if for another comparison");
-    return 1;
-}
-
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
 {
-    struct parser p = {.out = out, .at = text, .err = err};
+    struct sw_fail_if_parser p = {.out = out, .at = text, .err = err};
     memset(out, 0, sizeof *out);
     out->text = text;
     if (parse_label(&p) != 0)
         return -1;
-    const int words = parse_words(&p);
+    const int words = sw_fail_if_parse_words(&p);
     if (words != 0)
         return words < 0 ? -1 : 0;
     out->side[0] = parse_sum(&p);
-    if (out->side[0] < 0 || parse_comparison(&p) != 0)
+    if (out->side[0] < 0 || sw_fail_if_parse_comparison(&p) != 0)
         return -1;
-    skip_spaces(&p);
+    sw_fail_if_skip_spaces(&p);
     const int change = parse_change(&p);
     if (change < 0)
         return -1;
@@ -521,10 +410,10 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
         out->side[1] = parse_sum(&p);
     if (out->side[1] < 0)
         return -1;
-    skip_spaces(&p);
+    sw_fail_if_skip_spaces(&p);
     if (*p.at != '\0')
-        return fail_at(&p, column_of(&p, p.at), "the condition should end here",
-                       "write another --fail-if for another comparison");
+        return sw_fail_if_mistake(&p, sw_fail_if_column(&p, p.at), "the condition should end here",
+                                  "write another --fail-if for another comparison");
     const struct sw_dimension a = out->node[out->side[0]].dimension;
     const struct sw_dimension b = out->node[out->side[1]].dimension;
     if (!out->is_change && !same_dimension(a, b))
@@ -601,26 +490,6 @@ static char *format_value(double value, struct sw_dimension d, char buffer[SW_FO
     return buffer;
 }
 
-static const char *word_of(const struct sw_fail_if_word *word, const struct sw_measures *was,
-                           const struct sw_measures *is)
-{
-    return word->is_literal ? word->text : (word->is_old ? was : is)->word[word->aspect];
-}
-
-static enum sw_fail_if_verdict test_words(const struct sw_fail_if *c, const struct sw_measures *was,
-                                          const struct sw_measures *is, char *detail,
-                                          size_t detail_bytes)
-{
-    if (was == NULL && (c->word[0].is_old || c->word[1].is_old)) {
-        snprintf(detail, detail_bytes, "there is no old plan to compare with");
-        return SW_FAIL_IF_SKIPPED;
-    }
-    const char *a = word_of(&c->word[0], was, is), *b = word_of(&c->word[1], was, is);
-    const bool same = strcmp(a, b) == 0;
-    snprintf(detail, detail_bytes, "%s %s %s", a, same ? "==" : "!=", b);
-    return same == (c->comparison[0] == '=') ? SW_FAIL_IF_FAIL : SW_FAIL_IF_PASS;
-}
-
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
                                         const struct sw_measures *old_measures,
                                         const struct sw_measures *new_measures, char *detail,
@@ -635,7 +504,7 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
         return SW_FAIL_IF_PASS;
     }
     if (condition->form == SW_FAIL_IF_WORDS)
-        return test_words(condition, old_measures, new_measures, detail, detail_bytes);
+        return sw_fail_if_test_words(condition, old_measures, new_measures, detail, detail_bytes);
     for (int32_t i = 0; i < condition->count; i++)
         needs_old = needs_old || condition->node[i].kind == 'o';
     if (needs_old && old_measures == NULL) {
