@@ -23,11 +23,21 @@ static const struct measure_info {
     [SW_MEASURE_MFU] = {"mfu", {0, 0, false}},
     [SW_MEASURE_COMMUNICATION] = {"communication", {0, 1, false}},
     [SW_MEASURE_COMMUNICATION_BYTES] = {"communication_bytes", {1, 0, false}},
+    [SW_MEASURE_HEADROOM] = {"headroom", {1, 0, false}},
+    [SW_MEASURE_ACCELERATORS] = {"accelerators", {0, 0, false}},
+    [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
 };
+
+static const char *const aspects[SW_ASPECT_COUNT] = {"mesh", "recompute", "verdict"};
 
 const char *sw_measure_name(enum sw_measure measure)
 {
     return measures[measure].name;
+}
+
+const char *sw_aspect_name(enum sw_aspect aspect)
+{
+    return aspects[aspect];
 }
 
 const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
@@ -74,12 +84,20 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
         char letter;
         struct sw_dimension dimension;
     } kinds[] = {{'B', {1, 0, false}}, {'b', {1, -1, false}}, {'s', {0, 1, false}}};
+    /* beyond those of the files, where no quantity is that long */
+    static const struct {
+        const char *name;
+        double factor;
+        struct sw_dimension dimension;
+    } more[] = {
+        {"tokens/s", 1, {0, -1, false}}, {"min", 60, {0, 1, false}}, {"h", 3600, {0, 1, false}}};
     char text[40];
-    if (strcmp(unit, "tokens/s") == 0) {
-        *factor = 1;
-        *dimension = (struct sw_dimension){0, -1, false};
-        return true;
-    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        if (strcmp(unit, more[i].name) == 0) {
+            *factor = more[i].factor;
+            *dimension = more[i].dimension;
+            return true;
+        }
     snprintf(text, sizeof text, "1 %.30s", unit);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (sw_quantity_parse(text, kinds[i].letter, factor, NULL) == 0) {
@@ -112,7 +130,8 @@ static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
     }
     snprintf(what, sizeof what, "unknown unit '%.30s'", unit);
     return fail_at(p, column_of(p, from), what,
-                   "use B, kB, MB, GB, TB, GiB, s, ms, us, GB/s, tokens/s, or '*' to multiply");
+                   "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, GB/s, tokens/s, or '*' to "
+                   "multiply");
 }
 
 static bool starts_number(const char *at)
@@ -153,17 +172,28 @@ static int parse_number(struct parser *p)
 
 static int fail_name(const struct parser *p, const char *from, size_t length)
 {
-    const char *names[SW_MEASURE_COUNT];
+    const char *names[SW_MEASURE_COUNT + SW_ASPECT_COUNT + 1] = {"rejected"};
     char name[48], what[128];
+    int32_t count = 1;
     for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
-        names[i] = measures[i].name;
+        names[count++] = measures[i].name;
+    for (int32_t i = 0; i < SW_ASPECT_COUNT; i++)
+        names[count++] = aspects[i];
     snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
-    const char *near = sw_text_nearest(name, names, SW_MEASURE_COUNT);
+    for (int32_t i = 0; i <= SW_ASPECT_COUNT; i++)
+        if (strcmp(name, i == 0 ? names[0] : aspects[i - 1]) == 0) {
+            snprintf(what, sizeof what, "'%s' is no number", name);
+            return fail_at(p, column_of(p, from), what,
+                           "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "
+                           "'rejected'");
+        }
+    const char *near = sw_text_nearest(name, names, count);
     snprintf(what, sizeof what, "unknown name '%s'", name);
     if (near == NULL)
         return fail_at(p, column_of(p, from), what,
-                       "use step, memory, limit, tokens_per_second, mfu, communication or "
-                       "communication_bytes");
+                       "use step, duration, memory, limit, headroom, tokens_per_second, mfu, "
+                       "communication, communication_bytes or accelerators; mesh, recompute or "
+                       "verdict with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);
     return fail_at(p, column_of(p, from), what, name);
 }
@@ -206,7 +236,7 @@ static int parse_primary(struct parser *p)
         else
             snprintf(what, sizeof what, "no number and no name");
         return fail_at(p, column_of(p, from), what,
-                       "write it as in 'memory > 0.92*limit' or 'step > +5%'");
+                       "write it as in 'memory > limit - headroom' or 'step > +5%'");
     }
     if (++p->depth > MAX_DEPTH)
         return fail_at(p, column_of(p, from), "too deeply nested", "write a shorter condition");
@@ -354,11 +384,120 @@ static int parse_label(struct parser *p)
     if (colon != NULL) {
         if (length == 0 || length >= SW_FAIL_IF_NAME)
             return fail_at(p, column_of(p, from), "the name before ':' is empty or too long",
-                           "write it as in 'headroom: memory > 0.92*limit'");
+                           "write it as in 'room: memory > limit - headroom'");
         p->at = colon + 1;
     }
     snprintf(p->out->name, sizeof p->out->name, "%.*s", (int)length, from);
     return 0;
+}
+
+/* ---- Words ---- */
+
+/* The aspect at p->at, with its "old."; false: there is none, and nothing was read. */
+static bool parse_aspect(struct parser *p, struct sw_fail_if_word *out)
+{
+    const char *from = p->at;
+    const bool is_old = strncmp(from, "old.", 4) == 0;
+    from += is_old ? 4 : 0;
+    size_t length = 0;
+    while (isalnum((unsigned char)from[length]) || from[length] == '_')
+        length++;
+    for (int32_t i = 0; i < SW_ASPECT_COUNT; i++)
+        if (strlen(aspects[i]) == length && memcmp(aspects[i], from, length) == 0) {
+            *out = (struct sw_fail_if_word){.is_old = is_old, .aspect = (enum sw_aspect)i};
+            p->at = from + length;
+            return true;
+        }
+    return false;
+}
+
+static bool is_mesh(const char *text)
+{
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
+        const size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > 9 || text[0] == '0')
+            return false;
+        text += digits;
+        if (*text != (i + 1 < SW_AXIS_COUNT ? ',' : '\0'))
+            return false;
+        text += *text == ',';
+    }
+    return true;
+}
+
+/* The words that an aspect may have, NULL at the end; a mesh has none. */
+static int32_t list_words(enum sw_aspect aspect, const char *out[16])
+{
+    int32_t count = 0;
+    if (aspect == SW_ASPECT_VERDICT) /* of one that does not fit, nothing is compared */
+        for (int32_t v = 0; v < SW_VERDICT_DOES_NOT_FIT; v++)
+            out[count++] = sw_verdict_name((enum sw_verdict)v);
+    for (const struct sw_word *w = sw_words_recompute;
+         aspect == SW_ASPECT_RECOMPUTE && w->text != NULL && count < 16; w++)
+        if (w->why == NULL && w->value != SW_RECOMPUTE_AUTO)
+            out[count++] = w->text;
+    return count;
+}
+
+/* All that is left, without spaces. */
+static int parse_literal(struct parser *p, enum sw_aspect aspect, struct sw_fail_if_word *out)
+{
+    const char *from = p->at, *words[16];
+    char what[128], help[160] = "use ";
+    size_t used = 0;
+    *out = (struct sw_fail_if_word){.is_literal = true, .aspect = aspect};
+    for (; *p->at != '\0' && used + 1 < sizeof out->text; p->at++)
+        if (!isspace((unsigned char)*p->at))
+            out->text[used++] = *p->at;
+    const int32_t count = list_words(aspect, words);
+    for (int32_t i = 0; i < count && *p->at == '\0'; i++)
+        if (strcmp(words[i], out->text) == 0)
+            return 0;
+    if (aspect == SW_ASPECT_MESH && *p->at == '\0' && is_mesh(out->text))
+        return 0;
+    snprintf(what, sizeof what, "no %s", aspects[aspect]);
+    for (int32_t i = 0; i < count; i++) {
+        const size_t length = strlen(help);
+        snprintf(help + length, sizeof help - length, "%s, ", words[i]);
+    }
+    const size_t length = strlen(help);
+    snprintf(help + length, sizeof help - length, "%sold.%s",
+             aspect == SW_ASPECT_MESH ? "sizes of dp,fsdp,tp,sp as in 1,64,1,1, or " : "or ",
+             aspects[aspect]);
+    return fail_at(p, column_of(p, from), what, help);
+}
+
+/* 1: a condition on words; 0: it is none; -1: failed. */
+static int parse_words(struct parser *p)
+{
+    struct sw_fail_if *out = p->out;
+    skip_spaces(p);
+    const char *from = p->at;
+    if (strncmp(from, "rejected", 8) == 0 && from[8 + strspn(from + 8, " \t")] == '\0') {
+        out->form = SW_FAIL_IF_REJECTED;
+        return 1;
+    }
+    if (!parse_aspect(p, &out->word[0]))
+        return 0;
+    out->form = SW_FAIL_IF_WORDS;
+    skip_spaces(p);
+    const char *sign = p->at;
+    if (parse_comparison(p) != 0)
+        return -1;
+    if (out->comparison[0] == '<' || out->comparison[0] == '>')
+        return fail_at(p, column_of(p, sign), "words are only equal or not", "use == or !=");
+    skip_spaces(p);
+    const char *right = p->at;
+    if (!parse_aspect(p, &out->word[1]))
+        return parse_literal(p, out->word[0].aspect, &out->word[1]) != 0 ? -1 : 1;
+    skip_spaces(p);
+    if (out->word[1].aspect != out->word[0].aspect)
+        return fail_at(p, column_of(p, right), "these two do not compare",
+                       "compare with the old one, as in 'mesh != old.mesh'");
+    if (*p->at != '\0')
+        return fail_at(p, column_of(p, p->at), "the condition should end here",
+                       "write another --fail-if for another comparison");
+    return 1;
 }
 
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
@@ -368,6 +507,9 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
     out->text = text;
     if (parse_label(&p) != 0)
         return -1;
+    const int words = parse_words(&p);
+    if (words != 0)
+        return words < 0 ? -1 : 0;
     out->side[0] = parse_sum(&p);
     if (out->side[0] < 0 || parse_comparison(&p) != 0)
         return -1;
@@ -447,15 +589,36 @@ static const char *opposite(const char *comparison)
 static char *format_value(double value, struct sw_dimension d, char buffer[SW_FORMAT_BYTES])
 {
     char text[SW_FORMAT_BYTES];
-    if (d.bytes == 1 && (d.seconds == 0 || d.seconds == -1) && value >= 0) {
-        snprintf(buffer, SW_FORMAT_BYTES, "%.24s%s", sw_format_bytes(value, text),
+    const char *sign = value < 0 ? "-" : "";
+    const double size = value < 0 ? -value : value;
+    if (d.bytes == 1 && (d.seconds == 0 || d.seconds == -1))
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s%s", sign, sw_format_bytes(size, text),
                  d.seconds == -1 ? "/s" : "");
-        return buffer;
-    }
-    if (d.bytes == 0 && d.seconds == 1 && value >= 0)
-        return sw_format_seconds(value, buffer);
-    snprintf(buffer, SW_FORMAT_BYTES, "%.4g", value);
+    else if (d.bytes == 0 && d.seconds == 1)
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s", sign, sw_format_duration(size, text));
+    else
+        sw_format_number(value, buffer);
     return buffer;
+}
+
+static const char *word_of(const struct sw_fail_if_word *word, const struct sw_measures *was,
+                           const struct sw_measures *is)
+{
+    return word->is_literal ? word->text : (word->is_old ? was : is)->word[word->aspect];
+}
+
+static enum sw_fail_if_verdict test_words(const struct sw_fail_if *c, const struct sw_measures *was,
+                                          const struct sw_measures *is, char *detail,
+                                          size_t detail_bytes)
+{
+    if (was == NULL && (c->word[0].is_old || c->word[1].is_old)) {
+        snprintf(detail, detail_bytes, "there is no old plan to compare with");
+        return SW_FAIL_IF_SKIPPED;
+    }
+    const char *a = word_of(&c->word[0], was, is), *b = word_of(&c->word[1], was, is);
+    const bool same = strcmp(a, b) == 0;
+    snprintf(detail, detail_bytes, "%s %s %s", a, same ? "==" : "!=", b);
+    return same == (c->comparison[0] == '=') ? SW_FAIL_IF_FAIL : SW_FAIL_IF_PASS;
 }
 
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
@@ -467,6 +630,12 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
     const struct sw_fail_if_node *right = &condition->node[condition->side[1]];
     char a_text[SW_FORMAT_BYTES], b_text[SW_FORMAT_BYTES], old_text[SW_FORMAT_BYTES];
     bool needs_old = condition->is_change;
+    if (condition->form == SW_FAIL_IF_REJECTED) {
+        snprintf(detail, detail_bytes, "a mesh fits");
+        return SW_FAIL_IF_PASS;
+    }
+    if (condition->form == SW_FAIL_IF_WORDS)
+        return test_words(condition, old_measures, new_measures, detail, detail_bytes);
     for (int32_t i = 0; i < condition->count; i++)
         needs_old = needs_old || condition->node[i].kind == 'o';
     if (needs_old && old_measures == NULL) {

@@ -38,9 +38,11 @@ struct sw_program_cache;
 struct sw_searcher {
     const struct sw_run_config *run;
     double model_flops;
-    bool keep_order;     /* the axis order is the user's */
-    bool residual_fixed; /* the run's rules decide residual_seq */
-    bool residual_tp;    /* what they decided, when they name sp, tp */
+    bool keep_order;      /* the axis order is the user's */
+    bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
+    bool spends_headroom; /* and does, since no options keep it */
+    bool residual_fixed;  /* the run's rules decide residual_seq */
+    bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
 };
 
@@ -82,6 +84,8 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
+/* Bytes of an accelerator that a mesh may use, reserved memory included. */
+int64_t sw_searcher_limit(const struct sw_searcher *s);
 /* The smallest options that the run allows: memory grows from there only. */
 struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
                                         const struct sw_variant *variant);

@@ -79,7 +79,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
-    return sized->least_bytes > s->run->cluster.accelerator.memory_bytes;
+    return sized->least_bytes > sw_searcher_limit(s);
 }
 
 /* What lasts from step to step: every variant splits it alike. */
@@ -111,7 +111,7 @@ static int compare_ranked(const void *a, const void *b)
 static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_option *options,
                                   int32_t count, double least)
 {
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     struct ranked r = {.best = options[count - 1], .fits = false};
     r.best.bytes = least;
     for (int32_t i = 0; i < count; i++)
@@ -266,7 +266,7 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
         l->closest = variant;
         l->least_bytes = sized.least_bytes;
     }
-    l->hopeless = state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes; /* the same */
+    l->hopeless = state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(sized.program, s->run, &compute);
@@ -294,7 +294,7 @@ static int search_options(struct sw_searcher *s, struct looking *l, const struct
                           int32_t count, struct sw_error *err)
 {
     struct known known[SW_MAX_VARIANTS][3];
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
@@ -404,8 +404,8 @@ static int search_others(struct sw_searcher *s, struct looking *l, struct sw_err
     return 0;
 }
 
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
-                   struct sw_candidate *out, struct sw_error *err)
+static int search_within_limit(struct sw_searcher *s, const struct sw_preference *preference,
+                               struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
     struct looking l = {.preference = preference, .mesh = &mesh, .closest = -1};
@@ -430,4 +430,16 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
             *out = *c;
     }
     return 0;
+}
+
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
+                   struct sw_candidate *out, struct sw_error *err)
+{
+    int status = search_within_limit(s, preference, out, err);
+    if (status != 0 || !s->asked || out->reason != SW_REJECT_MEMORY)
+        return status;
+    s->spends_headroom = true;
+    status = search_within_limit(s, preference, out, err);
+    s->spends_headroom = false;
+    return status;
 }
