@@ -3,6 +3,7 @@
 #include "planner/command.h"
 
 #include "core/program/state.h"
+#include "planner/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,7 +53,10 @@ static int32_t diagnose(const struct sw_options *options, const struct sw_config
         return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        annotate(d->is_note ? "notice" : "error", d->file, d->line, d->column, d->message, d->help);
+        annotate(d->is_warning ? "warning"
+                 : d->is_note  ? "notice"
+                               : "error",
+                 d->file, d->line, d->column, d->message, d->help);
     }
     return sw_config_error_count(config);
 }
@@ -75,6 +79,20 @@ static int unmet(const struct sw_options *options, const char *path,
     return SW_UNMET;
 }
 
+/* Both figures of each link: which of the two a file's author had in mind is seen at once. */
+static void print_links(const struct sw_cluster_config *cluster)
+{
+    char one[SW_FORMAT_RATE], node[SW_FORMAT_RATE];
+    for (int32_t i = 0; i < cluster->link_count; i++) {
+        const struct sw_link_config *link = &cluster->link[i];
+        printf("    %s joins %" PRId32 "%s: %s per accelerator, %s per node, one direction\n",
+               link->name, link->spans,
+               link->spans == cluster->accelerators_per_node ? " (a node)" : "",
+               sw_format_rate(link->bandwidth, one),
+               sw_format_rate(link->bandwidth * cluster->accelerators_per_node, node));
+    }
+}
+
 /* A run's mesh_dim and rules are only understood by trying them. */
 static int check_run(const struct sw_options *options, const char *path,
                      const struct sw_run_config *run)
@@ -95,6 +113,8 @@ static int check_run(const struct sw_options *options, const char *path,
         annotate("warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
+    if (status == SW_OK)
+        print_links(&run->cluster);
     if (status == SW_OK && run->data_path == NULL) {
         if (options->github)
             annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);
@@ -188,6 +208,8 @@ static int check_file(const struct sw_options *options, const char *path)
         status = check_run(options, path, sw_config_run(config));
     else
         printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
+    if (status == SW_OK && kind == SW_CONFIG_CLUSTER)
+        print_links(sw_config_cluster(config));
     sw_config_free(config);
     return status;
 }

@@ -26,7 +26,7 @@ int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
         if (d.is_note && notes == SW_NOTES_HIDDEN)
             continue;
         if (d.is_note && notes == SW_NOTES_SHORT)
-            d.source_line = d.help = NULL;
+            d.source_line = NULL;
         sw_diagnostic_print(stderr, &d, colour);
         shown += !d.is_note;
     }

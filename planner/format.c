@@ -20,6 +20,23 @@ char *sw_format_bytes(double bytes, char buffer[SW_FORMAT_BYTES])
     return buffer;
 }
 
+char *sw_format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE])
+{
+    static const char prefixes[] = " kMGTPE";
+    const double figure[2] = {bytes_per_second, 8 * bytes_per_second};
+    int used = 0;
+    for (int i = 0; i < 2; i++) {
+        double value = figure[i];
+        int at = 0;
+        /* as data sheets write it: 900 GB/s, 3.35 TB/s, 3200 Gb/s */
+        for (; value >= (i == 0 ? 999.5 : 9999.5) && prefixes[at + 1] != '\0'; at++)
+            value /= 1000;
+        used += snprintf(buffer + used, (size_t)(SW_FORMAT_RATE - used), "%s%.5g %.*s%s",
+                         i == 0 ? "" : " = ", value, at > 0, prefixes + at, i == 0 ? "B/s" : "b/s");
+    }
+    return buffer;
+}
+
 char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
 {
     static const struct {

@@ -4,10 +4,12 @@
 
 #include <stdint.h>
 
-enum { SW_FORMAT_BYTES = 32 };
+enum { SW_FORMAT_BYTES = 32, SW_FORMAT_RATE = 64 };
 
 char *sw_format_bytes(double bytes,
                       char buffer[SW_FORMAT_BYTES]); /* "13.4 GB", decimal as in YAML */
+/* Of a link, in bytes and in bits: "50 GB/s = 400 Gb/s". */
+char *sw_format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE]);
 char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]); /* "1.23 s", "45 ms" */
 /* For long times: "45.0 s", "12.4 min", "3.2 h", "32.9 days". */
 char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);

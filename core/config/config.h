@@ -53,8 +53,10 @@ struct sw_accelerator_config {
 
 struct sw_link_config {
     const char *name;
-    int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
-    double bandwidth; /* bytes/s, one direction, per accelerator */
+    int32_t spans;             /* accelerators in one domain, ascending, the last >= the cluster */
+    bool spans_all;            /* written as 'all': follows the size of the cluster */
+    double bandwidth;          /* bytes/s, one direction, per accelerator */
+    double bandwidth_per_node; /* while it is read: bandwidth follows from it, and it is 0 */
     double latency_s;
     struct sw_curve efficiency; /* share of bandwidth by bytes sent by a rank; count 0: default */
     double oversubscription;    /* >= 1: bandwidth is divided by it where all talk at once */
@@ -193,8 +195,11 @@ struct sw_diagnostic {
     const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
     const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* a note, not an error: ignored keys, old words, doubtful choices */
+    bool is_note;            /* no error: ignored keys, old words, doubtful choices */
+    bool is_warning;         /* a note that says that the result is probably not what was meant */
 };
+/* "error", "warning" or "note". */
+const char *sw_diagnostic_level(const struct sw_diagnostic *diagnostic);
 
 struct sw_config; /* opaque: arena + one description + diagnostics */
 

@@ -78,6 +78,7 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (family == FAMILY_REFUSED)
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
+    c->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     check_heads(c, &s, &out->shape);
     return applied && s.bad == 0;
@@ -121,9 +122,11 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
             sw_config_format(c, "the outermost link spans %d of %lld accelerators (%d nodes of %d)",
                              (int)out->link[out->link_count - 1].spans, (long long)count,
                              (int)out->nodes, (int)out->accelerators_per_node),
-            sw_config_format(c, "for example: spans: %lld", (long long)count));
+            "write 'spans: all', which follows the size of the cluster");
         s.bad |= 1;
     }
+    if (s.bad == 0)
+        sw_config_warn_of_cluster(c, root, out);
     return s.bad == 0;
 }
 
@@ -202,6 +205,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_window(c, &s, out);
     if (s.bad != 0)
         return false;
+    sw_config_warn_of_run(c, root, out);
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));

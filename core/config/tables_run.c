@@ -113,6 +113,8 @@ static const struct field run_checkpoint_fields[] = {
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(checkpoint_bandwidth),
+     .least = 1e3,
+     .most = 1e15,
      .fallback = "0",
      .min = 0,
      .max = SW_BIG,

@@ -304,9 +304,9 @@ static void clusters(void **state)
 #define C "name: c\nnodes: 2\naccelerators_per_node: 4\naccelerator: " ACCELERATOR "\n"
 #define L "links: [{name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}]\n"
     static const struct one cases[] = {
-        {C,
-         "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: [{name: "
-         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+        {C, "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: "
+            "[{name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, "
+            "spans: all, bandwidth: 400 Gb/s, latency: 6 us}]\n"},
         {C L "host_memory: 0\n", "t:6:14: 'host_memory' must be more than 0, not 0\n"},
         {C L "storage: {bandwidth: 0}\n", "t:6:22: 'bandwidth' must be more than 0, not 0\n"},
         {C L "reliability: {failures_per_1000_node_days: -1}\n",
@@ -315,9 +315,8 @@ static void clusters(void **state)
              "reliability: {failures_per_1000_node_days: 0}\n",
          ""},
         {C "links:\n- {name: a, spans: 4, bandwidth: 1 GB/s, latency: 1 us}\n",
-         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | for example: "
-         "spans: "
-         "8\n"},
+         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | write 'spans: "
+         "all', which follows the size of the cluster\n"},
         {C "links:\n- {name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n"
            "- {name: b, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n",
          "t:7:20: 'spans' must ascend from link to link: 8 comes after 8 | write the links "
@@ -325,18 +324,75 @@ static void clusters(void **state)
          "first\n"},
         {C "links:\n- {name: a, spans: 8, bandwidth: 80 GX, latency: 1 us}\n- 3\n",
          "t:6:34: 'bandwidth' has the unknown unit 'GX' in '80 GX' | units: B/s, kB/s, MB/s, GB/s, "
-         "TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s, Mbit/s, Gbit/s, Tbit/s\n"
+         "TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s; in bits: Mb/s, Gb/s, Tb/s, Mbit/s, Gbit/s, "
+         "Tbit/s\n"
          "t:7:3: 'links' must be a list of mappings, not the number 3 | for example: links: "
-         "[{name: "
-         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+         "[{name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, "
+         "spans: all, bandwidth: 400 Gb/s, latency: 6 us}]\n"},
+        {C "links: [{name: a, spans: all, latency: 1 us}]\n",
+         "t:5:9: missing key 'bandwidth' or 'bandwidth_per_node' | write 'bandwidth', what one "
+         "accelerator sends in one direction, or 'bandwidth_per_node', what all of a node send "
+         "together\n"},
+        {C "links: [{name: a, spans: all, bandwidth: 1 GB/s, bandwidth_per_node: 4 GB/s, latency: "
+           "1 us}]\n",
+         "t:5:70: 'bandwidth' and 'bandwidth_per_node' are two figures for the same | write "
+         "'bandwidth', what one accelerator sends in one direction, or 'bandwidth_per_node', what "
+         "all of a node send together\n"},
+        {C "links: [{name: a, spans: all, bandwidth_per_nodes: 4 GB/s, latency: 1 us}]\n",
+         "t:5:31: unknown key 'bandwidth_per_nodes'; did you mean 'bandwidth_per_node'?\n"},
+        {C "links: [{name: a, spans: alle, bandwidth: 4 GB/s, latency: 1 us}]\n",
+         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the text 'alle' | for example: "
+         "spans: node\n"},
+        {C "links:\n- {name: a, spans: all, bandwidth: 1 GB/s, latency: 1 us}\n"
+           "- {name: b, spans: node, bandwidth: 1 GB/s, latency: 1 us}\n",
+         "t:7:20: 'spans' must ascend from link to link: 4 comes after 8 | write the links "
+         "innermost first\n"},
         {C "links: [a, b, c, d, e, f, g, h, i]\n",
-         "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: 8, "
-         "bandwidth: 450 GB/s, latency: 3 us}]\n"},
+         "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: node, "
+         "bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, spans: all, bandwidth: 400 Gb/s, "
+         "latency: 6 us}]\n"},
     };
 #undef L
 #undef C
     for (size_t i = 0; i < COUNT(cases); i++)
         expect(SW_CONFIG_CLUSTER, cases[i].text, cases[i].expected);
+}
+
+/* Words follow the cluster's size, whatever sets it; a link that joins nothing more goes. */
+static void links_in_words(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 8, accelerators_per_node: 4, "
+        "accelerator: " ACCELERATOR
+        ", links: [{name: in, spans: node, bandwidth: 80 GB/s, latency: "
+        "1 us}, {name: leaf, spans: 16, bandwidth: 400 Gb/s, latency: 1 us}, {name: out, spans: "
+        "all, bandwidth_per_node: 0.8 Tb/s, latency: 1 us}]}\nsequence_length: 128\n"
+        "global_batch_size: 8\n";
+    static const struct {
+        const char *sets[3];
+        int32_t links, spans[3];
+        double bandwidth[3];
+    } cases[] = {
+        {{NULL}, 3, {4, 16, 32}, {80e9, 50e9, 25e9}},
+        {{"cluster.nodes=128", NULL}, 3, {4, 16, 512}, {80e9, 50e9, 25e9}},
+        {{"cluster.accelerators_per_node=8", NULL}, 3, {8, 16, 64}, {80e9, 50e9, 12.5e9}},
+        {{"cluster.nodes=4", NULL}, 2, {4, 16}, {80e9, 50e9}},
+        {{"cluster.nodes=1", NULL}, 2, {4, 16}, {80e9, 50e9}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, cases[i].sets);
+        const struct sw_run_config *run = sw_config_run(c);
+        assert_non_null(run);
+        assert_int_equal(run->cluster.link_count, cases[i].links);
+        for (int32_t l = 0; l < cases[i].links; l++) {
+            assert_int_equal(run->cluster.link[l].spans, cases[i].spans[l]);
+            assert_true(run->cluster.link[l].bandwidth == cases[i].bandwidth[l]);
+            assert_true(run->cluster.link[l].bandwidth_per_node == 0);
+            assert_int_equal(run->cluster.link[l].spans_all, l == 2);
+        }
+        sw_config_free(c);
+    }
 }
 
 static void slurm_texts_that_are_fine(void **state)
@@ -593,6 +649,120 @@ static void notes(void **state)
            "'atention'\n");
 }
 
+/* What is allowed and hardly meant, and what was probably meant for it. */
+static void warnings(void **state)
+{
+    (void)state;
+#define GPU                                                                                        \
+    "{name: a, device: cuda, memory: 80 GB, peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s}, "         \
+    "memory_bandwidth: 3.35 TB/s}"
+#define LINKED(links, more)                                                                        \
+    "name: c\nnodes: 4\naccelerators_per_node: 8\naccelerator: " GPU "\nlinks:\n" links more
+#define NODE "- {name: in, spans: node, bandwidth: 450 GB/s, latency: 3 us}\n"
+    static const struct {
+        enum sw_config_kind kind;
+        const char *text, *expected;
+    } cases[] = {
+        {SW_CONFIG_ACCELERATOR,
+         "{name: a, device: cuda, memory: 80, peak: {bf16: 989, fp32: 67e30 FLOP/s}, "
+         "memory_bandwidth: 3350, launch_latency: 0.5 s}",
+         "t:1:33: warning: 'memory: 80' has no unit, so it is bytes | did you mean '80 GB'?\n"
+         "t:1:50: warning: 'bf16: 989' has no unit, so it is FLOP/s | did you mean '989 "
+         "TFLOP/s'?\n"
+         "t:1:61: 'fp32' must be at most 1.0e+30, not 67e30 FLOP/s\n"
+         "t:1:94: warning: 'memory_bandwidth: 3350' has no unit, so it is bytes per second | did "
+         "you mean '3350 GB/s'?\n"
+         "t:1:116: warning: 'launch_latency: 0.5 s' is more than any that is known | look at the "
+         "unit: a usual figure is '4 us'\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth: 1e3, latency: 6}\n", ""),
+         "t:7:38: warning: 'bandwidth: 1e3' has no unit, so it is bytes per second | did you mean "
+         "'1e3 GB/s', or in bits '1e3 Gb/s'?\n"
+         "t:7:52: warning: 'latency: 6' has no unit, so it is seconds | did you mean '6 us'?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth: 1e20 B/s, latency: 6 us}\n", ""),
+         "t:7:38: warning: 'bandwidth: 1e20 B/s' is more than any that is known | look at the "
+         "unit: "
+         "a usual figure is '450 GB/s'\n"
+         "t:7:38: warning: 'out' is faster than 'in' inside it: 1e+11 against 450 GB/s per "
+         "accelerator | is one of them the figure of a whole node ('bandwidth_per_node'), or of "
+         "bits (Gb/s)?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth_per_node: 3.6 TB/s, latency: 6 us}\n",
+                ""),
+         ""},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE
+                "- {name: out, spans: all, bandwidth: 500 GB/s, oversubscription: 2, latency: 6 "
+                "us}\n",
+                ""),
+         ""},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: in, spans: 20, bandwidth: 450 GB/s, latency: 3 us}\n"
+                "- {name: out, spans: 64, bandwidth: 50 GB/s, latency: 3 us}\n",
+                ""),
+         "t:6:21: warning: a domain of 'in' spans 20 accelerators, no whole number of nodes of 8 | "
+         "did you mean 'spans: 16', 2 nodes?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: all, spans: all, bandwidth: 450 GB/s, latency: 3 us}\n",
+                "slurm: {gpus_per_node: 'h100:4'}\n"),
+         "t:7:24: warning: 'gpus_per_node' asks for 4 of a node, but 'accelerators_per_node' is 8 "
+         "| "
+         "did you mean 'gpus_per_node: h100:8', or 'accelerators_per_node: 4'?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: all, spans: all, bandwidth: 450 GB/s, latency: 3 us}\n",
+                "slurm: {gpus_per_node: 'a:4,b:4'}\n"),
+         ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect(cases[i].kind, cases[i].text, cases[i].expected);
+#undef NODE
+#undef LINKED
+    static const struct one runs[] = {
+        {"sequence_length: 1\nglobal_batch_size: 8\n",
+         "t:4:18: warning: 'sequence_length: 1' leaves nothing to attend to | it is the number of "
+         "tokens of one sequence, for example: sequence_length: 4096\n"},
+        {"sequence_length: 8192\nglobal_batch_size: 4194304\n",
+         "t:5:20: warning: 'global_batch_size: 4194304' sequences of 8192 tokens are a step of "
+         "3.44e+10 tokens | it counts sequences; did you mean that many tokens, "
+         "'global_batch_size: 512'?\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\nslurm: {gpus_per_node: 2}\n",
+         "t:6:24: warning: 'gpus_per_node' asks for 2 of a node, but 'accelerators_per_node' is 1 "
+         "| "
+         "did you mean 'gpus_per_node: 1', or 'accelerators_per_node: 2'?\n"},
+        {"sequence_length: 8193\nglobal_batch_size: 8\nslurm: {gpus_per_node: 1}\n", ""},
+    };
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "name: r\nmodel: " MODEL
+                 "\ncluster: {name: c, nodes: 1, accelerators_per_node: 1, "
+                 "accelerator: " GPU ", slurm: {gpus_per_node: 3}}\n%s",
+                 runs[i].text);
+        /* the run's setting counts; where it has none, the cluster's */
+        char expected[1024];
+        snprintf(expected, sizeof expected, "%s%s",
+                 strstr(runs[i].text, "slurm") == NULL
+                     ? "t:3:206: warning: 'gpus_per_node' asks for 3 of a node, but "
+                       "'accelerators_per_node' is 1 | did you mean 'gpus_per_node: 1', or "
+                       "'accelerators_per_node: 3'?\n"
+                     : "",
+                 runs[i].expected);
+        expect(SW_CONFIG_RUN, text, expected);
+    }
+    /* a default is no limit, a figure that stands in the model is one */
+    static const char longer[] =
+        "name: r\nmodel: {vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
+        "num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 4096}\n"
+        "cluster: " CLUSTER "\nsequence_length: 8192\nglobal_batch_size: 8\n";
+    expect(SW_CONFIG_RUN, longer,
+           "t:4:18: warning: 'sequence_length: 8192' is beyond the model's "
+           "'max_position_embeddings: 4096' | to make the model longer, say so in it "
+           "(max_position_embeddings, and a larger rope_theta or rope_scaling); else use "
+           "sequence_length: 4096\n");
+#undef GPU
+}
+
 static void plans(void **state)
 {
     (void)state;
@@ -666,12 +836,14 @@ int main(void)
         cmocka_unit_test(a_config_json_is_a_model),
         cmocka_unit_test(accelerators),
         cmocka_unit_test(clusters),
+        cmocka_unit_test(links_in_words),
         cmocka_unit_test(slurm_texts_that_are_fine),
         cmocka_unit_test(slurm_times_in_seconds),
         cmocka_unit_test(defaults_of_a_run),
         cmocka_unit_test(slurm_settings_of_the_run_win),
         cmocka_unit_test(overrides),
         cmocka_unit_test(quantities),
+        cmocka_unit_test(warnings),
         cmocka_unit_test(plans),
         cmocka_unit_test(notes),
         cmocka_unit_test(schemas),

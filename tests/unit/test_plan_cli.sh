@@ -67,8 +67,17 @@ no_data='the run names no data to train on, so its plan is good for planning onl
 no_data+="add data: {path: FILE} before 'runner train'"
 expect 0 "$runs/llama-8b-64.yaml: note: $no_data" check configs/*/*.yaml
 [ "$(grep -vc "note: $no_data\$" "$scratch/stderr")" -eq 0 ] || complain "check says more than notes"
-[ "$(wc -l <"$scratch/stdout")" -eq "$(find configs -name '*.yaml' | wc -l)" ] ||
+[ "$(grep -c ': ok, ' "$scratch/stdout")" -eq "$(find configs -name '*.yaml' | wc -l)" ] ||
     complain "check: not one line per file"
+# Both figures of each link, whichever the file gives.
+expect 0 '' check configs/clusters/p4d-efa-16x8.yaml
+[ "$(sed 1d "$scratch/stdout")" = "\
+    nvlink joins 8 (a node): 300 GB/s = 2400 Gb/s per accelerator, 2.4 TB/s = 19.2 Tb/s per node, one direction
+    efa joins 128: 6.25 GB/s = 50 Gb/s per accelerator, 50 GB/s = 400 Gb/s per node, one direction" ] ||
+    complain "check: the links are $(cat "$scratch/stdout")"
+expect 0 '*' check $runs/llama-8b-64.yaml --set cluster.nodes=128
+grep -qxF '    infiniband joins 1024: 50 GB/s = 400 Gb/s per accelerator, 400 GB/s = 3200 Gb/s per node, one direction' \
+    "$scratch/stdout" || complain "check: the links of a run are $(cat "$scratch/stdout")"
 expect 0 '' check $runs/quickstart.yaml
 "$plan" check --format github $runs/llama-8b-64.yaml 2>&1 |
     grep -qxF "::notice file=$runs/llama-8b-64.yaml::$no_data" || complain "no notice without data"
@@ -107,6 +116,19 @@ grep -qxF '  recompute: before_attention' "$scratch/notes/quickstart.plan.yaml" 
 expect 0 '' search $runs/quickstart.yaml --set recompute=before_attention
 expect 2 "--set:1:11: error: 'recompute' must be one of none, before_attention, full, auto, not 'attn'" \
     search $runs/quickstart.yaml --set recompute=attn
+
+# Warnings: what is allowed and hardly meant, with its place, in what people read; the result is the same.
+warned="--set:1:31: warning: 'bf16: 989' has no unit, so it is FLOP/s"
+for command in check search explain; do
+    expect 0 "$warned" $command $runs/quickstart.yaml --set cluster.accelerator.peak.bf16=989
+    grep -qxF "    help: did you mean '989 TFLOP/s'?" "$scratch/stderr" || complain "$command: no help beside a warning"
+    ! grep -q 'warning:' "$scratch/stdout" || complain "$command: a warning among the data"
+done
+"$plan" check --format github $runs/quickstart.yaml --set cluster.accelerator.peak.bf16=989 |
+    grep -qxF "::warning file=--set,line=1,col=31::'bf16: 989' has no unit, so it is FLOP/s; did you mean '989 TFLOP/s'?" ||
+    complain "check: no warning for GitHub"
+expect 0 "--set:1:17: warning: 'sequence_length: 4096' is beyond the model's 'max_position_embeddings: 2048'" \
+    search $runs/quickstart.yaml --set sequence_length=4096
 
 # Requests that cannot be met.
 expect 1 "plan: error: mesh_dim 1,3,2,2 needs 12 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
@@ -530,7 +552,7 @@ awk -v spent="$spent" 'BEGIN { split(spent, s, " "); exit !(s[1] + s[2] < 1.5) }
 links='cluster.links=[{name: nvlink, spans: PER, bandwidth: 450 GB/s, latency: 3 us}, {name: net, spans: ALL, bandwidth: 50 GB/s, latency: 8 us}]'
 for size in "131072 8" "1048576 1024"; do
     read -r nodes per <<<"$size"
-    large=(--set "cluster.nodes=$nodes" --set "cluster.accelerators_per_node=$per" --set global_batch_size=1048576)
+    large=(--set "cluster.nodes=$nodes" --set "cluster.accelerators_per_node=$per" --set "slurm.gpus_per_node=$per" --set global_batch_size=1048576)
     spans=${links/PER/$per}
     large+=(--set "${spans/ALL/$((nodes * per))}" --set directory="$scratch/run")
     spent=$({ time "$plan" emit $runs/llama-70b-512.yaml -o "$scratch/large" "${large[@]}" >/dev/null; } 2>&1)
