@@ -299,7 +299,8 @@ const struct field sw_run_fields[] = {
      .fallback = "fsdp",
      .words = prefer_words,
      .example = "fsdp",
-     .about = "which mesh is best: the one with the largest fsdp, ties by time, or the fastest"},
+     .about = "which mesh is best: the one with the largest fsdp, then tp within the fastest link "
+              "domain, then the least tp x sp, then the fastest; or the fastest of all"},
     {.key = "memory_headroom",
      .type = FIELD_SHARE,
      AT(memory_headroom),

@@ -186,8 +186,10 @@ static void print_rejected(FILE *out, const struct sw_search *s)
 
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
+    char why[320];
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
     sw_report_choice(out, &x->c);
+    fprintf(out, "why       %s\n", sw_rank_why(x->run, why, sizeof why));
     print_evaluation(out, x);
     print_run(out, x);
     print_memory(out, x);

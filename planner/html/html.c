@@ -86,7 +86,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], order[64], warning[192];
-    char limit[160];
+    char limit[160], why[320];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
@@ -105,6 +105,9 @@ static void introduction(FILE *out, const struct sw_explain *x)
         c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
         sw_word(sw_words_strategy, c->decision.strategy),
         sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    fputs("<p class=\"dim\">Chosen by its rule: ", out);
+    sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
+    fputs(".</p>\n", out);
     fprintf(out, "<p class=\"dim\">The step takes %s to %s in 10 to 90 %% of cases (",
             sw_format_seconds(c->cost.band_low_seconds, a),
             sw_format_seconds(c->cost.band_high_seconds, b));

@@ -98,17 +98,9 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
 
 static void print_why(FILE *out, const struct sw_run_config *run, const struct sw_search *s)
 {
-    char a[SW_FORMAT_BYTES], mesh[64];
+    char a[SW_FORMAT_BYTES], mesh[64], why[320];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
-    const char *why;
-    if (s->count == 1)
-        why = "the only mesh that mesh_dim allows";
-    else if (run->prefer == SW_PREFER_TIME)
-        why = "the fastest of those that fit (prefer: time)";
-    else
-        why = "the largest fsdp that fits with headroom, then the least tp x sp, then time "
-              "(prefer: fsdp)";
-    fprintf(out, "why       %s\n", why);
+    fprintf(out, "why       %s\n", sw_rank_why(run, why, sizeof why));
     if (s->fastest == 0)
         return;
     fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",

@@ -159,6 +159,26 @@ grep -q '"chosen": *null' <(tr '\t' ' ' <"$scratch/stdout") || complain "JSON wi
 expect 1 '*' emit "$scratch/tiny-run.yaml" -o "$scratch/none"
 [ -e "$scratch/none" ] && complain "emit of nothing leaves a folder"
 
+# The rule that chose, every clause of it, wherever a choice is told.
+rule='the largest fsdp that fits with headroom, then tp within the fastest link domain (8 of nvlink), then the least tp x sp, then time (prefer: fsdp)'
+for command in search explain; do
+    expect 0 '' $command $runs/llama-8b-64.yaml
+    grep -qxF "why       $rule" "$scratch/stdout" || complain "$command: why $(grep '^why' "$scratch/stdout")"
+    expect 0 '' $command $runs/llama-8b-64.yaml --json
+    grep -qF "\"$rule\"" "$scratch/stdout" || complain "$command --json: no why"
+    expect 0 '' $command $runs/llama-8b-64.yaml --prefer time
+    grep -qxF 'why       the fastest of those that fit with headroom (prefer: time)' "$scratch/stdout" || complain "$command: why by time"
+    expect 0 '' $command $runs/quickstart.yaml --set cluster.accelerators_per_node=1 --mesh_dim auto
+    grep -qxF 'why       the only mesh of one accelerator' "$scratch/stdout" || complain "$command: why of one accelerator"
+    expect 0 '' $command $runs/quickstart.yaml
+    grep -qxF 'why       the only mesh that mesh_dim allows' "$scratch/stdout" || complain "$command: why of one mesh"
+done
+expect 0 '' explain $runs/llama-8b-64.yaml --html "$scratch/why.html"
+grep -qF "Chosen by its rule: $rule." "$scratch/why.html" || complain "explain --html: no why"
+# A torus is one domain whatever its hosts: tp 16 over four of them, 268 ms, not 1,1,4,64 with 615 ms.
+expect 0 '' search $runs/llama-7b-256.yaml --set sequence_length=16384 --set global_batch_size=3
+grep -q '^mesh      mesh_dim 1,1,16,16:' "$scratch/stdout" || complain "a torus: $(grep '^mesh  ' "$scratch/stdout")"
+
 # JSON: the keys of the contract, every mesh once, and nothing changes from run to run.
 expect 0 '' search $runs/llama-8b-64.yaml --json --rejected
 cp "$scratch/stdout" "$scratch/search.json"
