@@ -194,20 +194,26 @@ static int check_file(const struct sw_options *options, const char *path)
     static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
                                         "a plan"};
     struct sw_error err = {0};
-    struct sw_config *config =
-        sw_config_read(path, SW_CONFIG_UNKNOWN, options->override, options->override_count, &err);
+    struct sw_config *config = sw_command_read(path, SW_CONFIG_UNKNOWN, options, &err);
+    const bool piped = strcmp(path, "-") == 0;
+    path = sw_command_shown(path);
     if (config == NULL)
         return fail(options, path, &err);
     const enum sw_config_kind kind = sw_config_get_kind(config);
     int status = SW_OK;
-    if (diagnose(options, config) > 0)
+    if (diagnose(options, config) > 0) {
         status = SW_BAD_INPUT;
-    else if (kind == SW_CONFIG_PLAN)
+    } else if (kind == SW_CONFIG_PLAN && piped) {
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                   "a plan is read from its file, beside which its inputs are; name it");
+        status = fail(options, path, &err);
+    } else if (kind == SW_CONFIG_PLAN) {
         status = check_plan(options, path);
-    else if (kind == SW_CONFIG_RUN)
+    } else if (kind == SW_CONFIG_RUN) {
         status = check_run(options, path, sw_config_run(config));
-    else
+    } else {
         printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
+    }
     if (status == SW_OK && kind == SW_CONFIG_CLUSTER)
         print_links(sw_config_cluster(config));
     sw_config_free(config);

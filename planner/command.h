@@ -27,6 +27,11 @@ struct sw_session {
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
 
+/* As sw_config_read; "-" is standard input, seen from the working directory. */
+struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
+                                  const struct sw_options *options, struct sw_error *err);
+/* What messages call a file. */
+const char *sw_command_shown(const char *path);
 /* One line on stderr; returns the error's exit code. */
 int sw_command_fail(const struct sw_error *err);
 /* Prints errors and notes; returns the number of errors. */

@@ -352,7 +352,7 @@ static bool read_reference(struct sw_config *c, const struct field *field, struc
 {
     void *out = (char *)base + field->offset;
     struct node *root = sw_config_follow(c, field, value);
-    if (root == NULL)
+    if (root == NULL || !sw_config_is_kind(c, root, value, field->kind))
         return false;
     switch (field->kind) {
     case SW_CONFIG_MODEL:

@@ -68,7 +68,7 @@ static bool in_range(struct sw_config *c, const struct field *field, const struc
     sw_config_error_at(c, node,
                        sw_config_format(c, "'%s' must be %s, not %s", field->key, wants,
                                         sw_config_shown(c, node->text)),
-                       field->type == FIELD_SHARE ? sw_config_example(c, field) : NULL);
+                       sw_config_example(c, field));
     return false;
 }
 
@@ -116,7 +116,7 @@ static bool read_integer(struct sw_config *c, const struct field *field, struct 
                     c, value,
                     sw_config_format(c, "'%s' must be 0 to 18446744073709551615, not %s",
                                      field->key, sw_config_shown(c, value->text)),
-                    NULL);
+                    sw_config_example(c, field));
                 return false;
             }
             put(field, base, &wide, sizeof wide);
@@ -245,7 +245,7 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
                                         sw_config_quote(c, value->text),
                                         near != NULL ? "; did you mean '" : "",
                                         near != NULL ? near : "", near != NULL ? "'?" : ""),
-                       NULL);
+                       near != NULL ? NULL : sw_config_example(c, field));
     return false;
 }
 

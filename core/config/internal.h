@@ -296,6 +296,9 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
 
+/* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */
+bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,
+                       enum sw_config_kind kind);
 /* The mapping that a value means: itself, or the file that it names. NULL: reported. */
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);
 

@@ -292,7 +292,9 @@ const struct field sw_run_fields[] = {
      .expects = "'auto' or a mesh",
      .example = "'1,64,1,1'",
      .about = "how the accelerators are arranged: auto, the sizes of dp,fsdp,tp,sp with at most "
-              "one -1 for what is left, or by name as in 'sp:2,tp:8,fsdp:-1,dp:1'"},
+              "one -1 for what is left, or by name, outermost first, as in 'sp:2,tp:8,fsdp:-1': "
+              "what is not "
+              "named has size 1"},
     {.key = "prefer",
      .type = FIELD_WORD,
      AT(prefer),

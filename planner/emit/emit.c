@@ -142,7 +142,7 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
         mem = "0"; /* a whole node's memory comes with a whole node */
     const struct sw_template_value values[] = {
         {"version", s->version},
-        {"run_path", sw_path_name(run_path)},
+        {"run_path", sw_path_name(sw_command_shown(run_path))},
         {"name", run->name},
         {"mesh_dim", s->mesh},
         {"axis_order", s->order},
@@ -260,7 +260,8 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(stderr, "%s: warning: mesh_dim %s %s\n", options->files[0], script->mesh, warning);
     if (run->data_path == NULL)
-        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", options->files[0]);
+        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n",
+                sw_command_shown(options->files[0]));
     status = 0;
 out:
     free(script);

@@ -47,6 +47,9 @@ static inline char *report(const struct sw_config *config)
     FILE *out = open_memstream(&text, &bytes);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
+        /* what is wrong, and what to do */
+        if (!d->is_note && d->help == NULL && strstr(d->message, "; did you mean '") == NULL)
+            fail_msg("no help: %s", d->message);
         fprintf(out, "%s:%d:%d: %s%s", d->file, (int)d->line, (int)d->column,
                 d->is_warning ? "warning: "
                 : d->is_note  ? "note: "

@@ -17,18 +17,21 @@ static void scalars(void **state)
     static const struct one cases[] = {
         {"prefer: fdsp\n",
          "t:6:9: 'prefer' must be one of fsdp, time, not 'fdsp'; did you mean 'fsdp'?\n"},
-        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly'\n"},
+        {"prefer: quickly\n",
+         "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly' | for example: prefer: fsdp\n"},
         {"prefer: [fsdp]\n",
          "t:6:9: 'prefer' must be one of fsdp, time, not a list | for example: prefer: fsdp\n"},
         {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                      "the text 'many' | for example: "
                                      "micro_batch_size: auto\n"},
-        {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1\n"},
+        {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1 | for "
+                                   "example: micro_batch_size: auto\n"},
         {"micro_batch_size: 1.5\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                     "the number 1.5 | for example: "
                                     "micro_batch_size: auto\n"},
         {"micro_batch_size: 99999999999999999999\n",
-         "t:6:19: 'micro_batch_size' must be at most 1073741824, not 99999999999999999999\n"},
+         "t:6:19: 'micro_batch_size' must be at most 1073741824, not 99999999999999999999 | for "
+         "example: micro_batch_size: auto\n"},
         {"micro_batch_size: {a: 1}\n",
          "t:6:19: 'micro_batch_size' must be an integer or 'auto', not a mapping | for example: "
          "micro_batch_size: auto\n"},
@@ -36,14 +39,17 @@ static void scalars(void **state)
          "t:6:11: 'mesh_dim' must be a text, not a list | for example: mesh_dim: '1,64,1,1'\n"},
         {"mesh_dim: ''\n", "t:6:11: 'mesh_dim' must be 'auto' or a mesh, not '' | for example: "
                            "mesh_dim: '1,64,1,1'\n"},
-        {"data: {holdout: 0.75}\n", "t:6:17: 'holdout' must be at most 0.5, not 0.75\n"},
+        {"data: {holdout: 0.75}\n",
+         "t:6:17: 'holdout' must be at most 0.5, not 0.75 | for example: holdout: 0.05\n"},
         {"data: {holdout: nan}\n",
          "t:6:17: 'holdout' must be a number, not the text 'nan' | for example: holdout: 0.05\n"},
         {"data: {holdout: '0.1'}\n",
          "t:6:17: 'holdout' must be a number, not the text '0.1' | for example: holdout: 0.05\n"},
-        {"data: {seed: -1}\n", "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1\n"},
+        {"data: {seed: -1}\n",
+         "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1 | for example: seed: 1\n"},
         {"data: {seed: 18446744073709551616}\n",
-         "t:6:14: 'seed' must be 0 to 18446744073709551615, not 18446744073709551616\n"},
+         "t:6:14: 'seed' must be 0 to 18446744073709551615, not 18446744073709551616 | for "
+         "example: seed: 1\n"},
         {"data: {path: ''}\n",
          "t:6:14: 'path' is an empty path | for example: path: data/text.txt\n"},
         {"data: {path: [x]}\n",
@@ -51,8 +57,10 @@ static void scalars(void **state)
         {"data: x\n",
          "t:6:7: 'data' must be a mapping, not the text 'x' | for example: data: {path: "
          "data/text.txt, seed: 1}\n"},
-        {"checkpoint: {keep: 0}\n", "t:6:20: 'keep' must be at least 1, not 0\n"},
-        {"checkpoint: {keep_every: -1}\n", "t:6:26: 'keep_every' must be at least 0, not -1\n"},
+        {"checkpoint: {keep: 0}\n",
+         "t:6:20: 'keep' must be at least 1, not 0 | for example: keep: 3\n"},
+        {"checkpoint: {keep_every: -1}\n",
+         "t:6:26: 'keep_every' must be at least 0, not -1 | for example: keep_every: 1000\n"},
         {"memory_headroom: 5\n", "t:6:18: 'memory_headroom' must be at most 0.9, not 5 | for "
                                  "example: memory_headroom: 5 %\n"},
         {"memory_headroom: -1 %\n", "t:6:18: 'memory_headroom' must be at least 0, not -1 % | for "
@@ -69,14 +77,16 @@ static void scalars(void **state)
          "t:6:25: 'bandwidth' must be a bandwidth with a unit, not the text 'fast' | for example: "
          "bandwidth: 2 GB/s\n"},
         {"checkpoint: {signal: TERM}\n",
-         "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM'\n"},
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM' | for example: signal: USR1\n"},
         {"checkpoint: {signal: SIGUSR1}\n",
-         "t:6:22: 'signal' must be one of USR1, USR2, not 'SIGUSR1'\n"},
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'SIGUSR1' | for example: signal: USR1\n"},
         {"init: {from: ''}\n",
          "t:6:14: 'from' is an empty path | for example: from: ../models/Llama-3.1-8B\n"},
         {"init: {form: x}\n", "t:6:8: unknown key 'form'; did you mean 'from'?\n"},
-        {"optimizer: {type: sgd}\n", "t:6:19: 'type' must be adamw, not 'sgd'\n"},
-        {"optimizer: {eps: 0}\n", "t:6:18: 'eps' must be more than 0, not 0\n"},
+        {"optimizer: {type: sgd}\n",
+         "t:6:19: 'type' must be adamw, not 'sgd' | for example: type: adamw\n"},
+        {"optimizer: {eps: 0}\n",
+         "t:6:18: 'eps' must be more than 0, not 0 | for example: eps: 1.0e-8\n"},
         {"optimizer: {betas: 0.9}\n",
          "t:6:20: 'betas' must be a list of two numbers, not the number 0.9 | for example: betas: "
          "[0.9, 0.95]\n"},
@@ -86,9 +96,10 @@ static void scalars(void **state)
          "t:6:26: a beta must be at least 0 and less than 1, not 1 | for example: betas: [0.9, "
          "0.95]\n"},
         {"optimizer: {warmup_steps: 11, total_steps: 10}\n",
-         "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10)\n"},
+         "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10) | use warmup_steps <= 10\n"},
         {"optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n",
-         "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001)\n"},
+         "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001) | use "
+         "min_learning_rate <= 0.0001\n"},
         {"rules: {seq: [sp, pp]}\n",
          "t:6:19: unknown mesh axis 'pp' | mesh axes: dp, fsdp, tp, sp, each at most once\n"},
         {"rules: {seq: [sp, sp]}\n", "t:6:19: the mesh axis 'sp' stands twice | mesh axes: dp, "
@@ -168,21 +179,21 @@ static void models(void **state)
          "where the heads are wider or narrower\n"},
         {M "hidden_size: 12\nnum_attention_heads: 4\n",
          "t:5:22: 'hidden_size' / 'num_attention_heads' is 3; a head must be even and at most "
-         "65536 "
-         "wide\n"},
+         "65536 wide | give 'head_dim' where the heads are wider or narrower\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nnum_key_value_heads: 3\n",
-         "t:6:22: 'num_key_value_heads' (3) does not divide 'num_attention_heads' (4)\n"},
+         "t:6:22: 'num_key_value_heads' (3) does not divide 'num_attention_heads' (4) | use a "
+         "divisor of 4\n"},
         {M "hidden_size: 10\nnum_attention_heads: 4\nhead_dim: 5\n",
-         "t:6:11: 'head_dim' must be even, not 5\n"},
+         "t:6:11: 'head_dim' must be even, not 5 | rotary positions turn pairs of elements\n"},
         {M "hiden_size: 16\nnum_attention_heads: 4\n",
          "t:4:1: unknown key 'hiden_size'; did you mean 'hidden_size'?\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: []\n",
          "t:6:16: 'architectures' is an empty list | for example: architectures: "
          "[LlamaForCausalLM]\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nhidden_act: gelu\n",
-         "t:6:13: 'hidden_act' must be silu, not 'gelu'\n"},
+         "t:6:13: 'hidden_act' must be silu, not 'gelu' | for example: hidden_act: silu\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nrope_theta: -1\n",
-         "t:6:13: 'rope_theta' must be more than 0, not -1\n"},
+         "t:6:13: 'rope_theta' must be more than 0, not -1 | for example: rope_theta: 10000.0\n"},
         /* Outside a hub's file an unknown key stays a mistake. */
         {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: [LlamaForCausalLM]\nfoo: 1\n",
          "t:7:1: unknown key 'foo' | known keys: architectures, model_type, vocab_size, "
@@ -254,10 +265,13 @@ static void accelerators(void **state)
         {A P "memory: lots\n", "t:5:9: 'memory' must be a size with a unit, not the text 'lots' | "
                                "for example: memory: 80 "
                                "GB\n"},
-        {A P "memory: 0\n", "t:5:9: 'memory' must be at least 1, not 0\n"},
-        {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999\n"},
+        {A P "memory: 0\n",
+         "t:5:9: 'memory' must be at least 1, not 0 | for example: memory: 80 GB\n"},
+        {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999 | for "
+                                "example: memory: 80 GB\n"},
         {A P "memory: 1 GB\nreserved_memory: 1000 MB\n",
-         "t:6:18: 'reserved_memory' leaves nothing of 'memory'\n"},
+         "t:6:18: 'reserved_memory' leaves nothing of 'memory' | use less for reserved_memory; a "
+         "number without a unit is bytes\n"},
         {A P "memory: 1 GB\nlaunch_latency: 3 min\n",
          "t:6:17: 'launch_latency' has the unknown unit 'min' in '3 min' | units: s, ms, us, ns\n"},
         {A "memory: 1 GB\npeak: {bf16: 1 TFLOPS}\n",
@@ -307,10 +321,13 @@ static void clusters(void **state)
         {C, "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: "
             "[{name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, "
             "spans: all, bandwidth: 400 Gb/s, latency: 6 us}]\n"},
-        {C L "host_memory: 0\n", "t:6:14: 'host_memory' must be more than 0, not 0\n"},
-        {C L "storage: {bandwidth: 0}\n", "t:6:22: 'bandwidth' must be more than 0, not 0\n"},
+        {C L "host_memory: 0\n",
+         "t:6:14: 'host_memory' must be more than 0, not 0 | for example: host_memory: 2 TB\n"},
+        {C L "storage: {bandwidth: 0}\n",
+         "t:6:22: 'bandwidth' must be more than 0, not 0 | for example: bandwidth: 10 GB/s\n"},
         {C L "reliability: {failures_per_1000_node_days: -1}\n",
-         "t:6:44: 'failures_per_1000_node_days' must be at least 0, not -1\n"},
+         "t:6:44: 'failures_per_1000_node_days' must be at least 0, not -1 | for example: "
+         "failures_per_1000_node_days: 3.8\n"},
         {C L "host_memory: 2 TB\nstorage: {bandwidth: 10 GB/s}\n"
              "reliability: {failures_per_1000_node_days: 0}\n",
          ""},
@@ -563,18 +580,20 @@ static void overrides(void **state)
         {"precision.\xc3\xa9=1",
          "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, params, reduce\n"},
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},
-        {"rules.a.b=1", "--set:1:7: 'a' has no keys inside\n"},
+        {"rules.a.b=1", "--set:1:7: 'a' has no keys inside | set it as a whole: --set KEY=VALUE\n"},
         {"global_batch_size=x",
          "--set:1:19: 'global_batch_size' must be an integer, not the text 'x' | for example: "
          "global_batch_size: 64\n"},
         {"optimizer.betas=[0.9, ",
-         "--set:1:23: not valid YAML: did not find expected node content\n"},
+         "--set:1:23: not valid YAML: did not find expected node content | check the quotes, "
+         "brackets and indentation before this place\n"},
         {"rules={a: [sp, sp]}",
          "--set:1:16: the mesh axis 'sp' stands twice | mesh axes: dp, fsdp, tp, sp, each at most "
          "once\n"},
         {"model=nowhere.yaml", "--set:1:7: cannot open 'nowhere.yaml': no such file | a path after "
                                "--set is relative to the working directory\n"},
-        {"model.vocab_size=1", "--set:1:18: 'vocab_size' must be at least 2, not 1\n"},
+        {"model.vocab_size=1",
+         "--set:1:18: 'vocab_size' must be at least 2, not 1 | for example: vocab_size: 32000\n"},
         {"name=\xff",
          "--set:1:6: not UTF-8 text (byte 0xff) | descriptions are plain UTF-8 text\n"},
     };
@@ -645,8 +664,8 @@ static void notes(void **state)
            "vanish; use params: fp32\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\nprecision: {compute: bf16}\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: atention\n",
-           "t:6:12: 'recompute' must be one of none, before_attention, full, auto, not "
-           "'atention'\n");
+           "t:6:12: 'recompute' must be one of none, before_attention, full, auto, not 'atention' "
+           "| for example: recompute: auto\n");
 }
 
 /* What is allowed and hardly meant, and what was probably meant for it. */
@@ -667,9 +686,9 @@ static void warnings(void **state)
          "{name: a, device: cuda, memory: 80, peak: {bf16: 989, fp32: 67e30 FLOP/s}, "
          "memory_bandwidth: 3350, launch_latency: 0.5 s}",
          "t:1:33: warning: 'memory: 80' has no unit, so it is bytes | did you mean '80 GB'?\n"
-         "t:1:50: warning: 'bf16: 989' has no unit, so it is FLOP/s | did you mean '989 "
-         "TFLOP/s'?\n"
-         "t:1:61: 'fp32' must be at most 1.0e+30, not 67e30 FLOP/s\n"
+         "t:1:50: warning: 'bf16: 989' has no unit, so it is FLOP/s | did you mean '989 TFLOP/s'?\n"
+         "t:1:61: 'fp32' must be at most 1.0e+30, not 67e30 FLOP/s | for example: fp32: 67 "
+         "TFLOP/s\n"
          "t:1:94: warning: 'memory_bandwidth: 3350' has no unit, so it is bytes per second | did "
          "you mean '3350 GB/s'?\n"
          "t:1:116: warning: 'launch_latency: 0.5 s' is more than any that is known | look at the "

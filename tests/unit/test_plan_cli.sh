@@ -89,10 +89,10 @@ grep -q 'llama-7b.yaml: ok, a model' "$scratch/stdout" || complain "check stops 
 odd="$scratch/a: error: b.yaml"
 escaped=${odd//:/%3A}
 sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '1,3,'/" $runs/quickstart.yaml >"$odd"
-annotates "::error file=$escaped,line=8,col=11::mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" "$odd"
-expect 2 "$odd:8:11: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" check "$odd"
+annotates "::error file=$escaped,line=8,col=11::mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" "$odd"
+expect 2 "$odd:8:11: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" check "$odd"
 sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/rules: {embed: [dp, tp]}/" $runs/quickstart.yaml >"$odd"
-annotates "::error file=$escaped,line=8,col=9::these rules do not go together: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" "$odd"
+annotates "::error file=$escaped,line=8,col=9::these rules do not go together, let each axis split a tensor once: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" "$odd"
 printf 'hidden_size: 4\nhiden_size: 4\n' >"$odd"
 annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you mean 'hidden_size'?" "$odd"
 
@@ -117,6 +117,50 @@ expect 0 '' search $runs/quickstart.yaml --set recompute=before_attention
 expect 2 "--set:1:11: error: 'recompute' must be one of none, before_attention, full, auto, not 'attn'" \
     search $runs/quickstart.yaml --set recompute=attn
 
+# A file of another kind, an empty one, and standard input.
+for command in search explain "emit -o $scratch/none"; do
+    # shellcheck disable=SC2086 # options
+    expect 2 "configs/clusters/laptop.yaml:3:1: error: this is a cluster, not a run" $command configs/clusters/laptop.yaml
+    grep -qxF "    help: name it in a run, 'cluster: configs/clusters/laptop.yaml', beside model, sequence_length and global_batch_size, and give that" \
+        "$scratch/stderr" || complain "$command of a cluster: $(cat "$scratch/stderr")"
+done
+expect 2 "tests/oracle/published_configs/yi-6b.json:1:1: error: this is a model, not a run" search tests/oracle/published_configs/yi-6b.json
+expect 2 "configs/accelerators/cpu-core.yaml:5:1: error: this is an accelerator, not a run" search configs/accelerators/cpu-core.yaml
+: >"$scratch/empty.yaml"
+for command in check search; do
+    expect 2 "$scratch/empty.yaml:1:1: error: the file is empty" $command "$scratch/empty.yaml"
+    grep -q "^    help: a model has 'hidden_size', " "$scratch/stderr" || complain "$command of nothing: no help"
+done
+(
+    cd configs/runs && expect 0 '' search - <quickstart.yaml && cp "$scratch/stdout" "$scratch/piped"
+    expect 0 '' check - <quickstart.yaml && [ "$(head -1 "$scratch/stdout")" = '<stdin>: ok, a run: 1 of 1 meshes fit' ] ||
+        complain "check -: $(cat "$scratch/stdout")"
+    printf 'name: x\nnodes: 3\nmodel: ../models/quickstart.yaml\n' >"$scratch/piped.yaml"
+    expect 2 "<stdin>:2:1: error: unknown key 'nodes'" search - <"$scratch/piped.yaml"
+    expect 0 '' emit - -o "$scratch/piped-plan" --set "directory=$scratch/run" <quickstart.yaml
+    expect 0 '' check "$scratch/piped-plan/quickstart.plan.yaml"
+    expect 2 "<stdin>:1:1: error: a plan is read from its file, beside which its inputs are; name it" \
+        check - <"$scratch/piped-plan/quickstart.plan.yaml"
+    exit "$bad"
+) || bad=$((bad + 1))
+"$plan" search $runs/quickstart.yaml | grep -v '^searched' | cmp -s - <(grep -v '^searched' "$scratch/piped") ||
+    complain "search - says something else"
+expect 2 "$scratch/piped-plan/quickstart.plan.yaml:2:1: error: this is a plan, not a run" search "$scratch/piped-plan/quickstart.plan.yaml"
+expect 0 '' emit $runs/quickstart.yaml -o "$scratch/piped-plan" --set "directory=$scratch/run"
+expect 2 '*' search "$scratch/piped-plan/quickstart.plan.yaml"
+grep -qE "help: give the run file that it was written from, '.*configs/runs/quickstart.yaml'; 'plan check', " "$scratch/stderr" ||
+    complain "search of a plan: $(cat "$scratch/stderr")"
+expect 0 '' search $runs/llama-8b-64.yaml --mesh_dim sp:2,tp:8,fsdp:-1
+grep -q '^mesh      mesh_dim 1,4,8,2: .* in the order dp,sp,tp,fsdp$' "$scratch/stdout" || complain "axes by name: $(grep '^mesh' "$scratch/stdout")"
+# No suggestion is better than one that means something else.
+sed 's/"model_type": "llama"/"model_type": "llama4"/' tests/oracle/published_configs/yi-6b.json >"$scratch/other.json"
+expect 2 '*' check "$scratch/other.json"
+! grep -q 'did you mean' "$scratch/stderr" || complain "llama4: $(cat "$scratch/stderr")"
+sed 's/"vocab_size"/"v_head_dim": 64, "vocab_size"/' tests/oracle/published_configs/yi-6b.json >"$scratch/other.json"
+expect 2 '*' check "$scratch/other.json"
+! grep -q 'did you mean' "$scratch/stderr" || complain "v_head_dim: $(cat "$scratch/stderr")"
+grep -q 'help:' "$scratch/stderr" || complain "v_head_dim: no help"
+
 # Warnings: what is allowed and hardly meant, with its place, in what people read; the result is the same.
 warned="--set:1:31: warning: 'bf16: 989' has no unit, so it is FLOP/s"
 for command in check search explain; do
@@ -137,9 +181,9 @@ sed -e "s,\.\./,$PWD/configs/,; s/^mesh_dim: .*/mesh_dim: '3,1,1,1'/" $runs/quic
     >"$scratch/three.yaml"
 expect 1 "$scratch/three.yaml:8:11: error: mesh_dim 3,1,1,1 needs 3 accelerators, but there are 8; write -1 for the axis that takes whatever is left" \
     check "$scratch/three.yaml"
-expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'" \
+expect 2 "plan: error: mesh_dim '1,3,' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as in 'tp:8,fsdp:-1'" \
     search $runs/quickstart.yaml --mesh_dim 1,3,
-expect 2 "--set:1:7: error: these rules do not go together: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" \
+expect 2 "--set:1:7: error: these rules do not go together, let each axis split a tensor once: embed, embedding: resharding 'embedding': the given sharding uses axis tp twice" \
     search $runs/quickstart.yaml --set 'rules.embed=[dp, tp]'
 expect 1 "    help: use global_batch_size: 8" \
     search $runs/quickstart.yaml --mesh_dim 1,8,1,1 --set global_batch_size=4
