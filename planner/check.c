@@ -79,6 +79,28 @@ static int unmet(const struct sw_options *options, const char *path,
     return SW_UNMET;
 }
 
+void sw_command_warn_of_time(const struct sw_options *options, const char *path,
+                             const struct sw_run_config *run, double step_seconds)
+{
+    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
+    const double seconds = (double)run->optimizer.total_steps * step_seconds;
+    const struct sw_place *at = &run->time_place;
+    if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
+        return;
+    snprintf(message, sizeof message, "%s take %s, %s",
+             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
+             sw_format_duration(seconds, took), limit);
+    const bool placed = at->file != NULL;
+    if (options->github)
+        annotate("warning", placed ? at->file : sw_command_shown(path), placed ? at->line : 0,
+                 at->column, message, NULL);
+    else if (placed)
+        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": warning: %s\n", at->file, at->line, at->column,
+                message);
+    else
+        fprintf(stderr, "%s: warning: %s\n", sw_command_shown(path), message);
+}
+
 /* Both figures of each link: which of the two a file's author had in mind is seen at once. */
 static void print_links(const struct sw_cluster_config *cluster)
 {
@@ -113,8 +135,10 @@ static int check_run(const struct sw_options *options, const char *path,
         annotate("warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
-    if (status == SW_OK)
+    if (status == SW_OK) {
         print_links(&run->cluster);
+        sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
+    }
     if (status == SW_OK && run->data_path == NULL) {
         if (options->github)
             annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);

@@ -3,6 +3,7 @@
 #define SW_PLANNER_FORMAT_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 enum { SW_FORMAT_BYTES = 32, SW_FORMAT_RATE = 64 };
 
@@ -16,5 +17,10 @@ char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
 /* For rates and ratios of any size and sign: "0.2051", "87.3", "-12,345". */
 char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES]);
+/* "1 node", "12,345 nodes". */
+char *sw_format_counted(double count, const char *one, char buffer[SW_FORMAT_RATE]);
+/* Writes a text in lines of at most `width` columns, broken between words; all but the first are
+ * indented by `indent`, and the first starts in column `at`. Ends the last line. */
+void sw_format_wrapped(FILE *out, const char *text, int32_t at, int32_t indent, int32_t width);
 
 #endif

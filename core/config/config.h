@@ -115,6 +115,8 @@ struct sw_run_config {
     int64_t sequence_length, global_batch_size;
     const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place;
+    struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
+    bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */

@@ -208,6 +208,13 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     if (s.bad != 0)
         return false;
     sw_config_warn_of_run(c, root, out);
+    const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
+    const struct node *time = sw_node_find(sw_node_find(root, "slurm"), "time");
+    out->says_steps = steps != NULL && !sw_node_is_null(steps);
+    if (time == NULL || sw_node_is_null(time))
+        time = c->cluster_time;
+    if (time != NULL)
+        out->time_place = (struct sw_place){time->source->file, time->line, time->column};
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));

@@ -68,9 +68,9 @@ struct sw_config {
     struct sw_run_config *run; /* of a plan: inside it */
     struct sw_plan_config *plan;
     struct sw_place digest_place; /* of a plan */
-    /* for checks between files: where slurm.gpus_per_node of the cluster stands, and whether the
-     * model says how long its sequences may be; NULL, false: not told */
-    const struct node *cluster_gpus;
+    /* for checks between files: where slurm.gpus_per_node and slurm.time of the cluster stand, and
+     * whether the model says how long its sequences may be; NULL, false: not told */
+    const struct node *cluster_gpus, *cluster_time;
     bool knows_longest;
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */

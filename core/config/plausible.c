@@ -157,6 +157,7 @@ void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
 {
     warn_of_links(c, root, cluster);
     c->cluster_gpus = sw_node_find(sw_node_find(root, "slurm"), "gpus_per_node");
+    c->cluster_time = sw_node_find(sw_node_find(root, "slurm"), "time");
     if (c->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
         warn_of_gpus(c, c->cluster_gpus, cluster);
 }

@@ -277,6 +277,8 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_candidate_write_json(j, "mesh", &x->c);
     sw_json_text(j, "why", sw_rank_why(x->run, why, sizeof why));
     sw_json_number(j, "run_seconds", x->run_seconds);
+    sw_json_number(j, "accelerator_hours",
+                   sw_report_accelerator_hours(x->run, x->c.cost.step_seconds));
     write_programs(j, x);
     write_regions(j, &x->c.cost);
     write_collectives(j, x);
