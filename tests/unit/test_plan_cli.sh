@@ -640,14 +640,14 @@ def closed(*arguments):
     return done.returncode, done.stderr
 large = f"{runs}/llama-70b-512.yaml"
 assert closed("search", f"{runs}/quickstart.yaml") == (141, "")
-assert closed("search", large, "--json", "--rejected") == (141, "")
+assert closed("search", large, "--json", "--rejected", "--set", "slurm.time=UNLIMITED") == (141, "")
 assert closed("explain", large, "--json", "--html", f"{scratch}/piped.html") == (141, "")
 assert os.path.getsize(f"{scratch}/piped.html") > 10000
 assert closed("diff", f"{runs}/quickstart.yaml", large) == (4, "")
 code, said = closed("search", f"{runs}/quickstart.yaml", "--mesh_dim", "1,3,2,2")
 assert code == 1 and said.startswith("plan: error: mesh_dim 1,3,2,2 needs 12")
 PYTHON
-"$plan" search $runs/llama-70b-512.yaml --json --rejected 2>"$scratch/stderr" | head -n 1 >/dev/null
+"$plan" search $runs/llama-70b-512.yaml --json --rejected --set slurm.time=UNLIMITED 2>"$scratch/stderr" | head -n 1 >/dev/null
 [ "${PIPESTATUS[0]}" -eq 141 ] || complain "| head: exit ${PIPESTATUS[0]}"
 [ ! -s "$scratch/stderr" ] || complain "| head: $(cat "$scratch/stderr")"
 
