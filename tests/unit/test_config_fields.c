@@ -842,6 +842,11 @@ static void schemas(void **state)
         sw_config_free(c);
         assert_true(kind != SW_CONFIG_RUN || strstr(text, "\"global_batch_size\": {\"type\": "
                                                           "\"integer\", \"minimum\": 1") != NULL);
+        /* a link's words, and one of its two bandwidths */
+        assert_true(kind != SW_CONFIG_CLUSTER ||
+                    (strstr(text, "{\"const\": \"node\"}") != NULL &&
+                     strstr(text, "\"oneOf\": [{\"required\": [\"bandwidth\"]}, {\"required\": "
+                                  "[\"bandwidth_per_node\"]}]") != NULL));
         free(text);
     }
 }
