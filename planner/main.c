@@ -12,7 +12,7 @@ static const struct command {
     uint32_t options;
     int (*run)(const struct sw_options *options);
 } commands[] = {
-    {"check", "FILE...", "validate YAML: models, accelerators, clusters, runs, plans",
+    {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_PREFER | SW_OPTION_MESH_DIM |
@@ -26,11 +26,11 @@ static const struct command {
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
          SW_OPTION_HELP,
      sw_command_emit},
-    {"fit", "MEASUREMENTS FILE.yaml...", "constants of accelerators and links from measurements",
+    {"fit", "MEASUREMENTS FILE.yaml...", "profiles, and constants of links, from measurements",
      SW_OPTION_HELP, sw_command_fit},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
-    {"schema", "model|accelerator|cluster|run|plan", "JSON Schema of a file, for editors",
+    {"schema", "model|accelerator|profile|cluster|run|plan", "JSON Schema of a file, for editors",
      SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -35,8 +35,18 @@ static bool read_curve(struct sw_config *c, const struct field *field, struct no
                        void *base)
 {
     struct sw_curve *curve = (struct sw_curve *)((char *)base + field->offset);
+    double all;
+    if (value->kind == NODE_SCALAR && value->plain && sw_number_parse(value->text, &all)) {
+        if (!(all > 0 && all <= 1))
+            return complain(c, value, field,
+                            sw_config_format(c,
+                                             "a fraction of '%s' must be more than 0 and at most 1",
+                                             field->key));
+        *curve = (struct sw_curve){1, {{1, all}}};
+        return true;
+    }
     if (value->kind != NODE_SEQUENCE)
-        return sw_config_wrong_type(c, field, value, "a list of [size, fraction]");
+        return sw_config_wrong_type(c, field, value, "a fraction or a list of [size, fraction]");
     if (value->count > SW_MAX_CURVE)
         return complain(c, value, field,
                         sw_config_format(c, "'%s' has %d points; at most %d are allowed",
@@ -75,6 +85,10 @@ static void write_curve(struct writer *w, const struct field *field, const void 
     size_t used = 0;
     if (curve->count == 0 && field->brief)
         return;
+    if (curve->count == 1 && curve->point[0].size == 1) {
+        w->value(w, field->key, sw_real_format(curve->point[0].fraction, fraction), STYLE_BARE);
+        return;
+    }
     text[used++] = '[';
     for (int32_t i = 0; i < curve->count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s[%s, %s]", i > 0 ? ", " : "",

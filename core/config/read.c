@@ -8,14 +8,15 @@
 static enum sw_config_kind guess_kind(const struct node *root)
 {
     static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR,
-                                                SW_CONFIG_CLUSTER, SW_CONFIG_RUN};
+                                                SW_CONFIG_CLUSTER, SW_CONFIG_RUN,
+                                                SW_CONFIG_PROFILE};
     const struct node *schema = sw_node_find(root, "schema");
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
     enum sw_config_kind best = SW_CONFIG_UNKNOWN;
     int32_t most = 0;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         int32_t hits = 0;
         for (const struct field *f = sw_config_fields(kinds[i]); f->key != NULL; f++)
             hits += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
@@ -66,9 +67,10 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
     if (c->kind == SW_CONFIG_UNKNOWN)
         c->kind = guess_kind(root);
     if (c->kind == SW_CONFIG_UNKNOWN) {
-        sw_config_error_at(c, root, "neither a model, an accelerator, a cluster, a run nor a plan",
-                           "a model has 'hidden_size', an accelerator 'peak', a cluster 'nodes', "
-                           "a run 'global_batch_size'");
+        sw_config_error_at(
+            c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
+            "a model has 'hidden_size', an accelerator 'peak', a profile 'matmul', "
+            "a cluster 'nodes', a run 'global_batch_size'");
         return;
     }
     const bool planned = c->kind == SW_CONFIG_PLAN;
@@ -91,8 +93,13 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         break;
     case SW_CONFIG_CLUSTER:
         c->cluster = sw_config_alloc(c, sizeof *c->cluster);
-        if (c->cluster != NULL)
-            sw_config_describe_cluster(c, root, c->cluster);
+        if (c->cluster != NULL && sw_config_describe_cluster(c, root, c->cluster))
+            sw_config_settle_profile(c, c->cluster);
+        break;
+    case SW_CONFIG_PROFILE:
+        c->profile = sw_config_alloc(c, sizeof *c->profile);
+        if (c->profile != NULL)
+            sw_config_describe_profile(c, root, c->profile);
         break;
     case SW_CONFIG_PLAN:
         c->plan = sw_config_alloc(c, sizeof *c->plan);
@@ -212,6 +219,11 @@ const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->cluster : NULL;
+}
+
+const struct sw_profile_config *sw_config_profile(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->profile : NULL;
 }
 
 const struct sw_run_config *sw_config_run(const struct sw_config *config)

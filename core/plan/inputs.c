@@ -52,7 +52,8 @@ int sw_plan_inputs_gather(const struct sw_run_config *run, const char *plan_dire
                           struct sw_plan_inputs *out, struct sw_error *err)
 {
     const char *const paths[SW_PLAN_MAX_INPUTS] = {run->path, run->model.path, run->cluster.path,
-                                                   run->cluster.accelerator.path};
+                                                   run->cluster.accelerator.path,
+                                                   run->cluster.profile.path};
     memset(out, 0, sizeof *out);
     for (int32_t i = 0; i < SW_PLAN_MAX_INPUTS; i++)
         if (add(out, plan_directory, paths[i], err) != 0) {

@@ -24,9 +24,12 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
 static void print_run(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], limit[160];
-    fprintf(out, "run       %s steps take %s\n",
-            sw_format_count((double)x->run->optimizer.total_steps, a),
-            sw_format_duration(x->run_seconds, b));
+    char low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES];
+    const double steps = (double)x->run->optimizer.total_steps;
+    fprintf(out, "run       %s steps take %s (%s to %s)\n", sw_format_count(steps, a),
+            sw_format_duration(x->run_seconds, b),
+            sw_format_duration(steps * x->c.cost.band_low_seconds, low),
+            sw_format_duration(steps * x->c.cost.band_high_seconds, high));
     if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
         fprintf(out, "          %s\n", limit);
 }

@@ -1,5 +1,5 @@
-/* `plan fit`: constants of accelerators and links from measurements, as YAML to paste, with the
- * errors before and after as comments. */
+/* `plan fit`: a profile from measured runs, latency and curve of links from collectives, as YAML,
+ * with the errors before and after as comments. */
 #include "planner/command.h"
 
 #include "planner/fit/fit.h"
@@ -139,19 +139,15 @@ static int fit_accelerator(struct sw_fit_set *set, const char *name, struct sw_e
     if (models > 1 && (sw_fit_leave_one_out(set, name, err) != 0 ||
                        print_error(set, name, "leave one model out:", &other, err) != 0))
         return -1;
-    printf("efficiency:\n  matmul: [[1.0, %.3f]]\n  attention: [[1.0, %.3f]]\n"
-           "  memory: [[1.0, %.3f]]\n",
-           c.matmul, c.attention, c.memory);
-    if (models > 1 && other.count >= FEW_RUNS) {
-        printf("  band_low: %.3f\n  band_high: %.3f\n", other.low < 1 ? other.low : 1,
-               other.high > 1 ? other.high : 1);
-        printf("  source: fitted to %d runs of %d models, %.1f %% mean error leaving one out\n",
-               other.count, models, 100 * other.mean);
-    } else {
-        printf("  # too few runs or models for a band: the default stands\n"
-               "  source: fitted to %d runs of %d models\n",
-               before.count, models);
-    }
+    printf("# a profile: a file that a cluster or a run names as 'profile'\n"
+           "name: custom\naccelerator: %s\nmatmul: %.3f\nattention: %.3f\nmemory: %.3f\nruns: %d\n",
+           name, c.matmul, c.attention, c.memory, before.count);
+    if (models > 1 && other.count >= FEW_RUNS)
+        printf("error: %.3f\nband_low: %.3f\nband_high: %.3f\n", other.mean,
+               other.low < 1 ? other.low : 1, other.high > 1 ? other.high : 1);
+    else
+        printf("# too few runs or models for an error and a band: the default stands\n");
+    printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }
 

@@ -22,11 +22,12 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
                    struct sw_error *err)
 {
     struct sw_cost cost;
-    struct sw_accelerator_config *a = &r->run.cluster.accelerator;
+    struct sw_profile_config *p = &r->run.cluster.profile;
     if (constants != NULL) {
-        a->matmul = asymptote(constants->matmul);
-        a->attention = asymptote(constants->attention);
-        a->memory = asymptote(constants->memory);
+        p->matmul = asymptote(constants->matmul);
+        p->attention = asymptote(constants->attention);
+        p->memory = asymptote(constants->memory);
+        p->peak_bf16_flops = p->peak_fp32_flops = p->memory_bandwidth = 0;
     }
     if (sw_cost_price(r->program, &r->run, &cost, err) != 0)
         return -1;
@@ -74,13 +75,16 @@ static int objective(struct sw_fit_set *set, const char *accelerator, const char
     return 0;
 }
 
-/* What is usual for the device of the accelerator's runs. */
+/* What is assumed for the device of the accelerator's runs. */
 static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *accelerator)
 {
+    enum sw_device_kind device = SW_DEVICE_CUDA;
     for (int32_t i = 0; i < set->count; i++)
         if (is_of(&set->run[i], accelerator))
-            return sw_device_row(set->run[i].run.cluster.accelerator.device)->usual;
-    return sw_device_row(SW_DEVICE_CUDA)->usual;
+            device = set->run[i].run.cluster.accelerator.device;
+    const struct sw_profile_config p = sw_profile_default(device);
+    return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
+                                  p.memory.point[0].fraction};
 }
 
 /* A pattern search from what is usual: each constant up and down, and pairs against each other,

@@ -12,6 +12,12 @@
 
 enum { SW_FIT_MAX_CONFIGS = 64 };
 
+/* What is fitted: shares of peak for large matrix products and attention, of the memory's bandwidth
+ * for everything else. */
+struct sw_efficiency {
+    double matmul, attention, memory;
+};
+
 struct sw_fit_run {
     char model[48];           /* leave-one-out leaves out all runs of one */
     char label[96];           /* model, accelerators, options: for tables */

@@ -69,7 +69,8 @@ static void cards(FILE *out, const struct sw_explain *x)
         exposed += c->cost.exposed_seconds[i];
     fputs("<div class=\"cards\">\n", out);
     card(out, "mesh_dim (dp,fsdp,tp,sp)", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
-    card(out, "a step", sw_format_seconds(c->cost.step_seconds, a));
+    snprintf(text, sizeof text, "a step, by profile %.64s", c->cost.profile);
+    card(out, text, sw_format_seconds(c->cost.step_seconds, a));
     card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
     snprintf(text, sizeof text, "%s of %s", sw_format_bytes((double)c->memory.total, a),
              sw_format_bytes((double)c->memory.limit, b));
@@ -102,11 +103,15 @@ static void introduction(FILE *out, const struct sw_explain *x)
         c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
         sw_word(sw_words_strategy, c->decision.strategy),
         sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
-    fprintf(out, "<p class=\"dim\">The step takes %s to %s in 10 to 90 %% of cases (",
+    fprintf(out, "<p class=\"dim\">A step of %s to %s %s. Times rest on the profile ",
             sw_format_seconds(c->cost.band_low_seconds, a),
-            sw_format_seconds(c->cost.band_high_seconds, b));
+            sw_format_seconds(c->cost.band_high_seconds, b), sw_report_band(&c->cost));
+    sw_text_write_html(out, c->cost.profile);
+    fputs(": ", out);
     sw_text_write_html(out, c->cost.calibration);
-    fputs(").</p>\n", out);
+    if (c->cost.profile_error > 0)
+        fprintf(out, "; mean error %.1f %% on models left out", 100 * c->cost.profile_error);
+    fputs(".</p>\n", out);
     fprintf(out, "<p>The run's %s steps take %s",
             sw_format_count((double)x->run->optimizer.total_steps, a),
             sw_format_duration(x->run_seconds, b));

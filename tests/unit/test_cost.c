@@ -392,9 +392,9 @@ static void saves(void **state)
                  moved = 2 * ceil((double)(s->sent_bytes + s->owned_bytes) / rounds);
     const double exchange =
         sw_links_exchange_seconds(&run->cluster, &span, sent, (double)s->messages / rounds);
-    const double share =
-        sw_cost_efficiency(&a->memory, moved, sw_device_row(a->device)->usual.memory);
-    const double pack = moved / (a->memory_bandwidth * share) + a->launch_latency_s;
+    const double share = sw_cost_efficiency(&run->cluster.profile.memory, moved, 0);
+    const double pack =
+        moved / (a->memory_bandwidth * share) + run->cluster.profile.launch_latency_s;
     close_to(sw_cost_op_seconds(p, &p->ops[0], run), exchange + pack);
     assert_true(rounds > 1 && fabs(seconds - rounds * (exchange + pack)) < 1e-6 * seconds);
 
@@ -418,7 +418,7 @@ static void has_a_band(void **state)
     (void)state;
     const struct sw_test_run t = run_of(2, 16, "90 GB/s", "5 GB/s");
     const struct sw_cost c = price(&t, sw_mesh_make(1, 16, 1, 1), 1);
-    close_to(c.band_low_seconds, 0.8 * c.step_seconds);
+    close_to(c.band_low_seconds, 0.7 * c.step_seconds);
     close_to(c.band_high_seconds, 1.3 * c.step_seconds);
     assert_string_equal(c.calibration, "data sheets, not measured");
 }
@@ -427,15 +427,16 @@ static void has_a_band(void **state)
 static void shapes(void **state)
 {
     (void)state;
-    struct sw_accelerator_config a = {.device = SW_DEVICE_CUDA, .compute_units = 100};
+    struct sw_cluster_config a = {.accelerator = {.device = SW_DEVICE_CUDA, .compute_units = 100},
+                                  .profile = sw_profile_default(SW_DEVICE_CUDA)};
     const double large = sw_cost_matmul_share(&a, 25600, 12800, 8192);
     assert_true(large > 0.68 && large < 0.71); /* 10,000 tiles: 100 waves */
     assert_true(sw_cost_matmul_share(&a, 25600, 12800, 128) < 0.55 * large); /* shallow */
     assert_true(sw_cost_matmul_share(&a, 2560, 1290, 8192) < 0.8 * large); /* 110 tiles: 2 waves */
     assert_true(sw_cost_matmul_share(&a, 16, 12800, 8192) < 0.4 * large);  /* rows of a tile idle */
-    a.matmul = (struct sw_curve){1, {{1, 0.35}}};
+    a.profile.matmul = (struct sw_curve){1, {{1, 0.35}}};
     close_to(sw_cost_matmul_share(&a, 25600, 12800, 8192), large * 0.35 / 0.71);
-    a.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured: as it is */
+    a.profile.matmul = (struct sw_curve){2, {{1e6, 0.2}, {1e18, 0.5}}}; /* measured: as it is */
     close_to(sw_cost_matmul_share(&a, 100, 100, 50), 0.2);
     const double wide = sw_cost_attention_share(&a, 1e12, 128, 8192);
     const double narrow = sw_cost_attention_share(&a, 1e12, 64, 8192);
@@ -483,7 +484,9 @@ static void devices(void **state)
     (void)state;
     for (int32_t i = 0; i < SW_DEVICE_COUNT; i++) {
         const struct sw_device_row *row = sw_device_row((enum sw_device_kind)i);
-        const double shares[] = {row->usual.matmul, row->usual.attention, row->usual.memory};
+        const struct sw_profile_config p = sw_profile_default((enum sw_device_kind)i);
+        const double shares[] = {p.matmul.point[0].fraction, p.attention.point[0].fraction,
+                                 p.memory.point[0].fraction};
         assert_non_null(sw_word(sw_words_device, i));
         for (size_t k = 0; k < 3; k++)
             assert_true(shares[k] > 0 && shares[k] <= 1);

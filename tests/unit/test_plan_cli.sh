@@ -185,7 +185,7 @@ assert train["seconds"] > save["seconds"] > 0 and save["transient_bytes"] == 128
 plan = open(sys.argv[2]).read()
 assert f"\nprograms:\n  train: '{train['digest']}'\n  evaluate: '{evaluate['digest']}'\n  save: '{save['digest']}'\n" in plan
 PYTHON
-for kind in model accelerator cluster run; do
+for kind in model accelerator profile cluster run; do
     expect 0 '' schema $kind
     python3 -m json.tool "$scratch/stdout" >/dev/null || complain "schema $kind is no JSON"
 done
@@ -195,7 +195,7 @@ expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
 grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
 grep -qE "^evaluation [0-9.]+ m?s a batch; its [0-9.]+ [MG]B lie in the step's [0-9.]+ [MG]B$" "$scratch/stdout" ||
     complain "explain: no evaluation: $(grep evaluation "$scratch/stdout")"
-grep -qxE 'run       100,000 steps take 3\.[0-9] days' "$scratch/stdout" || complain "explain: no time of the run"
+grep -qxE 'run       100,000 steps take [0-9.]+ (days|h) \([0-9.]+ (days|h) to [0-9.]+ (days|h)\)' "$scratch/stdout" || complain "explain: no time of the run"
 grep -qxF "          more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job" \
     "$scratch/stdout" || complain "explain: nothing about the time limit"
 grep -qxF 'checkpoint           96.4 GB in 150 files, at most 1.5 GB of one rank' "$scratch/stdout" ||
@@ -264,7 +264,7 @@ cp -r "$scratch/a b" "$scratch/first"
 [ "$(wc -l <"$scratch/stdout")" -eq 3 ] || complain "emit says more: $(cat "$scratch/stdout")"
 grep -qE '^  save_seconds: 0.[0-9]+$' "$scratch/a b/quickstart.plan.yaml" || complain "emit: no save_seconds"
 expect 0 "configs/runs/llama-8b-64.yaml: warning: the run names no data to train on, so its plan is good for planning only; add data: {path: FILE} before 'runner train'" emit $runs/llama-8b-64.yaml -o "$scratch/programs" --set "directory=$scratch/run"
-grep -qE "^its 100,000 steps take [0-9.]+ days, more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job$" \
+grep -qE "^its 100,000 steps take [0-9.]+ (days|h), more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job$" \
     "$scratch/stdout" || complain "emit: nothing about the time limit: $(cat "$scratch/stdout")"
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the second time"

@@ -9,11 +9,11 @@ cd "$(dirname "$0")"
     echo
     echo "Written by \`tests/bench/published/table.sh BUILD\`. How to read it: README.md."
     echo
-    echo "## llm-foundry, FSDP: constants fitted to all other models"
+    echo "## llm-foundry, FSDP: constants fitted to all other models of this family"
     echo
     "$bench" --fit clusters/foundry-*.yaml data/published_fsdp.csv
     echo
-    echo "## torchtitan and fms-fsdp: the constants of configs/accelerators, fitted to none of these"
+    echo "## torchtitan and fms-fsdp: llm-foundry's profile, fitted to none of these"
     echo
     "$bench" models/*.yaml clusters/fms-*.yaml clusters/torchtitan-*.yaml \
         data/published_fsdp_tp_cp.csv
