@@ -164,7 +164,7 @@ out:
 static int check_file(const struct sw_options *options, const char *path)
 {
     static const char *const names[] = {"a model", "an accelerator", "a cluster",
-                                        "a run",   "a plan",         "a profile"};
+                                        "a run",   "a plan",         "a profile", "a curve"};
     struct sw_error err = {0};
     struct sw_config *config =
         sw_config_read(path, SW_CONFIG_UNKNOWN, options->override, options->override_count, &err);
@@ -204,13 +204,13 @@ int sw_command_check(const struct sw_options *options)
 int sw_command_schema(const struct sw_options *options)
 {
     static const char *const names[] = {"model", "accelerator", "cluster",
-                                        "run",   "plan",        "profile"};
+                                        "run",   "plan",        "profile", "curve"};
     enum { NAMES = sizeof names / sizeof names[0] };
     _Static_assert((int)SW_CONFIG_UNKNOWN == (int)NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
-                "one kind: 'plan schema model|accelerator|profile|cluster|run|plan'");
+                "one kind: 'plan schema model|accelerator|profile|curve|cluster|run|plan'");
         return sw_command_fail(&err);
     }
     for (int i = 0; i < NAMES; i++)
@@ -227,7 +227,7 @@ int sw_command_schema(const struct sw_options *options)
                 near);
     else
         sw_fail(&err, SW_BAD_INPUT,
-                "no schema '%.40s'; use model, accelerator, profile, cluster, run or plan",
+                "no schema '%.40s'; use model, accelerator, profile, curve, cluster, run or plan",
                 options->files[0]);
     return sw_command_fail(&err);
 }

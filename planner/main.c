@@ -30,7 +30,7 @@ static const struct command {
      SW_OPTION_HELP, sw_command_fit},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
-    {"schema", "model|accelerator|profile|cluster|run|plan", "JSON Schema of a file, for editors",
+    {"schema", "model|accelerator|profile|curve|cluster|run|plan", "JSON Schema of a file, for editors",
      SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

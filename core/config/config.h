@@ -76,8 +76,9 @@ struct sw_link_config {
     int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
     double bandwidth; /* bytes/s, one direction, per accelerator */
     double latency_s;
-    struct sw_curve efficiency; /* share of bandwidth by bytes sent by a rank; count 0: default */
-    double oversubscription;    /* >= 1: bandwidth is divided by it where all talk at once */
+    struct sw_curve efficiency;  /* share of bandwidth by bytes over a port; count 0: default */
+    const char *efficiency_path; /* file that it came from; NULL: written in its place */
+    double oversubscription;     /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */
     bool direct; /* collectives send each block straight to its receiver; else in rings */
 };
@@ -162,7 +163,8 @@ struct sw_run_config {
 };
 
 /* The files that a plan was written from. */
-enum { SW_PLAN_MAX_INPUTS = 5 }; /* run, model, cluster, accelerator, profile */
+/* run, model, cluster, accelerator, profile, and the curves of links */
+enum { SW_PLAN_MAX_INPUTS = 5 + SW_MAX_LINKS };
 struct sw_plan_input {
     char *path; /* relative to the plan's folder */
     uint64_t digest;
@@ -204,6 +206,7 @@ enum sw_config_kind {
     SW_CONFIG_RUN,
     SW_CONFIG_PLAN,
     SW_CONFIG_PROFILE,
+    SW_CONFIG_CURVE,
     SW_CONFIG_UNKNOWN
 };
 
@@ -255,6 +258,7 @@ const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config
 /* With `profile: auto` the one measured for it, else what is assumed. */
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config);
 const struct sw_profile_config *sw_config_profile(const struct sw_config *config);
+const struct sw_curve *sw_config_curve(const struct sw_config *config);
 const struct sw_run_config *sw_config_run(const struct sw_config *config);
 const struct sw_plan_config *sw_config_plan(const struct sw_config *config);
 /* Where the digest of a plan stands, also when there are errors; file NULL: nowhere. */

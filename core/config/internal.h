@@ -66,6 +66,7 @@ struct sw_config {
     struct sw_accelerator_config *accelerator;
     struct sw_cluster_config *cluster;
     struct sw_profile_config *profile;
+    struct sw_curve *curve;
     const struct node *profile_at; /* the last 'profile' that was read */
     struct sw_run_config *run;     /* of a plan: inside it */
     struct sw_plan_config *plan;
@@ -228,8 +229,8 @@ const struct field *sw_field_find(const struct field *fields, const char *key);
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
-    sw_older_constants[], sw_cluster_fields[], sw_run_fields[], sw_plan_fields[], sw_link_fields[],
-    sw_slurm_fields[];
+    sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
+    sw_link_fields[], sw_slurm_fields[];
 #define SW_CURVE_SCHEMA                                                                            \
     "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
     "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
@@ -260,8 +261,8 @@ extern const struct field sw_rope_fields[]; /* of rope_parameters; from the seco
 extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
-extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links, sw_type_rules,
-    sw_type_betas, sw_type_reference;
+extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
+    sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
 
 /* profile.c */
 #define SW_PROFILE_AUTO "auto"
@@ -290,6 +291,7 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve *out);
 
 /* The mapping that a value means: itself, or the file that it names. NULL: reported. */
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);

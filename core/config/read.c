@@ -7,9 +7,9 @@
 
 static enum sw_config_kind guess_kind(const struct node *root)
 {
-    static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR,
+    static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL,   SW_CONFIG_ACCELERATOR,
                                                 SW_CONFIG_CLUSTER, SW_CONFIG_RUN,
-                                                SW_CONFIG_PROFILE};
+                                                SW_CONFIG_PROFILE, SW_CONFIG_CURVE};
     const struct node *schema = sw_node_find(root, "schema");
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
@@ -100,6 +100,11 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         c->profile = sw_config_alloc(c, sizeof *c->profile);
         if (c->profile != NULL)
             sw_config_describe_profile(c, root, c->profile);
+        break;
+    case SW_CONFIG_CURVE:
+        c->curve = sw_config_alloc(c, sizeof *c->curve);
+        if (c->curve != NULL)
+            sw_config_describe_curve(c, root, c->curve);
         break;
     case SW_CONFIG_PLAN:
         c->plan = sw_config_alloc(c, sizeof *c->plan);
@@ -224,6 +229,11 @@ const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config
 const struct sw_profile_config *sw_config_profile(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->profile : NULL;
+}
+
+const struct sw_curve *sw_config_curve(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->curve : NULL;
 }
 
 const struct sw_run_config *sw_config_run(const struct sw_config *config)

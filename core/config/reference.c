@@ -102,8 +102,9 @@ static void write_custom(FILE *out, const struct field *field)
     } else if (field->words != NULL) {
         fputs(list ? "list of " : "", out);
         write_words(out, field);
-    } else if (field->custom == &sw_type_curve) {
-        fputs("number, more than 0, at most 1, or list", out);
+    } else if (field->custom == &sw_type_curve || field->custom == &sw_type_link_curve) {
+        fprintf(out, "number, more than 0, at most 1, or list%s",
+                field->custom == &sw_type_link_curve ? ", or path" : "");
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
         write_schema_words(out, field->schema, list ? " of " : " to lists of ");
@@ -237,6 +238,9 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         ("What software reaches on an accelerator: the fractions of its peaks that every predicted "
          "time rests on, and the band\naround the times. `runner calibrate` and `plan fit` write "
          "profiles; configs/profiles has some of published software."),
+        ("A measured curve, for the links of several clusters of one fabric: what `efficiency` of "
+         "a "
+         "[cluster's](cluster.md) links\nmay name."),
     };
     static const struct {
         const char *name, *plain;

@@ -344,11 +344,13 @@ const struct field sw_link_fields[] = {
      .type = FIELD_CUSTOM,
      AT(efficiency),
      .brief = true,
-     .custom = &sw_type_curve,
-     .example = "[[1e6, 0.2], [1e9, 0.8]]",
-     .schema = SW_CURVE_SCHEMA,
-     .about = "points [bytes a rank sends in one collective, fraction of bandwidth it reaches], "
-              "sizes ascending"},
+     .custom = &sw_type_link_curve,
+     .example = "../curves/nccl-nvlink.yaml",
+     .schema = "{\"anyOf\": [{\"type\": \"string\"}, " SW_CURVE_SCHEMA "]}",
+     .about = "fraction of bandwidth that collectives reach: a number, points [bytes that one "
+              "collective sends over one port, fraction], sizes ascending, or a file that holds "
+              "points; "
+              "default: 0.82 for the innermost link, 0.9 for others"},
     {.key = "oversubscription",
      .type = FIELD_REAL,
      AT(oversubscription),
@@ -573,6 +575,8 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
         return sw_plan_fields;
     case SW_CONFIG_PROFILE:
         return sw_profile_fields;
+    case SW_CONFIG_CURVE:
+        return sw_curve_fields;
     default:
         return NULL;
     }
@@ -580,7 +584,7 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
 
 const char *sw_config_kind_name(enum sw_config_kind kind)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster",
-                                        "run",   "plan",        "profile"};
+    static const char *const names[] = {"model", "accelerator", "cluster", "run",
+                                        "plan",  "profile",     "curve"};
     return kind < SW_CONFIG_UNKNOWN ? names[kind] : "description";
 }

@@ -1,4 +1,4 @@
-/* The keys of a profile, and of the constants that older accelerator files hold. */
+/* The keys of a profile, of a curve, and of the constants that older accelerator files hold. */
 #include "core/config/internal.h"
 
 #include <stddef.h>
@@ -51,6 +51,26 @@ static const struct field peak_fields[] = {
      .about = "what fractions in fp32 are of; 0: the accelerator's peak"},
     {.key = NULL},
 };
+
+#undef AT
+const struct field sw_curve_fields[] = {
+    {.key = "points",
+     .type = FIELD_CUSTOM,
+     .offset = 0,
+     .required = true,
+     .custom = &sw_type_curve,
+     .example = "[[1e6, 0.2], [1e9, 0.8]]",
+     .schema = SW_CURVE_SCHEMA,
+     .about = "points [size, fraction], sizes ascending; between them the fraction goes with the "
+              "logarithm of the size, beyond them it stays"},
+    {.key = "source",
+     .type = FIELD_TEXT,
+     .offset = FIELD_NOWHERE,
+     .example = "'data sheet'",
+     .about = "where the figures come from"},
+    {.key = NULL},
+};
+#define AT(member) .offset = offsetof(struct sw_profile_config, member)
 
 const struct field sw_profile_fields[] = {
     {.key = "name",

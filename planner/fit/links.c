@@ -195,6 +195,15 @@ static double seconds_of(const struct sw_cluster_config *cluster,
     return sw_links_seconds(cluster, &span, point->kind, point->bytes);
 }
 
+/* Bytes over one port of a level. */
+static double crossing_of(const struct sw_cluster_config *cluster, int32_t level,
+                          const struct sw_fit_link_point *point)
+{
+    const struct sw_span span = span_of(cluster, point->ranks);
+    return sw_links_crossing(cluster->link[level].direct, point->kind, span.ranks,
+                             span.inside[level], span.members[level], point->bytes);
+}
+
 double sw_fit_link_error(const struct sw_cluster_config *cluster,
                          const struct sw_fit_link_point *point)
 {
@@ -267,10 +276,11 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
             if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
                 continue; /* all latency, or a cold start: says nothing of the bandwidth */
             const double share = seconds_of(&full, &sorted[i]) / left;
-            if (curve.count > 0 && curve.point[curve.count - 1].size >= sorted[i].bytes)
+            const double crossing = crossing_of(cluster, level, &sorted[i]);
+            if (curve.count > 0 && curve.point[curve.count - 1].size >= crossing)
                 continue;
             curve.point[curve.count++] =
-                (struct sw_curve_point){sorted[i].bytes, share < 1 ? share : 1};
+                (struct sw_curve_point){crossing, share < 1 ? share : 1};
         }
         link->efficiency = curve;
     }

@@ -203,7 +203,7 @@ void sw_calibration_write_cluster(FILE *out, const struct sw_calibration *c,
     const int32_t ranks = f->nodes * f->ranks_per_node;
     write_basis(out, c, f);
     fputs("# Bandwidths are those of one rank while every rank sends; efficiencies are by bytes "
-          "that a rank\n# sends in a collective.\n",
+          "that a\n# collective sends over a port.\n",
           out);
     fprintf(out, "name: %s\nnodes: %d\naccelerators_per_node: %d\n", f->cluster_name, f->nodes,
             f->ranks_per_node);
