@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct sw_fit_run *r, const char *accelerator)
+static bool is_of(const struct sw_fit_run *r, const char *group)
 {
     return r->program != NULL && r->skipped[0] == '\0' &&
-           (accelerator == NULL || strcmp(r->run.cluster.accelerator.name, accelerator) == 0);
+           (group == NULL || strcmp(r->group, group) == 0);
 }
 
 /* A curve of one point: what large sizes reach (op_time.c). */
@@ -36,13 +36,31 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
     return 0;
 }
 
-int sw_fit_predict(struct sw_fit_set *set, const char *accelerator,
-                   const struct sw_efficiency *constants, struct sw_error *err)
+int sw_fit_predict(struct sw_fit_set *set, const char *group, const struct sw_efficiency *constants,
+                   struct sw_error *err)
 {
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator) && predict(&set->run[i], constants, err) != 0)
+        if (is_of(&set->run[i], group) && predict(&set->run[i], constants, err) != 0)
             return -1;
     return 0;
+}
+
+void sw_fit_mistake(struct sw_fit_mistakes *m, struct sw_error *err)
+{
+    if (m->count == m->capacity) {
+        const int32_t capacity = m->capacity == 0 ? 16 : 2 * m->capacity;
+        struct sw_error *grown = realloc(m->error, (size_t)capacity * sizeof *grown);
+        if (grown == NULL) {
+            if (m->count > 0)
+                sw_fail(&m->error[m->count - 1], SW_ENVIRONMENT, "out of memory");
+            memset(err, 0, sizeof *err);
+            return;
+        }
+        m->error = grown;
+        m->capacity = capacity;
+    }
+    m->error[m->count++] = *err;
+    memset(err, 0, sizeof *err);
 }
 
 double sw_fit_error(const struct sw_fit_run *run)
@@ -54,7 +72,7 @@ double sw_fit_error(const struct sw_fit_run *run)
  * usual: being off by a tenth costs as much as an error of 0.01 %. */
 static const double pull = 0.01;
 
-static int objective(struct sw_fit_set *set, const char *accelerator, const char *without,
+static int objective(struct sw_fit_set *set, const char *group, const char *without,
                      const double start[3], const double x[3], double *out, struct sw_error *err)
 {
     const struct sw_efficiency constants = {x[0], x[1], x[2]};
@@ -62,7 +80,7 @@ static int objective(struct sw_fit_set *set, const char *accelerator, const char
     int32_t count = 0;
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, accelerator) || (without != NULL && strcmp(r->model, without) == 0))
+        if (!is_of(r, group) || (without != NULL && strcmp(r->model, without) == 0))
             continue;
         if (predict(r, &constants, err) != 0)
             return -1;
@@ -75,12 +93,12 @@ static int objective(struct sw_fit_set *set, const char *accelerator, const char
     return 0;
 }
 
-/* What is assumed for the device of the accelerator's runs. */
-static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *accelerator)
+/* What is assumed for the device of the group's runs. */
+static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
 {
     enum sw_device_kind device = SW_DEVICE_CUDA;
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator))
+        if (is_of(&set->run[i], group))
             device = set->run[i].run.cluster.accelerator.device;
     const struct sw_profile_config p = sw_profile_default(device);
     return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
@@ -89,30 +107,34 @@ static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *a
 
 /* A pattern search from what is usual: each constant up and down, and pairs against each other,
  * since the valleys are oblique. */
-int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char *without,
+int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
                      struct sw_efficiency *out, struct sw_error *err)
 {
     /* nothing runs faster than its data sheet says, and nothing measured so far below a twentieth
      */
     static const double least = 0.05, most = 1, first_step = 0.16, last_step = 0.005;
-    static const double directions[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1}, {1, -1, 0},
-                                           {1, 0, -1}, {0, 1, -1}, {1, 1, 1}};
-    const struct sw_efficiency usual = usual_of(set, accelerator);
+    static const double directions[][3] = {{1, 1, 1},  {1, 0, 0},  {0, 1, 0}, {0, 0, 1},
+                                           {1, -1, 0}, {1, 0, -1}, {0, 1, -1}};
+    const struct sw_efficiency usual = usual_of(set, group);
+    int32_t runs = 0;
+    for (int32_t i = 0; i < set->count; i++)
+        runs += is_of(&set->run[i], group);
+    const size_t ways = runs < SW_FIT_ENOUGH ? 1 : sizeof directions / sizeof directions[0];
     const double start[3] = {usual.matmul, usual.attention, usual.memory};
     double x[3] = {start[0], start[1], start[2]}, best;
-    if (objective(set, accelerator, without, start, x, &best, err) != 0)
+    if (objective(set, group, without, start, x, &best, err) != 0)
         return -1;
     for (double step = first_step; step >= last_step; step /= 2) {
         bool better = true;
         for (int32_t round = 0; better && round < 50; round++) {
             better = false;
-            for (size_t d = 0; d < 2 * sizeof directions / sizeof directions[0]; d++) {
+            for (size_t d = 0; d < 2 * ways; d++) {
                 double at[3], value;
                 for (int32_t i = 0; i < 3; i++) {
                     at[i] = x[i] * exp((d % 2 != 0 ? -step : step) * directions[d / 2][i]);
                     at[i] = at[i] < least ? least : at[i] > most ? most : at[i];
                 }
-                if (objective(set, accelerator, without, start, at, &value, err) != 0)
+                if (objective(set, group, without, start, at, &value, err) != 0)
                     return -1;
                 if (value < best - 1e-9) {
                     best = value;
@@ -136,8 +158,8 @@ static double percentile(const double *sorted, int32_t count, double fraction)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
-                     struct sw_fit_summary *out, struct sw_error *err)
+int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
+                     struct sw_error *err)
 {
     memset(out, 0, sizeof *out);
     double *errors = malloc(2 * ((size_t)set->count + 1) * sizeof *errors);
@@ -146,7 +168,7 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
     double *ratios = errors + set->count + 1;
     for (int32_t i = 0; i < set->count; i++) {
         const struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, accelerator))
+        if (!is_of(r, group))
             continue;
         errors[out->count] = fabs(sw_fit_error(r));
         ratios[out->count] = r->predicted / r->measured;
@@ -165,16 +187,15 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
     return 0;
 }
 
-static bool is_first_of_model(const struct sw_fit_set *set, const char *accelerator, int32_t index)
+static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
 {
     for (int32_t i = 0; i < index; i++)
-        if (is_of(&set->run[i], accelerator) &&
-            strcmp(set->run[i].model, set->run[index].model) == 0)
+        if (is_of(&set->run[i], group) && strcmp(set->run[i].model, set->run[index].model) == 0)
             return false;
     return true;
 }
 
-int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct sw_error *err)
+int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err)
 {
     int status = -1;
     double *kept = calloc((size_t)set->count + 1, sizeof *kept);
@@ -183,19 +204,19 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_efficiency constants; /* searched from the start: nothing of the model left out */
         const char *model = set->run[i].model;
-        if (!is_of(&set->run[i], accelerator) || !is_first_of_model(set, accelerator, i))
+        if (!is_of(&set->run[i], group) || !is_first_of_model(set, group, i))
             continue;
-        if (sw_fit_constants(set, accelerator, model, &constants, err) != 0)
+        if (sw_fit_constants(set, group, model, &constants, err) != 0)
             goto out;
         for (int32_t k = i; k < set->count; k++)
-            if (is_of(&set->run[k], accelerator) && strcmp(set->run[k].model, model) == 0) {
+            if (is_of(&set->run[k], group) && strcmp(set->run[k].model, model) == 0) {
                 if (predict(&set->run[k], &constants, err) != 0)
                     goto out;
                 kept[k] = set->run[k].predicted;
             }
     }
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator))
+        if (is_of(&set->run[i], group))
             set->run[i].predicted = kept[i];
     status = 0;
 out:

@@ -168,6 +168,39 @@ static void older_accelerators_still_count(void **state)
                    "default 0.5 2 0.7..1.3");
 }
 
+/* Clusters of one fabric share a file of points. */
+static void links_share_a_curve(void **state)
+{
+    (void)state;
+#define LINK(curve)                                                                                \
+    "links: [{name: l, spans: 1, bandwidth: 1, latency: 0, efficiency: " curve "}]\n"
+    put("c.yaml", "points: [[1e6, 0.2], [1e9, 0.8]]\nsource: me\n");
+    struct sw_config *c =
+        read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")), SW_CONFIG_CLUSTER, NULL);
+    const struct sw_link_config *link = &sw_config_cluster(c)->link[0];
+    assert_int_equal(link->efficiency.count, 2);
+    assert_true(link->efficiency.point[1].size == 1e9 && link->efficiency.point[1].fraction == 0.8);
+    assert_string_equal(link->efficiency_path, "c.yaml");
+    sw_config_free(c);
+    c = read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("0.7")), SW_CONFIG_CLUSTER, NULL);
+    assert_true(sw_config_cluster(c)->link[0].efficiency.point[0].fraction == 0.7);
+    sw_config_free(c);
+    expect_cluster(
+        CLUSTER_OF(CHIP("cuda"), LINK("{a: 1}")),
+        "here.yaml:5:67: 'efficiency' must be a fraction, a list of [size, fraction] or a "
+        "file, not a mapping | for example: efficiency: ../curves/nccl-nvlink.yaml\n",
+        NULL);
+    put("c.yaml", "points: here.yaml\n");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")),
+                   "c.yaml:1:9: 'points' must be a fraction or a list of [size, fraction], not the "
+                   "text 'here.yaml' | for example: points: [[1e6, 0.2], [1e9, 0.8]]\n",
+                   NULL);
+    c = sw_config_read("c.yaml", SW_CONFIG_UNKNOWN, NULL, 0, NULL);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_CURVE);
+    sw_config_free(c);
+    unlink("c.yaml");
+}
+
 int main(void)
 {
     char folder[] = "/tmp/shardwright-profile-XXXXXX";
@@ -180,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_profile_is_of_its_chip),
         cmocka_unit_test(a_run_and_set_replace_it),
         cmocka_unit_test(older_accelerators_still_count),
+        cmocka_unit_test(links_share_a_curve),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink("p.yaml");

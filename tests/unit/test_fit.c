@@ -262,7 +262,7 @@ static void fits_links(void **state)
                  size, size / 4, seconds * 1e6, size / seconds / 1e9, 1.75 * size / seconds / 1e9);
     }
     char *path = write_file(text, ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), 0);
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), 0);
     unlink(path);
     free(path);
     assert_int_equal(links.count, 12);
@@ -274,7 +274,7 @@ static void fits_links(void **state)
     sw_fit_links_free(&links);
     char said[SW_ERROR_TEXT_BYTES];
     path = write_file("# no ranks\n 8 2 float sum -1 1.0 1.0 1.0 0\n", ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), -1);
     assert_non_null(strstr(sw_error_format(&err, NULL, said),
                            ":2:1: error: no measurements; give the whole output of "
                            "nccl-tests, with its '#  Rank' lines"));
@@ -282,10 +282,11 @@ static void fits_links(void **state)
     free(path);
     sw_fit_links_free(&links);
     memset(&err, 0, sizeof err);
-    path = write_file("#  Rank  0\n#  Rank  1\n 8 2 float sum -1 inf 1.0 1.0 0\n", ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
+    path = write_file(
+        "# all_reduce_perf\n#  Rank  0\n#  Rank  1\n 8 2 float sum -1 inf 1.0 1.0 0\n", ".txt");
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), -1);
     assert_non_null(strstr(sw_error_format(&err, NULL, said),
-                           ":3:1: error: a size or a time that no collective has"));
+                           ":4:1: error: a size or a time that no collective has"));
     unlink(path);
     free(path);
     sw_fit_links_free(&links);

@@ -185,7 +185,7 @@ assert train["seconds"] > save["seconds"] > 0 and save["transient_bytes"] == 128
 plan = open(sys.argv[2]).read()
 assert f"\nprograms:\n  train: '{train['digest']}'\n  evaluate: '{evaluate['digest']}'\n  save: '{save['digest']}'\n" in plan
 PYTHON
-for kind in model accelerator profile cluster run; do
+for kind in model accelerator profile curve cluster run; do
     expect 0 '' schema $kind
     python3 -m json.tool "$scratch/stdout" >/dev/null || complain "schema $kind is no JSON"
 done

@@ -33,15 +33,14 @@ static int read_file(struct sw_fit_set *set, const char *path, struct sw_error *
     return 0;
 }
 
-/* The accelerator that run i is the first of, NULL: it is not. */
-static const char *first_accelerator(const struct sw_fit_set *set, int32_t i)
+/* The group that run i is the first of, NULL: it is not. */
+static const char *first_group(const struct sw_fit_set *set, int32_t i)
 {
     if (set->run[i].program == NULL || set->run[i].skipped[0] != '\0')
         return NULL;
-    const char *name = set->run[i].run.cluster.accelerator.name;
+    const char *name = set->run[i].group;
     for (int32_t k = 0; k < i; k++)
-        if (set->run[k].program != NULL &&
-            strcmp(set->run[k].run.cluster.accelerator.name, name) == 0)
+        if (set->run[k].program != NULL && strcmp(set->run[k].group, name) == 0)
             return NULL;
     return name;
 }
@@ -52,7 +51,7 @@ static int predict(struct sw_fit_set *set, bool fit, struct sw_error *err)
         return sw_fit_predict(set, NULL, NULL, err);
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_efficiency c;
-        const char *name = first_accelerator(set, i);
+        const char *name = first_group(set, i);
         if (name == NULL)
             continue;
         if (sw_fit_constants(set, name, NULL, &c, err) != 0)
@@ -96,8 +95,7 @@ static int print_table(const struct sw_fit_set *set, struct sw_error *err)
     printf("\n| accelerator | runs | mean error | 90th percentile | worst |\n"
            "| --- | ---: | ---: | ---: | ---: |\n");
     for (int32_t i = 0; i < set->count; i++)
-        if (first_accelerator(set, i) != NULL &&
-            print_summary(set, first_accelerator(set, i), err) != 0)
+        if (first_group(set, i) != NULL && print_summary(set, first_group(set, i), err) != 0)
             return -1;
     if (print_summary(set, NULL, err) != 0)
         return -1;
