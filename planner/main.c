@@ -40,6 +40,7 @@ static const char fit_details[] =
     "  precision          rows with fp8 are not used (also: a column fp8)\n"
     "  reduce             bf16: gradients are summed in it; default fp32\n"
     "  residual_seq       sp+tp: the residual stream is split over tp, too\n"
+    "  skip               why the row is not used; empty: it is\n"
     "columns of collectives (all needed)\n"
     "  collective         all_reduce, all_gather, reduce_scatter or alltoall\n"
     "  payload_bytes      size as nccl-tests counts it\n"

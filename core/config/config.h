@@ -46,6 +46,7 @@ struct sw_profile_config {
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
     double launch_latency_s;                   /* that every op adds on the device */
+    double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
     int32_t runs;               /* that they were fitted to; 0: not told */

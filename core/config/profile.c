@@ -14,12 +14,11 @@ static struct sw_curve share(double fraction)
 /* CUDA: what is expected of cuBLASLt and cuDNN, which `runner` calls. Attention reaches half of the
  * peak at heads of 128: FlashAttention-2 and cuDNN reach more forward, less backward (Dao 2023,
  * arXiv:2307.08691, figures 4 to 6; Shah et al. 2024, arXiv:2407.08608, table 2). Products and
- * memory: the mean of what `plan fit` gives for A100 40 GB, A100 80 GB and H100 (configs/profiles,
- * llm-foundry-2023). From one short kernel's start to the next one's: an estimate between 1.3 us on
- * an H100 in a CUDA graph (Hazy Research, "Look Ma, No Bubbles!") and 5 to 20 us that a CPU takes
- * to launch one (facebookresearch/HolisticTraceAnalysis,
- * docs/source/features/cuda_kernel_launch_stats.rst). CPUs: oneDNN's matrix products and our
- * attention on one core of several, an estimate. */
+ * memory: within what `plan fit` gives for published software (configs/profiles: 0.46 to 1.00 and
+ * 0.21 to 0.83). From one short kernel's start to the next one's: an estimate between 1.3 us on an
+ * H100 in a CUDA graph (Hazy Research, "Look Ma, No Bubbles!") and 5 to 20 us that a CPU takes to
+ * launch one (facebookresearch/HolisticTraceAnalysis, cuda_kernel_launch_stats.rst). CPUs: oneDNN's
+ * matrix products and our attention on one core of several, an estimate. */
 struct sw_profile_config sw_profile_default(enum sw_device_kind device)
 {
     static const struct {

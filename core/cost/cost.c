@@ -33,6 +33,7 @@ struct flight {
 
 struct clocks {
     double compute, communication; /* when each stream is free */
+    double host;                   /* when the host has issued what it has come to */
     double busy;                   /* the compute stream at work */
     double exposed[SW_AXIS_COUNT];
 };
@@ -270,9 +271,17 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                     uint8_t skip)
 {
     double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
+    const double issue = c->run->cluster.profile.host_time_s;
     for (; t < end; t++) {
         if (t->only & skip)
             continue;
+        if (issue > 0 && t->part != PART_WAIT) {
+            c->now.host += issue;
+            if (c->now.host > compute) { /* the device has caught up with the host */
+                busy += c->now.host - compute;
+                compute = c->now.host;
+            }
+        }
         if (t->part == PART_COMPUTE) {
             double beside = communication - compute;
             beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
@@ -367,6 +376,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     }
     now->communication += shift;
     now->compute += shift;
+    now->host += (now->host - before->host) * times;
     now->busy += (now->busy - before->busy) * times;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;

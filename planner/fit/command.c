@@ -160,9 +160,11 @@ static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, s
         printf("# Fewer than %d runs do not tell three constants apart: one factor of all that is "
                "assumed was fitted.\n",
                SW_FIT_ENOUGH);
-    printf("name: %s\naccelerator: %s\nmatmul: %.3f\nattention: %.3f\nmemory: %.3f\nruns: %d\n",
+    printf("name: %s\naccelerator: %s\nmatmul: %.3f\nattention: %.3f\nmemory: %.3f\nhost_time: %g "
+           "us\nruns: %d\n",
            *first->software != '\0' ? first->software : "custom",
-           first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory, before.count);
+           first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
+           c.host_time_s * 1e6, before.count);
     if (models > 1 && other.count >= FEW_RUNS)
         printf("error: %.3f\nband_low: %.3f\nband_high: %.3f\n", other.mean,
                other.low < 1 ? other.low : 1, other.high > 1 ? other.high : 1);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALL_WAYS = 7 }; /* of the pattern search; the first changes all constants alike */
+
 static bool is_of(const struct sw_fit_run *r, const char *group)
 {
     return r->program != NULL && r->skipped[0] == '\0' &&
@@ -27,6 +29,7 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
         p->matmul = asymptote(constants->matmul);
         p->attention = asymptote(constants->attention);
         p->memory = asymptote(constants->memory);
+        p->host_time_s = constants->host_time_s;
         p->peak_bf16_flops = p->peak_fp32_flops = p->memory_bandwidth = 0;
     }
     if (sw_cost_price(r->program, &r->run, &cost, err) != 0)
@@ -73,9 +76,10 @@ double sw_fit_error(const struct sw_fit_run *run)
 static const double pull = 0.01;
 
 static int objective(struct sw_fit_set *set, const char *group, const char *without,
-                     const double start[3], const double x[3], double *out, struct sw_error *err)
+                     const double start[3], const double x[3], double host, double *out,
+                     struct sw_error *err)
 {
-    const struct sw_efficiency constants = {x[0], x[1], x[2]};
+    const struct sw_efficiency constants = {x[0], x[1], x[2], host};
     double sum = 0, away = 0;
     int32_t count = 0;
     for (int32_t i = 0; i < set->count; i++) {
@@ -102,27 +106,22 @@ static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *g
             device = set->run[i].run.cluster.accelerator.device;
     const struct sw_profile_config p = sw_profile_default(device);
     return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
-                                  p.memory.point[0].fraction};
+                                  p.memory.point[0].fraction, 0};
 }
 
 /* A pattern search from what is usual: each constant up and down, and pairs against each other,
  * since the valleys are oblique. */
-int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
-                     struct sw_efficiency *out, struct sw_error *err)
+static int search(struct sw_fit_set *set, const char *group, const char *without,
+                  const double start[3], double host, size_t ways, double x[3], double *best,
+                  struct sw_error *err)
 {
     /* nothing runs faster than its data sheet says, and nothing measured so far below a twentieth
      */
     static const double least = 0.05, most = 1, first_step = 0.16, last_step = 0.005;
-    static const double directions[][3] = {{1, 1, 1},  {1, 0, 0},  {0, 1, 0}, {0, 0, 1},
-                                           {1, -1, 0}, {1, 0, -1}, {0, 1, -1}};
-    const struct sw_efficiency usual = usual_of(set, group);
-    int32_t runs = 0;
-    for (int32_t i = 0; i < set->count; i++)
-        runs += is_of(&set->run[i], group);
-    const size_t ways = runs < SW_FIT_ENOUGH ? 1 : sizeof directions / sizeof directions[0];
-    const double start[3] = {usual.matmul, usual.attention, usual.memory};
-    double x[3] = {start[0], start[1], start[2]}, best;
-    if (objective(set, group, without, start, x, &best, err) != 0)
+    static const double directions[ALL_WAYS][3] = {{1, 1, 1},  {1, 0, 0},  {0, 1, 0}, {0, 0, 1},
+                                                   {1, -1, 0}, {1, 0, -1}, {0, 1, -1}};
+    memcpy(x, start, 3 * sizeof *x);
+    if (objective(set, group, without, start, x, host, best, err) != 0)
         return -1;
     for (double step = first_step; step >= last_step; step /= 2) {
         bool better = true;
@@ -134,17 +133,42 @@ int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *with
                     at[i] = x[i] * exp((d % 2 != 0 ? -step : step) * directions[d / 2][i]);
                     at[i] = at[i] < least ? least : at[i] > most ? most : at[i];
                 }
-                if (objective(set, group, without, start, at, &value, err) != 0)
+                if (objective(set, group, without, start, at, host, &value, err) != 0)
                     return -1;
-                if (value < best - 1e-9) {
-                    best = value;
-                    memcpy(x, at, sizeof x);
+                if (value < *best - 1e-9) {
+                    *best = value;
+                    memcpy(x, at, sizeof at);
                     better = true;
                 }
             }
         }
     }
-    *out = (struct sw_efficiency){x[0], x[1], x[2]};
+    return 0;
+}
+
+int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
+                     struct sw_efficiency *out, struct sw_error *err)
+{
+    /* a host's time must earn its place: by an error a thirtieth smaller than without it */
+    static const double hosts[] = {0, 20e-6, 80e-6}, earned = 0.97;
+    const struct sw_efficiency usual = usual_of(set, group);
+    const double start[3] = {usual.matmul, usual.attention, usual.memory};
+    int32_t runs = 0;
+    double least = 0;
+    for (int32_t i = 0; i < set->count; i++)
+        runs += is_of(&set->run[i], group) &&
+                (without == NULL || strcmp(set->run[i].model, without) != 0);
+    const size_t tries = runs < 2 * SW_FIT_ENOUGH ? 1 : sizeof hosts / sizeof hosts[0];
+    for (size_t h = 0; h < tries; h++) {
+        double x[3], best;
+        if (search(set, group, without, start, hosts[h], runs < SW_FIT_ENOUGH ? 1 : ALL_WAYS, x,
+                   &best, err) != 0)
+            return -1;
+        if (h > 0 && best >= earned * least)
+            continue;
+        least = best;
+        *out = (struct sw_efficiency){x[0], x[1], x[2], hosts[h]};
+    }
     return 0;
 }
 
@@ -172,12 +196,17 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_
             continue;
         errors[out->count] = fabs(sw_fit_error(r));
         ratios[out->count] = r->predicted / r->measured;
+        const struct sw_profile_config *p = &r->run.cluster.profile;
+        out->inside += ratios[out->count] >= p->band_low && ratios[out->count] <= p->band_high;
+        out->bias += sw_fit_error(r);
         out->mean += errors[out->count++];
     }
     if (out->count > 0) {
         qsort(errors, (size_t)out->count, sizeof *errors, sw_compare_doubles);
         qsort(ratios, (size_t)out->count, sizeof *ratios, sw_compare_doubles);
         out->mean /= out->count;
+        out->bias /= out->count;
+        out->inside /= out->count;
         out->p90 = percentile(errors, out->count, 0.9);
         out->worst = errors[out->count - 1];
         out->low = percentile(ratios, out->count, 0.1);

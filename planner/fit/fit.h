@@ -16,6 +16,7 @@ enum { SW_FIT_MAX_CONFIGS = 64 };
  * for everything else. */
 struct sw_efficiency {
     double matmul, attention, memory;
+    double host_time_s; /* to issue one op */
 };
 
 /* All that is wrong with the rows of files, in their order. */
@@ -80,7 +81,7 @@ double sw_fit_error(const struct sw_fit_run *run);
 /* The constants that make the mean of |ln(predicted / measured)| smallest over the priced runs of
  * a group, without those of one model (NULL: all). A pattern search, deterministic. Fewer
  * than SW_FIT_ENOUGH runs do not tell three constants apart: then one factor of all that is assumed
- * is fitted. */
+ * is fitted. Of twice as many the host's time is fitted as well, one of a few. */
 enum { SW_FIT_ENOUGH = 4 };
 int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
                      struct sw_efficiency *out, struct sw_error *err);
@@ -88,6 +89,8 @@ int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *with
 struct sw_fit_summary {
     int32_t count;
     double mean, p90, worst; /* of |error| */
+    double bias;             /* mean error: above 0 when predicted faster than measured */
+    double inside;           /* share of runs whose time lies in their profile's band */
     double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
 };
 /* Of the priced runs of a group (NULL: all), as predicted last. */

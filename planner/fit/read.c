@@ -288,6 +288,11 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     r->line = t->line;
     r->measured = strtod(field(t, "tok_s_gpu"), NULL);
     snprintf(r->model, sizeof r->model, "%s", model);
+    if (*field(t, "skip") != '\0') {
+        snprintf(r->label, sizeof r->label, "%.20s %.12s", model, gpu);
+        skip(r, field(t, "skip"));
+        return 0;
+    }
     if (!(r->measured > 0))
         return fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
     if (read_layout(t, r, err) != 0)

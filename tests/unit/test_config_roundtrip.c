@@ -124,6 +124,7 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
     struct sw_curve *const curves[] = {&p->matmul, &p->attention, &p->memory};
     p->name = draw(s) & 1 ? "no" : "1.5";
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
     p->peak_fp32_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
     p->memory_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
@@ -269,6 +270,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_text(a->profile.accelerator, b->profile.accelerator);
     same_text(a->profile.source, b->profile.source);
     SAME(profile.launch_latency_s);
+    SAME(profile.host_time_s);
     SAME(profile.peak_bf16_flops);
     SAME(profile.peak_fp32_flops);
     SAME(profile.memory_bandwidth);
@@ -441,6 +443,7 @@ static void every_default_is_spelled_out(void **state)
                               "    attention: 0.3\n"
                               "    memory: 0.6\n"
                               "    launch_latency: 0.0\n"
+                              "    host_time: 0.0\n"
                               "    peak:\n"
                               "      bf16: 0.0\n"
                               "      fp32: 0.0\n"

@@ -413,6 +413,26 @@ static void saves(void **state)
     sw_config_free(config);
 }
 
+/* A host that issues ops more slowly than the device runs them sets the pace: a step takes its ops
+ * times what each takes it. One that is faster changes nothing. */
+static void waits_for_its_host(void **state)
+{
+    (void)state;
+    struct sw_test_run t = run_of(6, 32, "90 GB/s", "90 GB/s");
+    const struct sw_mesh mesh = sw_mesh_make(1, 16, 1, 1);
+    const struct sw_cost recorded = price(&t, mesh, 1);
+    t.launch = "0, host_time: 1 ns";
+    const struct sw_cost fast = price(&t, mesh, 1);
+    t.launch = "0, host_time: 1 s";
+    const struct sw_cost slow = price(&t, mesh, 1);
+    t.launch = "0, host_time: 0.5 s";
+    const struct sw_cost half = price(&t, mesh, 1);
+    assert_true(fabs(fast.step_seconds / recorded.step_seconds - 1) < 1e-6);
+    assert_true(fabs(slow.step_seconds / half.step_seconds - 2) < 0.01);
+    assert_true(slow.step_seconds > 100); /* two micro-steps of six layers of tens of ops */
+    close_to(slow.compute_seconds + exposed(&slow), slow.step_seconds);
+}
+
 static void has_a_band(void **state)
 {
     (void)state;
@@ -512,6 +532,7 @@ int main(void)
         cmocka_unit_test(overlap_thresholds),
         cmocka_unit_test(flags_short_blocks),
         cmocka_unit_test(one_message_at_a_time),
+        cmocka_unit_test(waits_for_its_host),
         cmocka_unit_test(has_a_band),
         cmocka_unit_test(shapes),
         cmocka_unit_test(devices),

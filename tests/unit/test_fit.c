@@ -132,7 +132,7 @@ static void reports_mistakes(void **state)
 static void finds_constants_again(void **state)
 {
     (void)state;
-    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5};
+    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5, 0};
     struct sw_fit_set set = {0};
     struct sw_error err = {0};
     struct sw_fit_summary s;
@@ -160,6 +160,34 @@ static void finds_constants_again(void **state)
     assert_int_equal(s.count, 12);
     assert_true(s.mean < 0.01 && s.worst < 0.05);
     assert_true(s.low > 0.95 && s.high < 1.05);
+    sw_fit_free(&set);
+}
+
+/* The host's time, too: of many small ops, which wait for it, and large ones, which do not. */
+static void finds_the_hosts_time_again(void **state)
+{
+    (void)state;
+    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5, 80e-6};
+    struct sw_fit_set set = {0};
+    struct sw_error err = {0};
+    struct sw_efficiency found;
+    char rows[4096] = "";
+    static const int sizes[][3] = {{768, 12, 12}, {1024, 16, 24}, {2048, 16, 24}, {4096, 32, 32}};
+    for (size_t i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            const size_t used = strlen(rows);
+            snprintf(rows + used, sizeof rows - used,
+                     "m%zu,%d,%d,%d,\"mha,mlp4x,vocab50368\",a100_40gb,8,%d,%d,1,True,bf16,1,,\n",
+                     i, sizes[i][0], sizes[i][1], sizes[i][2], 512 << (2 * k), k == 0 ? 1 : 4);
+        }
+    add_cluster(&set, cluster_text);
+    assert_int_equal(read_rows(&set, rows, &err), 0);
+    assert_int_equal(sw_fit_predict(&set, NULL, &hidden, &err), 0);
+    for (int32_t i = 0; i < set.count; i++)
+        set.run[i].measured = set.run[i].predicted;
+    assert_int_equal(sw_fit_constants(&set, "a100-sxm-40gb", NULL, &found, &err), 0);
+    assert_true(found.host_time_s == hidden.host_time_s);
+    assert_true(fabs(found.matmul / hidden.matmul - 1) < 0.05);
     sw_fit_free(&set);
 }
 
@@ -299,6 +327,7 @@ int main(void)
         cmocka_unit_test(reads_rows),
         cmocka_unit_test(reports_mistakes),
         cmocka_unit_test(finds_constants_again),
+        cmocka_unit_test(finds_the_hosts_time_again),
         cmocka_unit_test(fits_links),
         cmocka_unit_test(published_fsdp),
         cmocka_unit_test(published_tp),
