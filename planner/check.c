@@ -163,8 +163,8 @@ out:
 
 static int check_file(const struct sw_options *options, const char *path)
 {
-    static const char *const names[] = {"a model", "an accelerator", "a cluster",
-                                        "a run",   "a plan",         "a profile", "a curve"};
+    static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
+                                        "a plan",  "a profile",      "a curve"};
     struct sw_error err = {0};
     struct sw_config *config =
         sw_config_read(path, SW_CONFIG_UNKNOWN, options->override, options->override_count, &err);
@@ -203,8 +203,8 @@ int sw_command_check(const struct sw_options *options)
 
 int sw_command_schema(const struct sw_options *options)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster",
-                                        "run",   "plan",        "profile", "curve"};
+    static const char *const names[] = {"model", "accelerator", "cluster", "run",
+                                        "plan",  "profile",     "curve"};
     enum { NAMES = sizeof names / sizeof names[0] };
     _Static_assert((int)SW_CONFIG_UNKNOWN == (int)NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
