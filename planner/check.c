@@ -64,8 +64,9 @@ static int unmet(const struct sw_options *options, const char *path,
     if (!options->github)
         return sw_command_unmet(run, search);
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
-    snprintf(message, sizeof message, "none of %d meshes fits '%s'%s%s", search->count, run->name,
-             closest != NULL ? ": " : "", closest != NULL ? closest->detail : "");
+    snprintf(message, sizeof message, "none of %d meshes %s '%s'%s%s", search->count,
+             sw_command_lacks(closest), run->name, closest != NULL ? ": " : "",
+             closest != NULL ? closest->detail : "");
     const struct sw_place *at = &run->mesh_dim_place;
     /* --set and the command line are no files */
     const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
@@ -87,6 +88,13 @@ static int check_run(const struct sw_options *options, const char *path,
         status = unmet(options, path, run, &search);
     else
         printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
+    char warning[192] = "";
+    if (status == SW_OK)
+        sw_headroom_warning(&search.mesh[0].memory, warning, sizeof warning);
+    if (warning[0] != '\0' && options->github)
+        annotate("warning", path, 0, 0, warning, NULL);
+    else if (warning[0] != '\0')
+        fprintf(stderr, "%s: warning: %s\n", path, warning);
     if (status == SW_OK && run->data_path == NULL) {
         if (options->github)
             annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);

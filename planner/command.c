@@ -77,6 +77,13 @@ void sw_session_free(struct sw_session *session)
     memset(session, 0, sizeof *session);
 }
 
+const char *sw_command_lacks(const struct sw_candidate *closest)
+{
+    return closest != NULL && sw_candidate_verdict(closest) == SW_VERDICT_NO_HEADROOM
+               ? "leaves the memory_headroom of"
+               : "fits";
+}
+
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
 {
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
@@ -94,8 +101,8 @@ int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *se
         sw_fail(&err, SW_UNMET, "mesh_dim %s does not fit '%s': %s", mesh, run->name,
                 closest->detail);
     else
-        sw_fail(&err, SW_UNMET, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s",
-                search->count, run->name, mesh, closest->detail);
+        sw_fail(&err, SW_UNMET, "none of %d meshes %s '%s'; the closest is mesh_dim %s: %s",
+                search->count, sw_command_lacks(closest), run->name, mesh, closest->detail);
     /* --set and the command line are no files */
     if (at.line > 0 && at.file != NULL && at.file[0] != '-')
         sw_fail_place(&err, at);

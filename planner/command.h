@@ -32,6 +32,9 @@ int sw_command_fail(const struct sw_error *err);
 /* Prints errors and notes; returns the number of errors. */
 enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };
 int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes);
+/* What no mesh does when this one (NULL: none) comes closest: "fits", or "leaves the headroom of".
+ */
+const char *sw_command_lacks(const struct sw_candidate *closest);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 

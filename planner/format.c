@@ -72,3 +72,15 @@ char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES])
     buffer[used] = '\0';
     return buffer;
 }
+
+char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES])
+{
+    char digits[SW_FORMAT_BYTES];
+    const double size = number < 0 ? -number : number;
+    if (size < 999.5)
+        snprintf(buffer, SW_FORMAT_BYTES, "%.4g", number);
+    else
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.30s", number < 0 ? "-" : "",
+                 sw_format_count(size, digits));
+    return buffer;
+}

@@ -12,5 +12,7 @@ char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES]); /* "1.23 
 /* For long times: "45.0 s", "12.4 min", "3.2 h", "32.9 days". */
 char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
+/* For rates and ratios of any size and sign: "0.2051", "87.3", "-12,345". */
+char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES]);
 
 #endif

@@ -30,7 +30,8 @@ static const struct option_info {
     {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN,
      "Markdown, for a comment on a pull request or a page"},
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
-     "exit 1 when it holds: 'memory > 0.92*limit', 'step > +5%'; may be repeated"},
+     "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated"},
+    {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too"},
     {"--collective", NULL, "NAME", SW_OPTION_COLLECTIVE,
      "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
      "all_gather, reduce_scatter or alltoall"},
@@ -138,6 +139,9 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         if (out->fail_if_count == SW_MAX_FAIL_IF)
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);
         out->fail_if[out->fail_if_count++] = value;
+        return 0;
+    case SW_OPTION_FAIL_ALL:
+        out->fail_all = true;
         return 0;
     case SW_OPTION_HELP:
         out->help = true;

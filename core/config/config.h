@@ -137,6 +137,7 @@ struct sw_run_config {
     const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place;
     enum sw_prefer prefer;
+    double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
     enum sw_recompute recompute;
     enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
@@ -270,7 +271,8 @@ struct sw_place sw_config_digest_place(const struct sw_config *config);
 void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour);
 
 /* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes,
- * 'b' bytes/s, 's' seconds, 'f' FLOP/s. Returns 0, or -1 with the reason in err. */
+ * 'b' bytes/s, 's' seconds, 'f' FLOP/s, '%' a share ("5 %" is 0.05). Returns 0, or -1 with the
+ * reason in err. */
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */

@@ -9,7 +9,8 @@ static bool is_mapping(struct sw_config *c, const struct node *root, enum sw_con
         return true;
     if (root->kind != NODE_BROKEN)
         sw_config_error_at(c, root,
-                           sw_config_format(c, "the description of a %s must be a mapping, not %s",
+                           sw_config_format(c, "the description of %s %s must be a mapping, not %s",
+                                            kind == SW_CONFIG_ACCELERATOR ? "an" : "a",
                                             sw_config_kind_name(kind), sw_node_describe(c, root)),
                            "write 'key: value' lines");
     return false;

@@ -68,7 +68,7 @@ static bool in_range(struct sw_config *c, const struct field *field, const struc
     sw_config_error_at(c, node,
                        sw_config_format(c, "'%s' must be %s, not %s", field->key, wants,
                                         sw_config_shown(c, node->text)),
-                       NULL);
+                       field->type == FIELD_SHARE ? sw_config_example(c, field) : NULL);
     return false;
 }
 
@@ -235,7 +235,8 @@ static bool read_quantity(struct sw_config *c, const struct field *field, struct
     } kinds[] = {{'B', "a size with a unit"},
                  {'b', "a bandwidth with a unit"},
                  {'s', "a time with a unit"},
-                 {'f', "a rate with a unit"}};
+                 {'f', "a rate with a unit"},
+                 {'%', "a percentage or a fraction"}};
     int kind = (int)field->type - (int)FIELD_BYTES;
     char dimension = kinds[kind].dimension;
     if (value->kind != NODE_SCALAR)
@@ -301,6 +302,7 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_SHARE:
         return read_quantity(c, field, value, base);
     case FIELD_SECTION:
         return read_subsection(c, field, value, base);

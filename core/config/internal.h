@@ -140,9 +140,10 @@ enum field_form {
     FIELD_PATH,
     FIELD_WORD,      /* one of `words`, stored as its index in an enum */
     FIELD_BYTES,     /* int64_t */
-    FIELD_BANDWIDTH, /* double, as are the next two */
+    FIELD_BANDWIDTH, /* double, as are the next three */
     FIELD_SECONDS,
     FIELD_FLOPS,
+    FIELD_SHARE,   /* double: a percentage or a fraction */
     FIELD_SECTION, /* a mapping read with `fields` */
     FIELD_CUSTOM   /* as `custom` says */
 };

@@ -51,6 +51,7 @@ static const struct unit units[] = {
     {'f', "TFLOP/s", 1e12},
     {'f', "PFLOP/s", 1e15},
     {'f', "EFLOP/s", 1e18},
+    {'%', "%", 0.01},
 };
 
 const char *sw_quantity_units(char dimension)
@@ -63,6 +64,8 @@ const char *sw_quantity_units(char dimension)
                "Tbit/s";
     case 's':
         return "s, ms, us, ns";
+    case '%':
+        return "%";
     default:
         return "FLOP/s, kFLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s";
     }

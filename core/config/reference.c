@@ -164,6 +164,10 @@ static void write_type(FILE *out, const struct field *field)
         fputs("[rate](#units)", out);
         write_range(out, field);
         break;
+    case FIELD_SHARE:
+        fputs("percentage or fraction", out);
+        write_range(out, field);
+        break;
     case FIELD_SECTION:
         fputs("mapping, below", out);
         break;
@@ -254,10 +258,10 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         return -1;
     fprintf(out,
             "<!-- Written by docs/make_reference.sh from the field tables in core/config. -->\n\n"
-            "# Keys of a %s file\n\n%s\n\n"
+            "# Keys of %s %s file\n\n%s\n\n"
             "Paths are relative to the file that names them. %s keys and wrong types are "
             "errors.\n\n",
-            sw_config_kind_name(kind), intros[kind],
+            kind == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(kind), intros[kind],
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (!has_units(fields))

@@ -81,6 +81,7 @@ static void write_type(struct sw_json *j, const struct field *field)
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_SHARE:
         sw_json_array(j, "anyOf");
         write_choice(j, "type", "number", NULL);
         write_choice(j, "type", "string", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?[ ]*[^ ]*$");

@@ -221,8 +221,8 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     uint64_t program_digest[SW_PROGRAM_KINDS];
     const char *directory = options->output == NULL ? "." : options->output;
     const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
-    char script_name[NAME_MAX], limit[160], took[SW_FORMAT_BYTES], count[SW_FORMAT_BYTES],
-        *plan = NULL, *text = NULL;
+    char script_name[NAME_MAX], limit[160], warning[192], took[SW_FORMAT_BYTES],
+        count[SW_FORMAT_BYTES], *plan = NULL, *text = NULL;
     size_t bytes = 0;
     uint64_t digest = 0;
     struct script *script = calloc(1, sizeof *script);
@@ -257,6 +257,8 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     snprintf(script->plan, sizeof script->plan, "%s/%s", directory, script_name);
     sw_template_write_word(stdout, script->plan);
     printf("\n");
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(stderr, "%s: warning: mesh_dim %s %s\n", options->files[0], script->mesh, warning);
     if (run->data_path == NULL)
         fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", options->files[0]);
     status = 0;

@@ -258,6 +258,7 @@ static void write_rejected(struct sw_json *j, const struct sw_search *all)
         sw_json_object(j, NULL);
         sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
         sw_json_text(j, "reason", sw_reject_name(c->reason));
+        sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
         sw_json_text(j, "detail", c->detail);
         sw_json_text(j, "help", c->help);
         sw_json_end(j);

@@ -38,7 +38,8 @@ static const char style[] =
     "svg .on{fill:var(--bg)}svg .small{font-size:10.5px}svg .b{font-weight:600}"
     "svg .warn{fill:var(--bad)}\n"
     ".grid{stroke:var(--line);stroke-width:1}.limit{stroke:var(--bad);stroke-width:2;"
-    "stroke-dasharray:7 4}.frame{fill:var(--soft);stroke:var(--line)}.cell{fill:var(--bg);"
+    "stroke-dasharray:7 4}.headroom{stroke:var(--bad);stroke-width:1;stroke-dasharray:2 "
+    "4}.frame{fill:var(--soft);stroke:var(--line)}.cell{fill:var(--bg);"
     "stroke:var(--line)}.axisline{stroke:var(--dim)}.edge{stroke:var(--bg);stroke-width:1}\n"
     ".dp{fill:var(--dp)}.fsdp{fill:var(--fsdp)}.tp{fill:var(--tp)}.sp{fill:var(--sp)}"
     ".none{fill:var(--dim)}.k0{fill:var(--k0)}.k1{fill:var(--k1)}.k2{fill:var(--k2)}"
@@ -62,7 +63,7 @@ static void card(FILE *out, const char *what, const char *value)
 
 static void cards(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], text[128], mesh[64];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], text[128], label[64], mesh[64];
     const struct sw_candidate *c = &x->c;
     double exposed = 0;
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
@@ -74,7 +75,9 @@ static void cards(FILE *out, const struct sw_explain *x)
     card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
     snprintf(text, sizeof text, "%s of %s", sw_format_bytes((double)c->memory.total, a),
              sw_format_bytes((double)c->memory.limit, b));
-    card(out, "memory per accelerator", text);
+    snprintf(label, sizeof label, "memory per accelerator: %s",
+             sw_verdict_text(sw_memory_verdict(&c->memory)));
+    card(out, label, text);
     card(out, "tokens per second", sw_format_count(c->tokens_per_second, a));
     snprintf(text, sizeof text, "%.1f %%", c->mfu * 100);
     card(out, "model flops utilization", text);
@@ -83,7 +86,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 
 static void introduction(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], order[64], warning[192];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], order[64], warning[192];
     char limit[160];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
@@ -120,9 +123,8 @@ static void introduction(FILE *out, const struct sw_explain *x)
         sw_text_write_html(out, limit);
     }
     fputs(".</p>\n", out);
-    if (c->reason == SW_REJECT_MEMORY)
-        fprintf(out, "<p class=\"bad\">Does not fit: %s more than the accelerator has.</p>\n",
-                sw_format_bytes((double)(c->memory.total - c->memory.limit), d));
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(out, "<p class=\"bad\">The mesh %s.</p>\n", warning);
     if (sw_cost_warning(&c->cost, warning, sizeof warning)[0] != '\0') {
         fputs("<p class=\"bad\">Warning: ", out);
         sw_text_write_html(out, warning);

@@ -8,7 +8,7 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 28 };
+enum { CACHE_ENTRIES = 96 };
 
 struct sw_cached_program {
     struct sw_program_key key;
@@ -143,10 +143,17 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
     return 0;
 }
 
+int64_t sw_searcher_limit(const struct sw_searcher *s)
+{
+    const int64_t all = s->run->cluster.accelerator.memory_bytes;
+    return s->spends_headroom ? all : all - sw_headroom_bytes(s->run);
+}
+
 static void fill_memory(const struct sw_run_config *run, const struct sw_program *p,
                         struct sw_memory *m)
 {
     m->limit = run->cluster.accelerator.memory_bytes;
+    m->headroom = sw_headroom_bytes(run);
     m->reserved = run->cluster.accelerator.reserved_memory_bytes;
     m->arena = p->arena_bytes;
     m->total = m->arena + m->reserved;
@@ -181,7 +188,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
         sw_program_place(p);
     sized->cached->placed = true;
     fill_memory(run, p, &out->memory);
-    if (out->memory.total > out->memory.limit)
+    if (out->memory.total > sw_searcher_limit(s))
         out->reason = SW_REJECT_MEMORY;
     if (out->reason != SW_FITS && !always)
         return 0;
@@ -210,7 +217,7 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
                        struct sw_error *err)
 {
-    struct sw_searcher s = {.run = run, .model_flops = model_flops};
+    struct sw_searcher s = {.run = run, .model_flops = model_flops, .spends_headroom = true};
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");

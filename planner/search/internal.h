@@ -24,12 +24,12 @@ struct sw_compute {
 };
 
 /* Meshes with the same tp and sp do the same inside a layer, however dp and fsdp share the rest:
- * which variant is fastest, and how long computing takes, is found once for all of them. */
+ * which variants may be the fastest is found once for all of them. */
 struct sw_preference {
     int32_t tp, sp;
-    int32_t count; /* variants that some mesh of these sizes admits, most promising first */
+    int32_t count;  /* variants that some mesh of these sizes admits, most promising first */
+    int32_t likely; /* of them, those that are worth pricing where they fit */
     struct sw_variant variant[SW_MAX_VARIANTS];
-    struct sw_compute compute;
 };
 
 struct sw_program_cache;
@@ -38,9 +38,11 @@ struct sw_program_cache;
 struct sw_searcher {
     const struct sw_run_config *run;
     double model_flops;
-    bool keep_order;     /* the axis order is the user's */
-    bool residual_fixed; /* the run's rules decide residual_seq */
-    bool residual_tp;    /* what they decided, when they name sp, tp */
+    bool keep_order;      /* the axis order is the user's */
+    bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
+    bool spends_headroom; /* and does, since no options keep it */
+    bool residual_fixed;  /* the run's rules decide residual_seq */
+    bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
 };
 
@@ -82,6 +84,8 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
+/* Bytes of an accelerator that a mesh may use, reserved memory included. */
+int64_t sw_searcher_limit(const struct sw_searcher *s);
 /* The smallest options that the run allows: memory grows from there only. */
 struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
                                         const struct sw_variant *variant);
@@ -133,17 +137,18 @@ void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 /* Recompute levels and micro-batches that the run allows, level by level, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
-/* The axis orders of the program's mesh that differ, best guess first. -1: no memory. */
+/* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
+ * a step; 0 where there is one order only; NULL: not wanted). -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err);
+                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 
-/* mesh.c: one mesh. The preference of out's tp and sp must be known. */
+/* mesh.c: one mesh. The preference is that of its tp and sp, and the same for all of them. */
 int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                      struct sw_error *err);
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
 #endif

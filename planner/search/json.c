@@ -19,6 +19,7 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
 {
     sw_json_object(j, "memory");
     sw_json_number(j, "limit", (double)m->limit);
+    sw_json_number(j, "headroom", (double)m->headroom);
     sw_json_number(j, "total", (double)m->total);
     sw_json_number(j, "arena", (double)m->arena);
     sw_json_number(j, "parameters", (double)m->parameters);
@@ -42,6 +43,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
     sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);
     sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
@@ -87,6 +89,7 @@ static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
     sw_json_object(j, NULL);
     sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     sw_json_text(j, "reason", sw_reject_name(c->reason));
+    sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     sw_json_text(j, "detail", c->detail);
     sw_json_text(j, "help", c->help);
     write_suggestion(j, &c->suggestion);
@@ -114,6 +117,8 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
         sw_candidate_write_json(j, NULL, &s->mesh[i]);
+    sw_json_end(j);
+    sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */
     sw_json_end(j);
     if (options->rejected) {
         sw_json_array(j, "rejected");

@@ -60,7 +60,8 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
 
 void sw_report_choice(FILE *out, const struct sw_candidate *c)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
+        warning[192];
     const struct sw_decision *decision = &c->decision;
     const int32_t *size = decision->mesh.size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
@@ -73,15 +74,18 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             sw_word(sw_words_recompute, decision->recompute),
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
-    fprintf(out, "memory    %s of %s per accelerator\n",
+    fprintf(out, "memory    %s of %s per accelerator: %s\n",
             sw_format_bytes((double)c->memory.total, a),
-            sw_format_bytes((double)c->memory.limit, b));
+            sw_format_bytes((double)c->memory.limit, b),
+            sw_verdict_text(sw_memory_verdict(&c->memory)));
     print_bytes(out, "parameters", c->memory.parameters);
     print_bytes(out, "gradients", c->memory.gradients);
     print_bytes(out, "optimizer", c->memory.optimizer);
     print_bytes(out, "activations", c->memory.activations);
     print_bytes(out, "workspace", c->memory.workspace);
     print_bytes(out, "reserved", c->memory.reserved);
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(out, "warning   %s\n", warning);
     fprintf(out, "step      %s: %s compute, %s waiting for communication",
             sw_format_seconds(c->cost.step_seconds, a),
             sw_format_seconds(c->cost.compute_seconds, b),
@@ -111,7 +115,8 @@ static void print_why(FILE *out, const struct sw_run_config *run, const struct s
     else if (run->prefer == SW_PREFER_TIME)
         why = "the fastest of those that fit (prefer: time)";
     else
-        why = "the largest fsdp that fits, then the least tp x sp, then time (prefer: fsdp)";
+        why = "the largest fsdp that fits with headroom, then the least tp x sp, then time "
+              "(prefer: fsdp)";
     fprintf(out, "why       %s\n", why);
     if (s->fastest == 0)
         return;
@@ -167,6 +172,14 @@ static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
         fprintf(out, "... and %d more (--rejected)\n", s->count - s->feasible - count);
 }
 
+static int32_t lack_headroom(const struct sw_search *s)
+{
+    int32_t count = 0;
+    for (int32_t i = s->feasible; i < s->count; i++)
+        count += sw_candidate_verdict(&s->mesh[i]) == SW_VERDICT_NO_HEADROOM;
+    return count;
+}
+
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
@@ -176,9 +189,12 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
                 sw_format_count(s->accelerators, a), run->cluster.name,
                 sw_format_count((double)run->global_batch_size, b),
                 sw_format_count((double)run->sequence_length, c));
-        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not\n", s->count,
+        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
                 s->count - s->feasible);
+        if (lack_headroom(s) > 0)
+            fprintf(out, ", %d of them for lack of headroom", lack_headroom(s));
+        fprintf(out, "\n");
         sw_report_choice(out, &s->mesh[0]);
         print_why(out, run, s);
         print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);

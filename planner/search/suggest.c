@@ -41,18 +41,20 @@ static void describe(const struct sw_suggestion *s, char *out, size_t bytes)
                                  s->change[i].setting, s->change[i].to);
 }
 
-/* The mesh's verdict under that run. */
+/* The mesh's verdict under that run, which a mesh that is asked for must reach with headroom, too:
+ * a suggestion should not end in a warning. */
 static int judge(const struct sw_searcher *like, const struct sw_run_config *run,
                  const struct sw_mesh *mesh, struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_preference preference;
     struct sw_searcher s = *like;
     s.run = run;
+    s.asked = false;
     memset(out, 0, sizeof *out);
     out->decision.mesh = *mesh;
     if (sw_search_prefer(&s, mesh, &preference, err) != 0)
         return -1;
-    return sw_search_mesh(&s, &preference, false, out, err);
+    return sw_search_mesh(&s, &preference, out, err);
 }
 
 /* ---- Settings ---- */
@@ -92,9 +94,23 @@ static void enlarge_memory(struct trial *t, const struct sw_candidate *c)
 {
     const int64_t gb = 1000000000;
     char text[SW_FORMAT_BYTES];
-    t->run.cluster.accelerator.memory_bytes = sw_align(c->memory.total, gb);
+    int64_t *memory = &t->run.cluster.accelerator.memory_bytes;
+    *memory = sw_align((int64_t)((double)c->memory.total / (1 - t->run.memory_headroom)), gb);
+    while (*memory - sw_headroom_bytes(&t->run) < c->memory.total)
+        *memory += gb;
     snprintf(text, sizeof text, "%" PRId64 " GB", t->run.cluster.accelerator.memory_bytes / gb);
     note(&t->changes, "cluster.accelerator.memory", text);
+}
+
+/* What the mesh leaves free, in tenths of a percent. */
+static void lower_headroom(struct trial *t, const struct sw_candidate *c)
+{
+    const struct sw_memory *m = &c->memory;
+    const double tenths = floor((double)(m->limit - m->total) / (double)m->limit * 1000);
+    char text[SW_FORMAT_BYTES];
+    snprintf(text, sizeof text, "%.10g %%", tenths / 10);
+    t->run.memory_headroom = tenths / 1000;
+    note(&t->changes, "memory_headroom", text);
 }
 
 static int fix_memory(const struct sw_searcher *like, struct trial *t, const struct sw_candidate *c,
@@ -112,7 +128,11 @@ static int fix_memory(const struct sw_searcher *like, struct trial *t, const str
         note(&t->changes, "micro_batch_size", "auto");
         return 0;
     }
-    if (state + c->memory.reserved < c->memory.limit &&
+    if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM) {
+        lower_headroom(t, c);
+        return 0;
+    }
+    if (state + c->memory.reserved < c->memory.limit - c->memory.headroom &&
         try_sequence(like, t, mesh, &fits, err) != 0)
         return -1;
     if (!fits)
@@ -244,7 +264,8 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
         return -1;
     snprintf(c->help, sizeof c->help, "use mesh_dim %s: %s frees %s, %s needed", mesh, steps,
              sw_format_bytes((double)(c->memory.total - least.memory.total), frees),
-             sw_format_bytes((double)(c->memory.total - c->memory.limit), needed));
+             sw_format_bytes((double)(c->memory.total - (c->memory.limit - c->memory.headroom)),
+                             needed));
     return 0;
 }
 
@@ -255,14 +276,28 @@ static void explain_memory(struct sw_candidate *c)
     char total[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES], state[SW_FORMAT_BYTES],
         rest[SW_FORMAT_BYTES];
     const int64_t states = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
+    char spare[SW_FORMAT_BYTES], wanted[SW_FORMAT_BYTES], headroom[96] = "";
+    if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM)
+        snprintf(headroom, sizeof headroom, "fits without headroom (%.24s free, not %.24s): ",
+                 sw_format_bytes((double)(c->memory.limit - c->memory.total), spare),
+                 sw_format_bytes((double)c->memory.headroom, wanted));
     snprintf(c->detail, sizeof c->detail,
-             "needs %s of %s per accelerator (%s state, %s activations and workspace) even with "
+             "%sneeds %s of %s per accelerator (%s state, %s activations and workspace) even with "
              "micro_batch_size %" PRId64 " and recompute %s",
-             sw_format_bytes((double)c->memory.total, total),
+             headroom, sw_format_bytes((double)c->memory.total, total),
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
              c->decision.micro_batch_size, sw_word(sw_words_recompute, c->decision.recompute));
+}
+
+/* The other way to a mesh without headroom: nobody but the user chooses it. */
+static void allow_by_name(struct sw_candidate *c)
+{
+    char mesh[64];
+    const size_t used = strlen(c->help);
+    snprintf(c->help + used, sizeof c->help - used, ", or mesh_dim: %s, which may use it up",
+             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
 }
 
 static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,
@@ -276,8 +311,11 @@ static int suggest(const struct sw_searcher *like, const struct sw_search *all, 
         return move(like, &all->mesh[near], c, err);
     if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, &t, &fits, err) != 0)
         return -1;
-    /* a setting that the user chose is less than another mesh; another sequence is more */
-    if (near >= 0 && !(fits && t.changes.count == 1))
+    /* a setting that the user chose is less than another mesh; several are more, and so is another
+     * accelerator */
+    const bool small = fits && t.changes.count == 1 &&
+                       strcmp(t.changes.change[0].setting, "cluster.accelerator.memory") != 0;
+    if (near >= 0 && !small)
         return move(like, &all->mesh[near], c, err);
     const int32_t other = fits ? -1 : nearest(all, &mesh, false);
     if (other >= 0) {
@@ -293,6 +331,8 @@ static int suggest(const struct sw_searcher *like, const struct sw_search *all, 
     c->suggestion = t.changes;
     if (c->reason != SW_REJECT_PRODUCT)
         describe(&t.changes, c->help, sizeof c->help);
+    if (strcmp(t.changes.change[0].setting, "memory_headroom") == 0)
+        allow_by_name(c);
     return 0;
 }
 

@@ -21,6 +21,8 @@ static void apply(struct sw_run_config *run, const char *setting, const char *to
         run->sequence_length = strtoll(to, NULL, 10);
     else if (strcmp(setting, "global_batch_size") == 0)
         run->global_batch_size = strtoll(to, NULL, 10);
+    else if (strcmp(setting, "memory_headroom") == 0)
+        assert_int_equal(sw_quantity_parse(to, '%', &run->memory_headroom, NULL), 0);
     else if (strcmp(setting, "cluster.accelerator.memory") == 0) {
         double bytes = 0;
         assert_int_equal(sw_quantity_parse(to, 'B', &bytes, NULL), 0);

@@ -53,6 +53,18 @@ static void scalars(void **state)
          "data/text.txt, seed: 1}\n"},
         {"checkpoint: {keep: 0}\n", "t:6:20: 'keep' must be at least 1, not 0\n"},
         {"checkpoint: {keep_every: -1}\n", "t:6:26: 'keep_every' must be at least 0, not -1\n"},
+        {"memory_headroom: 5\n", "t:6:18: 'memory_headroom' must be at most 0.9, not 5 | for "
+                                 "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: -1 %\n", "t:6:18: 'memory_headroom' must be at least 0, not -1 % | for "
+                                    "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: 4 GB\n", "t:6:18: 'memory_headroom' has the unknown unit 'GB' in '4 GB' "
+                                    "| units: %\n"},
+        {"memory_headroom: some\n",
+         "t:6:18: 'memory_headroom' must be a percentage or a fraction, not the text 'some' | for "
+         "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: 0 %\n", ""},
+        {"memory_headroom: 12.5%\n", ""},
+        {"memory_headroom: 0.125\n", ""},
         {"checkpoint: {bandwidth: fast}\n",
          "t:6:25: 'bandwidth' must be a bandwidth with a unit, not the text 'fast' | for example: "
          "bandwidth: 2 GB/s\n"},
@@ -410,6 +422,7 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->batch_place.line, 5);
     assert_int_equal(r->batch_place.column, 20);
     assert_int_equal(r->prefer, SW_PREFER_FSDP);
+    assert_true(r->memory_headroom == 0.05);
     assert_int_equal(r->micro_batch_size, 0);
     assert_int_equal(r->recompute, SW_RECOMPUTE_AUTO);
     assert_int_equal(r->compute, SW_BF16_T);

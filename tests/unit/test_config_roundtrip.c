@@ -225,6 +225,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
                                                 .min_learning_rate = real(s, 1e-9, 1e-2)};
     r->data_path = draw(s) & 1 ? some_path(s) : NULL;
     r->data_seed = draw(s);
+    r->memory_headroom = draw(s) & 1 ? 0 : real(s, 1e-6, 0.9);
     r->data_holdout = real(s, 1e-9, 0.5);
     r->directory = some_path(s);
     r->checkpoint_directory = some_path(s);
@@ -319,6 +320,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(global_batch_size);
     same_text(a->mesh_dim, b->mesh_dim);
     SAME(prefer);
+    SAME(memory_headroom);
     SAME(micro_batch_size);
     SAME(recompute);
     SAME(compute);
@@ -461,6 +463,7 @@ static void every_default_is_spelled_out(void **state)
                               "global_batch_size: 8\n"
                               "mesh_dim: auto\n"
                               "prefer: fsdp\n"
+                              "memory_headroom: 0.05\n"
                               "micro_batch_size: auto\n"
                               "recompute: auto\n"
                               "precision:\n"
