@@ -88,6 +88,8 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
     const char *near = NULL, *list = "known keys: ";
     int32_t best = 1000, distance;
     for (const struct field *f = fields; f->key != NULL; f++) {
+        if (f->old)
+            continue;
         list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
         if (sw_text_is_near(name, f->key, &distance) && distance < best) {
             best = distance;
@@ -119,7 +121,9 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
                            sw_config_format(c, "set it as a whole: --set %s=...", field->key));
         return false;
     }
-    if (sw_node_is_null(entry)) {
+    const bool is_auto = entry->kind == NODE_SCALAR && field->custom == &sw_type_profile &&
+                         strcmp(entry->text, SW_PROFILE_AUTO) == 0;
+    if (is_auto || sw_node_is_null(entry)) {
         replace(entry, place);
     } else if (inside == INSIDE_DESCRIPTION) {
         struct node *root = sw_config_follow(c, field, entry);

@@ -23,11 +23,14 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
 
 static void print_run(FILE *out, const struct sw_explain *x)
 {
-    char line[160], limit[160];
+    char line[160], limit[160], low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES];
     if (!x->run->says_steps)
         return;
-    fprintf(out, "run       %s\n",
-            sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
+    const double steps = (double)x->run->optimizer.total_steps;
+    fprintf(out, "run       %s (%s to %s)\n",
+            sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line),
+            sw_format_duration(steps * x->c.cost.band_low_seconds, low),
+            sw_format_duration(steps * x->c.cost.band_high_seconds, high));
     if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
         fprintf(out, "          %s\n", limit);
 }
