@@ -15,7 +15,7 @@ static const struct option_info {
     const char *about;
 } table[] = {
     {"--mesh_dim", "--mesh-dim", "M", SW_OPTION_MESH_DIM,
-     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1"},
+     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1"},
     {"--prefer", NULL, "fsdp|time", SW_OPTION_PREFER, "largest fsdp first, or fastest first"},
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},

@@ -74,8 +74,10 @@ struct sw_accelerator_config {
 
 struct sw_link_config {
     const char *name;
-    int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
-    double bandwidth; /* bytes/s, one direction, per accelerator */
+    int32_t spans;             /* accelerators in one domain, ascending, the last >= the cluster */
+    bool spans_all;            /* written as 'all': follows the size of the cluster */
+    double bandwidth;          /* bytes/s, one direction, per accelerator */
+    double bandwidth_per_node; /* while it is read: bandwidth follows from it, and it is 0 */
     double latency_s;
     struct sw_curve efficiency;  /* share of bandwidth by bytes over a port; count 0: default */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
@@ -136,6 +138,8 @@ struct sw_run_config {
     int64_t sequence_length, global_batch_size;
     const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place;
+    struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
+    bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
@@ -219,8 +223,11 @@ struct sw_diagnostic {
     const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
     const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* a note, not an error: ignored keys, old words, doubtful choices */
+    bool is_note;            /* no error: ignored keys, old words, doubtful choices */
+    bool is_warning;         /* a note that says that the result is probably not what was meant */
 };
+/* "error", "warning" or "note". */
+const char *sw_diagnostic_level(const struct sw_diagnostic *diagnostic);
 
 struct sw_config; /* opaque: arena + one description + diagnostics */
 

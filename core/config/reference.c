@@ -127,6 +127,10 @@ static void write_type(FILE *out, const struct field *field)
             fputs(", or ", out);
             write_code(out, field->zero_word);
         }
+        for (int32_t i = 0; field->words != NULL && field->words[i] != NULL; i++) {
+            fputs(i == 0 ? ", or " : ", ", out);
+            write_code(out, field->words[i]);
+        }
         break;
     case FIELD_UNSIGNED64:
         fputs("integer, 0 to 18446744073709551615", out);
@@ -232,7 +236,13 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         "One accelerator, a GPU or a core of a CPU: what its data sheet says. What software "
         "reaches on "
         "it is a [profile](profile.md).",
-        "The nodes of a job, the accelerators in them and the networks between them.",
+        ("The nodes of a job, the accelerators in them and the networks between them. A link's "
+         "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
+         "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "
+         "`bandwidth_per_node: 400 Gb/s`; `plan check` prints both figures. B is a byte, b a bit. "
+         "With `spans: node` and `spans: all`\nthe links follow `nodes` and "
+         "`accelerators_per_node`, so that `--set cluster.nodes=128` is all that a larger job "
+         "needs."),
         ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
          "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
          "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "

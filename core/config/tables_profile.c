@@ -27,7 +27,8 @@
     }
 #define LAUNCH(at)                                                                                 \
     {                                                                                              \
-        .key = "launch_latency", .type = FIELD_SECONDS, at, .min = 0, .max = 1, .example = "3 us", \
+        .key = "launch_latency", .type = FIELD_SECONDS, at, .least = 0, .most = 1e-2, .min = 0,    \
+        .max = 1, .example = "3 us",                                                               \
         .about = "time that every operation adds on the device, however small it is; default: "    \
                  "what is assumed for the device"                                                  \
     }
@@ -36,6 +37,8 @@ static const struct field peak_fields[] = {
     {.key = "bf16",
      .type = FIELD_FLOPS,
      AT(peak_bf16_flops),
+     .least = 1e8,
+     .most = 1e17,
      .min = 0,
      .max = SW_BIG,
      .fallback = "0",
@@ -44,6 +47,8 @@ static const struct field peak_fields[] = {
     {.key = "fp32",
      .type = FIELD_FLOPS,
      AT(peak_fp32_flops),
+     .least = 1e8,
+     .most = 1e17,
      .min = 0,
      .max = SW_BIG,
      .fallback = "0",
@@ -96,6 +101,8 @@ const struct field sw_profile_fields[] = {
     {.key = "host_time",
      .type = FIELD_SECONDS,
      AT(host_time_s),
+     .least = 0,
+     .most = 1e-2,
      .fallback = "0",
      .min = 0,
      .max = 1,
@@ -111,6 +118,8 @@ const struct field sw_profile_fields[] = {
     {.key = "memory_bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(memory_bandwidth),
+     .least = 1e8,
+     .most = 1e15,
      .fallback = "0",
      .min = 0,
      .max = SW_BIG,

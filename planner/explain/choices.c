@@ -90,9 +90,11 @@ static void rule_step(const struct sw_candidate *mine, const struct sw_candidate
     if (m[SW_FSDP] != o[SW_FSDP])
         snprintf(buffer, bytes, "%s fsdp (%d against %d; the largest that fits is preferred)",
                  o[SW_FSDP] < m[SW_FSDP] ? "smaller" : "larger", o[SW_FSDP], m[SW_FSDP]);
-    else if (mine->tp_leaves_node != other->tp_leaves_node)
+    else if (mine->tp_leaves_domain != other->tp_leaves_domain)
         snprintf(buffer, bytes, "tp %d %s (%d here)", o[SW_TP],
-                 other->tp_leaves_node ? "leaves the node" : "stays in the node", m[SW_TP]);
+                 other->tp_leaves_domain ? "leaves the fastest link domain"
+                                         : "stays in the fastest link domain",
+                 m[SW_TP]);
     else if (inner_m != inner_o)
         snprintf(buffer, bytes, "same fsdp, %s tp x sp (%" PRId64 " against %" PRId64 ")",
                  inner_o > inner_m ? "larger" : "smaller", inner_o, inner_m);
@@ -184,6 +186,11 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
     const bool fixed =
         sw_mesh_request_parse(x->run->mesh_dim, &request, NULL) == 0 && request.keep_order;
     judge(x, &best, fixed ? "the axis order" : NULL, choice);
+    const size_t used = strlen(choice->why);
+    if (!fixed && best.tp_leaves_domain && !x->c.tp_leaves_domain &&
+        x->run->prefer == SW_PREFER_FSDP)
+        snprintf(choice->why + used, sizeof choice->why - used,
+                 "; prefer: fsdp keeps tp within the fastest link domain");
     return 0;
 }
 

@@ -64,7 +64,9 @@ static void sum_ops(struct sw_explain *x)
     double sum = 0;
     for (int32_t i = 0; i < x->kind_count; i++)
         sum += x->kind[i].seconds;
-    x->slowed_seconds = x->c.cost.compute_seconds > sum ? x->c.cost.compute_seconds - sum : 0;
+    /* sums of the same times in another order differ in their last digits */
+    const double slowed = x->c.cost.compute_seconds - sum;
+    x->slowed_seconds = slowed > 1e-9 * sum ? slowed : 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
         struct sw_axis_time *t = &x->axis[a];
         t->exposed_seconds = x->c.cost.exposed_seconds[a];

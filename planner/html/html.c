@@ -72,7 +72,8 @@ static void cards(FILE *out, const struct sw_explain *x)
     card(out, "mesh_dim (dp,fsdp,tp,sp)", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     snprintf(text, sizeof text, "a step, by profile %.64s", c->cost.profile);
     card(out, text, sw_format_seconds(c->cost.step_seconds, a));
-    card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
+    if (sw_mesh_rank_count(&c->decision.mesh) > 1)
+        card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
     snprintf(text, sizeof text, "%s of %s", sw_format_bytes((double)c->memory.total, a),
              sw_format_bytes((double)c->memory.limit, b));
     snprintf(label, sizeof label, "memory per accelerator: %s",
@@ -86,17 +87,18 @@ static void cards(FILE *out, const struct sw_explain *x)
 
 static void introduction(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], order[64], warning[192];
-    char limit[160];
+    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
+    char limit[160], why[320];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
     fputs("</h1>\n<p class=\"dim\">", out);
-    fprintf(out, "%s accelerators of ", sw_format_count(sw_mesh_rank_count(&c->decision.mesh), a));
+    fprintf(out, "%s of ",
+            sw_format_counted(sw_mesh_rank_count(&c->decision.mesh), "accelerator", a));
     sw_text_write_html(out, x->run->cluster.name);
-    fprintf(out, "; %s sequences of %s tokens a step</p>\n",
-            sw_format_count((double)x->run->global_batch_size, a),
-            sw_format_count((double)x->run->sequence_length, b));
+    fprintf(out, "; %s of %s a step</p>\n",
+            sw_format_counted((double)x->run->global_batch_size, "sequence", a),
+            sw_format_counted((double)x->run->sequence_length, "token", b));
     cards(out, x);
     fprintf(
         out,
@@ -106,23 +108,28 @@ static void introduction(FILE *out, const struct sw_explain *x)
         c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
         sw_word(sw_words_strategy, c->decision.strategy),
         sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
-    fprintf(out, "<p class=\"dim\">A step of %s to %s %s. Times rest on the profile ",
-            sw_format_seconds(c->cost.band_low_seconds, a),
-            sw_format_seconds(c->cost.band_high_seconds, b), sw_report_band(&c->cost));
+    fputs("<p class=\"dim\">Chosen by its rule: ", out);
+    sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
+    fputs(".</p>\n", out);
+    fprintf(out, "<p class=\"dim\">A step takes, %s, %s to %s. Times rest on the profile ",
+            sw_report_band(&c->cost), sw_format_seconds(c->cost.band_low_seconds, a),
+            sw_format_seconds(c->cost.band_high_seconds, b));
     sw_text_write_html(out, c->cost.profile);
     fputs(": ", out);
     sw_text_write_html(out, c->cost.calibration);
     if (c->cost.profile_error > 0)
         fprintf(out, "; mean error %.1f %% on models left out", 100 * c->cost.profile_error);
     fputs(".</p>\n", out);
-    fprintf(out, "<p>The run's %s steps take %s",
-            sw_format_count((double)x->run->optimizer.total_steps, a),
-            sw_format_duration(x->run_seconds, b));
-    if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0') {
-        fputs(", ", out);
-        sw_text_write_html(out, limit);
+    if (x->run->says_steps) {
+        char line[160];
+        fprintf(out, "<p>The run: %s",
+                sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
+        if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0') {
+            fputs("; this is ", out);
+            sw_text_write_html(out, limit);
+        }
+        fputs(".</p>\n", out);
     }
-    fputs(".</p>\n", out);
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(out, "<p class=\"bad\">The mesh %s.</p>\n", warning);
     if (sw_cost_warning(&c->cost, warning, sizeof warning)[0] != '\0') {

@@ -100,6 +100,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
                           const struct sw_options *options)
 {
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    char why[320];
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.search/1");
     sw_json_text(j, "run", run->name);
@@ -107,6 +108,18 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     sw_json_number(j, "evaluated", s->count);
     sw_json_number(j, "feasible", s->feasible);
     sw_json_number(j, "search_seconds", s->seconds);
+    if (s->feasible > 0 && run->says_steps) {
+        const double step = s->mesh[0].cost.step_seconds;
+        sw_json_number(j, "run_seconds", (double)run->optimizer.total_steps * step);
+        sw_json_number(j, "accelerator_hours", sw_report_accelerator_hours(run, step));
+    } else {
+        sw_json_null(j, "run_seconds");
+        sw_json_null(j, "accelerator_hours");
+    }
+    if (s->feasible > 0)
+        sw_json_text(j, "why", sw_rank_why(run, why, sizeof why));
+    else
+        sw_json_null(j, "why");
     if (s->feasible > 0) {
         sw_candidate_write_json(j, "chosen", &s->mesh[0]);
         sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);

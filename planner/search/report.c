@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */ };
+enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
 
 static void print_bytes(FILE *out, const char *name, int64_t bytes)
 {
@@ -24,7 +24,7 @@ static double total_exposed(const struct sw_cost *cost)
 
 const char *sw_report_band(const struct sw_cost *cost)
 {
-    return cost->profile_error > 0 ? "in 80 % of cases" : "is assumed";
+    return cost->profile_error > 0 ? "in 80 % of cases" : "assumed";
 }
 
 /* The band, what it rests on, and what may go wrong. */
@@ -33,10 +33,9 @@ static void print_trust(FILE *out, const struct sw_cost *cost)
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], warning[192];
     if (cost->calibration == NULL)
         return;
-    fprintf(out, "          %s to %s %s; profile %s: %s",
+    fprintf(out, "          %s %s to %s; profile %s: %s", sw_report_band(cost),
             sw_format_seconds(cost->band_low_seconds, a),
-            sw_format_seconds(cost->band_high_seconds, b), sw_report_band(cost), cost->profile,
-            cost->calibration);
+            sw_format_seconds(cost->band_high_seconds, b), cost->profile, cost->calibration);
     if (cost->profile_error > 0)
         fprintf(out, "; mean error %.1f %% on models left out", 100 * cost->profile_error);
     fputc('\n', out);
@@ -58,7 +57,51 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     return buffer;
 }
 
-void sw_report_choice(FILE *out, const struct sw_candidate *c)
+double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds)
+{
+    return (double)run->optimizer.total_steps * step_seconds / 3600 * run->cluster.nodes *
+           run->cluster.accelerators_per_node;
+}
+
+void sw_report_why(FILE *out, const struct sw_run_config *run)
+{
+    char why[320];
+    fprintf(out, "why       ");
+    sw_format_wrapped(out, sw_rank_why(run, why, sizeof why), 10, 10, WIDTH);
+}
+
+char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
+                    size_t bytes)
+{
+    char steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], hours[SW_FORMAT_BYTES];
+    const double count = (double)run->optimizer.total_steps;
+    const double all = sw_report_accelerator_hours(run, step_seconds);
+    snprintf(hours, sizeof hours, "%.2g", all);
+    if (all >= 9.95)
+        sw_format_count(all, hours);
+    snprintf(buffer, bytes, "%s take%s %s, %s accelerator-hours",
+             sw_format_counted(count, "step", steps), count == 1 ? "s" : "",
+             sw_format_duration(count * step_seconds, took), hours);
+    return buffer;
+}
+
+/* What MFU counts, without which it cannot be compared with another's. */
+static void print_mfu(FILE *out, const struct sw_run_config *run)
+{
+    const bool bf16 = run->compute == SW_BF16_T;
+    const double peak =
+        bf16 ? run->cluster.accelerator.peak_bf16_flops : run->cluster.accelerator.peak_fp32_flops;
+    char text[160];
+    snprintf(
+        text, sizeof text,
+        "MFU: the model's FLOP over %.4g TFLOP/s of %s; causal attention as half of the square, "
+        "no recomputation",
+        peak / 1e12, bf16 ? "bf16" : "fp32");
+    fprintf(out, "          ");
+    sw_format_wrapped(out, text, 10, 10, WIDTH);
+}
+
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
         warning[192];
@@ -86,10 +129,11 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
     print_bytes(out, "reserved", c->memory.reserved);
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
-    fprintf(out, "step      %s: %s compute, %s waiting for communication",
-            sw_format_seconds(c->cost.step_seconds, a),
-            sw_format_seconds(c->cost.compute_seconds, b),
-            sw_format_seconds(total_exposed(&c->cost), d));
+    fprintf(out, "step      %s: %s compute", sw_format_seconds(c->cost.step_seconds, a),
+            sw_format_seconds(c->cost.compute_seconds, b));
+    if (sw_mesh_rank_count(&decision->mesh) > 1)
+        fprintf(out, ", %s waiting for communication",
+                sw_format_seconds(total_exposed(&c->cost), d));
     const char *separator = " (";
     for (int32_t axis = 0; axis < SW_AXIS_COUNT; axis++)
         if (c->cost.exposed_seconds[axis] > 0) {
@@ -102,6 +146,7 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             sw_format_count(c->tokens_per_second, a),
             sw_format_count(c->tokens_per_second / sw_mesh_rank_count(&decision->mesh), b),
             c->mfu * 100);
+    print_mfu(out, run);
     print_trust(out, &c->cost);
 }
 
@@ -109,15 +154,7 @@ static void print_why(FILE *out, const struct sw_run_config *run, const struct s
 {
     char a[SW_FORMAT_BYTES], mesh[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
-    const char *why;
-    if (s->count == 1)
-        why = "the only mesh that mesh_dim allows";
-    else if (run->prefer == SW_PREFER_TIME)
-        why = "the fastest of those that fit (prefer: time)";
-    else
-        why = "the largest fsdp that fits with headroom, then the least tp x sp, then time "
-              "(prefer: fsdp)";
-    fprintf(out, "why       %s\n", why);
+    sw_report_why(out, run);
     if (s->fastest == 0)
         return;
     fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",
@@ -137,9 +174,9 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         wide = length > wide ? length : wide;
     }
     const struct sw_cost *best = &s->mesh[0].cost;
-    fprintf(out, "\nsteps by profile %s: %.2f to %.2f of these %s\n", best->profile,
-            best->band_low_seconds / best->step_seconds,
-            best->band_high_seconds / best->step_seconds, sw_report_band(best));
+    fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
+            sw_report_band(best), best->band_low_seconds / best->step_seconds,
+            best->band_high_seconds / best->step_seconds);
     fprintf(out, "  %-16s %5s %6s  %-*s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
             wide, "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
     for (int32_t i = 0; i < shown; i++) {
@@ -158,16 +195,24 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
 }
 
-static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
+void sw_report_rejected(FILE *out, const struct sw_candidate *c)
 {
     char mesh[64];
+    const int32_t at =
+        fprintf(out, "✗ %-16s %-12s ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+                sw_reject_name(c->reason)) -
+        2; /* the cross is one column and three bytes */
+    sw_format_wrapped(out, c->detail, at, at, WIDTH);
+    fprintf(out, "%*s", (int)at, "");
+    sw_format_wrapped(out, c->help, at, at, WIDTH);
+}
+
+static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
+{
     fprintf(out, "%s%s\n", s->feasible > 0 ? "\n" : "",
             count < s->count - s->feasible ? "rejected, nearest first" : "rejected");
-    for (int32_t i = s->feasible; i < s->feasible + count; i++) {
-        const struct sw_candidate *m = &s->mesh[i];
-        fprintf(out, "✗ %-16s %-12s %s; %s\n", sw_mesh_format(&m->decision.mesh, mesh, sizeof mesh),
-                sw_reject_name(m->reason), m->detail, m->help);
-    }
+    for (int32_t i = s->feasible; i < s->feasible + count; i++)
+        sw_report_rejected(out, &s->mesh[i]);
     if (count < s->count - s->feasible)
         fprintf(out, "... and %d more (--rejected)\n", s->count - s->feasible - count);
 }
@@ -183,19 +228,22 @@ static int32_t lack_headroom(const struct sw_search *s)
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES];
+    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], c[SW_FORMAT_RATE], line[160];
     if (s->feasible > 0) {
-        fprintf(out, "%s: %s accelerators (%s), %s sequences of %s tokens a step\n", run->name,
-                sw_format_count(s->accelerators, a), run->cluster.name,
-                sw_format_count((double)run->global_batch_size, b),
-                sw_format_count((double)run->sequence_length, c));
+        fprintf(out, "%s: %s (%s), %s of %s a step\n", run->name,
+                sw_format_counted(s->accelerators, "accelerator", a), run->cluster.name,
+                sw_format_counted((double)run->global_batch_size, "sequence", b),
+                sw_format_counted((double)run->sequence_length, "token", c));
         fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
                 s->count - s->feasible);
         if (lack_headroom(s) > 0)
             fprintf(out, ", %d of them for lack of headroom", lack_headroom(s));
         fprintf(out, "\n");
-        sw_report_choice(out, &s->mesh[0]);
+        sw_report_choice(out, run, &s->mesh[0]);
+        if (run->says_steps)
+            fprintf(out, "run       %s\n",
+                    sw_report_run(run, s->mesh[0].cost.step_seconds, line, sizeof line));
         print_why(out, run, s);
         print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
     }

@@ -313,7 +313,8 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
         return -1;
     if (err != NULL && err->status == SW_UNMET)
         err->status = SW_BAD_INPUT;
-    return blame(run->rule[0].place, "these rules do not go together", err);
+    return blame(run->rule[0].place,
+                 "these rules do not go together, let each axis split a tensor once", err);
 }
 
 /* With a pool that is to be closed whatever the result. */

@@ -44,8 +44,8 @@ struct sw_candidate {
     enum sw_reject reason;         /* SW_FITS: a candidate */
     char detail[256], help[256];   /* of a rejection */
     struct sw_suggestion suggestion;
-    bool tp_leaves_node; /* over links that join more than a node */
-    bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
+    bool tp_leaves_domain; /* the fastest link domain */
+    bool explained;        /* detail, help and suggestion are complete: sw_search_explain */
 };
 
 struct sw_search {
@@ -93,6 +93,9 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
 /* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
  * fitting first. Sets feasible and fastest. */
 void sw_rank(struct sw_search *search, enum sw_prefer prefer);
+/* The rule that chose, every clause of it, for people: "the largest fsdp that fits, then ...".
+ * Returns buffer. */
+const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes);
 /* Whether a is better than b by that rule. */
 bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
                     enum sw_prefer prefer);

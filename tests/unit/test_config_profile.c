@@ -173,7 +173,7 @@ static void links_share_a_curve(void **state)
 {
     (void)state;
 #define LINK(curve)                                                                                \
-    "links: [{name: l, spans: 1, bandwidth: 1, latency: 0, efficiency: " curve "}]\n"
+    "links: [{name: l, spans: 1, bandwidth: 1 GB/s, latency: 0, efficiency: " curve "}]\n"
     put("c.yaml", "points: [[1e6, 0.2], [1e9, 0.8]]\nsource: me\n");
     struct sw_config *c =
         read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")), SW_CONFIG_CLUSTER, NULL);
@@ -187,7 +187,7 @@ static void links_share_a_curve(void **state)
     sw_config_free(c);
     expect_cluster(
         CLUSTER_OF(CHIP("cuda"), LINK("{a: 1}")),
-        "here.yaml:5:67: 'efficiency' must be a fraction, a list of [size, fraction] or a "
+        "here.yaml:5:72: 'efficiency' must be a fraction, a list of [size, fraction] or a "
         "file, not a mapping | for example: efficiency: ../curves/nccl-nvlink.yaml\n",
         NULL);
     put("c.yaml", "points: here.yaml\n");

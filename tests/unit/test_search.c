@@ -225,7 +225,14 @@ static void says_why_not(void **state)
     search(&run, &s);
     assert_int_equal(s.count, 1);
     assert_int_equal(s.mesh[0].reason, SW_REJECT_PRODUCT);
+    /* other sizes alone would not do */
+    assert_non_null(strstr(s.mesh[0].help, " and cluster.accelerator.memory: 1 GB"));
+    sw_search_free(&s);
+    const int64_t memory = run.cluster.accelerator.memory_bytes;
+    run.cluster.accelerator.memory_bytes = INT64_C(80000000000);
+    search(&run, &s);
     assert_string_equal(s.mesh[0].help, "use mesh_dim: auto, or sizes whose product is 64");
+    run.cluster.accelerator.memory_bytes = memory;
     sw_search_free(&s);
 
     run.mesh_dim = "!1,1,-1,8"; /* the written order is kept */
