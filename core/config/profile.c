@@ -76,7 +76,8 @@ static bool read_profile(struct sw_config *c, const struct field *field, struct 
     if (value->kind != NODE_MAPPING && (value->kind != NODE_SCALAR || value->text[0] == 0))
         return sw_config_wrong_type(c, field, value, "'auto', a path or a mapping");
     struct node *root = sw_config_follow(c, field, value);
-    return root != NULL && sw_config_describe_profile(c, root, out);
+    return root != NULL && sw_config_is_kind(c, root, value, SW_CONFIG_PROFILE) &&
+           sw_config_describe_profile(c, root, out);
 }
 
 static void write_profile(struct writer *w, const struct field *field, const void *base)

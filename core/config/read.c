@@ -54,12 +54,13 @@ static enum sw_config_kind plain_kind(const struct node *root, enum sw_config_ki
 static const char *other_kind_help(struct sw_config *c, const struct node *root,
                                    enum sw_config_kind found, enum sw_config_kind kind)
 {
-    static const char *const keys[SW_CONFIG_UNKNOWN] = {
+    static const char *const keys[] = {
         [SW_CONFIG_MODEL] = "a model has 'hidden_size' and the other keys of a config.json",
         [SW_CONFIG_ACCELERATOR] = "an accelerator has 'peak', 'memory' and 'memory_bandwidth'",
         [SW_CONFIG_CLUSTER] = "a cluster has 'nodes', 'accelerators_per_node' and 'accelerator'",
-        [SW_CONFIG_PROFILE] = "a profile has 'accelerator', 'matmul' and 'memory'",
-        [SW_CONFIG_CURVE] = "a curve has 'points'"};
+        [SW_CONFIG_PROFILE] = "a profile has 'matmul', 'attention' and 'memory'",
+        [SW_CONFIG_CURVE] = "a curve has 'points'",
+    };
     const char *file = sw_config_shown_path(c, root->source->file);
     if (kind == SW_CONFIG_PLAN && found == SW_CONFIG_RUN)
         return sw_config_format(c, "write its plan with 'plan emit %s'", file);
@@ -67,12 +68,13 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
         return "write one with 'plan emit RUN.yaml'";
     if (kind != SW_CONFIG_RUN)
         return keys[kind];
-    if (found == SW_CONFIG_ACCELERATOR || found == SW_CONFIG_PROFILE)
-        return sw_config_format(c, "a cluster names it, '%s: %s'; a run names the cluster",
-                                sw_config_kind_name(found), file);
+    if (found == SW_CONFIG_PROFILE)
+        return sw_config_format(c, "a cluster or a run names it, 'profile: %s'", file);
     if (found == SW_CONFIG_CURVE)
-        return sw_config_format(
-            c, "a cluster's link names it, 'efficiency: %s'; a run names the cluster", file);
+        return sw_config_format(c, "a link of a cluster names it, 'efficiency: %s'", file);
+    if (found == SW_CONFIG_ACCELERATOR)
+        return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
+                                file);
     if (found != SW_CONFIG_PLAN)
         return sw_config_format(c,
                                 "name it in a run, '%s: %s', beside %s, sequence_length and "

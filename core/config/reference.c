@@ -234,7 +234,8 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
         "are refused, and so are kinds of models that are not supported.",
         "One accelerator, a GPU or a core of a CPU: what its data sheet says. What software "
-        "reaches on it is a [profile](profile.md).",
+        "reaches on "
+        "it is a [profile](profile.md).",
         ("The nodes of a job, the accelerators in them and the networks between them. A link's "
          "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
          "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "

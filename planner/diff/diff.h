@@ -120,7 +120,7 @@ int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_b
                            struct sw_error *err);
 void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
-/* What the times rest on: "profile NAME, 1.2 s to 1.4 s in 80 % of cases", of the new side, or of
+/* What the times rest on: "profile NAME, in 80 % of cases 1.2 s to 1.4 s", of the new side, or of
  * both where they rest on different profiles; "": nothing fits. Returns buffer. */
 enum { SW_DIFF_TRUST = 512 };
 char *sw_diff_trust(const struct sw_diff_file *file, char buffer[SW_DIFF_TRUST]);

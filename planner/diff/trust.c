@@ -14,9 +14,9 @@ bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
 static void say(const struct sw_cost *c, char *out, size_t bytes)
 {
     char low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES];
-    snprintf(out, bytes, "profile %s, %s to %s %s", c->profile,
+    snprintf(out, bytes, "profile %s, %s %s to %s", c->profile, sw_report_band(c),
              sw_format_seconds(c->band_low_seconds, low),
-             sw_format_seconds(c->band_high_seconds, high), sw_report_band(c));
+             sw_format_seconds(c->band_high_seconds, high));
 }
 
 char *sw_diff_trust(const struct sw_diff_file *f, char buffer[SW_DIFF_TRUST])

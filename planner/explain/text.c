@@ -23,14 +23,11 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
 
 static void print_run(FILE *out, const struct sw_explain *x)
 {
-    char line[160], limit[160], low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES];
+    char line[160], limit[160];
     if (!x->run->says_steps)
         return;
-    const double steps = (double)x->run->optimizer.total_steps;
-    fprintf(out, "run       %s (%s to %s)\n",
-            sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line),
-            sw_format_duration(steps * x->c.cost.band_low_seconds, low),
-            sw_format_duration(steps * x->c.cost.band_high_seconds, high));
+    fprintf(out, "run       %s\n",
+            sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
     if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
         fprintf(out, "          %s\n", limit);
 }

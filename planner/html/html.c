@@ -111,9 +111,9 @@ static void introduction(FILE *out, const struct sw_explain *x)
     fputs("<p class=\"dim\">Chosen by its rule: ", out);
     sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
     fputs(".</p>\n", out);
-    fprintf(out, "<p class=\"dim\">A step of %s to %s %s. Times rest on the profile ",
-            sw_format_seconds(c->cost.band_low_seconds, a),
-            sw_format_seconds(c->cost.band_high_seconds, b), sw_report_band(&c->cost));
+    fprintf(out, "<p class=\"dim\">A step takes, %s, %s to %s. Times rest on the profile ",
+            sw_report_band(&c->cost), sw_format_seconds(c->cost.band_low_seconds, a),
+            sw_format_seconds(c->cost.band_high_seconds, b));
     sw_text_write_html(out, c->cost.profile);
     fputs(": ", out);
     sw_text_write_html(out, c->cost.calibration);

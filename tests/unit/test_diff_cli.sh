@@ -39,7 +39,7 @@ cp "$scratch/default.yaml" "$scratch/foundry.yaml"
 echo "profile: $scratch/old/profiles/llm-foundry-2023-h100-sxm-80gb.yaml" >>"$scratch/foundry.yaml"
 expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml"
 says '; times by different profiles$'
-says '^  times: profile default, .* is assumed -> profile llm-foundry-2023, .* in 80 % of cases; two profiles: '
+says '^  times: profile default, assumed .* -> profile llm-foundry-2023, in 80 % of cases .*; two profiles: '
 expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml" --markdown && says 'two profiles: part of the difference'
 expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml" --json
 python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of different profiles"

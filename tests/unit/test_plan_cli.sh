@@ -353,7 +353,7 @@ expect 0 '' explain $runs/llama-8b-64.yaml --mesh_dim 2,8,4,1
 grep -q '^mesh      mesh_dim 2,8,4,1:' "$scratch/stdout" || complain "explain: another mesh"
 grep -qE "^evaluation [0-9.]+ m?s a batch; its [0-9.]+ [MG]B lie in the step's [0-9.]+ [MG]B$" "$scratch/stdout" ||
     complain "explain: no evaluation: $(grep evaluation "$scratch/stdout")"
-grep -qxE 'run       100,000 steps take [0-9.]+ (days|h), [0-9],[0-9]{3} accelerator-hours \([0-9.]+ (days|h) to [0-9.]+ (days|h)\)' "$scratch/stdout" ||
+grep -qxE 'run       100,000 steps take [0-9.]+ (days|h), [0-9],[0-9]{3} accelerator-hours' "$scratch/stdout" ||
     complain "explain: no time of the run"
 grep -qxF "          more than the job's time limit, 24:00:00: it is saved before, and goes on from there in the next job" \
     "$scratch/stdout" || complain "explain: nothing about the time limit"
@@ -465,7 +465,7 @@ for command in search explain "explain --html $scratch/one.html"; do
         complain "$command of one accelerator"
 done
 expect 0 '' explain $runs/llama-8b-64.yaml --html "$scratch/band.html"
-grep -q '<p class="dim">A step of .* is assumed\. Times rest on the profile ' "$scratch/band.html" || complain "explain --html: the band"
+grep -q 'A step takes, assumed, [0-9.]* s to [0-9.]* s. Times rest on the profile default: data sheets' "$scratch/band.html" || complain "explain --html: the band"
 # Keys of a config.json that are passed over are noted by search, too.
 sed "s,^model:.*,model: $PWD/tests/oracle/published_configs/llama-3.1-8b.json,; s,\.\./,$PWD/configs/," $runs/llama-8b-64.yaml >"$scratch/hub.yaml"
 expect 0 '*' search "$scratch/hub.yaml"
