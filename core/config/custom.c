@@ -166,8 +166,14 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
                              "'bandwidth_per_node', what all of a node send together";
     if (!sw_section_good(s, "bandwidth", "bandwidth_per_node", NULL))
         return false;
-    const bool one = sw_section_wrote(s, "bandwidth");
-    const bool all = sw_section_wrote(s, "bandwidth_per_node");
+    bool one = sw_section_wrote(s, "bandwidth"), all = sw_section_wrote(s, "bandwidth_per_node");
+    /* --set replaces whichever the file has */
+    const bool sets_one = one && sw_section_place(s, "bandwidth")->source->is_override;
+    const bool sets_all = all && sw_section_place(s, "bandwidth_per_node")->source->is_override;
+    if (sets_one != sets_all) {
+        one = sets_one;
+        all = sets_all;
+    }
     if (!one && !all)
         sw_config_error_at(c, s->map, "missing key 'bandwidth' or 'bandwidth_per_node'", help);
     if (one && all)
@@ -257,7 +263,7 @@ static void schema_links(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
-const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_NOTHING};
+const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS};
 
 /* The mesh axes of one rule: a list of texts, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)

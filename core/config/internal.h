@@ -162,7 +162,13 @@ struct field;
 struct writer;
 
 /* What --set may step into with a '.'. */
-enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_FIELDS, INSIDE_DESCRIPTION };
+enum inside {
+    INSIDE_NOTHING,
+    INSIDE_ANY_KEY,
+    INSIDE_FIELDS,
+    INSIDE_DESCRIPTION,
+    INSIDE_ITEMS /* of a list of mappings: by their name, or counted from 0 */
+};
 
 /* How a value that is no scalar is read, written and described. */
 struct field_type {

@@ -246,7 +246,7 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
          "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
          "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
-         "files that are named."),
+         "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`."),
         ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
          "every change."),
         ("What software reaches on an accelerator: the fractions of its peaks that every predicted "

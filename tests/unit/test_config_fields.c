@@ -390,13 +390,26 @@ static void links_in_words(void **state)
         "all, bandwidth_per_node: 0.8 Tb/s, latency: 1 us}]}\nsequence_length: 128\n"
         "global_batch_size: 8\n";
     static const struct {
-        const char *sets[3];
+        const char *sets[4];
         int32_t links, spans[3];
         double bandwidth[3];
     } cases[] = {
         {{NULL}, 3, {4, 16, 32}, {80e9, 50e9, 25e9}},
         {{"cluster.nodes=128", NULL}, 3, {4, 16, 512}, {80e9, 50e9, 25e9}},
         {{"cluster.accelerators_per_node=8", NULL}, 3, {8, 16, 64}, {80e9, 50e9, 12.5e9}},
+        {{"cluster.links.leaf.bandwidth=100 Gb/s", "cluster.links.0.spans=2", NULL},
+         3,
+         {2, 16, 32},
+         {80e9, 12.5e9, 25e9}},
+        {{"cluster.links.out={name: far, spans: all, bandwidth: 1 GB/s, latency: 1 us}", NULL},
+         3,
+         {4, 16, 32},
+         {80e9, 50e9, 1e9}},
+        {{"cluster.links.leaf.bandwidth_per_node=8 GB/s", "cluster.links.out.bandwidth=1 GB/s",
+          NULL},
+         3,
+         {4, 16, 32},
+         {80e9, 2e9, 1e9}},
         {{"cluster.nodes=4", NULL}, 2, {4, 16}, {80e9, 50e9}},
         {{"cluster.nodes=1", NULL}, 2, {4, 16}, {80e9, 50e9}},
     };
@@ -413,6 +426,42 @@ static void links_in_words(void **state)
         }
         sw_config_free(c);
     }
+}
+
+static void links_that_are_not_there(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *expected;
+    } cases[] = {
+        {"cluster.links.inner.bandwidth=1 GB/s",
+         "--set:1:15: 'links' has no 'inner' | it has: a, b\n"},
+        {"cluster.links.2.bandwidth=1 GB/s", "--set:1:15: 'links' has no '2' | it has: a, b\n"},
+        {"cluster.links.a.bandwith=1 GB/s",
+         "--set:1:17: unknown key 'bandwith'; did you mean 'bandwidth'?\n"},
+        {"cluster.links.a.bandwidth.x=1 GB/s",
+         "--set:1:17: 'bandwidth' has no keys inside | set it as a whole: --set "
+         "cluster.links.a.bandwidth=...\n"},
+        {"cluster.links.a.spans=0",
+         "--set:1:23: 'spans' must be at least 1, not 0 | for example: spans: node\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const sets[] = {cases[i].set, NULL};
+        expect_named(
+            "t", SW_CONFIG_RUN,
+            "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 2, "
+            "accelerators_per_node: 4, accelerator: " ACCELERATOR
+            ", links: [{name: a, spans: node, bandwidth: 2 GB/s, latency: 1 us}, {name: b, "
+            "spans: all, bandwidth: 1 GB/s, latency: 1 us}]}\nsequence_length: 128\n"
+            "global_batch_size: 8\n",
+            sets, cases[i].expected);
+    }
+    const char *const sets[] = {"cluster.links.a.spans=1", NULL};
+    expect_named(
+        "t", SW_CONFIG_RUN, RUN_HEAD, sets,
+        "--set:1:15: 'links' has no 'a' | for example: links: [{name: nvlink, spans: node, "
+        "bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, spans: all, bandwidth: 400 "
+        "Gb/s, latency: 6 us}]\n");
 }
 
 static void slurm_texts_that_are_fine(void **state)
@@ -873,6 +922,7 @@ int main(void)
         cmocka_unit_test(accelerators),
         cmocka_unit_test(clusters),
         cmocka_unit_test(links_in_words),
+        cmocka_unit_test(links_that_are_not_there),
         cmocka_unit_test(slurm_texts_that_are_fine),
         cmocka_unit_test(slurm_times_in_seconds),
         cmocka_unit_test(defaults_of_a_run),
