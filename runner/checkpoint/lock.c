@@ -27,7 +27,8 @@ struct record {
 };
 
 struct sw_lock {
-    char *path, *aside, *taken; /* taken: where a lock goes that is taken away */
+    char *path, *aside, *taken; /* taken: where a file goes that is taken away */
+    char *takeover;             /* who has this may remove the lock of one that is gone */
     struct record me;
     double renew_s;
     int handle; /* of our file, which only we write */
@@ -163,15 +164,16 @@ static int write_aside(struct sw_lock *lock, struct sw_error *err)
     return 0;
 }
 
-/* Takes a lock away if it still reads as `text`. A lock that was put there in the meantime goes
- * back: it is the same file, and its holder does not notice. */
-static int take_away(const struct sw_lock *lock, const char *text, struct sw_error *err)
+/* Takes a file away if it still reads as `text`. One that was put there in the meantime goes back:
+ * it is the same file, and its holder does not notice. */
+static int take_away(const struct sw_lock *lock, const char *path, const char *text,
+                     struct sw_error *err)
 {
     char found[TEXT_BYTES];
-    if (rename(lock->path, lock->taken) != 0)
+    if (rename(path, lock->taken) != 0)
         return errno == ENOENT ? 0 : fail_to_write(lock, err);
     if (read_text(lock->taken, found) == 0 && strcmp(found, text) != 0)
-        (void)link(lock->taken, lock->path) /* another may have come first: then it is theirs */;
+        (void)link(lock->taken, path) /* another may have come first: then it is theirs */;
     (void)unlink(lock->taken);
     return 0;
 }
@@ -207,6 +209,78 @@ static void watch(const struct sw_lock *lock, const char *text, bool *same)
     }
 }
 
+/* Gives our record the name `path`, which nothing may have. link(2) makes a name or fails, on NFS
+ * too; whether it did is told by the count of names, since its answer may be lost. A file system
+ * without it has O_EXCL, which is as good where it is local: then *handle (NULL: not wanted) is the
+ * new file's. Not having it is no error. */
+static bool put_in_place(const struct sw_lock *lock, const char *path, int *handle,
+                         struct sw_error *err)
+{
+    struct stat info;
+    if (link(lock->aside, path) == 0)
+        return true;
+    const int reason = errno;
+    if (stat(lock->aside, &info) == 0 && info.st_nlink == 2)
+        return true;
+    if (reason == EPERM || reason == ENOTSUP || reason == ENOSYS || reason == EMLINK) {
+        const int made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (made >= 0) {
+            char text[TEXT_BYTES];
+            const int bytes = write_record(&lock->me, text);
+            const bool written = write(made, text, (size_t)bytes) == bytes && fsync(made) == 0;
+            if (!written)
+                fail_to_write(lock, err);
+            if (handle == NULL) {
+                close(made);
+            } else {
+                close(*handle);
+                *handle = made;
+            }
+            return written;
+        }
+    }
+    errno = errno == EEXIST ? EEXIST : reason;
+    if (errno != EEXIST)
+        fail_to_write(lock, err);
+    return false;
+}
+
+/* Another removes the lock of one that is gone, which takes an instant; or died in that instant. */
+static void wait_for_takeover(const struct sw_lock *lock, int32_t tries)
+{
+    const struct timespec sleep = {.tv_nsec = 1000000L * (tries + 1)};
+    char text[TEXT_BYTES];
+    struct record other;
+    if (read_text(lock->takeover, text) == 0) {
+        const bool known = read_record(text, &other);
+        const enum judgement found = known ? judge(&lock->me, &other) : IS_UNKNOWN;
+        if (found == IS_DEAD || (found != IS_HELD && tries > MOST_TRIES / 2))
+            (void)take_away(lock, lock->takeover, text, NULL);
+    }
+    (void)nanosleep(&sleep, NULL);
+}
+
+/* Removes the lock that reads as `text`, of one that is gone. One process at a time looks and
+ * removes: else a slow one would remove the lock that another has put there since. */
+static int remove_dead(const struct sw_lock *lock, const char *text, int32_t tries,
+                       struct sw_error *err)
+{
+    char now[TEXT_BYTES];
+    struct sw_error why = {0};
+    if (!put_in_place(lock, lock->takeover, NULL, &why)) {
+        if (why.status != SW_OK)
+            return sw_fail_as(err, &why);
+        wait_for_takeover(lock, tries);
+        return 0;
+    }
+    int status = 0;
+    if (read_text(lock->path, now) == 0 && strcmp(now, text) == 0 && unlink(lock->path) != 0 &&
+        errno != ENOENT)
+        status = fail_to_write(lock, err);
+    (void)unlink(lock->takeover);
+    return status;
+}
+
 /* "pid 17 on host n3 (job 42, attempt 1)" */
 static void describe(const struct record *r, char *out, size_t bytes)
 {
@@ -216,8 +290,8 @@ static void describe(const struct record *r, char *out, size_t bytes)
 }
 
 /* Somebody has the lock: takes it away when its holder is gone. Returns -1 when it is not. */
-static int push_aside(struct sw_lock *lock, const char *folder, char note[SW_LOCK_NOTE_BYTES],
-                      struct sw_error *err)
+static int push_aside(const struct sw_lock *lock, const char *folder, int32_t tries,
+                      char note[SW_LOCK_NOTE_BYTES], struct sw_error *err)
 {
     char text[TEXT_BYTES], who[320] = "another job";
     struct record other;
@@ -246,7 +320,7 @@ static int push_aside(struct sw_lock *lock, const char *folder, char note[SW_LOC
         snprintf(note, SW_LOCK_NOTE_BYTES,
                  "took '%.1000s' over from %s, which gave no sign for %g s", folder, who,
                  RENEWALS_UNTIL_STALE * lock->renew_s);
-    return take_away(lock, text, err);
+    return remove_dead(lock, text, tries, err);
 }
 
 /* ---- Renewing ---- */
@@ -327,6 +401,7 @@ static void destroy(struct sw_lock *lock)
     free(lock->path);
     free(lock->aside);
     free(lock->taken);
+    free(lock->takeover);
     pthread_mutex_destroy(&lock->mutex);
     pthread_cond_destroy(&lock->wake);
     free(lock);
@@ -354,40 +429,11 @@ static struct sw_lock *create(const char *folder, const struct sw_lock_owner *me
     lock->aside = sw_path_join(folder, name);
     snprintf(name, sizeof name, ".lock.%.200s.%" PRId64 ".taken", me->host, me->pid);
     lock->taken = sw_path_join(folder, name);
-    if (lock->path != NULL && lock->aside != NULL && lock->taken != NULL)
+    lock->takeover = sw_path_join(folder, ".lock.takeover");
+    if (lock->path != NULL && lock->aside != NULL && lock->taken != NULL && lock->takeover != NULL)
         return lock;
     destroy(lock);
     return NULL;
-}
-
-/* link(2) makes a name or fails, on NFS too; whether it did is told by the count of names, since
- * its answer may be lost. A file system without it has O_EXCL, which is as good where it is local.
- */
-static bool put_in_place(struct sw_lock *lock, struct sw_error *err)
-{
-    struct stat info;
-    if (link(lock->aside, lock->path) == 0)
-        return true;
-    const int reason = errno;
-    if (stat(lock->aside, &info) == 0 && info.st_nlink == 2)
-        return true;
-    if (reason == EPERM || reason == ENOTSUP || reason == ENOSYS || reason == EMLINK) {
-        const int handle = open(lock->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (handle >= 0) {
-            char text[TEXT_BYTES];
-            const int bytes = write_record(&lock->me, text);
-            close(lock->handle);
-            lock->handle = handle;
-            if (write(handle, text, (size_t)bytes) == bytes && fsync(handle) == 0)
-                return true;
-            fail_to_write(lock, err);
-            return false;
-        }
-    }
-    errno = errno == EEXIST ? EEXIST : reason;
-    if (errno != EEXIST)
-        fail_to_write(lock, err);
-    return false;
 }
 
 int sw_lock_take(const char *folder, const struct sw_lock_owner *me, double renew_s,
@@ -405,12 +451,12 @@ int sw_lock_take(const char *folder, const struct sw_lock_owner *me, double rene
     if (lock == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the lock of '%.60s'", folder);
     status = write_aside(lock, &why);
-    for (int tries = 0; status == 0 && !ours; tries++) {
-        ours = put_in_place(lock, &why);
+    for (int32_t tries = 0; status == 0 && !ours; tries++) {
+        ours = put_in_place(lock, lock->path, &lock->handle, &why);
         if (!ours && why.status == SW_OK && tries == MOST_TRIES)
             sw_fail(&why, SW_ENVIRONMENT, "'%.300s' is wanted by many jobs; try again", folder);
         if (!ours)
-            status = why.status != SW_OK ? -1 : push_aside(lock, folder, note, &why);
+            status = why.status != SW_OK ? -1 : push_aside(lock, folder, tries, note, &why);
     }
     (void)unlink(lock->aside);
     if (status == 0)
@@ -421,6 +467,8 @@ int sw_lock_take(const char *folder, const struct sw_lock_owner *me, double rene
     }
     if (ours)
         (void)unlink(lock->path);
+    if (note != NULL)
+        note[0] = '\0';
     destroy(lock);
     return sw_fail_as(err, &why);
 }
@@ -442,6 +490,6 @@ void sw_lock_release(struct sw_lock *lock)
     if (lock->runs)
         pthread_join(lock->thread, NULL);
     if (sw_lock_held(lock) && read_text(lock->path, text) == 0)
-        (void)take_away(lock, text, NULL);
+        (void)take_away(lock, lock->path, text, NULL);
     destroy(lock);
 }

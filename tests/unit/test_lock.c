@@ -388,7 +388,8 @@ static void a_crowd(void **state)
     pid_t child[CROWD];
     int start[2], end[2], winners = 0;
     char byte = 0;
-    for (int round = 0; round < 10; round++) {
+    alarm(120); /* with two winners it would wait for ever */
+    for (int round = 0; round < 20; round++) {
         struct holder dead = hold_elsewhere("42", 1, 0); /* to be taken over by all of them */
         let_go(&dead, SIGKILL);
         assert_int_equal(pipe(start), 0);
@@ -428,6 +429,61 @@ static void a_crowd(void **state)
         close(start[0]);
         close(end[0]);
     }
+    alarm(0);
+}
+
+/* While one process removes the lock of one that is gone, no other does: it would remove the next
+ * one's. */
+static void one_takeover_at_a_time(void **state)
+{
+    (void)state;
+    char from[2100], to[2100], expected[2300], *text;
+    size_t bytes;
+    struct sw_lock *lock;
+    const struct sw_lock_owner me = owner("", 1);
+    snprintf(from, sizeof from, "%s/lock", folder);
+    snprintf(to, sizeof to, "%s/.lock.takeover", folder);
+    assert_int_equal(sw_lock_take(folder, &me, 0, &lock, NULL, NULL), 0);
+    assert_int_equal(sw_file_read(from, true, 4096, &text, &bytes, NULL), 0);
+    sw_lock_release(lock);
+    struct holder dead = hold_elsewhere("42", 1, 0);
+    let_go(&dead, SIGKILL);
+    assert_int_equal(sw_file_write(to, text, bytes, 0666, NULL), 0); /* of this process */
+    snprintf(expected, sizeof expected, "'%.300s' is wanted by many jobs; try again", folder);
+    refused(&me, 0, expected);
+    assert_int_equal(files_here(), 2);
+    assert_int_equal(unlink(to), 0);
+    assert_int_equal(sw_lock_take(folder, &me, 0, &lock, NULL, NULL), 0);
+    sw_lock_release(lock);
+    free(text);
+}
+
+/* A process died while it removed the lock of one that was gone. */
+static void from_a_cut_off_takeover(void **state)
+{
+    (void)state;
+    char from[2100], to[2100], *text;
+    size_t bytes;
+    struct sw_lock *lock;
+    struct holder dead = hold_elsewhere("42", 1, 0);
+    let_go(&dead, SIGKILL);
+    snprintf(from, sizeof from, "%s/lock", folder);
+    snprintf(to, sizeof to, "%s/.lock.takeover", folder);
+    assert_int_equal(sw_file_read(from, true, 4096, &text, &bytes, NULL), 0);
+    assert_int_equal(sw_file_write(to, text, bytes, 0666, NULL), 0);
+    const struct sw_lock_owner me = owner("", 1);
+    assert_int_equal(sw_lock_take(folder, &me, 0, &lock, NULL, NULL), 0);
+    assert_true(sw_lock_held(lock));
+    assert_int_equal(files_here(), 1);
+    sw_lock_release(lock);
+    /* nothing is known of it */
+    struct holder gone = hold_elsewhere("42", 1, 0);
+    let_go(&gone, SIGKILL);
+    assert_int_equal(sw_file_write(to, "?", 1, 0666, NULL), 0);
+    assert_int_equal(sw_lock_take(folder, &me, 0, &lock, NULL, NULL), 0);
+    sw_lock_release(lock);
+    assert_int_equal(files_here(), 0);
+    free(text);
 }
 
 static void cannot_be_written(void **state)
@@ -459,6 +515,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(from_a_broken_file, start_anew),
         cmocka_unit_test_setup(it_is_renewed, start_anew),
         cmocka_unit_test_setup(a_crowd, start_anew),
+        cmocka_unit_test_setup(one_takeover_at_a_time, start_anew),
+        cmocka_unit_test_setup(from_a_cut_off_takeover, start_anew),
         cmocka_unit_test_setup(cannot_be_written, start_anew),
     };
     if (argc != 2)
