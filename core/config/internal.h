@@ -255,6 +255,9 @@ extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links, sw_type_rules,
     sw_type_betas, sw_type_reference;
 
+/* recompute.c: of a run, and of a plan, where it is decided */
+extern const struct field_type sw_type_recompute, sw_type_decided_recompute;
+
 /* checks.c: what the texts of a description may look like */
 bool sw_text_is_name(const char *text);
 bool sw_text_is_slurm_word(const char *text);

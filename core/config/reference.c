@@ -101,6 +101,8 @@ static void write_custom(FILE *out, const struct field *field)
     } else if (field->words != NULL) {
         fputs(list ? "list of " : "", out);
         write_words(out, field);
+    } else if (field->expects != NULL) {
+        fputs(field->expects, out);
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
         write_schema_words(out, field->schema, list ? " of " : " to lists of ");

@@ -18,6 +18,7 @@ struct sw_cached_program {
     /* what the program was sized for, the axis order aside; a search comes back to it */
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
+    struct sw_recompute recompute;
     int64_t micro_batch, least_arena_bytes;
 };
 struct sw_program_cache {
@@ -83,6 +84,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
                   struct sw_error *err)
 {
     if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
+        sw_recompute_equal(entry->recompute, options->recompute) &&
         memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
         entry->program->mesh = options->mesh;
         return 0;
@@ -92,6 +94,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
         return -1;
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
+    entry->recompute = options->recompute;
     entry->least_arena_bytes = entry->program->arena_bytes;
     memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);
     return 0;
@@ -200,7 +203,9 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
     return (struct sw_decision){
         .mesh = *mesh,
         .micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
-        .recompute = run->recompute == SW_RECOMPUTE_AUTO ? SW_RECOMPUTE_FULL : run->recompute,
+        .recompute = run->recompute_auto
+                         ? sw_recompute_full()
+                         : sw_recompute_normal(run->recompute, run->model.shape.layers),
         .strategy = variant->strategy,
         .layout = variant->layout,
         .residual_seq_tp = variant->residual_seq_tp};

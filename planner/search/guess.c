@@ -199,10 +199,10 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
 void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
 {
     double kept = 0, again = 1;
-    if (o->recompute == SW_RECOMPUTE_NONE) {
+    if (o->level == 0) {
         kept = 1;
         again = 0;
-    } else if (o->recompute == SW_RECOMPUTE_BEFORE_ATTENTION) {
+    } else if (o->level == 1) {
         kept = 1 - attention_memory_share;
         again = attention_time_share;
     }
@@ -222,8 +222,8 @@ int sw_guess_compare(const void *a, const void *b)
         return x->seconds < y->seconds ? -1 : 1;
     if (x->variant != y->variant)
         return x->variant < y->variant ? -1 : 1;
-    if (x->recompute != y->recompute)
-        return x->recompute < y->recompute ? -1 : 1;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
     return (x->micro_batch_size < y->micro_batch_size) -
            (x->micro_batch_size > y->micro_batch_size);
 }
@@ -250,12 +250,19 @@ int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int3
 {
     int64_t sizes[SW_MAX_MICRO_BATCHES];
     const int32_t n = micro_batches(run, per_rank, sizes);
+    const int32_t layers = run->model.shape.layers;
+    const struct sw_recompute levels[] = {
+        sw_recompute_none(),
+        sw_recompute_normal(sw_recompute_all(sw_values_before_attention()), layers),
+        sw_recompute_full()};
+    const struct sw_recompute wanted = sw_recompute_normal(run->recompute, layers);
     int32_t count = 0;
-    for (int32_t level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++)
+    for (int32_t level = 0; level < 3; level++)
         for (int32_t i = n - 1; i >= 0; i--)
-            if (run->recompute == SW_RECOMPUTE_AUTO || run->recompute == (enum sw_recompute)level)
-                out[count++] =
-                    (struct sw_option){(enum sw_recompute)level, sizes[i], variant, 0, 0};
+            if (run->recompute_auto)
+                out[count++] = (struct sw_option){levels[level], level, sizes[i], variant, 0, 0};
+            else if (level == 2)
+                out[count++] = (struct sw_option){wanted, level, sizes[i], variant, 0, 0};
     return count;
 }
 

@@ -112,7 +112,8 @@ struct sw_guess {
     double sequences;                    /* of a micro-step, as compiled */
 };
 struct sw_option {
-    enum sw_recompute recompute;
+    struct sw_recompute recompute;
+    int32_t level; /* which of those that are tried */
     int64_t micro_batch_size;
     int32_t variant; /* caller's */
     double bytes, seconds;

@@ -230,7 +230,7 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
         if (attempt(s, &base, &options[i], best, &fits, err) != 0)
             return -1;
     }
-    const struct sw_option last = {base.recompute, base.micro_batch_size, 0, 0, 0};
+    const struct sw_option last = {base.recompute, 2, base.micro_batch_size, 0, 0, 0};
     return fits ? 0 : attempt(s, &base, &last, best, &fits, err);
 }
 
@@ -298,7 +298,7 @@ static int search_options(struct sw_searcher *s, const struct sw_decision *base,
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
-        struct known *k = &known[o->variant][o->recompute];
+        struct known *k = &known[o->variant][o->level];
         bool fits = false;
         if (o->bytes > try_thoroughly_up_to * limit || o->micro_batch_size <= k->fits ||
             (k->fails > 0 && o->micro_batch_size >= k->fails))

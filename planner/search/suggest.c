@@ -102,8 +102,9 @@ static int fix_memory(const struct sw_searcher *like, struct trial *t, const str
 {
     const int64_t state = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
     bool fits = false;
-    if (t->run.recompute != SW_RECOMPUTE_AUTO && t->run.recompute != SW_RECOMPUTE_FULL) {
-        t->run.recompute = SW_RECOMPUTE_AUTO;
+    if (!t->run.recompute_auto && !sw_recompute_equal(c->decision.recompute, sw_recompute_full())) {
+        t->run.recompute_auto = true;
+        t->run.recompute = sw_recompute_none();
         note(&t->changes, "recompute", "auto");
         return 0;
     }
@@ -262,7 +263,7 @@ static void explain_memory(struct sw_candidate *c)
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
-             c->decision.micro_batch_size, sw_word(sw_words_recompute, c->decision.recompute));
+             c->decision.micro_batch_size, sw_recompute_word(c->decision.recompute));
 }
 
 static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,

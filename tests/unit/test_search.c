@@ -2,6 +2,7 @@
  * top. */
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
+#include "tests/support/recompute.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,7 +166,7 @@ static void pruning_loses_nothing(void **state)
                     struct sw_error err = {0};
                     struct sw_candidate c;
                     struct sw_decision d = best->decision;
-                    d.recompute = (enum sw_recompute)level;
+                    d.recompute = sw_test_recompute((uint32_t)level, run->model.shape.layers);
                     d.micro_batch_size = mb;
                     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
                     if (c.reason == SW_FITS &&
