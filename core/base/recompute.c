@@ -30,39 +30,49 @@ _Static_assert(SW_LAYER_VALUES < 32, "a bit for every value");
 
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers)
 {
-    if (recompute.values == 0 || recompute.layers <= 0)
+    if (recompute.layers <= 0 || recompute.values == recompute.rest)
+        recompute = (struct sw_recompute){recompute.layers <= 0 ? recompute.rest : recompute.values,
+                                          layers, 0};
+    if (recompute.layers >= layers)
+        recompute = (struct sw_recompute){recompute.values, layers, 0};
+    if (recompute.values == 0 && recompute.rest == 0)
         return sw_recompute_none();
-    if (recompute.layers < layers)
-        return recompute;
-    if (recompute.values == SW_ALL_VALUES)
+    if (recompute.values == SW_ALL_VALUES && recompute.layers == layers)
         return sw_recompute_full();
-    recompute.layers = layers;
     return recompute;
 }
 
 bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b)
 {
-    return a.values == b.values && a.layers == b.layers;
+    return a.values == b.values && a.layers == b.layers && a.rest == b.rest;
 }
 
 const char *sw_recompute_word(struct sw_recompute recompute)
 {
-    if (recompute.values == 0)
+    if (sw_recompute_equal(recompute, sw_recompute_none()))
         return "none";
     return sw_recompute_equal(recompute, sw_recompute_full()) ? "full" : "partial";
 }
 
-const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_VALUES_BYTES + 40])
+static const char *describe_values(uint32_t values, char buffer[SW_VALUES_BYTES])
 {
-    char values[SW_VALUES_BYTES];
-    const char *what = recompute.values == SW_ALL_VALUES
-                           ? "all"
-                           : sw_layer_values_format(recompute.values, values);
-    if (recompute.values == 0 || sw_recompute_equal(recompute, sw_recompute_full()))
-        snprintf(buffer, SW_VALUES_BYTES + 40, "%s", sw_recompute_word(recompute));
+    return values == SW_ALL_VALUES ? "all"
+           : values == 0           ? "nothing"
+                                   : sw_layer_values_format(values, buffer);
+}
+
+const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_RECOMPUTE_BYTES])
+{
+    char values[SW_VALUES_BYTES], rest[SW_VALUES_BYTES];
+    const char *word = sw_recompute_word(recompute);
+    if (strcmp(word, "partial") != 0)
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s", word);
     else
-        snprintf(buffer, SW_VALUES_BYTES + 40, "%s in the first %d layer%s", what,
-                 (int)recompute.layers, recompute.layers == 1 ? "" : "s");
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s%s%s%s",
+                 describe_values(recompute.values, values), (int)recompute.layers,
+                 recompute.layers == 1 ? "" : "s", recompute.rest != 0 ? ", " : "",
+                 recompute.rest != 0 ? describe_values(recompute.rest, rest) : "",
+                 recompute.rest != 0 ? " in the rest" : "");
     return buffer;
 }
 

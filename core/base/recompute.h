@@ -1,4 +1,5 @@
-/* What backward makes again instead of keeping it: some values of a layer, for the first layers.
+/* What backward makes again instead of keeping it: some values in the first layers of a model, and
+ * perhaps fewer in the rest of them.
  *
  * Owns the names of a layer's values as printed programs, run files and plans have them. Plain
  * values: nothing to free. */
@@ -39,40 +40,43 @@ enum sw_layer_value {
     SW_LAYER_VALUES
 };
 
-enum { SW_ALL_LAYERS = INT32_MAX, SW_VALUES_BYTES = 160 };
+enum { SW_ALL_LAYERS = INT32_MAX, SW_VALUES_BYTES = 160, SW_RECOMPUTE_BYTES = 384 };
 #define SW_ALL_VALUES ((UINT32_C(1) << SW_LAYER_VALUES) - 1)
 
 /* {0}: nothing. */
 struct sw_recompute {
     uint32_t values; /* a bit for each enum sw_layer_value; SW_ALL_VALUES: whatever the model has */
     int32_t layers;  /* the first ones; more than there are: all */
+    uint32_t rest;   /* the same of the other layers */
 };
 
 static inline struct sw_recompute sw_recompute_none(void)
 {
-    return (struct sw_recompute){0, 0};
+    return (struct sw_recompute){0, 0, 0};
 }
 
 static inline struct sw_recompute sw_recompute_full(void)
 {
-    return (struct sw_recompute){SW_ALL_VALUES, SW_ALL_LAYERS};
+    return (struct sw_recompute){SW_ALL_VALUES, SW_ALL_LAYERS, 0};
 }
 
 /* Those values in every layer. */
 static inline struct sw_recompute sw_recompute_all(uint32_t values)
 {
-    return (struct sw_recompute){values, values != 0 ? SW_ALL_LAYERS : 0};
+    return (struct sw_recompute){values, values != 0 ? SW_ALL_LAYERS : 0, 0};
 }
 
 /* The same recomputation of a model of so many layers in the one form that decisions and keys have:
- * nothing as {0}, all as sw_recompute_full, else no more layers than there are. */
+ * nothing as {0}, all as sw_recompute_full; else no more layers than there are, and where these are
+ * all, no rest. */
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers);
 bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b);
 
 /* "none", "full" or "partial", in static memory; of a normal one. */
 const char *sw_recompute_word(struct sw_recompute recompute);
-/* "none", "full", "h, n1 in the first 20 layers"; of a normal one. Returns buffer. */
-const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_VALUES_BYTES + 40]);
+/* "none", "full", "n1, h in the first 20 layers, n1 in the rest"; of a normal one. Returns
+ * buffer. */
+const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_RECOMPUTE_BYTES]);
 
 /* The name of one value, in static memory. */
 const char *sw_layer_value_name(enum sw_layer_value value);

@@ -193,7 +193,7 @@ static void check_recompute(struct sw_config *c, struct section *s, struct sw_ru
         return;
     const uint32_t has = sw_model_layer_values(&run->model.shape);
     const struct node *at = sw_section_place(s, "recompute");
-    if (at->kind == NODE_SCALAR && run->recompute.values != 0) {
+    if (at->kind == NODE_SCALAR && strcmp(sw_recompute_word(run->recompute), "partial") == 0) {
         run->recompute.values &= has;
         sw_config_note_at(
             c, at,
@@ -201,11 +201,13 @@ static void check_recompute(struct sw_config *c, struct section *s, struct sw_ru
                              at->text, sw_layer_values_format(run->recompute.values, values)));
         return;
     }
-    if ((run->recompute.values & ~has) == 0)
+    const uint32_t named = (run->recompute.values == SW_ALL_VALUES ? 0 : run->recompute.values) |
+                           (run->recompute.rest == SW_ALL_VALUES ? 0 : run->recompute.rest);
+    if ((named & ~has) == 0)
         return;
     complain(c, s, "recompute",
              sw_config_format(c, "the layers of this model have no %s",
-                              sw_layer_values_format(run->recompute.values & ~has, values)),
+                              sw_layer_values_format(named & ~has, values)),
              sw_config_format(c, "values: %s", sw_layer_values_format(has, values)));
 }
 

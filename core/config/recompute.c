@@ -66,8 +66,10 @@ static bool read_values(struct sw_config *c, const struct field *field, const st
                         uint32_t *values)
 {
     bool good = true;
-    if (list->kind == NODE_SCALAR && strcmp(list->text, "all") == 0)
+    if (list->kind == NODE_SCALAR && strcmp(list->text, "all") == 0) {
+        *values = SW_ALL_VALUES;
         return true;
+    }
     if (list->kind != NODE_SEQUENCE)
         return sw_config_wrong_type(c, field, list, "'all' or a list of values");
     *values = 0;
@@ -103,6 +105,8 @@ static bool read_mapping(struct sw_config *c, const struct node *map, struct sw_
             good = read_values(c, &inside[0], item, &out->values) && good;
         } else if (strcmp(item->key->text, "layers") == 0) {
             good = read_layers(c, &inside[1], item, &out->layers) && good;
+        } else if (strcmp(item->key->text, "rest") == 0) {
+            good = read_values(c, &inside[2], item, &out->rest) && good;
         } else {
             sw_config_error_at(
                 c, item->key,
@@ -141,18 +145,28 @@ static bool read_of_plan(struct sw_config *c, const struct field *field, struct 
     return read(c, field, value, NULL, &plan->recompute);
 }
 
+static const char *list(uint32_t values, char buffer[SW_VALUES_BYTES + 2])
+{
+    char names[SW_VALUES_BYTES];
+    if (values == SW_ALL_VALUES)
+        snprintf(buffer, SW_VALUES_BYTES + 2, "all");
+    else
+        snprintf(buffer, SW_VALUES_BYTES + 2, "[%s]", sw_layer_values_format(values, names));
+    return buffer;
+}
+
 static void write(struct writer *w, const struct field *field, struct sw_recompute r)
 {
-    char values[SW_VALUES_BYTES], text[SW_VALUES_BYTES + 64], layers[16] = "all";
-    if (r.values == 0 || sw_recompute_equal(r, sw_recompute_full())) {
+    char values[SW_VALUES_BYTES + 2], rest[SW_VALUES_BYTES + 2], text[SW_RECOMPUTE_BYTES];
+    char layers[16] = "all";
+    if (strcmp(sw_recompute_word(r), "partial") != 0) {
         w->value(w, field->key, sw_recompute_word(r), STYLE_BARE);
         return;
     }
-    const bool all = r.values == SW_ALL_VALUES;
     if (r.layers != SW_ALL_LAYERS)
         snprintf(layers, sizeof layers, "%d", (int)r.layers);
-    snprintf(text, sizeof text, "{values: %s%s%s, layers: %s}", all ? "" : "[",
-             all ? "all" : sw_layer_values_format(r.values, values), all ? "" : "]", layers);
+    snprintf(text, sizeof text, "{values: %s, layers: %s%s%s}", list(r.values, values), layers,
+             r.rest != 0 ? ", rest: " : "", r.rest != 0 ? list(r.rest, rest) : "");
     w->value(w, field->key, text, STYLE_BARE);
 }
 
@@ -184,12 +198,10 @@ static void schema_choice(struct sw_json *j, const char *word, const char *const
     sw_json_text(j, "type", word);
 }
 
-static void schema(struct sw_json *j, const char *const words[])
+static void schema_values(struct sw_json *j, const char *key)
 {
     static const char *const all[] = {"all", NULL};
-    schema_choice(j, "object", words);
-    sw_json_object(j, "properties");
-    sw_json_inline(j, "values");
+    sw_json_inline(j, key);
     schema_choice(j, "array", all);
     sw_json_inline(j, "items");
     sw_json_array(j, "enum");
@@ -200,12 +212,21 @@ static void schema(struct sw_json *j, const char *const words[])
     sw_json_end(j);
     sw_json_end(j);
     sw_json_end(j);
+}
+
+static void schema(struct sw_json *j, const char *const words[])
+{
+    static const char *const all[] = {"all", NULL};
+    schema_choice(j, "object", words);
+    sw_json_object(j, "properties");
+    schema_values(j, "values");
     sw_json_inline(j, "layers");
     schema_choice(j, "integer", all);
     sw_json_integer(j, "minimum", 1);
     sw_json_end(j);
     sw_json_end(j);
     sw_json_end(j);
+    schema_values(j, "rest");
     sw_json_end(j);
     sw_json_bool(j, "additionalProperties", false);
     sw_json_end(j);

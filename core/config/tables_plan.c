@@ -203,9 +203,10 @@ static const struct field decision_fields[] = {
      .offset = 0,
      .custom = &sw_type_decided_recompute,
      .required = true,
-     .expects = "`none`, `full` or a mapping {values, layers}",
+     .expects = "`none`, `full` or a mapping {values, layers, rest}",
      .example = "none",
-     .about = "what backward computes again: these values of the first layers"},
+     .about = "what backward computes again: these values in the first layers, those of rest in "
+              "the others"},
     {.key = "strategy",
      .type = FIELD_WORD,
      AT(strategy),

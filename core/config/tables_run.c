@@ -313,7 +313,7 @@ const struct field sw_run_fields[] = {
      .offset = 0,
      .custom = &sw_type_recompute,
      .fallback = "auto",
-     .expects = "`none`, `full`, `auto` or a mapping {values, layers}",
+     .expects = "`none`, `full`, `auto` or a mapping {values, layers, rest}",
      .example = "{values: [n1, n2, h], layers: 8}",
      .about =
          "what backward computes again instead of keeping it: nothing, whole layers, as little "

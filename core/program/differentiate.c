@@ -298,13 +298,15 @@ static void mark_again(struct sw_autodiff *a)
     const struct sw_recompute chosen = sw_recompute_normal(a->b->options->recompute, p->layers);
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        const bool layers = region->carry >= 0 && region->part != SW_LAYERS_LAST;
+        const uint32_t values = region->carry < 0                ? 0
+                                : region->part == SW_LAYERS_LAST ? chosen.rest
+                                                                 : chosen.values;
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
                 const int32_t v = p->ops[i].out[j].value;
                 a->again[v] = !p->values[v].carried &&
                               (sw_op_info(p->ops[i].kind)->cheap ||
-                               (layers && again_in_layer(a, &p->ops[i], v, chosen.values)));
+                               (region->carry >= 0 && again_in_layer(a, &p->ops[i], v, values)));
             }
     }
 }

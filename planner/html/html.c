@@ -83,7 +83,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], order[64], warning[192];
-    char limit[160], again[SW_VALUES_BYTES + 40];
+    char limit[160], again[SW_RECOMPUTE_BYTES];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);

@@ -31,18 +31,24 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
     sw_json_end(j);
 }
 
+static void write_values(struct sw_json *j, const char *key, uint32_t values)
+{
+    sw_json_array(j, key);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        if (values >> i & 1u)
+            sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
+    sw_json_end(j);
+}
+
 static void write_recompute(struct sw_json *j, struct sw_recompute again)
 {
     const char *word = sw_recompute_word(again);
     sw_json_text(j, "recompute", word);
     if (strcmp(word, "partial") != 0)
         return;
-    sw_json_array(j, "recompute_values");
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
-        if (again.values >> i & 1u)
-            sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
-    sw_json_end(j);
+    write_values(j, "recompute_values", again.values);
     sw_json_number(j, "recompute_layers", again.layers);
+    write_values(j, "recompute_rest", again.rest);
 }
 
 void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw_candidate *c)

@@ -52,7 +52,7 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
 void sw_report_choice(FILE *out, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];
-    char again[SW_VALUES_BYTES + 40];
+    char again[SW_RECOMPUTE_BYTES];
     const struct sw_decision *decision = &c->decision;
     const int32_t *size = decision->mesh.size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",

@@ -74,10 +74,10 @@ static void run(const struct sw_program_options *options, struct sw_harness_resu
         fail_msg("%s", err.message);
 }
 
-static void describe(const struct sw_program_options *o, int32_t kind, char text[256])
+static void describe(const struct sw_program_options *o, int32_t kind, char text[512])
 {
-    char sizes[64], again[SW_VALUES_BYTES + 40];
-    snprintf(text, 256, "mesh %s kind %d, %s", sw_mesh_format(&o->mesh, sizes, sizeof sizes), kind,
+    char sizes[64], again[SW_RECOMPUTE_BYTES];
+    snprintf(text, 512, "mesh %s kind %d, %s", sw_mesh_format(&o->mesh, sizes, sizeof sizes), kind,
              sw_recompute_describe(sw_recompute_normal(o->recompute, LAYERS), again));
 }
 
@@ -97,7 +97,7 @@ static int32_t check(const struct sw_program_options *o, int32_t kind,
                      const struct sw_harness_result *kept)
 {
     struct sw_harness_result r;
-    char text[256];
+    char text[512];
     describe(o, kind, text);
     run(o, &r);
     int32_t wrong = differs(text, "the loss", r.loss, kept->loss, STEPS) +

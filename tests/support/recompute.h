@@ -5,7 +5,8 @@
 #include "core/base/recompute.h"
 
 /* 0: nothing, 1: what comes before attention, 2: everything; beyond, a set of values drawn from the
- * number, in some of the first layers. */
+ * number, in some of the first layers, every other
+ * time with some of them in the rest. */
 static inline struct sw_recompute sw_test_recompute(uint32_t number, int32_t layers)
 {
     if (number < 3)
@@ -15,7 +16,8 @@ static inline struct sw_recompute sw_test_recompute(uint32_t number, int32_t lay
     uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
     const uint32_t values = (uint32_t)(x >> 32) & SW_ALL_VALUES;
-    return (struct sw_recompute){values, 1 + (int32_t)((x >> 8 & 0xffff) % (uint64_t)layers)};
+    const uint32_t rest = x & 1 ? values & (uint32_t)(x >> 12) : 0;
+    return (struct sw_recompute){values, 1 + (int32_t)((x >> 8 & 0xffff) % (uint64_t)layers), rest};
 }
 
 #endif

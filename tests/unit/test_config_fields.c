@@ -583,7 +583,7 @@ static void notes(void **state)
            "q0, k0, v0, q1, k1, k2, v2]}'\n");
 }
 
-static void read_recompute(const char *text, uint32_t values, int32_t layers)
+static void read_recompute(const char *text, uint32_t values, int32_t layers, uint32_t rest)
 {
     char run[512];
     snprintf(run, sizeof run, "%srecompute: %s\n", RUN_HEAD, text);
@@ -594,6 +594,7 @@ static void read_recompute(const char *text, uint32_t values, int32_t layers)
     assert_int_equal(r->recompute_auto, strcmp(text, "auto") == 0);
     assert_int_equal(r->recompute.values, values);
     assert_int_equal(r->recompute.layers, layers);
+    assert_int_equal(r->recompute.rest, rest);
     sw_config_free(c);
 }
 
@@ -601,14 +602,15 @@ static void recompute(void **state)
 {
     (void)state;
     const uint32_t n1_h = 1u << SW_VALUE_N1 | 1u << SW_VALUE_H;
-    read_recompute("auto", 0, 0);
-    read_recompute("none", 0, 0);
-    read_recompute("full", SW_ALL_VALUES, SW_ALL_LAYERS);
-    read_recompute("{values: [h, n1], layers: 3}", n1_h, 3);
-    read_recompute("{values: [h, n1]}", n1_h, SW_ALL_LAYERS);
-    read_recompute("{layers: 3}", SW_ALL_VALUES, 3);
-    read_recompute("{values: all, layers: all}", SW_ALL_VALUES, SW_ALL_LAYERS);
-    read_recompute("{values: []}", 0, SW_ALL_LAYERS);
+    read_recompute("auto", 0, 0, 0);
+    read_recompute("none", 0, 0, 0);
+    read_recompute("full", SW_ALL_VALUES, SW_ALL_LAYERS, 0);
+    read_recompute("{values: [h, n1], layers: 3}", n1_h, 3, 0);
+    read_recompute("{layers: 3, rest: [n1, h]}", SW_ALL_VALUES, 3, n1_h);
+    read_recompute("{values: [h, n1]}", n1_h, SW_ALL_LAYERS, 0);
+    read_recompute("{layers: 3}", SW_ALL_VALUES, 3, 0);
+    read_recompute("{values: all, layers: all}", SW_ALL_VALUES, SW_ALL_LAYERS, 0);
+    read_recompute("{values: []}", 0, SW_ALL_LAYERS, 0);
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: ful\n",
            "t:6:12: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not "
            "'ful'; did you mean 'full'?\n");

@@ -188,6 +188,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
         r->recompute = sw_test_recompute((uint32_t)between(s, 0, 9), r->model.shape.layers);
     if (r->recompute.values != SW_ALL_VALUES)
         r->recompute.values &= sw_model_layer_values(&r->model.shape);
+    r->recompute.rest &= r->recompute.values;
     r->recompute = sw_recompute_normal(r->recompute, INT32_MAX);
     r->compute = (enum sw_dtype)between(s, 0, 1);
     r->params = (enum sw_dtype)between(s, 0, 1);
@@ -306,6 +307,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(recompute_auto);
     SAME(recompute.values);
     SAME(recompute.layers);
+    SAME(recompute.rest);
     SAME(compute);
     SAME(params);
     SAME(reduce);

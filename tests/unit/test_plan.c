@@ -17,12 +17,13 @@ static char placed_path[4096]; /* of the last one that plan_in wrote */
 
 static struct sw_decision decision_of(void)
 {
-    return (struct sw_decision){.mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
-                                .micro_batch_size = 2,
-                                .accumulation_steps = 1,
-                                .recompute = {1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 3},
-                                .strategy = SW_ATTENTION_GATHER,
-                                .layout = SW_CONTIGUOUS};
+    return (struct sw_decision){
+        .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
+        .micro_batch_size = 2,
+        .accumulation_steps = 1,
+        .recompute = {1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 3, 1u << SW_VALUE_Y},
+        .strategy = SW_ATTENTION_GATHER,
+        .layout = SW_CONTIGUOUS};
 }
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000, 20.5};
@@ -77,7 +78,7 @@ static void reads_back(void **state)
     assert_int_equal(plan.decision.micro_batch_size, 2);
     assert_int_equal(plan.decision.accumulation_steps, 1);
     assert_true(sw_recompute_equal(plan.decision.recompute, wanted.recompute));
-    assert_non_null(strstr(text, "\n  recompute: {values: [n1, h], layers: 3}\n"));
+    assert_non_null(strstr(text, "\n  recompute: {values: [n1, h], layers: 3, rest: [y]}\n"));
     assert_int_equal(plan.decision.strategy, SW_ATTENTION_GATHER);
     assert_int_equal(plan.decision.layout, SW_CONTIGUOUS);
     assert_memory_equal(plan.program_digest, digests, sizeof digests);

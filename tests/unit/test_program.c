@@ -110,7 +110,8 @@ static void test_variants(void **state)
     o.recompute = sw_recompute_all(sw_values_before_attention());
     compare("gather", print(&o, SW_SCHEDULED));
     o = small_model(sw_mesh_make(1, 2, 2, 1));
-    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_O | 1u << SW_VALUE_H, 2};
+    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_O | 1u << SW_VALUE_H, 2,
+                                        1u << SW_VALUE_N1};
     compare("partial", print(&o, SW_LAID_OUT));
 }
 
