@@ -160,11 +160,10 @@ static void fill_memory(const struct sw_run_config *run, const struct sw_program
     m->workspace = p->workspace_bytes;
 }
 
-int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
-                      struct sw_candidate *out, struct sw_error *err)
+int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw_candidate *out,
+                        struct sw_error *err)
 {
     const struct sw_run_config *run = s->run;
-    const struct sw_accelerator_config *a = &run->cluster.accelerator;
     struct sw_program *p = sized->program;
     memset(out, 0, sizeof *out);
     out->decision = sized->decision;
@@ -186,7 +185,18 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
     fill_memory(run, p, &out->memory);
     if (out->memory.total > out->memory.limit)
         out->reason = SW_REJECT_MEMORY;
-    if (out->reason != SW_FITS && !always)
+    return 0;
+}
+
+int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
+                      struct sw_candidate *out, struct sw_error *err)
+{
+    const struct sw_run_config *run = s->run;
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const struct sw_program *p = sized->program;
+    if (sw_searcher_measure(s, sized, out, err) != 0)
+        return -1;
+    if (p == NULL || (out->reason != SW_FITS && !always))
         return 0;
     if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;

@@ -55,14 +55,13 @@ struct sw_sized {
     int64_t least_bytes; /* no arrangement needs less, reserved memory included */
 };
 
-/* A value that memory is guessed from, and as what; a recomputed one also as what it saves. */
+/* A value that memory is guessed from, and as what. */
 struct sw_counted_value {
     int32_t value;
     enum {
         SW_COUNTED_FIXED,   /* as large whatever the micro-batch */
         SW_COUNTED_STACKED, /* of every layer, for backward */
-        SW_COUNTED_MOVING,  /* a part of them at a time */
-        SW_COUNTED_SAVED    /* recomputed: would be stacked with no recomputation */
+        SW_COUNTED_MOVING   /* a part of them at a time */
     } as;
 };
 struct sw_counted {
@@ -79,6 +78,9 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
 /* Not admitted is no error. */
 int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
                      struct sw_sized *out, struct sw_error *err);
+/* Memory alone. */
+int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw_candidate *out,
+                        struct sw_error *err);
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
@@ -101,10 +103,39 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
+/* recompute.c: what is made again, from nothing (level 0) to everything. A unit is a value that
+ * backward needs, or those that one op makes, with all that has to be made again for it. Level
+ * i x layers + k: units 0 .. i - 1 in every layer, unit i in the first k. */
+struct sw_unit {
+    uint32_t values;
+    double bytes, seconds; /* of one layer: what keeping it takes; making it again, alone */
+};
+struct sw_levels {
+    struct sw_unit unit[SW_LAYER_VALUES]; /* [count], the most bytes for the least time first */
+    int32_t count, layers;
+};
+/* Of a program in which everything is made again, as it is sized. Errors: memory. */
+int sw_levels_find(const struct sw_program *full, const struct sw_run_config *run,
+                   struct sw_levels *out, struct sw_error *err);
+int32_t sw_levels_last(const struct sw_levels *levels);
+struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level);
+/* What a level keeps beside the last, and what it takes beside the first. */
+double sw_level_bytes(const struct sw_levels *levels, int32_t level);
+double sw_level_seconds(const struct sw_levels *levels, int32_t level);
+/* The least level that keeps no more than so many bytes. */
+int32_t sw_level_keeping(const struct sw_levels *levels, double bytes);
+/* The least level with which the decision stays within `limit` bytes of an accelerator, priced;
+ * out->reason is SW_REJECT_MEMORY where none does. level: where to begin; times: how many times as
+ * large the decision's micro-batch is as that of the levels' program. */
+int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
+                    const struct sw_levels *levels, double times, int32_t level, int64_t limit,
+                    struct sw_candidate *out, struct sw_error *err);
+
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
-    double saved_bytes; /* per sequence: what no recomputation would keep in addition */
+    struct sw_levels levels; /* as compiled; count 0: the run says what is made again */
+    int64_t limit_bytes;
     struct sw_compute compute;
     double weight_seconds[2],
         once_seconds; /* collectives of weights: each micro-step's, each step's */
@@ -112,10 +143,9 @@ struct sw_guess {
     double sequences;                    /* of a micro-step, as compiled */
 };
 struct sw_option {
-    struct sw_recompute recompute;
-    int32_t level; /* which of those that are tried */
     int64_t micro_batch_size;
     int32_t variant; /* caller's */
+    int32_t level;   /* the least that may fit */
     double bytes, seconds;
 };
 /* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
@@ -129,11 +159,11 @@ int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
  * order counts. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
-                   struct sw_guess *out);
+                   const struct sw_levels *levels, struct sw_guess *out);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
-/* Recompute levels and micro-batches that the run allows, level by level, largest first. */
+/* Micro-batches that the run allows, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
-                         struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
+                         struct sw_option out[SW_MAX_MICRO_BATCHES]);
 /* The axis orders of the program's mesh that differ, best guess first. -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,

@@ -19,7 +19,7 @@
 
 enum {
     MAX_ATTEMPTS = 4, /* shallow: options tried for one mesh */
-    MAX_OPTIONS = 3 * SW_MAX_MICRO_BATCHES,
+    MAX_OPTIONS = SW_MAX_MICRO_BATCHES,
     THOROUGH_ORDERS = 6
 };
 /* Guesses of memory may be this far off before an option is not even tried. */
@@ -56,10 +56,13 @@ static int64_t sequences_per_rank(const struct sw_sized *sized)
  * (choose_order) or the one that it has. Returns how many, -1: no memory. */
 static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t variant,
                          const struct sw_compute *compute, bool choose_order,
-                         struct sw_option options[MAX_OPTIONS], struct sw_error *err)
+                         struct sw_guess *guess, struct sw_option options[MAX_OPTIONS],
+                         struct sw_error *err)
 {
-    struct sw_guess guess;
+    struct sw_levels levels = {0};
     struct sw_traffics traffics;
+    if (s->run->recompute_auto && sw_levels_find(sized->program, s->run, &levels, err) != 0)
+        return -1;
     if (sw_guess_traffic(sized->program, &traffics, err) != 0)
         return -1;
     int32_t count = 0;
@@ -69,13 +72,13 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
         if (count > 0)
             sized->decision.mesh = sized->program->mesh = order[0];
     }
-    sw_guess_from(sized, s->run, &traffics, compute, &guess);
+    sw_guess_from(sized, s->run, &traffics, compute, &levels, guess);
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
     count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
     for (int32_t i = 0; i < count; i++)
-        sw_guess_option(&guess, &options[i]);
+        sw_guess_option(guess, &options[i]);
     return count;
 }
 
@@ -131,6 +134,7 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
                       struct ranked *ranked, int32_t *n, struct sw_error *err)
 {
     struct sw_sized sized;
+    struct sw_guess guess;
     struct sw_option options[MAX_OPTIONS];
     const struct sw_decision smallest = sw_searcher_smallest(s, mesh, variant);
     if (sw_searcher_size(s, &smallest, &sized, err) != 0)
@@ -138,7 +142,7 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
     if (sized.program == NULL)
         return 0;
     sw_guess_compute(sized.program, s->run, compute);
-    const int32_t count = guess_all(s, &sized, *n, compute, false, options, err);
+    const int32_t count = guess_all(s, &sized, *n, compute, false, &guess, options, err);
     if (count < 0)
         return -1;
     ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
@@ -187,22 +191,30 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
 
 /* ---- Shallow ---- */
 
-/* Prices one option and keeps it when it fits and is faster. */
-static int attempt(struct sw_searcher *s, const struct sw_decision *base,
-                   const struct sw_option *option, struct sw_candidate *best, bool *fits,
-                   struct sw_error *err)
+/* Prices a decision when it may fit. */
+static int price(struct sw_searcher *s, const struct sw_decision *decision, struct sw_candidate *c,
+                 struct sw_error *err)
 {
     struct sw_sized sized;
+    c->reason = SW_REJECT_MEMORY;
+    if (sw_searcher_size(s, decision, &sized, err) != 0)
+        return -1;
+    return sized.program == NULL || hopeless(s, &sized) ? 0
+                                                        : sw_searcher_price(s, &sized, false, c, err);
+}
+
+/* Prices one option, with as little made again as fits, and keeps it when it is faster. */
+static int attempt(struct sw_searcher *s, const struct sw_decision *base,
+                   const struct sw_guess *guess, const struct sw_option *option,
+                   struct sw_candidate *best, bool *fits, struct sw_error *err)
+{
     struct sw_candidate c;
     struct sw_decision decision = *base;
-    decision.recompute = option->recompute;
     decision.micro_batch_size = option->micro_batch_size;
-    *fits = false;
-    if (sw_searcher_size(s, &decision, &sized, err) != 0)
-        return -1;
-    if (sized.program == NULL || hopeless(s, &sized))
-        return 0;
-    if (sw_searcher_price(s, &sized, false, &c, err) != 0)
+    const double times = (double)option->micro_batch_size / guess->sequences;
+    if (guess->levels.count == 0 ? price(s, &decision, &c, err) != 0
+                                 : sw_searcher_fit(s, &decision, &guess->levels, times,
+                                                   option->level, guess->limit_bytes, &c, err) != 0)
         return -1;
     *fits = c.reason == SW_FITS;
     if (*fits && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
@@ -215,9 +227,11 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
                        struct sw_sized *smallest, struct sw_candidate *best, struct sw_error *err)
 {
     struct sw_option options[MAX_OPTIONS];
+    struct sw_guess guess;
     int32_t attempts = 0;
     bool fits = false;
-    const int32_t count = guess_all(s, smallest, 0, &preference->compute, true, options, err);
+    const int32_t count =
+        guess_all(s, smallest, 0, &preference->compute, true, &guess, options, err);
     if (count < 0)
         return -1;
     const struct sw_decision base = smallest->decision;
@@ -227,11 +241,12 @@ static int try_variant(struct sw_searcher *s, const struct sw_preference *prefer
         if (options[i].bytes > try_up_to * limit)
             continue;
         attempts++;
-        if (attempt(s, &base, &options[i], best, &fits, err) != 0)
+        if (attempt(s, &base, &guess, &options[i], best, &fits, err) != 0)
             return -1;
     }
-    const struct sw_option last = {base.recompute, 2, base.micro_batch_size, 0, 0, 0};
-    return fits ? 0 : attempt(s, &base, &last, best, &fits, err);
+    const struct sw_option last = {.micro_batch_size = base.micro_batch_size,
+                                   .level = sw_levels_last(&guess.levels)};
+    return fits ? 0 : attempt(s, &base, &guess, &last, best, &fits, err);
 }
 
 /* What a rejected mesh is rejected with: the variant that comes closest. */
@@ -284,32 +299,33 @@ static int search_shallow(struct sw_searcher *s, const struct sw_preference *pre
 
 /* ---- Thorough ---- */
 
-/* For a variant and level: micro-batches known to fit (a smaller one is no faster) and not to. */
+/* For a variant: micro-batches known to fit with no more made again than asked for (a smaller one is
+ * no faster), and not to. */
 struct known {
     int64_t fits, fails;
 };
 
 static int search_options(struct sw_searcher *s, const struct sw_decision *base,
-                          const struct sw_option *options, int32_t count, struct sw_candidate *best,
-                          struct sw_error *err)
+                          const struct sw_guess *guess, const struct sw_option *options,
+                          int32_t count, struct sw_candidate *best, struct sw_error *err)
 {
-    struct known known[SW_MAX_VARIANTS][3];
+    struct known known[SW_MAX_VARIANTS];
     const double limit = (double)s->run->cluster.accelerator.memory_bytes;
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
-        struct known *k = &known[o->variant][o->level];
+        struct known *k = &known[o->variant];
         bool fits = false;
         if (o->bytes > try_thoroughly_up_to * limit || o->micro_batch_size <= k->fits ||
             (k->fails > 0 && o->micro_batch_size >= k->fails))
             continue;
         if (best->reason == SW_FITS && o->seconds > worth_pricing * best->cost.step_seconds)
             continue;
-        if (attempt(s, &base[o->variant], o, best, &fits, err) != 0)
+        if (attempt(s, &base[o->variant], &guess[o->variant], o, best, &fits, err) != 0)
             return -1;
-        if (fits)
+        if (fits && (o->level == 0 || guess[o->variant].levels.count == 0))
             k->fits = o->micro_batch_size;
-        else
+        else if (!fits)
             k->fails = o->micro_batch_size;
     }
     return 0;
@@ -350,6 +366,7 @@ static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
     struct sw_variant variants[SW_MAX_VARIANTS];
     struct sw_decision base[SW_MAX_VARIANTS];
     struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
+    struct sw_guess guess[SW_MAX_VARIANTS];
     const int32_t variant_count = list_variants(s, mesh, variants);
     int32_t count = 0;
     for (int32_t i = 0; i < variant_count; i++) {
@@ -361,14 +378,14 @@ static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
         if (sized.program == NULL || hopeless(s, &sized))
             continue;
         sw_guess_compute(sized.program, s->run, &compute);
-        const int32_t added = guess_all(s, &sized, i, &compute, true, &options[count], err);
+        const int32_t added = guess_all(s, &sized, i, &compute, true, &guess[i], &options[count], err);
         if (added < 0)
             return -1;
         count += added;
         base[i] = sized.decision;
     }
     qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
-    if (search_options(s, base, options, count, out, err) != 0 || search_orders(s, out, err) != 0)
+    if (search_options(s, base, guess, options, count, out, err) != 0 || search_orders(s, out, err) != 0)
         return -1;
     out->thorough = true;
     return 0;
