@@ -372,7 +372,7 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c)
 
 int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
-                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err)
+                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err)
 {
     const int32_t *like = p->mesh.size;
     double guess[SW_MAX_ORDERS];
@@ -381,6 +381,8 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     struct sw_mesh mesh;
     const struct sw_mesh base = sw_mesh_make(like[SW_DP], like[SW_FSDP], like[SW_TP], like[SW_SP]);
     out[0] = base;
+    if (seconds != NULL)
+        seconds[0] = 0;
     if (run->cluster.link_count <= 1 || !permute(&base, 1, &mesh))
         return 1; /* every order lies on the links alike */
     g.run = run;
@@ -392,15 +394,17 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     for (int32_t k = 0; permute(&base, k, &mesh); k++) {
         place_groups(&g, &mesh);
         /* equals keep their turn, the default order first */
-        const double seconds = guess_order(&g, c);
+        const double now = guess_order(&g, c);
         int32_t at = count++;
-        for (; at > 0 && guess[at - 1] > seconds * (1 + 1e-9); at--) {
+        for (; at > 0 && guess[at - 1] > now * (1 + 1e-9); at--) {
             guess[at] = guess[at - 1];
             out[at] = out[at - 1];
         }
-        guess[at] = seconds;
+        guess[at] = now;
         out[at] = mesh;
     }
     free(g.placed);
+    if (seconds != NULL)
+        memcpy(seconds, guess, (size_t)count * sizeof *guess);
     return count;
 }

@@ -24,12 +24,12 @@ struct sw_compute {
 };
 
 /* Meshes with the same tp and sp do the same inside a layer, however dp and fsdp share the rest:
- * which variant is fastest, and how long computing takes, is found once for all of them. */
+ * which variants may be the fastest is found once for all of them. */
 struct sw_preference {
     int32_t tp, sp;
-    int32_t count; /* variants that some mesh of these sizes admits, most promising first */
+    int32_t count;  /* variants that some mesh of these sizes admits, most promising first */
+    int32_t likely; /* of them, those that are worth pricing where they fit */
     struct sw_variant variant[SW_MAX_VARIANTS];
-    struct sw_compute compute;
 };
 
 struct sw_program_cache;
@@ -164,17 +164,18 @@ void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 /* Micro-batches that the run allows, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[SW_MAX_MICRO_BATCHES]);
-/* The axis orders of the program's mesh that differ, best guess first. -1: no memory. */
+/* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
+ * a step; 0 where there is one order only; NULL: not wanted). -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
-                        struct sw_mesh out[SW_MAX_ORDERS], struct sw_error *err);
+                        struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 
-/* mesh.c: one mesh. The preference of out's tp and sp must be known. */
+/* mesh.c: one mesh. The preference is that of its tp and sp, and the same for all of them. */
 int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                      struct sw_error *err);
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
 #endif

@@ -133,6 +133,8 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
         sw_candidate_write_json(j, NULL, &s->mesh[i]);
     sw_json_end(j);
+    sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */
+    sw_json_end(j);
     if (options->rejected) {
         sw_json_array(j, "rejected");
         for (int32_t i = s->feasible; i < s->count; i++)

@@ -1,31 +1,29 @@
 /* How the options of one mesh are chosen without trying all of them: recompute level, micro-batch,
  * how sp attends, residual_seq and axis order make some hundreds for each mesh.
  *
- * Shallow, for every mesh: with the variant that suits its tp and sp, the options in the order of
- * guessed time until one fits. A mesh is rejected for memory only when no variant fits with its
- * smallest options: memory grows with less recomputation and larger micro-batches.
- *
- * Thorough, for the meshes that could be chosen or be the fastest: options of all variants, fastest
- * guess first, are priced until the guesses are clearly slower than the best price, each recompute
- * level with the largest micro-batch that fits (a larger one only saves time: fewer gathers, longer
- * operations); then the axis orders of the best.
+ * All options are guessed, fastest guess first, and priced until the guesses are clearly slower
+ * than the best price, each micro-batch with as little made again as fits (recompute.c); then the
+ * axis orders of the best. Every mesh
+ * is searched so, by itself: the answer for a mesh does not depend on which others were asked for.
+ * A mesh is rejected for memory only when no variant fits with its smallest options: memory grows
+ * with less recomputation and larger micro-batches.
  *
  * zigzag is tried and contiguous only where 2 x sp does not divide the sequence, or when the run
  * says so: zigzag loads all ranks alike and is never slower. */
 #include "planner/search/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_ATTEMPTS = 4, /* shallow: options tried for one mesh */
-    MAX_OPTIONS = SW_MAX_MICRO_BATCHES,
-    THOROUGH_ORDERS = 6
-};
+enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
 /* Guesses of memory may be this far off before an option is not even tried. */
-static const double try_up_to = 1.10, try_thoroughly_up_to = 1.5;
-/* And guesses of time, against the best price. */
-static const double worth_pricing = 1.10;
+static const double try_up_to = 1.5;
+/* And guesses of time: of an option against the best price, of an axis order against the guess at
+ * the best one, of a variant against the best variant. */
+static const double worth_pricing = 1.10, worth_ordering = 1.10, likely_up_to = 1.25;
+/* A price that another axis order may bring down to the best. */
+static const double another_order_up_to = 1.3;
 
 static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
                              struct sw_variant out[SW_MAX_VARIANTS])
@@ -68,7 +66,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
     int32_t count = 0;
     if (choose_order && !s->keep_order) {
         struct sw_mesh order[SW_MAX_ORDERS];
-        count = sw_guess_orders(sized->program, s->run, &traffics, compute, order, err);
+        count = sw_guess_orders(sized->program, s->run, &traffics, compute, order, NULL, err);
         if (count > 0)
             sized->decision.mesh = sized->program->mesh = order[0];
     }
@@ -130,10 +128,11 @@ static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_o
 
 /* Adds the variant to those ranked, when the mesh admits it. */
 static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
-                      const struct sw_variant *variant, struct sw_compute *compute,
-                      struct ranked *ranked, int32_t *n, struct sw_error *err)
+                      const struct sw_variant *variant, struct ranked *ranked, int32_t *n,
+                      struct sw_error *err)
 {
     struct sw_sized sized;
+    struct sw_compute compute;
     struct sw_guess guess;
     struct sw_option options[MAX_OPTIONS];
     const struct sw_decision smallest = sw_searcher_smallest(s, mesh, variant);
@@ -141,8 +140,8 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
         return -1;
     if (sized.program == NULL)
         return 0;
-    sw_guess_compute(sized.program, s->run, compute);
-    const int32_t count = guess_all(s, &sized, *n, compute, false, &guess, options, err);
+    sw_guess_compute(sized.program, s->run, &compute);
+    const int32_t count = guess_all(s, &sized, *n, &compute, false, &guess, options, err);
     if (count < 0)
         return -1;
     ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
@@ -150,37 +149,48 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
     return 0;
 }
 
+/* Puts those in front that may be the fastest of some mesh, and returns how many: those not far
+ * behind the best, the best of either residual_seq (guesses compare these badly) and what needs
+ * least. */
+static int32_t sort_likely(struct ranked *ranked, int32_t n)
+{
+    int32_t likely = 0, least = 0;
+    bool have[2] = {false, false};
+    for (int32_t i = 1; i < n; i++)
+        if (ranked[i].best.bytes < ranked[least].best.bytes)
+            least = i;
+    for (int32_t i = 0; i < n; i++) {
+        const struct ranked r = ranked[i];
+        const bool near = r.best.seconds <= likely_up_to * ranked[0].best.seconds;
+        if (i != least && !(r.fits && (near || !have[r.variant.residual_seq_tp])))
+            continue;
+        have[r.variant.residual_seq_tp] = true;
+        memmove(&ranked[likely + 1], &ranked[likely], (size_t)(i - likely) * sizeof *ranked);
+        ranked[likely++] = r;
+    }
+    return likely;
+}
+
 /* residual_seq and how sp attends hardly touch: the other strategies are ranked with the
  * residual_seq that suits the first, and follow with the other one for want of memory only. */
-int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
-                     struct sw_error *err)
+static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
+                         struct sw_preference *out, struct sw_error *err)
 {
     struct sw_variant variants[SW_MAX_VARIANTS];
     struct ranked ranked[SW_MAX_VARIANTS];
     const int32_t count = list_variants(s, mesh, variants);
     int32_t n = 0, first = 0;
-    *out = (struct sw_preference){.tp = mesh->size[SW_TP], .sp = mesh->size[SW_SP]};
-    while (first < count && variants[first].strategy == variants[0].strategy) {
-        struct sw_compute compute;
-        const int32_t before = n;
-        if (add_ranked(s, mesh, &variants[first++], &compute, ranked, &n, err) != 0)
+    while (first < count && variants[first].strategy == variants[0].strategy)
+        if (add_ranked(s, mesh, &variants[first++], ranked, &n, err) != 0)
             return -1;
-        if (before == 0 && n == 1)
-            out->compute = compute;
-    }
     qsort(ranked, (size_t)n, sizeof *ranked, compare_ranked);
     const bool settled = n > 0, residual = settled && ranked[0].variant.residual_seq_tp;
-    for (int32_t i = first; i < count; i++) {
-        struct sw_compute compute;
-        const int32_t before = n;
-        if (settled && variants[i].residual_seq_tp != residual)
-            continue;
-        if (add_ranked(s, mesh, &variants[i], &compute, ranked, &n, err) != 0)
-            return -1;
-        if (before == 0 && n == 1)
-            out->compute = compute;
-    }
+    for (int32_t i = first; i < count; i++)
+        if (!settled || variants[i].residual_seq_tp == residual)
+            if (add_ranked(s, mesh, &variants[i], ranked, &n, err) != 0)
+                return -1;
     qsort(ranked, (size_t)n, sizeof *ranked, compare_ranked);
+    out->likely = sort_likely(ranked, n);
     for (int32_t i = 0; i < n; i++)
         out->variant[out->count++] = ranked[i].variant;
     for (int32_t i = first; settled && i < count; i++)
@@ -189,7 +199,36 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
     return 0;
 }
 
-/* ---- Shallow ---- */
+/* The answer is that of the mesh with all the rest in fsdp, or, where that is not admitted, in dp:
+ * hardly any other is then. */
+int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
+                     struct sw_error *err)
+{
+    const int32_t tp = mesh->size[SW_TP], sp = mesh->size[SW_SP];
+    const int32_t rest = mesh->size[SW_DP] * mesh->size[SW_FSDP];
+    const struct sw_mesh likes[2] = {sw_mesh_make(1, rest, tp, sp), sw_mesh_make(rest, 1, tp, sp)};
+    *out = (struct sw_preference){.tp = tp, .sp = sp};
+    for (int32_t i = 0; i < 2 && out->count == 0; i++)
+        if (rank_variants(s, &likes[i], out, err) != 0)
+            return -1;
+    if (out->count == 0) /* to be rejected, with one of them */
+        out->count = list_variants(s, mesh, out->variant);
+    return 0;
+}
+
+/* ---- One mesh ---- */
+
+/* What is known while a mesh is searched. */
+struct looking {
+    const struct sw_preference *preference;
+    const struct sw_mesh *mesh;
+    struct sw_decision base[SW_MAX_VARIANTS]; /* smallest options, in the order guessed best */
+    struct sw_guess guess[SW_MAX_VARIANTS];   /* from them */
+    int32_t closest;                          /* variant that needs least; -1: none is admitted */
+    int64_t least_bytes;
+    struct sw_candidate best[2]; /* of either residual_seq: which suits depends on the axis order */
+    bool hopeless;               /* the state alone does not fit, or the batch does not */
+};
 
 /* Prices a decision when it may fit. */
 static int price(struct sw_searcher *s, const struct sw_decision *decision, struct sw_candidate *c,
@@ -199,17 +238,19 @@ static int price(struct sw_searcher *s, const struct sw_decision *decision, stru
     c->reason = SW_REJECT_MEMORY;
     if (sw_searcher_size(s, decision, &sized, err) != 0)
         return -1;
-    return sized.program == NULL || hopeless(s, &sized) ? 0
-                                                        : sw_searcher_price(s, &sized, false, c, err);
+    if (sized.program == NULL || hopeless(s, &sized))
+        return 0;
+    return sw_searcher_price(s, &sized, false, c, err);
 }
 
 /* Prices one option, with as little made again as fits, and keeps it when it is faster. */
-static int attempt(struct sw_searcher *s, const struct sw_decision *base,
-                   const struct sw_guess *guess, const struct sw_option *option,
-                   struct sw_candidate *best, bool *fits, struct sw_error *err)
+static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_option *option,
+                   bool *fits, struct sw_error *err)
 {
+    const struct sw_guess *guess = &l->guess[option->variant];
+    struct sw_decision decision = l->base[option->variant];
+    struct sw_candidate *best = &l->best[decision.residual_seq_tp];
     struct sw_candidate c;
-    struct sw_decision decision = *base;
     decision.micro_batch_size = option->micro_batch_size;
     const double times = (double)option->micro_batch_size / guess->sequences;
     if (guess->levels.count == 0 ? price(s, &decision, &c, err) != 0
@@ -222,82 +263,31 @@ static int attempt(struct sw_searcher *s, const struct sw_decision *base,
     return 0;
 }
 
-/* The options of one variant in the order of guessed time until one fits, the smallest last. */
-static int try_variant(struct sw_searcher *s, const struct sw_preference *preference,
-                       struct sw_sized *smallest, struct sw_candidate *best, struct sw_error *err)
-{
-    struct sw_option options[MAX_OPTIONS];
-    struct sw_guess guess;
-    int32_t attempts = 0;
-    bool fits = false;
-    const int32_t count =
-        guess_all(s, smallest, 0, &preference->compute, true, &guess, options, err);
-    if (count < 0)
-        return -1;
-    const struct sw_decision base = smallest->decision;
-    qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
-    for (int32_t i = 0; i < count && attempts < MAX_ATTEMPTS && !fits; i++) {
-        if (options[i].bytes > try_up_to * limit)
-            continue;
-        attempts++;
-        if (attempt(s, &base, &guess, &options[i], best, &fits, err) != 0)
-            return -1;
-    }
-    const struct sw_option last = {.micro_batch_size = base.micro_batch_size,
-                                   .level = sw_levels_last(&guess.levels)};
-    return fits ? 0 : attempt(s, &base, &guess, &last, best, &fits, err);
-}
-
-/* What a rejected mesh is rejected with: the variant that comes closest. */
-static int reject(struct sw_searcher *s, const struct sw_variant *closest,
-                  const struct sw_mesh *mesh, struct sw_candidate *out, struct sw_error *err)
+/* Guesses the options of one variant. Returns how many, -1: err. */
+static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant,
+                       struct sw_option *options, struct sw_error *err)
 {
     struct sw_sized sized;
-    const struct sw_decision decision = sw_searcher_smallest(s, mesh, closest);
-    if (sw_searcher_size(s, &decision, &sized, err) != 0)
+    struct sw_compute compute;
+    const struct sw_decision smallest =
+        sw_searcher_smallest(s, l->mesh, &l->preference->variant[variant]);
+    if (sw_searcher_size(s, &smallest, &sized, err) != 0)
         return -1;
-    return sw_searcher_price(s, &sized, false, out, err);
-}
-
-static int search_shallow(struct sw_searcher *s, const struct sw_preference *preference,
-                          const struct sw_mesh *mesh, struct sw_candidate *out,
-                          struct sw_error *err)
-{
-    struct sw_variant variants[SW_MAX_VARIANTS];
-    int32_t count = list_variants(s, mesh, variants), closest = -1;
-    int64_t least = 0;
-    if (preference->count > 0) {
-        count = preference->count;
-        memcpy(variants, preference->variant, sizeof variants);
+    l->hopeless = sized.reason == SW_REJECT_BATCH; /* whatever the variant */
+    if (sized.program == NULL)
+        return 0;
+    if (l->closest < 0 || sized.least_bytes < l->least_bytes) {
+        l->closest = variant;
+        l->least_bytes = sized.least_bytes;
     }
-    out->reason = SW_REJECT_MEMORY;
-    for (int32_t i = 0; i < count; i++) {
-        struct sw_sized sized;
-        const struct sw_decision smallest = sw_searcher_smallest(s, mesh, &variants[i]);
-        if (sw_searcher_size(s, &smallest, &sized, err) != 0)
-            return -1;
-        if (sized.reason == SW_REJECT_BATCH)
-            break; /* whatever the variant */
-        if (sized.program == NULL)
-            continue;
-        if (closest < 0 || sized.least_bytes < least) {
-            closest = i;
-            least = sized.least_bytes;
-        }
-        if (state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes)
-            break; /* whatever the variant */
-        if (hopeless(s, &sized))
-            continue;
-        if (try_variant(s, preference, &sized, out, err) != 0)
-            return -1;
-        if (out->reason == SW_FITS)
-            return 0;
-    }
-    return reject(s, &variants[closest < 0 ? 0 : closest], mesh, out, err);
+    l->hopeless = state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes; /* the same */
+    if (l->hopeless || hopeless(s, &sized))
+        return 0;
+    sw_guess_compute(sized.program, s->run, &compute);
+    const int32_t count = guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
+    l->base[variant] = sized.decision;
+    return count;
 }
-
-/* ---- Thorough ---- */
 
 /* For a variant: micro-batches known to fit with no more made again than asked for (a smaller one is
  * no faster), and not to. */
@@ -305,9 +295,18 @@ struct known {
     int64_t fits, fails;
 };
 
-static int search_options(struct sw_searcher *s, const struct sw_decision *base,
-                          const struct sw_guess *guess, const struct sw_option *options,
-                          int32_t count, struct sw_candidate *best, struct sw_error *err)
+/* Seconds of the best that fits so far. */
+static double best_seconds(const struct looking *l)
+{
+    double best = INFINITY;
+    for (int32_t i = 0; i < 2; i++)
+        if (l->best[i].reason == SW_FITS && l->best[i].cost.step_seconds < best)
+            best = l->best[i].cost.step_seconds;
+    return best;
+}
+
+static int search_options(struct sw_searcher *s, struct looking *l, const struct sw_option *options,
+                          int32_t count, struct sw_error *err)
 {
     struct known known[SW_MAX_VARIANTS];
     const double limit = (double)s->run->cluster.accelerator.memory_bytes;
@@ -316,17 +315,45 @@ static int search_options(struct sw_searcher *s, const struct sw_decision *base,
         const struct sw_option *o = &options[i];
         struct known *k = &known[o->variant];
         bool fits = false;
-        if (o->bytes > try_thoroughly_up_to * limit || o->micro_batch_size <= k->fits ||
+        if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
             (k->fails > 0 && o->micro_batch_size >= k->fails))
             continue;
-        if (best->reason == SW_FITS && o->seconds > worth_pricing * best->cost.step_seconds)
+        if (o->seconds > worth_pricing * best_seconds(l))
             continue;
-        if (attempt(s, &base[o->variant], &guess[o->variant], o, best, &fits, err) != 0)
+        if (attempt(s, l, o, &fits, err) != 0)
             return -1;
-        if (fits && (o->level == 0 || guess[o->variant].levels.count == 0))
+        if (fits && o->level == 0)
             k->fits = o->micro_batch_size;
         else if (!fits)
             k->fails = o->micro_batch_size;
+    }
+    return 0;
+}
+
+/* The variants [first, end): their options, and where none fits their smallest. */
+static int search_variants(struct sw_searcher *s, struct looking *l, int32_t first, int32_t end,
+                           struct sw_error *err)
+{
+    struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
+    bool may_fit[SW_MAX_VARIANTS] = {false}, fits = false;
+    int32_t count = 0;
+    for (int32_t i = first; i < end && !l->hopeless; i++) {
+        const int32_t added = look_at(s, l, i, &options[count], err);
+        if (added < 0)
+            return -1;
+        may_fit[i] = added > 0;
+        count += added;
+    }
+    qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
+    if (search_options(s, l, options, count, err) != 0)
+        return -1;
+    for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
+        const struct sw_decision *base = &l->base[i];
+        const struct sw_option least = {.micro_batch_size = base->micro_batch_size,
+                                        .variant = i,
+                                        .level = sw_levels_last(&l->guess[i].levels)};
+        if (may_fit[i] && attempt(s, l, &least, &fits, err) != 0)
+            return -1;
     }
     return 0;
 }
@@ -337,20 +364,26 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     struct sw_compute compute;
     struct sw_traffics traffics;
     struct sw_mesh order[SW_MAX_ORDERS];
+    double guess[SW_MAX_ORDERS];
     struct sw_sized sized;
-    if (s->keep_order || best->reason != SW_FITS)
+    if (s->keep_order)
         return 0;
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
     sw_guess_compute(sized.program, s->run, &compute);
     if (sw_guess_traffic(sized.program, &traffics, err) != 0)
         return -1;
-    const int32_t count = sw_guess_orders(sized.program, s->run, &traffics, &compute, order, err);
+    const int32_t count =
+        sw_guess_orders(sized.program, s->run, &traffics, &compute, order, guess, err);
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
-    for (int32_t i = 0; i < count && i < THOROUGH_ORDERS; i++) {
+    const struct sw_mesh had = best->decision.mesh;
+    for (int32_t i = 0; i < count && i < MOST_ORDERS && guess[i] <= worth_ordering * guess[0];
+         i++) {
         struct sw_candidate c;
+        if (memcmp(order[i].order, had.order, sizeof had.order) == 0)
+            continue;
         sized.decision.mesh = order[i];
         if (sw_searcher_price(s, &sized, false, &c, err) != 0)
             return -1;
@@ -360,46 +393,58 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     return 0;
 }
 
-static int search_thorough(struct sw_searcher *s, const struct sw_mesh *mesh,
-                           struct sw_candidate *out, struct sw_error *err)
+/* What a rejected mesh is rejected with: the variant that comes closest. */
+static int reject(struct sw_searcher *s, const struct looking *l, struct sw_candidate *out,
+                  struct sw_error *err)
 {
-    struct sw_variant variants[SW_MAX_VARIANTS];
-    struct sw_decision base[SW_MAX_VARIANTS];
-    struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
-    struct sw_guess guess[SW_MAX_VARIANTS];
-    const int32_t variant_count = list_variants(s, mesh, variants);
-    int32_t count = 0;
-    for (int32_t i = 0; i < variant_count; i++) {
-        struct sw_sized sized;
-        struct sw_compute compute;
-        const struct sw_decision smallest = sw_searcher_smallest(s, mesh, &variants[i]);
-        if (sw_searcher_size(s, &smallest, &sized, err) != 0)
-            return -1;
-        if (sized.program == NULL || hopeless(s, &sized))
-            continue;
-        sw_guess_compute(sized.program, s->run, &compute);
-        const int32_t added = guess_all(s, &sized, i, &compute, true, &guess[i], &options[count], err);
-        if (added < 0)
-            return -1;
-        count += added;
-        base[i] = sized.decision;
-    }
-    qsort(options, (size_t)count, sizeof *options, sw_guess_compare);
-    if (search_options(s, base, guess, options, count, out, err) != 0 || search_orders(s, out, err) != 0)
+    struct sw_sized sized;
+    const struct sw_decision decision =
+        sw_searcher_smallest(s, l->mesh, &l->preference->variant[l->closest < 0 ? 0 : l->closest]);
+    if (sw_searcher_size(s, &decision, &sized, err) != 0)
         return -1;
-    out->thorough = true;
+    return sw_searcher_price(s, &sized, false, out, err);
+}
+
+/* The variants that were not likely, where none of those fits; else of them the one that attends as
+ * the best does, with the other residual_seq. */
+static int search_others(struct sw_searcher *s, struct looking *l, struct sw_error *err)
+{
+    const struct sw_preference *p = l->preference;
+    const double seconds = best_seconds(l);
+    if (isinf(seconds))
+        return search_variants(s, l, p->likely, p->count, err);
+    const struct sw_decision *best =
+        &l->best[l->best[1].reason == SW_FITS && l->best[1].cost.step_seconds == seconds].decision;
+    for (int32_t i = p->likely; i < p->count; i++)
+        if (p->variant[i].strategy == best->strategy)
+            return search_variants(s, l, i, i + 1, err);
     return 0;
 }
 
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference, bool thorough,
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
+    struct looking l = {.preference = preference, .mesh = &mesh, .closest = -1};
     if (!s->keep_order)
         mesh =
             sw_mesh_make(mesh.size[SW_DP], mesh.size[SW_FSDP], mesh.size[SW_TP], mesh.size[SW_SP]);
-    if (out->reason != SW_FITS || out->cost.step_seconds == 0)
-        if (search_shallow(s, preference, &mesh, out, err) != 0)
+    for (int32_t i = 0; i < 2; i++)
+        l.best[i].reason = SW_REJECT_MEMORY;
+    if (search_variants(s, &l, 0, preference->likely, err) != 0 || search_others(s, &l, err) != 0)
+        return -1;
+    const double best = best_seconds(&l);
+    if (isinf(best))
+        return reject(s, &l, out, err);
+    out->reason = SW_REJECT_MEMORY;
+    for (int32_t i = 0; i < 2; i++) {
+        struct sw_candidate *c = &l.best[i];
+        if (c->reason != SW_FITS || c->cost.step_seconds > another_order_up_to * best)
+            continue;
+        if (search_orders(s, c, err) != 0)
             return -1;
-    return thorough && out->reason == SW_FITS ? search_thorough(s, &mesh, out, err) : 0;
+        if (out->reason != SW_FITS || c->cost.step_seconds < out->cost.step_seconds)
+            *out = *c;
+    }
+    return 0;
 }

@@ -1,5 +1,5 @@
-/* The search over meshes: listing them, sharing them among threads, and which of them deserve a
- * thorough look. Each mesh is searched by itself, so that results do not depend on the threads. */
+/* The search over meshes: listing them and sharing them among threads. Each mesh is searched by
+ * itself, so that results depend neither on the threads nor on which others are searched. */
 #include "planner/search/internal.h"
 
 #include <pthread.h>
@@ -9,23 +9,25 @@
 #include <string.h>
 
 enum {
-    THOROUGH_TOP = 4,    /* meshes from the top of each order */
-    THOROUGH_ROUNDS = 3, /* the order changes when a mesh gets faster */
-    SMALL_SEARCH = 24,   /* meshes; up to here every one is searched thoroughly */
     MAX_THREADS = 16,
     PARALLEL_FROM = 64 /* meshes; threads do not pay below */
 };
 
-struct plan_of_work;
+/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
+ * structure one after the other: few programs do. */
+struct group {
+    int32_t first, count; /* in order */
+};
+struct plan_of_work {
+    int32_t *order; /* [count]: meshes */
+    struct group *groups;
+    int32_t group_count;
+};
 
-/* What one pass does to each of `count` things, in any order. */
+/* The groups, in any order. */
 struct work {
     struct sw_search *search;
     const struct plan_of_work *plan;
-    const int32_t *indices; /* NULL: all */
-    int32_t count;
-    bool thorough;
-    int (*visit)(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err);
     atomic_int next, failed_at; /* failed_at: the smallest index that failed */
     pthread_mutex_t lock;       /* of err */
     struct sw_error err;
@@ -52,21 +54,10 @@ static int32_t thread_count(int32_t meshes)
     return cores < MAX_THREADS ? cores : MAX_THREADS;
 }
 
-/* Programs stay with their thread from pass to pass. */
+/* A thread's programs are its own. */
 struct pool {
     struct sw_searcher searcher[MAX_THREADS];
     int32_t threads;
-};
-
-/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
- * structure one after the other: few programs do. */
-struct group {
-    int32_t first, count; /* in order */
-};
-struct plan_of_work {
-    int32_t *order; /* [count]: meshes */
-    struct group *groups;
-    int32_t group_count;
 };
 
 struct task {
@@ -74,66 +65,55 @@ struct task {
     struct sw_searcher *searcher;
 };
 
+static int visit_group(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
+{
+    const struct group *group = &w->plan->groups[i];
+    const int32_t *order = &w->plan->order[group->first];
+    struct sw_candidate *mesh = w->search->mesh;
+    struct sw_preference preference;
+    if (sw_search_prefer(s, &mesh[order[0]].decision.mesh, &preference, err) != 0)
+        return -1;
+    for (int32_t k = 0; k < group->count; k++)
+        if (sw_search_mesh(s, &preference, &mesh[order[k]], err) != 0)
+            return -1;
+    return 0;
+}
+
 static void *worker(void *context)
 {
     const struct task *task = context;
     struct work *w = task->work;
     for (;;) {
         const int32_t i = atomic_fetch_add(&w->next, 1);
-        if (i >= w->count || atomic_load(&w->failed_at) < i)
+        if (i >= w->plan->group_count || atomic_load(&w->failed_at) < i)
             return NULL;
         struct sw_error err = {0};
-        if (w->visit(task->searcher, w, w->indices == NULL ? i : w->indices[i], &err) != 0)
+        if (visit_group(task->searcher, w, i, &err) != 0)
             record_failure(w, i, &err);
     }
 }
 
-/* Visits each thing by itself, so that the result does not depend on the threads. */
-static int run_pass(struct pool *pool, struct work *w, struct sw_error *err)
+static int run_all(struct pool *pool, struct work *w, struct sw_error *err)
 {
     pthread_t threads[MAX_THREADS];
     struct task tasks[MAX_THREADS];
     int32_t started = 1;
     atomic_init(&w->next, 0);
-    atomic_init(&w->failed_at, w->count);
+    atomic_init(&w->failed_at, w->plan->group_count);
     pthread_mutex_init(&w->lock, NULL);
     for (int32_t i = 0; i < pool->threads; i++)
         tasks[i] = (struct task){w, &pool->searcher[i]};
     /* fewer threads than asked for only take longer */
-    while (started < pool->threads && started < w->count &&
+    while (started < pool->threads && started < w->plan->group_count &&
            pthread_create(&threads[started], NULL, worker, &tasks[started]) == 0)
         started++;
     worker(&tasks[0]);
     for (int32_t i = 1; i < started; i++)
         pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&w->lock);
-    if (atomic_load(&w->failed_at) < w->count)
+    if (atomic_load(&w->failed_at) < w->plan->group_count)
         return sw_fail_as(err, &w->err);
     return 0;
-}
-
-static int visit_group(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
-{
-    const struct group *group = &w->plan->groups[i];
-    const int32_t *order = &w->plan->order[group->first];
-    struct sw_candidate *mesh = w->search->mesh;
-    struct sw_preference preference = {.count = 0};
-    /* the last splits weights least: what it does not admit, hardly any does */
-    if (sw_search_prefer(s, &mesh[order[0]].decision.mesh, &preference, err) != 0)
-        return -1;
-    if (preference.count == 0 &&
-        sw_search_prefer(s, &mesh[order[group->count - 1]].decision.mesh, &preference, err) != 0)
-        return -1;
-    for (int32_t k = 0; k < group->count; k++)
-        if (sw_search_mesh(s, &preference, w->thorough, &mesh[order[k]], err) != 0)
-            return -1;
-    return 0;
-}
-
-/* Once the candidates are sorted, only thorough looks at single ones are left. */
-static int visit_again(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
-{
-    return sw_search_mesh(s, NULL, true, &w->search->mesh[i], err);
 }
 
 struct sorted {
@@ -188,12 +168,8 @@ static int search_all(struct pool *pool, struct sw_search *search, struct sw_err
     struct plan_of_work plan = {0};
     int status = make_plan(search, &plan, err);
     if (status == 0) {
-        struct work look = {.search = search,
-                            .plan = &plan,
-                            .count = plan.group_count,
-                            .thorough = search->count <= SMALL_SEARCH,
-                            .visit = visit_group};
-        status = run_pass(pool, &look, err);
+        struct work w = {.search = search, .plan = &plan};
+        status = run_all(pool, &w, err);
     }
     free_plan(&plan);
     return status;
@@ -258,28 +234,6 @@ static int list_meshes(const struct sw_mesh_request *request, struct sw_search *
     return status == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory while listing meshes");
 }
 
-/* Candidates that stand at the top of either order and were only searched by guess so far. */
-static int32_t find_shallow(const struct sw_search *s, int32_t out[2 * THOROUGH_TOP])
-{
-    int32_t count = 0;
-    for (int32_t i = 0; i < s->feasible && i < THOROUGH_TOP; i++)
-        if (!s->mesh[i].thorough)
-            out[count++] = i;
-    int32_t fast[THOROUGH_TOP], n = 0;
-    for (int32_t i = 0; i < s->feasible; i++) {
-        int32_t at = n < THOROUGH_TOP ? n++ : THOROUGH_TOP;
-        for (; at > 0 && sw_rank_better(&s->mesh[i], &s->mesh[fast[at - 1]], SW_PREFER_TIME); at--)
-            if (at < THOROUGH_TOP)
-                fast[at] = fast[at - 1];
-        if (at < THOROUGH_TOP)
-            fast[at] = i;
-    }
-    for (int32_t i = 0; i < n; i++)
-        if (!s->mesh[fast[i]].thorough && fast[i] >= THOROUGH_TOP)
-            out[count++] = fast[i];
-    return count;
-}
-
 int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
 {
     struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
@@ -338,25 +292,6 @@ static int parse_request(const struct sw_run_config *run, struct sw_mesh_request
     return sw_fail_as(err, &why);
 }
 
-/* The meshes at the top of either order, until those that are there were looked at thoroughly. */
-static int refine(struct pool *pool, const struct sw_run_config *run, struct sw_search *search,
-                  struct sw_error *err)
-{
-    for (int32_t round = 0; round < THOROUGH_ROUNDS; round++) {
-        int32_t shallow[2 * THOROUGH_TOP];
-        struct work w = {.search = search,
-                         .indices = shallow,
-                         .count = find_shallow(search, shallow),
-                         .visit = visit_again};
-        if (w.count == 0)
-            return 0;
-        if (run_pass(pool, &w, err) != 0)
-            return -1;
-        sw_rank(search, run->prefer);
-    }
-    return 0;
-}
-
 /* Gives a place, and `what` as a context (NULL: none), to a mistake of the user that has no place.
  */
 static int blame(struct sw_place at, const char *what, struct sw_error *err)
@@ -403,8 +338,6 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
     if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
     sw_rank(out, run->prefer);
-    if (refine(pool, run, out, err) != 0)
-        goto fail;
     return 0;
 fail:
     sw_search_free(out);

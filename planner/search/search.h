@@ -1,5 +1,5 @@
 /* The search: every mesh of the cluster that the request admits, each with the options that suit
- * it.
+ * it: what the same mesh gets when it is asked for alone.
  *
  * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
  * reason; every number of a candidate is that of its own compiled program, never an estimate. */
@@ -35,7 +35,6 @@ struct sw_candidate {
     struct sw_suggestion suggestion;
     bool tp_leaves_node; /* over links that join more than a node */
     bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
-    bool thorough;       /* all that looked promising was priced */
 };
 
 struct sw_search {

@@ -52,7 +52,7 @@ static int judge(const struct sw_searcher *like, const struct sw_run_config *run
     out->decision.mesh = *mesh;
     if (sw_search_prefer(&s, mesh, &preference, err) != 0)
         return -1;
-    return sw_search_mesh(&s, &preference, false, out, err);
+    return sw_search_mesh(&s, &preference, out, err);
 }
 
 /* ---- Settings ---- */

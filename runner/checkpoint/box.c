@@ -1,8 +1,9 @@
 /* A transposition reads and writes memory in runs of some hundred bytes, so that a page and a line
  * are met few times: a tile is read run by run into a buffer that the first two caches hold, turned
  * there, and written run by run. Large boxes are written past the caches, as memcpy does: a store
- * would first read every line. 64 MiB of f32 in rows of 16 KiB: 1.5 GB/s element by element, 2 with
- * tiles, 4.6 past the caches; memcpy 7 to 9. */
+ * would first read every line. While a tile is written the next is fetched. 64 MiB of f32 in rows
+ * of 16 KiB, as parts of what memcpy reaches: about 0.2 element by element, 0.25 with tiles, 0.44
+ * past the caches, 0.6 with the next tile fetched. */
 #include "runner/checkpoint/box.h"
 
 #include "core/base/number.h"
@@ -15,7 +16,7 @@
 
 enum {
     TILE_TO_BYTES = 512,   /* of a row of `to`, at most */
-    TILE_FROM_BYTES = 256, /* of a row of `from` */
+    TILE_FROM_BYTES = 512, /* of a row of `from` */
     TILE_COLUMNS = TILE_TO_BYTES / 2,
     TILE_ROWS = TILE_FROM_BYTES / 2, /* both of `to`, of the narrowest dtype */
     TILE_PAD_BYTES = 16,             /* else rows of a tile would share a set of the cache */
@@ -157,6 +158,21 @@ static void finish_writes(void)
 }
 #endif
 
+/* The runs that the next tile is read from: they come while this one is written, a few beside each
+ * of its runs. */
+struct ahead {
+    const char *from;
+    int64_t stride_bytes, bytes, count; /* bytes: of a run */
+    int64_t done;                       /* runs that were asked for */
+};
+
+static void fetch(struct ahead *a, int64_t until)
+{
+    for (; a->done < until; a->done++)
+        for (int64_t at = 0; at < a->bytes; at += LINE_BYTES)
+            __builtin_prefetch(a->from + a->done * a->stride_bytes + at);
+}
+
 static void transpose(const struct sw_box *box)
 {
     const int64_t width = (int64_t)sw_stored_dtype_bytes(box->to_dtype);
@@ -180,9 +196,16 @@ static void transpose(const struct sw_box *box)
                                        row * from_width,
                                    box->from_dtype, rows);
             turn(&t, width, rows, columns);
-            for (int64_t r = 0; r < rows; r++)
+            struct ahead ahead = {.from = (const char *)box->from + row * from_width +
+                                          (column + columns) * box->from_stride_bytes,
+                                  .stride_bytes = box->from_stride_bytes,
+                                  .bytes = rows * from_width,
+                                  .count = smaller(box->columns - column - columns, most_columns)};
+            for (int64_t r = 0; r < rows; r++) {
+                fetch(&ahead, ahead.count * (r + 1) / rows);
                 write_run((char *)box->to + (row + r) * box->to_stride_bytes + column * width,
                           t.to + r * TO_STRIDE, columns * width, past_caches);
+            }
         }
     }
     if (past_caches)

@@ -1,7 +1,10 @@
 #include "runner/checkpoint/export_command.h"
 
 #include "runner/checkpoint/model_folder.h"
+#include "runner/checkpoint/store.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SEE "; see 'runner --help'"
@@ -39,5 +42,12 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
     }
     if (count < 2 || *path[0] == '\0' || *path[1] == '\0')
         return sw_fail(err, SW_BAD_INPUT, "export takes CHECKPOINT OUT" SEE);
-    return sw_model_export(path[0], path[1], dtype, err);
+    char *from, note[SW_STORE_NOTE_BYTES];
+    if (sw_store_resolve(path[0], &from, note, err) != 0)
+        return -1;
+    if (note[0] != '\0')
+        fprintf(stderr, "%s\n", note);
+    const int status = sw_model_export(from, path[1], dtype, err);
+    free(from);
+    return status;
 }

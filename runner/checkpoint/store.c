@@ -224,6 +224,45 @@ int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYT
     return 0;
 }
 
+/* Whether a folder has the file. -1: no memory. */
+static int has(const char *folder, const char *name, struct sw_error *err)
+{
+    char *path = sw_path_join(folder, name);
+    if (path == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a path in '%.60s'", folder);
+    const bool there = sw_store_exists(path);
+    free(path);
+    return there;
+}
+
+/* The newest of the checkpoints in a run's folder. */
+static int newest_of_run(const char *run, char **path, char note[SW_STORE_NOTE_BYTES],
+                         struct sw_error *err)
+{
+    char *inside = sw_path_join(run, "checkpoints");
+    if (inside == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a path in '%.60s'", run);
+    const int status = sw_store_newest(inside, path, note, err);
+    free(inside);
+    return status;
+}
+
+int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYTES],
+                     struct sw_error *err)
+{
+    *path = NULL;
+    note[0] = '\0';
+    const int model = has(given, "config.json", err);
+    if (model < 0 || (model == 0 && sw_store_newest(given, path, note, err) != 0))
+        return -1;
+    if (model == 0 && *path == NULL && note[0] == '\0' &&
+        newest_of_run(given, path, note, err) != 0)
+        return -1;
+    if (*path == NULL)
+        *path = strdup(given);
+    return *path != NULL ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory for a path");
+}
+
 int sw_store_remove_all(const char *folder, struct sw_error *err)
 {
     struct sw_store_entry *entry = NULL;

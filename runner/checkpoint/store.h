@@ -58,6 +58,12 @@ int sw_store_list(const char *folder, struct sw_store_entry **out, int32_t *coun
 int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYTES],
                     struct sw_error *err);
 
+/* The model's folder that a path means: itself; the newest of a folder of checkpoints, or of the
+ * `checkpoints` in a run's folder; malloc'ed. A path that is none of these is returned as it is:
+ * reading it says what it lacks. note: as of sw_store_newest. */
+int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYTES],
+                     struct sw_error *err);
+
 /* Undoes a replacement that was cut off, and removes what killed jobs left: hidden folders of saves
  * and of deletions. Needs the lock. A folder that is not there is clean. */
 int sw_store_clean(const char *folder, struct sw_error *err);

@@ -42,7 +42,10 @@ static int show(const struct sw_job *job, const struct sw_evaluate_options *opti
         sw_json_object(&j, NULL);
         sw_json_text(&j, "schema", "shardwright.evaluate/1");
         sw_json_text(&j, "checkpoint", folder);
-        sw_json_integer(&j, "step", manifest->step);
+        if (manifest->optimizer[0] != '\0')
+            sw_json_integer(&j, "step", manifest->step);
+        else
+            sw_json_null(&j, "step"); /* others' models have none */
         sw_json_integer(&j, "labels", labels);
         sw_json_digits(&j, "loss", loss, 9);
         sw_json_digits(&j, "bits_per_token", loss / log(2), 9);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- What a checkpoint says of its run ---- */
 
@@ -115,15 +114,13 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 int sw_resume_named(const char *from, char folder[4096], struct sw_error *err)
 {
-    char *newest = NULL, note[SW_STORE_NOTE_BYTES] = "", *config = sw_path_join(from, "config.json");
-    const bool is_model = config != NULL && access(config, F_OK) == 0;
-    free(config);
-    if (!is_model && sw_store_newest(from, &newest, note, err) != 0)
+    char *meant, note[SW_STORE_NOTE_BYTES];
+    if (sw_store_resolve(from, &meant, note, err) != 0)
         return -1;
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
-    snprintf(folder, 4096, "%s", newest != NULL ? newest : from);
-    free(newest);
+    snprintf(folder, 4096, "%s", meant);
+    free(meant);
     return 0;
 }
 
@@ -188,8 +185,8 @@ static int find(const struct sw_plan *plan, const char *plan_path,
 }
 
 /* Whether what was found can be gone on with. */
-static int look(const struct sw_plan *plan, int64_t data_tokens, struct sw_resume *out,
-                struct sw_error *err)
+static int look(const struct sw_plan *plan, int64_t data_tokens, int64_t last,
+                struct sw_resume *out, struct sw_error *err)
 {
     const struct sw_place at = {.file = out->folder};
     struct sw_manifest then = {0}, now;
@@ -210,8 +207,10 @@ static int look(const struct sw_plan *plan, int64_t data_tokens, struct sw_resum
     if (status == 0 && resume) {
         out->step = then.step;
         out->next_sequence = then.next_sequence;
-        fprintf(stderr, "going on from %s, after step %" PRId64 "\n", out->folder, then.step);
-        say_differences(&then, &now);
+        if (then.step < last) {
+            fprintf(stderr, "going on from %s, after step %" PRId64 "\n", out->folder, then.step);
+            say_differences(&then, &now);
+        }
     } else if (status == 0) {
         fprintf(stderr, "starting from the model in %s\n", out->folder);
     }
@@ -221,14 +220,14 @@ static int look(const struct sw_plan *plan, int64_t data_tokens, struct sw_resum
 
 int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
                    const char *plan_path, const struct sw_resume_options *options,
-                   int64_t data_tokens, struct sw_resume *out, struct sw_error *err)
+                   int64_t data_tokens, int64_t last, struct sw_resume *out, struct sw_error *err)
 {
     int status = 0;
     *out = (struct sw_resume){0};
     if (launch->rank == 0) {
         status = find(plan, plan_path, options, out, err);
         if (status == 0 && out->start != SW_START_FRESH)
-            status = look(plan, data_tokens, out, err);
+            status = look(plan, data_tokens, last, out, err);
     }
     sw_launch_broadcast(launch, out, sizeof *out);
     return status;

@@ -21,17 +21,17 @@ struct sw_resume {
     int64_t next_sequence; /* first sequence that was not trained on */
 };
 
-/* A checkpoint or model directory as it was named; the folder of a run's checkpoints means the
- * newest of them. Says so when that is not `latest`. */
+/* sw_store_resolve; its note is said. */
 int sw_resume_named(const char *from, char folder[4096], struct sw_error *err);
 
-/* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with and what
- * differs from the run that saved it (batch, learning rate, data, schedule). Errors, on rank 0
- * only: SW_BAD_INPUT: the checkpoint's model or optimizer is another, at the folder; --resume none
- * where there are checkpoints; a folder that is none. SW_ENVIRONMENT. */
+/* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with (unless
+ * `last` steps are done) and what differs from the run that saved it (batch, learning rate, data,
+ * schedule). Errors, on rank 0 only: SW_BAD_INPUT: the checkpoint's model or optimizer is another,
+ * at the folder; --resume none where there are checkpoints; a folder that is none. SW_ENVIRONMENT.
+ */
 int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
                    const char *plan_path, const struct sw_resume_options *options,
-                   int64_t data_tokens, struct sw_resume *out, struct sw_error *err);
+                   int64_t data_tokens, int64_t last, struct sw_resume *out, struct sw_error *err);
 
 /* What a checkpoint of the run says of it; `step` steps done, `next_sequence` not yet trained on.
  * The files are left empty. */

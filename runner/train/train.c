@@ -484,7 +484,7 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     if (status != SW_OK)
         return status;
     (void)sw_resume_find(job->launch, job->plan, job->plan_path, &options->resume, data_tokens(t),
-                         &t->resume, &job->err);
+                         t->last, &t->resume, &job->err);
     status = sw_job_agree(job);
     *finished = status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
     if (status != SW_OK || *finished)

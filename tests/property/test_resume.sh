@@ -176,24 +176,23 @@ options() {
     train 0 options --steps 3
     train 0 options --steps 3
     from=$(step options 3)
-    said "going on from $from, after step 3
-tiny is finished: step 3 of 3 is in $from"
+    said "tiny is finished: step 3 of 3 is in $from"
     train 0 options --steps 2
-    said "going on from $from, after step 3
-tiny is finished: step 3 of 2 is in $from"
+    said "tiny is finished: step 3 of 2 is in $from"
     train 0 options --resume auto
     said "going on from $from, after step 3"
     train 2 options --resume none
     said "$out/options.plan/tiny.plan.yaml: error: '$folder' has checkpoints up to step-000008; --resume none would start over beside them: add --overwrite to delete them"
     train 0 options # finished
-    said "going on from $(step options 8), after step 8
-tiny is finished: step 8 of 8 is in $(step options 8)"
+    said "tiny is finished: step 8 of 8 is in $(step options 8)"
     # a checkpoint of another run, by its own name, and by that of its folder
     emit other other 1,1,1,1
     train 0 other --steps 6 --resume "$(step options 3)"
     said "going on from $(step options 3), after step 3"
     [ -d "$(step other 6)" ] || fail "the checkpoint is not in the run's own folder"
     train 0 other --steps 9 --resume "$folder"
+    said "going on from $(step options 8), after step 8"
+    train 0 other --steps 10 --resume "$out/options" # the run's folder
     said "going on from $(step options 8), after step 8"
     # back to an older one: what was newer is replaced when its step comes again
     train 0 options --resume "$(step options 3)"

@@ -60,7 +60,8 @@ static inline int small_write(struct sw_store_save *save, int32_t i, const char 
 
 /* Saves one; a save that fails is abandoned. `attempt` of the manifest is the generation. */
 static inline int small_save(const char *folder, int64_t step, int64_t generation, int64_t keep,
-                             int64_t keep_every, char note[SW_STORE_NOTE_BYTES], struct sw_error *err)
+                             int64_t keep_every, char note[SW_STORE_NOTE_BYTES],
+                             struct sw_error *err)
 {
     struct sw_store_save save;
     struct sw_manifest manifest = {.step = step,

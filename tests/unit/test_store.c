@@ -269,6 +269,41 @@ static void takes_a_copy_for_latest(void **state)
     free(latest);
 }
 
+/* A model, a folder of checkpoints, a run's folder. */
+static void knows_what_a_path_means(void **state)
+{
+    (void)state;
+    char *step = path_in("step-000020"), *other = path_in("step-000010"),
+         *config = path_in("step-000010/config.json"), *run = path_in("run"),
+         *inside = path_in("run/checkpoints"), *moved = path_in("run/checkpoints/step-000020"),
+         *found, note[SW_STORE_NOTE_BYTES];
+    save(10, 0, 3, 0);
+    save(20, 0, 3, 0);
+    FILE *file = fopen(config, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(mkdir(run, 0777), 0);
+    assert_int_equal(mkdir(inside, 0777), 0);
+    const struct {
+        const char *given, *means;
+    } cases[] = {
+        {folder, step}, {other, other}, {run, run}, {run, moved}, {"/nonexistent", "/nonexistent"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (cases[i].means == moved)
+            assert_int_equal(rename(step, moved), 0);
+        assert_int_equal(sw_store_resolve(cases[i].given, &found, note, NULL), 0);
+        assert_string_equal(found, cases[i].means);
+        assert_string_equal(note, "");
+        free(found);
+    }
+    free(moved);
+    free(inside);
+    free(run);
+    free(config);
+    free(other);
+    free(step);
+}
+
 static void fails_with_a_reason(void **state)
 {
     (void)state;
@@ -336,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(does_not_follow_links, start_anew),
         cmocka_unit_test_setup(passes_over_what_is_not_whole, start_anew),
         cmocka_unit_test_setup(takes_a_copy_for_latest, start_anew),
+        cmocka_unit_test_setup(knows_what_a_path_means, start_anew),
         cmocka_unit_test_setup(fails_with_a_reason, start_anew),
     };
     if (argc != 2)

@@ -1,0 +1,121 @@
+/* The state's first values: sw_executor_init_state. */
+#include "core/base/number.h"
+#include "runner/execute.h"
+#include "runner/train/init.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILL_THREADS = 32, FILL_SHARE = 1 << 20 };
+
+static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
+{
+    if (dtype == SW_F64) {
+        ((double *)data)[i] = value;
+    } else if (dtype == SW_F32) {
+        ((float *)data)[i] = (float)value;
+    } else {
+        ((uint16_t *)data)[i] = sw_bf16_from_float((float)value);
+    }
+}
+
+/* Elements [first, end) of this rank's shard of one instance. */
+struct filling {
+    const struct sw_state_row *row;
+    int64_t start[SW_MAX_DIMS], first, end;
+    uint64_t key;
+    double stddev;
+    void *data;
+};
+
+/* Index in the whole tensor of element i of the shard. */
+static int64_t whole_index(const struct filling *f, int64_t i)
+{
+    int64_t index = 0, scale = 1;
+    for (int d = f->row->ndim - 1; d >= 0; d--) {
+        index += (f->start[d] + i % f->row->local[d]) * scale;
+        i /= f->row->local[d];
+        scale *= f->row->size[d];
+    }
+    return index;
+}
+
+static void *fill_part(void *argument)
+{
+    const struct filling *f = argument;
+    const int64_t row = f->row->local[f->row->ndim - 1];
+    for (int64_t i = f->first, n; i < f->end; i += n) {
+        const int64_t index = whole_index(f, i);
+        n = row - i % row < f->end - i ? row - i % row : f->end - i;
+        for (int64_t j = 0; j < n; j++)
+            store(f->row->dtype, f->data, i + j,
+                  f->row->initial == SW_INITIAL_ONES
+                      ? 1.0
+                      : f->stddev * sw_init_normal(f->key, (uint64_t)(index + j)));
+    }
+    return NULL;
+}
+
+/* From each element's index in the whole tensor, so shares can be filled side by side: a billion
+ * elements take one core most of a minute. */
+static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *row, uint64_t key,
+                       double stddev, void *data)
+{
+    const int64_t elems = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
+    struct filling part[FILL_THREADS];
+    pthread_t thread[FILL_THREADS];
+    bool started[FILL_THREADS] = {false};
+    cpu_set_t allowed;
+    int64_t count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    if (count > elems / FILL_SHARE)
+        count = elems / FILL_SHARE;
+    count = count < 1 ? 1 : count > FILL_THREADS ? FILL_THREADS : count;
+    for (int64_t i = 0; i < count; i++) {
+        part[i] = (struct filling){.row = row,
+                                   .first = elems * i / count,
+                                   .end = elems * (i + 1) / count,
+                                   .key = key,
+                                   .stddev = stddev,
+                                   .data = data};
+        sw_shard_offset(&comm->mesh, &row->sharding.spec, row->size, comm->rank, part[i].start);
+        started[i] = i + 1 < count && pthread_create(&thread[i], NULL, fill_part, &part[i]) == 0;
+        if (!started[i])
+            (void)fill_part(&part[i]);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (started[i])
+            (void)pthread_join(thread[i], NULL);
+}
+
+int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
+                           struct sw_error *err)
+{
+    const struct sw_state *state = &sw_executor_set(x)->state;
+    struct sw_device *device = sw_executor_device(x);
+    int64_t largest = 0;
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->row[i].instance_bytes > largest)
+            largest = state->row[i].instance_bytes;
+    void *shard = malloc((size_t)largest + 1);
+    if (shard == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for initial parameters");
+    int failed = 0;
+    for (int32_t i = 0; i < state->count; i++) {
+        const struct sw_state_row *row = &state->row[i];
+        memset(shard, 0, (size_t)row->instance_bytes);
+        for (int32_t l = 0; l < row->stack; l++) {
+            char name[SW_NAME_BYTES + 16];
+            snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
+            if (row->initial != SW_INITIAL_ZEROS)
+                fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, shard);
+            failed |= device->vtable->copy_in(device, sw_executor_state(x, row, l), shard,
+                                              (size_t)row->instance_bytes);
+        }
+    }
+    free(shard);
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot copy initial parameters to the device")
+                  : 0;
+}
