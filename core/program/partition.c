@@ -559,9 +559,13 @@ static void number_names(struct sw_program *p, struct named *table, uint32_t bit
             table[at].first = v;
         const int32_t same = ++table[at].count;
         if (same > 1) {
-            char name[SW_NAME_BYTES];
-            memcpy(name, p->values[v].name, sizeof name);
-            snprintf(p->values[v].name, sizeof p->values[v].name, "%.27s#%d", name, same);
+            char number[12];
+            size_t digits = sizeof number - 1;
+            number[digits] = '\0';
+            for (int32_t left = same; left > 0; left /= 10)
+                number[--digits] = (char)('0' + left % 10);
+            number[--digits] = '#';
+            sw_builder_name(p->values[v].name, p->values[v].name, 27, number + digits, 11);
         }
     }
 }

@@ -8,13 +8,14 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 96 };
+enum { CACHE_ENTRIES = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
     uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
     struct sw_counted counted;
+    struct sw_units units;
     /* what the program was sized for, the axis order aside; a search comes back to it */
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
@@ -35,6 +36,8 @@ static void clear(struct sw_cached_program *entry)
 {
     sw_program_free(entry->program);
     free(entry->counted.value);
+    free(entry->counted.seconds);
+    sw_units_free(&entry->units);
     *entry = (struct sw_cached_program){0};
 }
 
@@ -140,6 +143,7 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
         return -1;
     out->program = out->cached->program;
     out->counted = &out->cached->counted;
+    out->units = &out->cached->units;
     out->decision.accumulation_steps = out->program->accumulation_steps;
     out->least_bytes =
         out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;

@@ -57,10 +57,9 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
     out->count = 0;
     out->value = malloc(((size_t)p->value_count + 1) * sizeof *out->value);
-    if (written == NULL || out->value == NULL) {
+    out->seconds = malloc(((size_t)p->op_count + 1) * sizeof *out->seconds);
+    if (written == NULL || out->value == NULL || out->seconds == NULL) {
         free(written);
-        free(out->value);
-        out->value = NULL;
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
     for (int32_t i = 0; i < p->op_count; i++) {
@@ -114,10 +113,11 @@ static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
     return false;
 }
 
-void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *run,
+void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out)
 {
-    double *known = malloc((size_t)p->op_count * sizeof *known); /* NULL: each by itself */
+    const struct sw_program *p = sized->program;
+    double *known = sized->counted->seconds;
     *out = (struct sw_compute){0};
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
@@ -128,11 +128,10 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
             const struct sw_op *op = &p->ops[i];
             if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
                 continue;
-            const int32_t like = known != NULL ? sw_program_alike(p, i) : i;
+            const int32_t like = sw_program_alike(p, i);
             const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);
             const double seconds = times * once;
-            if (known != NULL)
-                known[i] = once;
+            known[i] = once;
             if (update)
                 out->update += seconds;
             else if (!touches_batch(p, op))
@@ -141,7 +140,6 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
                 *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
         }
     }
-    free(known);
 }
 
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
@@ -184,23 +182,28 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
     guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
 }
 
+double sw_guess_seconds(const struct sw_guess *g, int64_t micro_batch_size, int32_t level)
+{
+    const struct sw_compute *c = &g->compute;
+    const double times = (double)micro_batch_size / g->sequences;
+    const double again = g->levels.count == 0
+                             ? 1
+                             : sw_level_seconds(&g->levels, level) /
+                                   sw_level_seconds(&g->levels, sw_levels_last(&g->levels));
+    return combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
+           combine(c->phase[1] + c->weights[1] / times + again * c->again,
+                   g->weight_seconds[1] / times) +
+           c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
+}
+
 void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
 {
     const double times = (double)o->micro_batch_size / g->sequences;
-    double kept = 0, again = 1;
-    if (g->levels.count > 0) {
-        const double room = (double)g->limit_bytes - g->fixed_bytes - times * g->bytes_per_sequence;
-        o->level = sw_level_keeping(&g->levels, room / times);
-        kept = sw_level_bytes(&g->levels, o->level);
-        again = sw_level_seconds(&g->levels, o->level) /
-                sw_level_seconds(&g->levels, sw_levels_last(&g->levels));
-    }
-    o->bytes = g->fixed_bytes + times * (g->bytes_per_sequence + kept);
-    const struct sw_compute *c = &g->compute;
-    o->seconds = combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
-                 combine(c->phase[1] + c->weights[1] / times + again * c->again,
-                         g->weight_seconds[1] / times) +
-                 c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
+    const double bytes = g->fixed_bytes + times * g->bytes_per_sequence;
+    if (g->levels.count > 0)
+        o->level = sw_level_keeping(&g->levels, ((double)g->limit_bytes - bytes) / times);
+    o->bytes = bytes + times * sw_level_bytes(&g->levels, o->level);
+    o->seconds = sw_guess_seconds(g, o->micro_batch_size, o->level);
 }
 
 int sw_guess_compare(const void *a, const void *b)

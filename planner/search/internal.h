@@ -33,6 +33,7 @@ struct sw_preference {
 };
 
 struct sw_program_cache;
+struct sw_units;
 
 /* One thread's view of a search. */
 struct sw_searcher {
@@ -51,6 +52,7 @@ struct sw_sized {
     struct sw_program *program; /* NULL when not admitted */
     struct sw_cached_program *cached;
     const struct sw_counted *counted; /* of the program's structure */
+    struct sw_units *units;           /* the same; read when wanted */
     enum sw_reject reason;
     int64_t least_bytes; /* no arrangement needs less, reserved memory included */
 };
@@ -67,7 +69,22 @@ struct sw_counted_value {
 struct sw_counted {
     struct sw_counted_value *value; /* [count] */
     int32_t count;
+    double *seconds; /* [op_count]: of each op that is no collective, once computed */
 };
+
+/* recompute.c: what of a program in which everything is made again belongs to which unit: a value
+ * that backward needs, or those that one op makes, with all that has to be made again for it. */
+struct sw_unit_part {
+    int32_t at, unit;
+};
+struct sw_units {
+    bool known;
+    uint32_t values[SW_LAYER_VALUES]; /* [count]; 0: has become part of another */
+    int32_t count, kept_count, made_count;
+    struct sw_unit_part *kept, *made; /* values that would be kept; ops that make again */
+};
+int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw_error *err);
+void sw_units_free(struct sw_units *units);
 
 /* evaluate.c */
 struct sw_program_cache *sw_program_cache_new(void); /* NULL: no memory */
@@ -103,20 +120,20 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
-/* recompute.c: what is made again, from nothing (level 0) to everything. A unit is a value that
- * backward needs, or those that one op makes, with all that has to be made again for it. Level
- * i x layers + k: units 0 .. i - 1 in every layer, unit i in the first k. */
+/* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1 in
+ * every layer, unit i in the first k. */
 struct sw_unit {
     uint32_t values;
+    bool moves;            /* made by nothing but moving memory */
     double bytes, seconds; /* of one layer: what keeping it takes; making it again, alone */
 };
 struct sw_levels {
     struct sw_unit unit[SW_LAYER_VALUES]; /* [count], the most bytes for the least time first */
     int32_t count, layers;
 };
-/* Of a program in which everything is made again, as it is sized. Errors: memory. */
-int sw_levels_find(const struct sw_program *full, const struct sw_run_config *run,
-                   struct sw_levels *out, struct sw_error *err);
+/* Of a program in which everything is made again, as it is sized, with the seconds of its ops. */
+void sw_levels_find(const struct sw_units *units, const struct sw_program *full,
+                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out);
 int32_t sw_levels_last(const struct sw_levels *levels);
 struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level);
 /* What a level keeps beside the last, and what it takes beside the first. */
@@ -150,7 +167,8 @@ struct sw_option {
 };
 /* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
-void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
+/* Fills the seconds of what is counted, too. */
+void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out);
 /* Of one program, whatever the axis order, by part; sw_traffics_free is the caller's. */
 int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
@@ -161,6 +179,7 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
                    const struct sw_levels *levels, struct sw_guess *out);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
+double sw_guess_seconds(const struct sw_guess *guess, int64_t micro_batch_size, int32_t level);
 /* Micro-batches that the run allows, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
                          struct sw_option out[SW_MAX_MICRO_BATCHES]);

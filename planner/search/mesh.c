@@ -19,9 +19,10 @@
 enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
-/* And guesses of time: of an option against the best price, of an axis order against the guess at
- * the best one, of a variant against the best variant. */
-static const double worth_pricing = 1.10, worth_ordering = 1.10, likely_up_to = 1.25;
+/* And guesses of time: of an option against the best price, at first and as corrected by a price; of
+ * an axis order against the guess at the best one, of a variant against the best variant. */
+static const double worth_pricing = 1.10, worth_fitting = 1.03, worth_ordering = 1.10,
+                    likely_up_to = 1.25;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
@@ -59,8 +60,11 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 {
     struct sw_levels levels = {0};
     struct sw_traffics traffics;
-    if (s->run->recompute_auto && sw_levels_find(sized->program, s->run, &levels, err) != 0)
-        return -1;
+    if (s->run->recompute_auto) {
+        if (!sized->units->known && sw_units_read(sized->program, sized->units, err) != 0)
+            return -1;
+        sw_levels_find(sized->units, sized->program, s->run, sized->counted->seconds, &levels);
+    }
     if (sw_guess_traffic(sized->program, &traffics, err) != 0)
         return -1;
     int32_t count = 0;
@@ -140,7 +144,7 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
         return -1;
     if (sized.program == NULL)
         return 0;
-    sw_guess_compute(sized.program, s->run, &compute);
+    sw_guess_compute(&sized, s->run, &compute);
     const int32_t count = guess_all(s, &sized, *n, &compute, false, &guess, options, err);
     if (count < 0)
         return -1;
@@ -245,7 +249,7 @@ static int price(struct sw_searcher *s, const struct sw_decision *decision, stru
 
 /* Prices one option, with as little made again as fits, and keeps it when it is faster. */
 static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_option *option,
-                   bool *fits, struct sw_error *err)
+                   double *seconds, struct sw_error *err)
 {
     const struct sw_guess *guess = &l->guess[option->variant];
     struct sw_decision decision = l->base[option->variant];
@@ -257,8 +261,8 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
                                  : sw_searcher_fit(s, &decision, &guess->levels, times,
                                                    option->level, guess->limit_bytes, &c, err) != 0)
         return -1;
-    *fits = c.reason == SW_FITS;
-    if (*fits && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
+    *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
+    if (c.reason == SW_FITS && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
         *best = c;
     return 0;
 }
@@ -283,16 +287,17 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
     l->hopeless = state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes; /* the same */
     if (l->hopeless || hopeless(s, &sized))
         return 0;
-    sw_guess_compute(sized.program, s->run, &compute);
+    sw_guess_compute(&sized, s->run, &compute);
     const int32_t count = guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
     l->base[variant] = sized.decision;
     return count;
 }
 
-/* For a variant: micro-batches known to fit with no more made again than asked for (a smaller one is
- * no faster), and not to. */
+/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster) and
+ * not to fit; its last price, and the guess at that. */
 struct known {
     int64_t fits, fails;
+    double seconds, guess; /* 0: none yet */
 };
 
 /* Seconds of the best that fits so far. */
@@ -305,27 +310,61 @@ static double best_seconds(const struct looking *l)
     return best;
 }
 
+/* Prices a variant's smallest options, whose program is there already, for want of another price. */
+static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t variant,
+                          struct known *k, struct sw_error *err)
+{
+    const struct sw_decision *base = &l->base[variant];
+    const struct sw_guess *guess = &l->guess[variant];
+    struct sw_sized sized;
+    struct sw_cost cost;
+    if (sw_searcher_size(s, base, &sized, err) != 0 ||
+        sw_cost_price(sized.program, s->run, &cost, err) != 0)
+        return -1;
+    k->seconds = cost.step_seconds;
+    k->guess = sw_guess_seconds(guess, base->micro_batch_size, sw_levels_last(&guess->levels));
+    return 0;
+}
+
+/* Whether an option may be the best: by its guess, and by its guess as a price of its variant
+ * corrects it. */
+static int is_worth(struct sw_searcher *s, const struct looking *l, const struct sw_option *o,
+                    struct known *k, bool *worth, struct sw_error *err)
+{
+    const double best = best_seconds(l), limit = (double)s->run->cluster.accelerator.memory_bytes;
+    *worth = false;
+    if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
+        (k->fails > 0 && o->micro_batch_size >= k->fails) ||
+        (k->guess == 0 && o->seconds > worth_pricing * best))
+        return 0;
+    if (k->guess == 0 && !isinf(best) && price_smallest(s, l, o->variant, k, err) != 0)
+        return -1;
+    *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= worth_fitting * best;
+    return 0;
+}
+
 static int search_options(struct sw_searcher *s, struct looking *l, const struct sw_option *options,
                           int32_t count, struct sw_error *err)
 {
     struct known known[SW_MAX_VARIANTS];
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
         struct known *k = &known[o->variant];
-        bool fits = false;
-        if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
-            (k->fails > 0 && o->micro_batch_size >= k->fails))
-            continue;
-        if (o->seconds > worth_pricing * best_seconds(l))
-            continue;
-        if (attempt(s, l, o, &fits, err) != 0)
+        bool worth;
+        double seconds;
+        if (is_worth(s, l, o, k, &worth, err) != 0 ||
+            (worth && attempt(s, l, o, &seconds, err) != 0))
             return -1;
-        if (fits && o->level == 0)
-            k->fits = o->micro_batch_size;
-        else if (!fits)
+        if (!worth)
+            continue;
+        if (isinf(seconds)) {
             k->fails = o->micro_batch_size;
+            continue;
+        }
+        k->fits = o->level == 0 ? o->micro_batch_size : k->fits;
+        k->seconds = seconds;
+        k->guess = o->seconds;
     }
     return 0;
 }
@@ -335,7 +374,8 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
                            struct sw_error *err)
 {
     struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
-    bool may_fit[SW_MAX_VARIANTS] = {false}, fits = false;
+    bool may_fit[SW_MAX_VARIANTS] = {false};
+    double seconds;
     int32_t count = 0;
     for (int32_t i = first; i < end && !l->hopeless; i++) {
         const int32_t added = look_at(s, l, i, &options[count], err);
@@ -352,7 +392,7 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
         const struct sw_option least = {.micro_batch_size = base->micro_batch_size,
                                         .variant = i,
                                         .level = sw_levels_last(&l->guess[i].levels)};
-        if (may_fit[i] && attempt(s, l, &least, &fits, err) != 0)
+        if (may_fit[i] && attempt(s, l, &least, &seconds, err) != 0)
             return -1;
     }
     return 0;
@@ -370,7 +410,7 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
         return 0;
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
-    sw_guess_compute(sized.program, s->run, &compute);
+    sw_guess_compute(&sized, s->run, &compute);
     if (sw_guess_traffic(sized.program, &traffics, err) != 0)
         return -1;
     const int32_t count =

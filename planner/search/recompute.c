@@ -4,6 +4,7 @@
  * look. What fits, and how long it takes, only the level's own program says. */
 #include "planner/search/internal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,68 +14,52 @@ enum { MAX_TRIES = 10, NOBODY = -1 };
 /* What is known of the values of one program, by the logical value that each is a version of. */
 struct reading {
     const struct sw_program *p;
-    const struct sw_run_config *run;
     const struct sw_region *region; /* backward through a layer */
     bool *again;                    /* [value_count]: made again */
     bool *counted;                  /* [value_count]: its bytes are in a unit */
+    int8_t *name;                   /* [value_count]: which of a layer's values, or -1 */
     int32_t *owner;                 /* [value_count]: the unit that it is made for, or NOBODY */
-    struct sw_unit unit[SW_LAYER_VALUES];
+    int32_t *writer;                /* [value_count]: op of the region, or -1 */
     int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
-    int32_t count;
+    struct sw_units *out;
 };
-
-/* Which of a layer's values a value made again ("r n1") is; -1: one without a name. */
-static int32_t name_of(const struct reading *r, int32_t base)
-{
-    const char *name = r->p->values[base].name;
-    return name[0] == 'r' && name[1] == ' ' ? sw_layer_value_find(name + 2) : -1;
-}
-
-static const struct sw_op *writer_in_region(const struct reading *r, int32_t value)
-{
-    for (int32_t i = r->region->first_op; i < r->region->first_op + r->region->op_count; i++)
-        for (uint16_t k = 0; k < r->p->ops[i].n_out; k++)
-            if (r->p->ops[i].out[k].value == value)
-                return &r->p->ops[i];
-    return NULL;
-}
 
 static bool is_gather(const struct sw_op *op)
 {
-    return op != NULL && sw_op_is_collective(op->kind) &&
-           sw_op_collective(op->kind) == SW_ALL_GATHER;
+    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == SW_ALL_GATHER;
 }
 
 /* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before. */
 static void count_read(struct reading *r, int32_t value)
 {
-    const struct sw_op *made = writer_in_region(r, value);
-    while (is_gather(made)) {
-        value = made->in[0].value;
-        made = writer_in_region(r, value);
-    }
+    struct sw_units *out = r->out;
+    while (r->writer[value] >= 0 && is_gather(&r->p->ops[r->writer[value]]))
+        value = r->p->ops[r->writer[value]].in[0].value;
     const struct sw_value *v = &r->p->values[value];
-    const int32_t stored = v->alias >= 0 ? v->alias : value;
-    const int32_t name = r->again[v->base] ? name_of(r, v->base) : -1;
+    const int32_t stored = v->alias >= 0 ? v->alias : value, name = r->name[v->base];
     if (name < 0 || r->counted[stored])
         return;
     r->counted[stored] = true;
     if (r->of_name[name] == NOBODY) {
-        r->of_name[name] = r->count;
-        r->unit[r->count++] = (struct sw_unit){.values = UINT32_C(1) << name};
+        r->of_name[name] = out->count;
+        out->values[out->count++] = UINT32_C(1) << name;
     }
-    r->unit[r->of_name[name]].bytes += (double)v->slot_bytes;
+    out->kept[out->kept_count++] = (struct sw_unit_part){value, r->of_name[name]};
 }
 
 /* Two values that one op makes are one unit. */
 static void join(struct reading *r, int32_t into, int32_t name)
 {
+    struct sw_units *out = r->out;
     const int32_t from = r->of_name[name];
     if (from == NOBODY || from == into)
         return;
-    r->unit[into].values |= r->unit[from].values;
-    r->unit[into].bytes += r->unit[from].bytes;
-    r->unit[from] = (struct sw_unit){0};
+    out->values[into] |= out->values[from];
+    out->values[from] = 0;
+    for (int32_t i = 0; i < out->kept_count; i++)
+        out->kept[i].unit = out->kept[i].unit == from ? into : out->kept[i].unit;
+    for (int32_t i = 0; i < out->made_count; i++)
+        out->made[i].unit = out->made[i].unit == from ? into : out->made[i].unit;
     for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
         r->of_name[i] = r->of_name[i] == from ? into : r->of_name[i];
 }
@@ -85,80 +70,118 @@ static int32_t unit_of(struct reading *r, const struct sw_op *op)
     int32_t unit = NOBODY;
     for (uint16_t k = 0; k < op->n_out; k++) {
         const int32_t base = r->p->values[op->out[k].value].base;
+        const int32_t name = r->name[base];
         if (!r->again[base])
             continue;
-        const int32_t name = name_of(r, base);
-        const int32_t mine = name >= 0 && r->of_name[name] != NOBODY ? r->of_name[name]
-                                                                     : r->owner[base];
         if (unit != NOBODY && name >= 0)
             join(r, unit, name);
-        unit = unit == NOBODY ? mine : unit;
+        if (unit == NOBODY)
+            unit = name >= 0 && r->of_name[name] != NOBODY ? r->of_name[name] : r->owner[base];
     }
     return unit;
 }
 
 /* Last op first, so that what an op is made for is known when it comes. */
-static void count_made(struct reading *r, const struct sw_op *op)
+static void count_made(struct reading *r, int32_t index)
 {
+    const struct sw_op *op = &r->p->ops[index];
     const int32_t unit = sw_op_is_wait(op->kind) ? NOBODY : unit_of(r, op);
     if (unit == NOBODY)
         return;
     if (!is_gather(op)) /* which backward would do as well */
-        r->unit[unit].seconds += sw_cost_op_seconds(r->p, op, r->run);
+        r->out->made[r->out->made_count++] = (struct sw_unit_part){index, unit};
     for (uint16_t k = 0; k < op->n_out; k++) {
-        const int32_t name = name_of(r, r->p->values[op->out[k].value].base);
+        const int32_t name = r->name[r->p->values[op->out[k].value].base];
         if (name >= 0)
-            r->unit[unit].values |= UINT32_C(1) << name;
+            r->out->values[unit] |= UINT32_C(1) << name;
     }
     for (uint16_t k = 0; k < op->n_in; k++) {
-        const int32_t base = r->p->values[op->in[k].value].base;
-        const int32_t name = r->again[base] ? name_of(r, base) : -1;
+        const int32_t base = r->p->values[op->in[k].value].base, name = r->name[base];
         if (r->again[base] && (name < 0 || r->of_name[name] == NOBODY))
             r->owner[base] = unit;
     }
 }
 
-static int by_price(const void *a, const void *b)
-{
-    const struct sw_unit *x = a, *y = b;
-    const double mine = x->seconds * y->bytes, theirs = y->seconds * x->bytes;
-    if (mine != theirs)
-        return mine < theirs ? -1 : 1;
-    return (x->values > y->values) - (x->values < y->values);
-}
-
-static void read_units(struct reading *r, struct sw_levels *out)
+static void find_made_again(struct reading *r)
 {
     const int32_t first = r->region->first_op, end = first + r->region->op_count;
-    for (int32_t v = 0; v < r->p->value_count; v++)
+    for (int32_t v = 0; v < r->p->value_count; v++) {
         r->owner[v] = NOBODY;
+        r->writer[v] = r->name[v] = -1;
+    }
+    for (int32_t i = first; i < end; i++)
+        for (uint16_t k = 0; k < r->p->ops[i].n_out; k++) {
+            const int32_t v = r->p->ops[i].out[k].value;
+            r->writer[v] = i;
+            if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE)
+                r->again[r->p->values[v].base] = true;
+        }
+    for (int32_t v = 0; v < r->p->value_count; v++)
+        if (r->again[v]) /* called "r n1" */
+            r->name[v] = (int8_t)sw_layer_value_find(r->p->values[v].name + 2);
+}
+
+static void read_units(struct reading *r)
+{
+    const int32_t first = r->region->first_op, end = first + r->region->op_count;
+    find_made_again(r);
     for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
         r->of_name[i] = NOBODY;
-    for (int32_t i = first; i < end; i++)
-        for (uint16_t k = 0; k < r->p->ops[i].n_out; k++)
-            if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE)
-                r->again[r->p->ops[i].out[k].value] = true;
-    /* what a sum over ranks replaced stands for its base */
-    for (int32_t v = 0; v < r->p->value_count; v++)
-        r->again[r->p->values[v].base] |= r->again[v];
     for (int32_t i = first; i < end; i++)
         for (uint16_t k = 0; r->p->ops[i].stage == SW_STAGE_BACKWARD && k < r->p->ops[i].n_in; k++)
             count_read(r, r->p->ops[i].in[k].value);
     for (int32_t i = end; i-- > first;)
         if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE || r->p->ops[i].stage == SW_STAGE_RESHARD)
-            count_made(r, &r->p->ops[i]);
-    for (int32_t i = 0; i < r->count; i++)
-        if (r->unit[i].values != 0)
-            out->unit[out->count++] = r->unit[i];
-    qsort(out->unit, (size_t)out->count, sizeof *out->unit, by_price);
+            count_made(r, i);
 }
 
-int sw_levels_find(const struct sw_program *full, const struct sw_run_config *run,
-                   struct sw_levels *out, struct sw_error *err)
+/* Units of one class cost about the same for a byte: what only moves memory is the first, the others
+ * are told apart by factors of four. */
+static int price_class(const struct sw_unit *unit)
 {
-    struct reading r = {.p = full, .run = run};
-    const size_t values = (size_t)full->value_count + 1;
-    *out = (struct sw_levels){.layers = full->layers};
+    return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
+}
+
+/* The cheapest class first; in a class as a layer makes them, whatever the sizes, so that a search
+ * meets few sets. */
+static int by_price(const void *a, const void *b)
+{
+    const struct sw_unit *x = a, *y = b;
+    const int mine = price_class(x), theirs = price_class(y);
+    if (mine != theirs)
+        return mine < theirs ? -1 : 1;
+    return (x->values > y->values) - (x->values < y->values);
+}
+
+/* Small ones that cost alike go together, as long as they are no larger than the largest: fewer sets
+ * to look at, and no more left over. Attention stays by itself. */
+static void gather_small(struct sw_levels *levels)
+{
+    const uint32_t attention = UINT32_C(1) << SW_VALUE_O;
+    double largest = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i < levels->count; i++)
+        largest = levels->unit[i].bytes > largest ? levels->unit[i].bytes : largest;
+    for (int32_t i = 0; i < levels->count; i++) {
+        struct sw_unit *into = &levels->unit[count > 0 ? count - 1 : 0];
+        const struct sw_unit unit = levels->unit[i];
+        if (count > 0 && price_class(into) == price_class(&unit) &&
+            into->bytes + unit.bytes <= largest && !((into->values | unit.values) & attention)) {
+            into->values |= unit.values;
+            into->bytes += unit.bytes;
+            into->seconds += unit.seconds;
+        } else {
+            levels->unit[count++] = unit;
+        }
+    }
+    levels->count = count;
+}
+
+int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw_error *err)
+{
+    struct reading r = {.p = full, .out = out};
+    const size_t values = (size_t)full->value_count + 1, ops = (size_t)full->op_count + 1;
+    *out = (struct sw_units){.known = true};
     for (int32_t i = 0; i < full->region_count && r.region == NULL; i++)
         if (full->regions[i].phase == SW_PHASE_BACKWARD && full->regions[i].carry >= 0)
             r.region = &full->regions[i];
@@ -166,14 +189,54 @@ int sw_levels_find(const struct sw_program *full, const struct sw_run_config *ru
         return 0;
     r.again = calloc(values, sizeof *r.again);
     r.counted = calloc(values, sizeof *r.counted);
+    r.name = malloc(values * sizeof *r.name);
     r.owner = malloc(values * sizeof *r.owner);
-    const bool failed = r.again == NULL || r.counted == NULL || r.owner == NULL;
+    r.writer = malloc(values * sizeof *r.writer);
+    out->kept = malloc(values * sizeof *out->kept);
+    out->made = malloc(ops * sizeof *out->made);
+    const bool failed = r.again == NULL || r.counted == NULL || r.name == NULL || r.owner == NULL ||
+                        r.writer == NULL || out->kept == NULL || out->made == NULL;
     if (!failed)
-        read_units(&r, out);
+        read_units(&r);
     free(r.again);
     free(r.counted);
+    free(r.name);
     free(r.owner);
+    free(r.writer);
     return failed ? sw_fail(err, SW_ENVIRONMENT, "out of memory while searching") : 0;
+}
+
+void sw_units_free(struct sw_units *units)
+{
+    free(units->kept);
+    free(units->made);
+    *units = (struct sw_units){0};
+}
+
+void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
+                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out)
+{
+    struct sw_unit unit[SW_LAYER_VALUES] = {{0}};
+    for (int32_t i = 0; i < units->count; i++)
+        unit[i].moves = true;
+    *out = (struct sw_levels){.layers = p->layers};
+    for (int32_t i = 0; i < units->kept_count; i++)
+        unit[units->kept[i].unit].bytes += (double)p->values[units->kept[i].at].slot_bytes;
+    for (int32_t i = 0; i < units->made_count; i++) {
+        const int32_t op = units->made[i].at;
+        unit[units->made[i].unit].moves &=
+            sw_op_info(p->ops[op].kind)->cost_class == SW_CLASS_MEMORY;
+        unit[units->made[i].unit].seconds += sw_op_is_collective(p->ops[op].kind)
+                                                 ? sw_cost_op_seconds(p, &p->ops[op], run)
+                                                 : seconds[op];
+    }
+    for (int32_t i = 0; i < units->count; i++)
+        if (units->values[i] != 0) {
+            unit[i].values = units->values[i];
+            out->unit[out->count++] = unit[i];
+        }
+    qsort(out->unit, (size_t)out->count, sizeof *out->unit, by_price);
+    gather_small(out);
 }
 
 int32_t sw_levels_last(const struct sw_levels *levels)
@@ -233,15 +296,15 @@ struct bounds {
     int32_t fits, fails;
 };
 
-/* One level's memory; its price where it fits. */
-static int try_level(struct sw_searcher *s, const struct sw_decision *decision, int64_t limit,
-                     struct sw_sized *sized, int64_t *total, struct sw_error *err)
+/* One level's memory: the least it could be, or (placed) what it is. */
+static int try_level(struct sw_searcher *s, const struct sw_decision *decision, bool placed,
+                     int64_t limit, struct sw_sized *sized, int64_t *total, struct sw_error *err)
 {
     struct sw_candidate c;
     if (sw_searcher_size(s, decision, sized, err) != 0)
         return -1;
     *total = sized->least_bytes;
-    if (sized->program == NULL || *total > limit)
+    if (sized->program == NULL || *total > limit || !placed)
         return 0;
     if (sw_searcher_measure(s, sized, &c, err) != 0)
         return -1;
@@ -263,34 +326,65 @@ static int32_t next_level(const struct sw_levels *levels, double times, int32_t 
     return fewer <= known->fails ? known->fails + 1 : fewer;
 }
 
+/* What is looked for: the least level of a decision that stays within `limit` bytes. */
+struct fitting {
+    struct sw_searcher *s;
+    const struct sw_decision *base;
+    const struct sw_levels *levels;
+    double times;
+    int64_t limit;
+    struct bounds known;
+    bool admitted;
+};
+
+/* From `level` on, until all that is left is less than one value of one layer takes. */
+static int settle(struct fitting *f, int32_t level, bool placed, struct sw_error *err)
+{
+    const int32_t last = sw_levels_last(f->levels);
+    for (int32_t tries = 0; tries < MAX_TRIES; tries++) {
+        struct sw_decision decision = *f->base;
+        struct sw_sized sized;
+        int64_t total = 0;
+        decision.recompute = sw_level_recompute(f->levels, level);
+        if (try_level(f->s, &decision, placed, f->limit, &sized, &total, err) != 0)
+            return -1;
+        f->admitted = sized.program != NULL;
+        *(total > f->limit ? &f->known.fails : &f->known.fits) = level;
+        if (!f->admitted || f->known.fails >= last || f->known.fits == f->known.fails + 1)
+            return 0;
+        const int32_t next = next_level(f->levels, f->times, level, total, f->limit, &f->known);
+        if (next == level)
+            return 0;
+        level = next > last ? last : next;
+    }
+    return 0;
+}
+
 int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
                     const struct sw_levels *levels, double times, int32_t level, int64_t limit,
                     struct sw_candidate *out, struct sw_error *err)
 {
-    const int32_t last = sw_levels_last(levels);
-    struct bounds known = {.fits = -1, .fails = -1};
+    struct fitting f = {.s = s,
+                        .base = base,
+                        .levels = levels,
+                        .times = times,
+                        .limit = limit,
+                        .known = {.fits = -1, .fails = -1}};
     struct sw_decision decision = *base;
     struct sw_sized sized;
-    int64_t total = 0;
     out->reason = SW_REJECT_MEMORY;
-    for (int32_t tries = 0; tries < MAX_TRIES; tries++) {
-        level = level > last ? last : level < 0 ? 0 : level;
-        decision.recompute = sw_level_recompute(levels, level);
-        if (try_level(s, &decision, limit, &sized, &total, err) != 0)
-            return -1;
-        if (sized.program == NULL)
-            return 0;
-        *(total > limit ? &known.fails : &known.fits) = level;
-        if (known.fails >= last || known.fits == known.fails + 1)
-            break;
-        const int32_t next = next_level(levels, times, level, total, limit, &known);
-        if (next == level)
-            break; /* what is left is less than one value of one layer */
-        level = next;
-    }
-    if (known.fits < 0)
+    /* what no arrangement goes below is quickly known, and mostly what it comes to */
+    if (settle(&f, level, false, err) != 0)
+        return -1;
+    if (!f.admitted || f.known.fits < 0)
         return 0;
-    decision.recompute = sw_level_recompute(levels, known.fits);
+    level = f.known.fits;
+    f.known.fits = -1;
+    if (settle(&f, level, true, err) != 0)
+        return -1;
+    if (f.known.fits < 0)
+        return 0;
+    decision.recompute = sw_level_recompute(levels, f.known.fits);
     if (sw_searcher_size(s, &decision, &sized, err) != 0)
         return -1;
     return sw_searcher_price(s, &sized, false, out, err);
