@@ -84,9 +84,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
 static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, struct sw_guess *g)
 {
     const struct sw_program *p = sized->program;
-    double sum[] = {[SW_COUNTED_FIXED] = 1,
-                    [SW_COUNTED_STACKED] = 0,
-                    [SW_COUNTED_MOVING] = 0};
+    double sum[] = {[SW_COUNTED_FIXED] = 1, [SW_COUNTED_STACKED] = 0, [SW_COUNTED_MOVING] = 0};
     for (int32_t i = 0; i < sized->counted->count; i++) {
         const struct sw_counted_value *counted = &sized->counted->value[i];
         const struct sw_value *value = &p->values[counted->value];

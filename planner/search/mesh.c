@@ -19,10 +19,10 @@
 enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
-/* And guesses of time: of an option against the best price, at first and as corrected by a price; of
- * an axis order against the guess at the best one, of a variant against the best variant. */
-static const double worth_pricing = 1.10, worth_fitting = 1.03, worth_ordering = 1.10,
-                    likely_up_to = 1.25;
+/* And guesses of time: of an option against the best price, at first and as corrected by a price;
+ * of an axis order against the guess at the best one, of a variant against the best variant. */
+static const double worth_pricing = 1.10, worth_fitting = 1.10, worth_another = 1.02,
+                    worth_ordering = 1.10, likely_up_to = 1.25;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
@@ -262,7 +262,8 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
                                                    option->level, guess->limit_bytes, &c, err) != 0)
         return -1;
     *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
-    if (c.reason == SW_FITS && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
+    if (c.reason == SW_FITS &&
+        (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
         *best = c;
     return 0;
 }
@@ -288,16 +289,18 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
-    const int32_t count = guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
+    const int32_t count =
+        guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
     l->base[variant] = sized.decision;
     return count;
 }
 
-/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster) and
- * not to fit; its last price, and the guess at that. */
+/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster)
+ * and not to fit; its last price, and the guess at that. */
 struct known {
     int64_t fits, fails;
     double seconds, guess; /* 0: none yet */
+    bool tried;            /* that price is one of those that are looked for */
 };
 
 /* Seconds of the best that fits so far. */
@@ -310,7 +313,8 @@ static double best_seconds(const struct looking *l)
     return best;
 }
 
-/* Prices a variant's smallest options, whose program is there already, for want of another price. */
+/* Prices a variant's smallest options, whose program is there already, for want of another price.
+ */
 static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t variant,
                           struct known *k, struct sw_error *err)
 {
@@ -339,7 +343,8 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
         return 0;
     if (k->guess == 0 && !isinf(best) && price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
-    *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= worth_fitting * best;
+    const double up_to = (k->tried ? worth_another : worth_fitting) * best;
+    *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= up_to;
     return 0;
 }
 
@@ -365,6 +370,7 @@ static int search_options(struct sw_searcher *s, struct looking *l, const struct
         k->fits = o->level == 0 ? o->micro_batch_size : k->fits;
         k->seconds = seconds;
         k->guess = o->seconds;
+        k->tried = true;
     }
     return 0;
 }

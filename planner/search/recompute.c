@@ -14,12 +14,12 @@ enum { MAX_TRIES = 10, NOBODY = -1 };
 /* What is known of the values of one program, by the logical value that each is a version of. */
 struct reading {
     const struct sw_program *p;
-    const struct sw_region *region; /* backward through a layer */
-    bool *again;                    /* [value_count]: made again */
-    bool *counted;                  /* [value_count]: its bytes are in a unit */
-    int8_t *name;                   /* [value_count]: which of a layer's values, or -1 */
-    int32_t *owner;                 /* [value_count]: the unit that it is made for, or NOBODY */
-    int32_t *writer;                /* [value_count]: op of the region, or -1 */
+    const struct sw_region *region;   /* backward through a layer */
+    bool *again;                      /* [value_count]: made again */
+    bool *counted;                    /* [value_count]: its bytes are in a unit */
+    int8_t *name;                     /* [value_count]: which of a layer's values, or -1 */
+    int32_t *owner;                   /* [value_count]: the unit that it is made for, or NOBODY */
+    int32_t *writer;                  /* [value_count]: op of the region, or -1 */
     int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
     struct sw_units *out;
 };
@@ -29,7 +29,8 @@ static bool is_gather(const struct sw_op *op)
     return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == SW_ALL_GATHER;
 }
 
-/* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before. */
+/* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before.
+ */
 static void count_read(struct reading *r, int32_t value)
 {
     struct sw_units *out = r->out;
@@ -135,8 +136,8 @@ static void read_units(struct reading *r)
             count_made(r, i);
 }
 
-/* Units of one class cost about the same for a byte: what only moves memory is the first, the others
- * are told apart by factors of four. */
+/* Units of one class cost about the same for a byte: what only moves memory is the first, the
+ * others are told apart by factors of four. */
 static int price_class(const struct sw_unit *unit)
 {
     return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
@@ -153,8 +154,8 @@ static int by_price(const void *a, const void *b)
     return (x->values > y->values) - (x->values < y->values);
 }
 
-/* Small ones that cost alike go together, as long as they are no larger than the largest: fewer sets
- * to look at, and no more left over. Attention stays by itself. */
+/* Small ones that cost alike go together, as long as they are no larger than the largest: fewer
+ * sets to look at, and no more left over. Attention stays by itself. */
 static void gather_small(struct sw_levels *levels)
 {
     const uint32_t attention = UINT32_C(1) << SW_VALUE_O;
@@ -261,10 +262,10 @@ double sw_level_bytes(const struct sw_levels *levels, int32_t level)
     double bytes = 0;
     for (int32_t i = 0; i < levels->count; i++) {
         const int32_t again = level - i * levels->layers;
-        bytes += levels->unit[i].bytes *
-                 (levels->layers - (again < 0                ? 0
-                                    : again > levels->layers ? levels->layers
-                                                             : again));
+        bytes +=
+            levels->unit[i].bytes * (levels->layers - (again < 0                ? 0
+                                                       : again > levels->layers ? levels->layers
+                                                                                : again));
     }
     return bytes;
 }
