@@ -120,8 +120,8 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
-/* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1 in
- * every layer, unit i in the first k. */
+/* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
+ * in every layer, unit i in the first k. */
 struct sw_unit {
     uint32_t values;
     bool moves;            /* made by nothing but moving memory */

@@ -214,8 +214,10 @@ void sw_units_free(struct sw_units *units)
     *units = (struct sw_units){0};
 }
 
-void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
-                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out)
+/* Value by value. */
+static void find_levels(const struct sw_units *units, const struct sw_program *p,
+                        const struct sw_run_config *run, const double *seconds,
+                        struct sw_levels *out)
 {
     struct sw_unit unit[SW_LAYER_VALUES] = {{0}};
     for (int32_t i = 0; i < units->count; i++)
@@ -237,6 +239,12 @@ void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
             out->unit[out->count++] = unit[i];
         }
     qsort(out->unit, (size_t)out->count, sizeof *out->unit, by_price);
+}
+
+void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
+                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out)
+{
+    find_levels(units, p, run, seconds, out);
     gather_small(out);
 }
 
@@ -288,6 +296,53 @@ int32_t sw_level_keeping(const struct sw_levels *levels, double bytes)
         bytes -= all;
     }
     return level;
+}
+
+/* In how many layers a unit is made again. */
+static int32_t layers_of(struct sw_recompute again, uint32_t values, int32_t layers)
+{
+    const int32_t first = again.layers < layers ? again.layers : layers;
+    return ((again.values & values) == values ? first : 0) +
+           ((again.rest & values) == values ? layers - first : 0);
+}
+
+int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
+                    struct sw_again out[SW_LAYER_VALUES], struct sw_error *err)
+{
+    struct sw_searcher s = {.run = run};
+    struct sw_decision full = *decision;
+    struct sw_units units = {0};
+    struct sw_sized sized;
+    struct sw_compute compute;
+    struct sw_levels levels;
+    int32_t count = -1;
+    full.recompute = sw_recompute_full();
+    s.cache = sw_program_cache_new();
+    if (s.cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    if (sw_searcher_size(&s, &full, &sized, err) != 0)
+        goto out;
+    count = 0;
+    if (sized.program == NULL)
+        goto out;
+    if (sw_units_read(sized.program, &units, err) != 0) {
+        count = -1;
+        goto out;
+    }
+    sw_guess_compute(&sized, run, &compute);
+    find_levels(&units, sized.program, run, sized.counted->seconds, &levels);
+    for (; count < levels.count; count++) {
+        const struct sw_unit *unit = &levels.unit[count];
+        out[count] = (struct sw_again){
+            .values = unit->values,
+            .layers = layers_of(decision->recompute, unit->values, levels.layers),
+            .bytes = unit->bytes * levels.layers,
+            .seconds = unit->seconds * levels.layers * (double)sized.program->accumulation_steps};
+    }
+out:
+    sw_units_free(&units);
+    sw_program_cache_free(s.cache);
+    return count;
 }
 
 /* ---- The level that just fits ---- */
