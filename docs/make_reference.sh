@@ -44,19 +44,37 @@ a `metrics.jsonl` of `runner train`. The FILEs are the clusters and models that 
 ### Conditions of --fail-if
 
     [NAME:] SIDE < | <= | > | >= | == | != SIDE
+    [NAME:] WORD == | != WORD
+    [NAME:] rejected
 
-A side is made of numbers with units, measures, `+ - * /` and parentheses: `memory > 0.92*limit`. A percentage with a
-sign, alone on the right, is a change against OLD: `step > +5%`. `old.` before a measure takes it from OLD.
+They judge what changed: of a run whose plan is the same, with the same memory and time, none is tested. `--fail-all`
+tests all.
+
+A side is made of numbers with units, measures, `+ - * /` and parentheses: `memory > limit - headroom`. A percentage
+with a sign, alone on the right, is a change against OLD: `tokens_per_second < -5%`. `old.` before a measure or a word
+takes it from OLD: `accelerators > old.accelerators`, `mesh != old.mesh`.
 
 | measure | unit | what |
 | --- | --- | --- |
 | `step` | s | time of one step |
+| `duration` | s | of all steps of the run; units `h` and `min`, too |
 | `memory` | bytes | in use on each accelerator |
 | `limit` | bytes | that each accelerator has |
+| `headroom` | bytes | of these, what `memory_headroom` wants to stay free |
 | `tokens_per_second` | tokens/s | over all accelerators |
 | `mfu` | fraction | model FLOP over the accelerators' peak |
 | `communication` | s | of a step in which compute waits for communication |
 | `communication_bytes` | bytes | that one rank sends in a step |
+| `accelerators` | | number of them |
+
+| word | what |
+| --- | --- |
+| `mesh` | sizes of dp,fsdp,tp,sp: `mesh == 1,64,1,1` |
+| `recompute` | what backward computes again: `recompute == full` |
+| `verdict` | `fits` or `fits_without_headroom` |
+
+`rejected` holds when the run fits on no mesh. Without it, too, a run that is new, or fitted before, ends in exit code 1
+then.
 
 ## runner
 
@@ -96,6 +114,7 @@ in attempt.json.
 | 76 | `runner train`: as 3, and the node that attempt.json names is broken |
 | 93 | `runner train`: as 75, but no step was gained since the attempt before: another job would gain none |
 | 130 | `runner train`: stopped by INT after the step at hand |
+| 141 | `plan`: whoever reads the output went away before its end, as with `plan search ... \| head`; what should be written is |
 | 143 | `runner train`: stopped by TERM or HUP after the step at hand |
 
 Launchers do not pass on the exit code of every rank; what counts is the verdict in

@@ -3,6 +3,7 @@
 #include "planner/command.h"
 
 #include "core/program/state.h"
+#include "planner/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,7 +53,10 @@ static int32_t diagnose(const struct sw_options *options, const struct sw_config
         return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        annotate(d->is_note ? "notice" : "error", d->file, d->line, d->column, d->message, d->help);
+        annotate(d->is_warning ? "warning"
+                 : d->is_note  ? "notice"
+                               : "error",
+                 d->file, d->line, d->column, d->message, d->help);
     }
     return sw_config_error_count(config);
 }
@@ -64,14 +68,51 @@ static int unmet(const struct sw_options *options, const char *path,
     if (!options->github)
         return sw_command_unmet(run, search);
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
-    snprintf(message, sizeof message, "none of %d meshes fits '%s'%s%s", search->count, run->name,
-             closest != NULL ? ": " : "", closest != NULL ? closest->detail : "");
+    snprintf(message, sizeof message, "none of %d meshes %s '%s'%s%s", search->count,
+             sw_command_lacks(closest), run->name, closest != NULL ? ": " : "",
+             closest != NULL ? closest->detail : "");
     const struct sw_place *at = &run->mesh_dim_place;
     /* --set and the command line are no files */
     const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
     annotate("error", written ? at->file : path, written ? at->line : 0, at->column, message,
              closest != NULL ? closest->help : NULL);
     return SW_UNMET;
+}
+
+void sw_command_warn_of_time(const struct sw_options *options, const char *path,
+                             const struct sw_run_config *run, double step_seconds)
+{
+    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
+    const double seconds = (double)run->optimizer.total_steps * step_seconds;
+    const struct sw_place *at = &run->time_place;
+    if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
+        return;
+    snprintf(message, sizeof message, "%s take %s, %s",
+             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
+             sw_format_duration(seconds, took), limit);
+    const bool placed = at->file != NULL;
+    if (options->github)
+        annotate("warning", placed ? at->file : sw_command_shown(path), placed ? at->line : 0,
+                 at->column, message, NULL);
+    else if (placed)
+        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": warning: %s\n", at->file, at->line, at->column,
+                message);
+    else
+        fprintf(stderr, "%s: warning: %s\n", sw_command_shown(path), message);
+}
+
+/* Both figures of each link: which of the two a file's author had in mind is seen at once. */
+static void print_links(const struct sw_cluster_config *cluster)
+{
+    char one[SW_FORMAT_RATE], node[SW_FORMAT_RATE];
+    for (int32_t i = 0; i < cluster->link_count; i++) {
+        const struct sw_link_config *link = &cluster->link[i];
+        printf("    %s joins %" PRId32 "%s: %s per accelerator, %s per node, one direction\n",
+               link->name, link->spans,
+               link->spans == cluster->accelerators_per_node ? " (a node)" : "",
+               sw_format_rate(link->bandwidth, one),
+               sw_format_rate(link->bandwidth * cluster->accelerators_per_node, node));
+    }
 }
 
 /* A run's mesh_dim and rules are only understood by trying them. */
@@ -87,6 +128,17 @@ static int check_run(const struct sw_options *options, const char *path,
         status = unmet(options, path, run, &search);
     else
         printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
+    char warning[192] = "";
+    if (status == SW_OK)
+        sw_headroom_warning(&search.mesh[0].memory, warning, sizeof warning);
+    if (warning[0] != '\0' && options->github)
+        annotate("warning", path, 0, 0, warning, NULL);
+    else if (warning[0] != '\0')
+        fprintf(stderr, "%s: warning: %s\n", path, warning);
+    if (status == SW_OK) {
+        print_links(&run->cluster);
+        sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
+    }
     if (status == SW_OK && run->data_path == NULL) {
         if (options->github)
             annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);
@@ -166,20 +218,28 @@ static int check_file(const struct sw_options *options, const char *path)
     static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
                                         "a plan"};
     struct sw_error err = {0};
-    struct sw_config *config =
-        sw_config_read(path, SW_CONFIG_UNKNOWN, options->override, options->override_count, &err);
+    struct sw_config *config = sw_command_read(path, SW_CONFIG_UNKNOWN, options, &err);
+    const bool piped = strcmp(path, "-") == 0;
+    path = sw_command_shown(path);
     if (config == NULL)
         return fail(options, path, &err);
     const enum sw_config_kind kind = sw_config_get_kind(config);
     int status = SW_OK;
-    if (diagnose(options, config) > 0)
+    if (diagnose(options, config) > 0) {
         status = SW_BAD_INPUT;
-    else if (kind == SW_CONFIG_PLAN)
+    } else if (kind == SW_CONFIG_PLAN && piped) {
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                   "a plan is read from its file, beside which its inputs are; name it");
+        status = fail(options, path, &err);
+    } else if (kind == SW_CONFIG_PLAN) {
         status = check_plan(options, path);
-    else if (kind == SW_CONFIG_RUN)
+    } else if (kind == SW_CONFIG_RUN) {
         status = check_run(options, path, sw_config_run(config));
-    else
+    } else {
         printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
+    }
+    if (status == SW_OK && kind == SW_CONFIG_CLUSTER)
+        print_links(sw_config_cluster(config));
     sw_config_free(config);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "planner/command.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
         if (d.is_note && notes == SW_NOTES_HIDDEN)
             continue;
         if (d.is_note && notes == SW_NOTES_SHORT)
-            d.source_line = d.help = NULL;
+            d.source_line = NULL;
         sw_diagnostic_print(stderr, &d, colour);
         shown += !d.is_note;
     }
@@ -34,6 +35,45 @@ int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
     if (errors > shown)
         fprintf(stderr, "plan: error: %d more mistakes are not shown\n", errors - shown);
     return errors;
+}
+
+enum { MAX_INPUT_BYTES = 16 << 20 };
+
+const char *sw_command_shown(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
+                                  const struct sw_options *options, struct sw_error *err)
+{
+    struct sw_config *config = NULL;
+    char *text = NULL;
+    size_t bytes = 0, room = 0;
+    if (strcmp(path, "-") != 0)
+        return sw_config_read(path, kind, options->override, options->override_count, err);
+    for (size_t got = 1; got > 0 && bytes <= MAX_INPUT_BYTES; bytes += got) {
+        if (bytes == room) {
+            char *grown = realloc(text, room = room * 2 + 65536);
+            if (grown == NULL) {
+                sw_fail(err, SW_ENVIRONMENT, "out of memory while reading standard input");
+                goto out;
+            }
+            text = grown;
+        }
+        got = fread(text + bytes, 1, room - bytes, stdin);
+    }
+    if (ferror(stdin))
+        sw_fail(err, SW_ENVIRONMENT, "cannot read standard input: %s", strerror(errno));
+    else if (bytes > MAX_INPUT_BYTES)
+        sw_fail(err, SW_BAD_INPUT, "standard input is larger than %d MiB; is it a run?",
+                MAX_INPUT_BYTES >> 20);
+    else
+        config = sw_config_read_text(sw_command_shown(path), text, bytes, kind, options->override,
+                                     options->override_count, err);
+out:
+    free(text);
+    return config;
 }
 
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out)
@@ -47,8 +87,7 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
                 "plan search configs/runs/quickstart.yaml");
         return sw_command_fail(&err);
     }
-    out->config = sw_config_read(options->files[0], SW_CONFIG_RUN, options->override,
-                                 options->override_count, &err);
+    out->config = sw_command_read(options->files[0], SW_CONFIG_RUN, options, &err);
     if (out->config == NULL)
         return sw_command_fail(&err);
     if (sw_command_diagnose(out->config, SW_NOTES_SHORT) > 0)
@@ -57,8 +96,8 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
         return sw_command_fail(&err);
     const struct sw_run_config *run = sw_config_run(out->config);
     if (run == NULL) {
-        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->files[0]},
-                   "holds no run");
+        sw_fail_at(&err, SW_BAD_INPUT,
+                   (struct sw_place){.file = sw_command_shown(options->files[0])}, "holds no run");
         return sw_command_fail(&err);
     }
     out->run = *run;
@@ -75,6 +114,13 @@ void sw_session_free(struct sw_session *session)
 {
     sw_config_free(session->config);
     memset(session, 0, sizeof *session);
+}
+
+const char *sw_command_lacks(const struct sw_candidate *closest)
+{
+    return closest != NULL && sw_candidate_verdict(closest) == SW_VERDICT_NO_HEADROOM
+               ? "leaves the memory_headroom of"
+               : "fits";
 }
 
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search)
@@ -94,8 +140,8 @@ int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *se
         sw_fail(&err, SW_UNMET, "mesh_dim %s does not fit '%s': %s", mesh, run->name,
                 closest->detail);
     else
-        sw_fail(&err, SW_UNMET, "none of %d meshes fits '%s'; the closest is mesh_dim %s: %s",
-                search->count, run->name, mesh, closest->detail);
+        sw_fail(&err, SW_UNMET, "none of %d meshes %s '%s'; the closest is mesh_dim %s: %s",
+                search->count, sw_command_lacks(closest), run->name, mesh, closest->detail);
     /* --set and the command line are no files */
     if (at.line > 0 && at.file != NULL && at.file[0] != '-')
         sw_fail_place(&err, at);

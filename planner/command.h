@@ -27,11 +27,19 @@ struct sw_session {
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
 
+/* As sw_config_read; "-" is standard input, seen from the working directory. */
+struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
+                                  const struct sw_options *options, struct sw_error *err);
+/* What messages call a file. */
+const char *sw_command_shown(const char *path);
 /* One line on stderr; returns the error's exit code. */
 int sw_command_fail(const struct sw_error *err);
 /* Prints errors and notes; returns the number of errors. */
 enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };
 int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes);
+/* What no mesh does when this one (NULL: none) comes closest: "fits", or "leaves the headroom of".
+ */
+const char *sw_command_lacks(const struct sw_candidate *closest);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
@@ -48,7 +56,22 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
  * buffer. */
 const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
                                  size_t bytes);
-void sw_report_choice(FILE *out, const struct sw_candidate *c); /* mesh, memory, step */
+/* mesh, memory, step, and how MFU counts */
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+/* "100,000 steps take 2.5 days, 3,859 accelerator-hours" of a step of so many seconds. Returns
+ * buffer. */
+char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
+                    size_t bytes);
+/* The rule that chose. */
+void sw_report_why(FILE *out, const struct sw_run_config *run);
+/* All steps of the run on all accelerators. */
+double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
+/* The lines of one rejected mesh. */
+void sw_report_rejected(FILE *out, const struct sw_candidate *c);
+/* Warns on stderr, with the place of slurm.time, of steps that take longer than the job may;
+ * github: an annotation on stdout. Nothing where the run does not say its steps. */
+void sw_command_warn_of_time(const struct sw_options *options, const char *path,
+                             const struct sw_run_config *run, double step_seconds);
 
 /* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
 struct sw_json;

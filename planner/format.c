@@ -1,6 +1,7 @@
 #include "planner/format.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,23 @@ char *sw_format_bytes(double bytes, char buffer[SW_FORMAT_BYTES])
     return buffer;
 }
 
+char *sw_format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE])
+{
+    static const char prefixes[] = " kMGTPE";
+    const double figure[2] = {bytes_per_second, 8 * bytes_per_second};
+    int used = 0;
+    for (int i = 0; i < 2; i++) {
+        double value = figure[i];
+        int at = 0;
+        /* as data sheets write it: 900 GB/s, 3.35 TB/s, 3200 Gb/s */
+        for (; value >= (i == 0 ? 999.5 : 9999.5) && prefixes[at + 1] != '\0'; at++)
+            value /= 1000;
+        used += snprintf(buffer + used, (size_t)(SW_FORMAT_RATE - used), "%s%.5g %.*s%s",
+                         i == 0 ? "" : " = ", value, at > 0, prefixes + at, i == 0 ? "B/s" : "b/s");
+    }
+    return buffer;
+}
+
 char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
 {
     static const struct {
@@ -27,6 +45,8 @@ char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
         const char *name;
     } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}};
     int32_t i = 0;
+    if (seconds == 0)
+        return strcpy(buffer, "0 s");
     while (i < 2 && seconds < units[i].unit * 0.9995)
         i++;
     const double value = seconds / units[i].unit;
@@ -71,4 +91,43 @@ char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES])
     }
     buffer[used] = '\0';
     return buffer;
+}
+
+char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES])
+{
+    char digits[SW_FORMAT_BYTES];
+    const double size = number < 0 ? -number : number;
+    if (size < 999.5)
+        snprintf(buffer, SW_FORMAT_BYTES, "%.4g", number);
+    else
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.30s", number < 0 ? "-" : "",
+                 sw_format_count(size, digits));
+    return buffer;
+}
+
+char *sw_format_counted(double count, const char *one, char buffer[SW_FORMAT_RATE])
+{
+    char digits[SW_FORMAT_BYTES];
+    snprintf(buffer, SW_FORMAT_RATE, "%.24s %.32s%s", sw_format_count(count, digits), one,
+             count == 1 ? "" : "s");
+    return buffer;
+}
+
+void sw_format_wrapped(FILE *out, const char *text, int32_t at, int32_t indent, int32_t width)
+{
+    for (bool first = true; *text != '\0'; first = false) {
+        const int32_t length = (int32_t)strcspn(text, " ");
+        if (!first && at + 1 + length > width) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (!first) {
+            fputc(' ', out);
+            at++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        at += length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
 }

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
     const char *name, *arguments, *about;
@@ -29,7 +31,8 @@ static const struct command {
     {"fit", "MEASUREMENTS FILE.yaml...", "constants of accelerators and links from measurements",
      SW_OPTION_HELP, sw_command_fit},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
-     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_HELP, sw_command_diff},
+     SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_HELP,
+     sw_command_diff},
     {"schema", "model|accelerator|cluster|run|plan", "JSON Schema of a file, for editors",
      SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
 };
@@ -45,8 +48,9 @@ static void print_help(void)
     }
     printf("\n  plan COMMAND --help      the options of a command\n"
            "  plan --version\n\n"
+           "RUN.yaml may be -, standard input: its paths are seen from the working directory\n"
            "exit codes: 0 done, 1 no mesh fits, 2 bad input, 3 the environment failed; diff: 4 "
-           "differs\n");
+           "differs;\n141 the reader of the output went away, as with '| head'\n");
 }
 
 static void print_command_help(const struct command *command)
@@ -102,6 +106,17 @@ static int run(int argc, char **argv)
     return unknown_command(argv[1]);
 }
 
+/* What a shell says of a program that SIGPIPE ended: 128 + 13. */
+enum { EXIT_PIPE = 141 };
+
+/* Whether stdout is a pipe that nobody reads any more. An earlier write may have met the end, so
+ * that errno is no longer there to tell. */
+static bool reader_left(int error)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return error == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0);
+}
+
 int main(int argc, char **argv)
 {
     /* A search compiles hundreds of programs: keep their memory instead of giving it back to the
@@ -109,11 +124,16 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 8 << 20);
-    /* a reader that goes away is an error like a full disk, reported below */
+    /* a reader that goes away ends nothing half-way: files are written first */
     signal(SIGPIPE, SIG_IGN);
     int status = run(argc, argv);
     errno = 0;
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status != SW_ENVIRONMENT) {
+    const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (lost && reader_left(errno)) {
+        /* nobody wants to hear more, as with '| head'; a verdict stays one */
+        return status == SW_OK ? EXIT_PIPE : status;
+    }
+    if (lost && status != SW_ENVIRONMENT) {
         fprintf(stderr, "plan: error: cannot write the output%s%s\n", errno != 0 ? ": " : "",
                 errno != 0 ? strerror(errno) : "");
         status = SW_ENVIRONMENT;

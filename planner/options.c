@@ -14,7 +14,7 @@ static const struct option_info {
     const char *about;
 } table[] = {
     {"--mesh_dim", "--mesh-dim", "M", SW_OPTION_MESH_DIM,
-     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1"},
+     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1"},
     {"--prefer", NULL, "fsdp|time", SW_OPTION_PREFER, "largest fsdp first, or fastest first"},
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
@@ -29,7 +29,8 @@ static const struct option_info {
     {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN,
      "Markdown, for a comment on a pull request or a page"},
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
-     "exit 1 when it holds: 'memory > 0.92*limit', 'step > +5%'; may be repeated"},
+     "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated"},
+    {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too"},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
     {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
 };
@@ -126,6 +127,9 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         if (out->fail_if_count == SW_MAX_FAIL_IF)
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);
         out->fail_if[out->fail_if_count++] = value;
+        return 0;
+    case SW_OPTION_FAIL_ALL:
+        out->fail_all = true;
         return 0;
     case SW_OPTION_HELP:
         out->help = true;

@@ -21,7 +21,8 @@ enum sw_option_bit {
     SW_OPTION_MARKDOWN = 1 << 10,
     SW_OPTION_FAIL_IF = 1 << 11,
     SW_OPTION_FORMAT = 1 << 12,
-    SW_OPTION_HTML = 1 << 13
+    SW_OPTION_HTML = 1 << 13,
+    SW_OPTION_FAIL_ALL = 1 << 14
 };
 
 struct sw_options {
@@ -39,7 +40,8 @@ struct sw_options {
     bool github; /* --format github: workflow annotations */
     const char *fail_if[SW_MAX_FAIL_IF];
     int32_t fail_if_count;
-    char **files; /* the arguments that are no options, in the caller's argv */
+    bool fail_all; /* conditions are also about what did not change */
+    char **files;  /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };
 

@@ -47,11 +47,13 @@ bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b)
     return a.values == b.values && a.layers == b.layers && a.rest == b.rest;
 }
 
+const char *const sw_recompute_words[] = {"none", "partial", "full", NULL};
+
 const char *sw_recompute_word(struct sw_recompute recompute)
 {
     if (sw_recompute_equal(recompute, sw_recompute_none()))
-        return "none";
-    return sw_recompute_equal(recompute, sw_recompute_full()) ? "full" : "partial";
+        return sw_recompute_words[0];
+    return sw_recompute_words[sw_recompute_equal(recompute, sw_recompute_full()) ? 2 : 1];
 }
 
 static const char *describe_values(uint32_t values, char buffer[SW_VALUES_BYTES])

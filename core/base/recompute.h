@@ -72,7 +72,9 @@ static inline struct sw_recompute sw_recompute_all(uint32_t values)
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers);
 bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b);
 
-/* "none", "full" or "partial", in static memory; of a normal one. */
+/* "none", "partial", "full", NULL */
+extern const char *const sw_recompute_words[];
+/* One of these, of a normal one. */
 const char *sw_recompute_word(struct sw_recompute recompute);
 /* "none", "full", "n1, h in the first 20 layers, n1 in the rest"; of a normal one. Returns
  * buffer. */

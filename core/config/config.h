@@ -54,8 +54,10 @@ struct sw_accelerator_config {
 
 struct sw_link_config {
     const char *name;
-    int32_t spans;    /* accelerators in one domain, ascending, the last >= the cluster */
-    double bandwidth; /* bytes/s, one direction, per accelerator */
+    int32_t spans;             /* accelerators in one domain, ascending, the last >= the cluster */
+    bool spans_all;            /* written as 'all': follows the size of the cluster */
+    double bandwidth;          /* bytes/s, one direction, per accelerator */
+    double bandwidth_per_node; /* while it is read: bandwidth follows from it, and it is 0 */
     double latency_s;
     struct sw_curve efficiency; /* share of bandwidth by bytes sent by a rank; count 0: default */
     double oversubscription;    /* >= 1: bandwidth is divided by it where all talk at once */
@@ -114,9 +116,12 @@ struct sw_run_config {
     int64_t sequence_length, global_batch_size;
     const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
+    struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
+    bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
-    int64_t micro_batch_size;              /* 0: auto */
-    bool recompute_auto;                   /* default; then `recompute` is none */
+    double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
+    int64_t micro_batch_size; /* 0: auto */
+    bool recompute_auto;      /* default; then `recompute` is none */
     struct sw_recompute recompute;         /* any form */
     enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
     enum sw_attention_strategy strategy;
@@ -194,8 +199,11 @@ struct sw_diagnostic {
     const char *message;     /* "unknown key 'hiden_size'; did you mean 'hidden_size'?" */
     const char *help;        /* may be NULL */
     const char *source_line; /* the text of the line, may be NULL; at most 200 characters */
-    bool is_note;            /* a note, not an error: ignored keys, old words, doubtful choices */
+    bool is_note;            /* no error: ignored keys, old words, doubtful choices */
+    bool is_warning;         /* a note that says that the result is probably not what was meant */
 };
+/* "error", "warning" or "note". */
+const char *sw_diagnostic_level(const struct sw_diagnostic *diagnostic);
 
 struct sw_config; /* opaque: arena + one description + diagnostics */
 
@@ -243,7 +251,8 @@ struct sw_place sw_config_digest_place(const struct sw_config *config);
 void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour);
 
 /* Parses a quantity: "80 GB", "2.5 TB/s", "3 us", "989 TFLOP/s", bare number. dimension: 'B' bytes,
- * 'b' bytes/s, 's' seconds, 'f' FLOP/s. Returns 0, or -1 with the reason in err. */
+ * 'b' bytes/s, 's' seconds, 'f' FLOP/s, '%' a share ("5 %" is 0.05). Returns 0, or -1 with the
+ * reason in err. */
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err);
 
 /* JSON Schema of that kind (draft 2020-12) to out, from the same field tables. */

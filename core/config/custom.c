@@ -87,6 +87,51 @@ static void write_curve(struct writer *w, const struct field *field, const void 
 
 const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING};
 
+/* What `spans` holds for the words of its row. */
+enum { SPANS_NODE = -1, SPANS_ALL = -2 };
+
+/* The accelerators of one domain; 0: the sizes of the cluster, which stand before, are not known.
+ */
+static void resolve_spans(const struct sw_cluster_config *cluster, struct sw_link_config *link)
+{
+    const int32_t node = cluster->accelerators_per_node;
+    link->spans_all = link->spans == SPANS_ALL;
+    if (link->spans == SPANS_NODE)
+        link->spans = node;
+    else if (link->spans_all)
+        link->spans = node * cluster->nodes; /* 2^30 at most */
+}
+
+/* Whether a link given in words joins nothing that the one inside it does not: on other sizes of
+ * the cluster it may. */
+static bool joins_nothing(const struct sw_link_config *link, bool in_words)
+{
+    return in_words && link->spans > 0 &&
+           (link->spans_all ? link->spans <= link[-1].spans : link->spans == link[-1].spans);
+}
+
+/* One of the two bandwidths stands, and means that of one accelerator. */
+static bool read_bandwidth(struct sw_config *c, const struct section *s,
+                           const struct sw_cluster_config *cluster, struct sw_link_config *link)
+{
+    const char *const help = "write 'bandwidth', what one accelerator sends in one direction, or "
+                             "'bandwidth_per_node', what all of a node send together";
+    if (!sw_section_good(s, "bandwidth", "bandwidth_per_node", NULL))
+        return false;
+    const bool one = sw_section_wrote(s, "bandwidth");
+    const bool all = sw_section_wrote(s, "bandwidth_per_node");
+    if (!one && !all)
+        sw_config_error_at(c, s->map, "missing key 'bandwidth' or 'bandwidth_per_node'", help);
+    if (one && all)
+        sw_config_error_at(c, sw_section_place(s, "bandwidth_per_node"),
+                           "'bandwidth' and 'bandwidth_per_node' are two figures for the same",
+                           help);
+    if (all && !one && cluster->accelerators_per_node > 0)
+        link->bandwidth = link->bandwidth_per_node / cluster->accelerators_per_node;
+    link->bandwidth_per_node = 0;
+    return one != all;
+}
+
 static bool read_links(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
@@ -106,10 +151,17 @@ static bool read_links(struct sw_config *c, const struct field *field, struct no
         }
         struct section section =
             sw_config_read_section(c, item, sw_link_fields, link, UNKNOWN_ERROR);
-        good = good && section.bad == 0;
+        const bool in_words = link->spans < 0;
+        good = read_bandwidth(c, &section, cluster, link) && section.bad == 0 && good;
+        resolve_spans(cluster, link);
         if (cluster->link_count < 2 || !sw_section_good(&section, "spans", NULL) ||
-            link[-1].spans == 0 || link->spans > link[-1].spans)
+            link[-1].spans == 0 || link->spans == 0 || link->spans > link[-1].spans)
             continue;
+        if (joins_nothing(link, in_words)) {
+            *link = (struct sw_link_config){.name = NULL};
+            cluster->link_count--;
+            continue;
+        }
         sw_config_error_at(
             c, sw_section_place(&section, "spans"),
             sw_config_format(c, "'spans' must ascend from link to link: %d comes after %d",
@@ -141,7 +193,20 @@ static void schema_links(struct sw_json *j, const struct field *field)
     (void)field;
     sw_json_text(j, "type", "array");
     sw_json_integer(j, "maxItems", SW_MAX_LINKS);
-    sw_config_schema_object(j, "items", false, sw_link_fields);
+    sw_json_object(j, "items");
+    sw_json_array(j, "allOf");
+    sw_config_schema_object(j, NULL, false, sw_link_fields);
+    sw_json_end(j);
+    sw_json_array(j, "oneOf");
+    for (int32_t i = 0; i < 2; i++) {
+        sw_json_inline(j, NULL);
+        sw_json_array(j, "required");
+        sw_json_text(j, NULL, i == 0 ? "bandwidth" : "bandwidth_per_node");
+        sw_json_end(j);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+    sw_json_end(j);
 }
 
 const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_NOTHING};
@@ -287,7 +352,7 @@ static bool read_reference(struct sw_config *c, const struct field *field, struc
 {
     void *out = (char *)base + field->offset;
     struct node *root = sw_config_follow(c, field, value);
-    if (root == NULL)
+    if (root == NULL || !sw_config_is_kind(c, root, value, field->kind))
         return false;
     switch (field->kind) {
     case SW_CONFIG_MODEL:

@@ -9,7 +9,8 @@ static bool is_mapping(struct sw_config *c, const struct node *root, enum sw_con
         return true;
     if (root->kind != NODE_BROKEN)
         sw_config_error_at(c, root,
-                           sw_config_format(c, "the description of a %s must be a mapping, not %s",
+                           sw_config_format(c, "the description of %s %s must be a mapping, not %s",
+                                            kind == SW_CONFIG_ACCELERATOR ? "an" : "a",
                                             sw_config_kind_name(kind), sw_node_describe(c, root)),
                            "write 'key: value' lines");
     return false;
@@ -33,7 +34,7 @@ static void check_heads(struct sw_config *c, struct section *s, struct sw_model 
                      sw_config_format(
                          c, "'num_key_value_heads' (%d) does not divide 'num_attention_heads' (%d)",
                          (int)model->kv_heads, (int)heads),
-                     NULL);
+                     sw_config_format(c, "use a divisor of %d", (int)heads));
     }
     if (!sw_section_good(s, "head_dim", NULL))
         return;
@@ -41,7 +42,7 @@ static void check_heads(struct sw_config *c, struct section *s, struct sw_model 
         if (model->head_dim % 2 != 0)
             complain(c, s, "head_dim",
                      sw_config_format(c, "'head_dim' must be even, not %d", (int)model->head_dim),
-                     NULL);
+                     "rotary positions turn pairs of elements");
         return;
     }
     if (!sw_section_good(s, "hidden_size", "num_attention_heads", NULL))
@@ -62,7 +63,7 @@ static void check_heads(struct sw_config *c, struct section *s, struct sw_model 
                              "'hidden_size' / 'num_attention_heads' is %lld; a head must be even "
                              "and at most 65536 wide",
                              (long long)head_dim),
-            NULL);
+            "give 'head_dim' where the heads are wider or narrower");
         return;
     }
     model->head_dim = (int32_t)head_dim;
@@ -77,6 +78,7 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     if (family == FAMILY_REFUSED)
         return false;
     struct section s = sw_config_read_section(c, root, sw_model_fields, out, UNKNOWN_HUGGING_FACE);
+    c->knows_longest = sw_section_wrote(&s, "max_position_embeddings");
     const bool applied = family == FAMILY_KNOWN && sw_model_apply_family(c, &s, out);
     check_heads(c, &s, &out->shape);
     return applied && s.bad == 0;
@@ -93,7 +95,8 @@ bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
         out->peak_bf16_flops = out->peak_fp32_flops;
     if (sw_section_good(&s, "memory", "reserved_memory", NULL) &&
         out->reserved_memory_bytes >= out->memory_bytes)
-        complain(c, &s, "reserved_memory", "'reserved_memory' leaves nothing of 'memory'", NULL);
+        complain(c, &s, "reserved_memory", "'reserved_memory' leaves nothing of 'memory'",
+                 "use less for reserved_memory; a number without a unit is bytes");
     return s.bad == 0;
 }
 
@@ -120,9 +123,11 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
             sw_config_format(c, "the outermost link spans %d of %lld accelerators (%d nodes of %d)",
                              (int)out->link[out->link_count - 1].spans, (long long)count,
                              (int)out->nodes, (int)out->accelerators_per_node),
-            sw_config_format(c, "for example: spans: %lld", (long long)count));
+            "write 'spans: all', which follows the size of the cluster");
         s.bad |= 1;
     }
+    if (s.bad == 0)
+        sw_config_warn_of_cluster(c, root, out);
     return s.bad == 0;
 }
 
@@ -145,18 +150,19 @@ static void check_schedule(struct sw_config *c, struct section *run,
     if (map == NULL || map->kind != NODE_MAPPING)
         return;
     struct section s = {.map = map, .fields = sw_field_find(sw_run_fields, "optimizer")->fields};
-    char rate[32], least[32];
+    char rate[32], least[32], most[32];
     if (o->warmup_steps > o->total_steps)
         complain(c, &s, "warmup_steps",
                  sw_config_format(c, "'warmup_steps' (%lld) is more than 'total_steps' (%lld)",
                                   (long long)o->warmup_steps, (long long)o->total_steps),
-                 NULL);
+                 sw_config_format(c, "use warmup_steps <= %lld", (long long)o->total_steps));
     if (o->min_learning_rate > o->learning_rate)
         complain(c, &s, "min_learning_rate",
                  sw_config_format(c, "'min_learning_rate' (%s) is more than 'learning_rate' (%s)",
                                   sw_real_format(o->min_learning_rate, least),
                                   sw_real_format(o->learning_rate, rate)),
-                 NULL);
+                 sw_config_format(c, "use min_learning_rate <= %s",
+                                  sw_real_format(o->learning_rate, most)));
     run->bad |= s.bad;
 }
 
@@ -229,6 +235,14 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_recompute(c, &s, out);
     if (s.bad != 0)
         return false;
+    sw_config_warn_of_run(c, root, out);
+    const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
+    const struct node *time = sw_node_find(sw_node_find(root, "slurm"), "time");
+    out->says_steps = steps != NULL && !sw_node_is_null(steps);
+    if (time == NULL || sw_node_is_null(time))
+        time = c->cluster_time;
+    if (time != NULL)
+        out->time_place = (struct sw_place){time->source->file, time->line, time->column};
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));

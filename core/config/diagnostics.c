@@ -6,9 +6,12 @@
 
 enum { SOURCE_LINE_CHARACTERS = 200 };
 
+enum level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_NOTE };
+
 static void store(struct sw_config *c, const struct source *source, int32_t line, int32_t column,
-                  const char *message, const char *help, bool is_note)
+                  const char *message, const char *help, enum level level)
 {
+    const bool is_note = level != LEVEL_ERROR;
     if (c->stored_count == SW_MAX_STORED_DIAGNOSTICS) {
         c->dropped_errors += !is_note;
         return;
@@ -29,25 +32,33 @@ static void store(struct sw_config *c, const struct source *source, int32_t line
                                                             .order = c->stored_count,
                                                             .message = message,
                                                             .help = help,
-                                                            .is_note = is_note};
+                                                            .is_note = is_note,
+                                                            .is_warning = level == LEVEL_WARNING};
     c->stored_count++;
 }
 
 void sw_config_error(struct sw_config *c, const struct source *source, int32_t line, int32_t column,
                      const char *message, const char *help)
 {
-    store(c, source, line, column, message, help, false);
+    store(c, source, line, column, message, help, LEVEL_ERROR);
 }
 
 void sw_config_error_at(struct sw_config *c, const struct node *node, const char *message,
                         const char *help)
 {
-    store(c, node->source, node->line, node->column, message, help, false);
+    store(c, node->source, node->line, node->column, message, help, LEVEL_ERROR);
+}
+
+void sw_config_warn_at(struct sw_config *c, const struct node *node, const char *message,
+                       const char *help)
+{
+    if (c->kind != SW_CONFIG_PLAN)
+        store(c, node->source, node->line, node->column, message, help, LEVEL_WARNING);
 }
 
 void sw_config_note_at(struct sw_config *c, const struct node *node, const char *message)
 {
-    store(c, node->source, node->line, node->column, message, NULL, true);
+    store(c, node->source, node->line, node->column, message, NULL, LEVEL_NOTE);
 }
 
 static int compare(const void *left, const void *right)
@@ -138,21 +149,30 @@ void sw_config_finish_diagnostics(struct sw_config *c)
                                    .message = d->message,
                                    .help = d->help,
                                    .source_line = source_line(c, d->source, d->line),
-                                   .is_note = d->is_note};
+                                   .is_note = d->is_note,
+                                   .is_warning = d->is_warning};
     }
     free(c->stored);
     c->stored = NULL;
     c->stored_count = c->stored_capacity = 0;
 }
 
+const char *sw_diagnostic_level(const struct sw_diagnostic *diagnostic)
+{
+    return diagnostic->is_warning ? "warning" : diagnostic->is_note ? "note" : "error";
+}
+
 void sw_diagnostic_print(FILE *out, const struct sw_diagnostic *diagnostic, bool colour)
 {
     const char *bold = colour ? "\033[1m" : "", *reset = colour ? "\033[0m" : "";
-    const char *tint = !colour ? "" : diagnostic->is_note ? "\033[1;36m" : "\033[1;31m";
+    const char *tint = !colour                  ? ""
+                       : diagnostic->is_warning ? "\033[1;35m"
+                       : diagnostic->is_note    ? "\033[1;36m"
+                                                : "\033[1;31m";
     fprintf(out, "%s%s", bold, diagnostic->file);
     if (diagnostic->line > 0)
         fprintf(out, ":%d:%d", (int)diagnostic->line, (int)diagnostic->column);
-    fprintf(out, ":%s %s%s:%s %s\n", reset, tint, diagnostic->is_note ? "note" : "error", reset,
+    fprintf(out, ":%s %s%s:%s %s\n", reset, tint, sw_diagnostic_level(diagnostic), reset,
             diagnostic->message);
     if (diagnostic->source_line != NULL && diagnostic->source_line[0] != 0) {
         int32_t characters = 0;

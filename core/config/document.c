@@ -82,7 +82,8 @@ static struct node *new_node(struct parse *p, enum node_kind kind, yaml_mark_t m
     if (++p->c->node_count > SW_MAX_NODES) {
         if (!p->failed)
             sw_config_error(p->c, p->source, clamp(mark.line), clamp(mark.column),
-                            sw_config_format(p->c, "more than %d values", SW_MAX_NODES), NULL);
+                            sw_config_format(p->c, "more than %d values", SW_MAX_NODES),
+                            "no description needs as many: is it the right file?");
         p->failed = true;
         return NULL;
     }
@@ -118,7 +119,7 @@ static void syntax_error(struct parse *p)
         p->c->failed = p->failed = true;
         return;
     }
-    const char *help = NULL;
+    const char *help = "check the quotes, brackets and indentation before this place";
     if (mark.index < p->source->bytes && strstr(problem, "cannot start any token") != NULL) {
         /* libyaml's columns count characters, its index too: find the byte by walking. */
         const char *at = p->source->text, *end = at + p->source->bytes;
@@ -182,7 +183,7 @@ static struct node *parse_scalar(struct parse *p, const yaml_event_t *event)
             sw_config_format(p->c, "put the text in quotes: %s", sw_config_quote(p->c, written)));
         node->kind = NODE_BROKEN;
     } else if (strlen(text) != length) {
-        sw_config_error_at(p->c, node, "a text with a NUL character", NULL);
+        sw_config_error_at(p->c, node, "a text with a NUL character", "take it out");
         node->kind = NODE_BROKEN;
     }
     return node;
@@ -233,7 +234,7 @@ static void check_duplicates(struct parse *p, struct node *map)
                            sw_config_format(p->c, "duplicate key %s, first in line %d",
                                             sw_config_quote(p->c, first->key->text),
                                             (int)first->key->line),
-                           NULL);
+                           "leave one of them out");
         sorted[i]->kind = NODE_BROKEN;
     }
     free(sorted);
@@ -247,7 +248,7 @@ static struct node *parse_key(struct parse *p, const yaml_event_t *event)
              event->type == YAML_ALIAS_EVENT ? "a YAML alias cannot be a key"
                                              : "a key must be a text, not a list or a mapping",
              event->type == YAML_ALIAS_EVENT
-                 ? NULL
+                 ? "write the key out"
                  : "put a text that starts with a bracket or brace in quotes");
         return NULL;
     }
@@ -306,7 +307,8 @@ static struct node *parse_value(struct parse *p, const yaml_event_t *event, int3
 {
     if (depth > SW_MAX_DEPTH) {
         fail(p, event->start_mark,
-             sw_config_format(p->c, "nested deeper than %d levels", SW_MAX_DEPTH), NULL);
+             sw_config_format(p->c, "nested deeper than %d levels", SW_MAX_DEPTH),
+             "no description nests so deep: check the brackets and the indentation");
         return NULL;
     }
     switch (event->type) {
@@ -327,7 +329,7 @@ static struct node *parse_value(struct parse *p, const yaml_event_t *event, int3
         return node;
     }
     default:
-        fail(p, event->start_mark, "not valid YAML", NULL);
+        fail(p, event->start_mark, "not valid YAML", "write 'key: value' lines");
         return NULL;
     }
 }
@@ -416,7 +418,10 @@ static struct node *parse_stream(struct parse *p)
     if (p->failed)
         return NULL;
     if (root == NULL || sw_node_is_null(root)) {
-        sw_config_error(p->c, p->source, 1, 1, "the file is empty", NULL);
+        sw_config_error(
+            p->c, p->source, 1, 1, "the file is empty",
+            "a model has 'hidden_size', an accelerator 'peak', a cluster 'nodes', a run "
+            "'global_batch_size'; copy one of configs/");
         return NULL;
     }
     return root->kind == NODE_BROKEN ? NULL : root;
@@ -501,7 +506,9 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
         const char *message = sw_config_format(
             c, "cannot open '%s': %s", sw_config_shown_path(c, path), open_reason(c, reason));
         if (named_by == NULL)
-            sw_config_error(c, source, 0, 0, message, NULL);
+            sw_config_error(c, source, 0, 0, message,
+                            reason == ENOENT ? "a path is relative to the working directory"
+                                             : "name a YAML file of text that you may read");
         else
             sw_config_error_at(c, named_by, message,
                                named_by->source->is_override
@@ -518,7 +525,8 @@ struct node *sw_config_load(struct sw_config *c, const char *path, const struct 
     if (chain != NULL) {
         sw_config_error_at(
             c, named_by,
-            sw_config_format(c, "cyclic reference: %s", sw_config_shown_path(c, chain)), NULL);
+            sw_config_format(c, "cyclic reference: %s", sw_config_shown_path(c, chain)),
+            "name another file here, or write its keys in place of its name");
         return NULL;
     }
     if (source->bytes >= 3 && memcmp(source->text, "\xef\xbb\xbf", 3) == 0) {

@@ -337,7 +337,8 @@ static int read_architectures(struct sw_config *c, const struct node *value, boo
         }
         const int one = read_name(c, item, sw_family_architectures, "architecture", refused);
         if (one >= 0 && !first && one != family)
-            sw_config_error_at(c, item, "'architectures' names two kinds of model", NULL);
+            sw_config_error_at(c, item, "'architectures' names two kinds of model",
+                               "name one of them");
         if (one < 0 || (!first && one != family))
             return -1;
         family = one;
@@ -457,7 +458,8 @@ enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
         sw_config_error_at(
             c, value, sw_config_format(c, "'%s' is not supported: %s", shown, k->reason),
             k->harmless == NULL
-                ? NULL
+                ? "a model with it is another kind, which cannot be planned; null says that it is "
+                  "not used"
                 : sw_config_format(c, "leave it out or write '%s: %s'", key, k->harmless));
         return KEY_REFUSED;
     }

@@ -68,20 +68,43 @@ static bool in_range(struct sw_config *c, const struct field *field, const struc
     sw_config_error_at(c, node,
                        sw_config_format(c, "'%s' must be %s, not %s", field->key, wants,
                                         sw_config_shown(c, node->text)),
-                       NULL);
+                       sw_config_example(c, field));
     return false;
+}
+
+/* What stands for a word of an integer's row: 0, or -1, -2, ...; false: it is none of them. */
+static bool integer_word(const struct field *field, const char *text, int64_t *number)
+{
+    *number = 0;
+    if (field->zero_word != NULL && strcmp(text, field->zero_word) == 0)
+        return true;
+    for (int32_t i = 0; field->words != NULL && field->words[i] != NULL; i++) {
+        *number = -1 - i;
+        if (strcmp(text, field->words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *expected_integer(struct sw_config *c, const struct field *field)
+{
+    const char *expected = field->zero_word != NULL
+                               ? sw_config_format(c, "an integer or '%s'", field->zero_word)
+                               : "an integer";
+    for (int32_t i = 0; field->words != NULL && field->words[i] != NULL; i++)
+        expected = sw_config_format(c, "%s%s '%s'", expected,
+                                    field->words[i + 1] == NULL ? " or" : ",", field->words[i]);
+    return expected;
 }
 
 static bool read_integer(struct sw_config *c, const struct field *field, struct node *value,
                          void *base)
 {
-    const char *expected = field->zero_word != NULL
-                               ? sw_config_format(c, "an integer or '%s'", field->zero_word)
-                               : "an integer";
+    const char *expected = expected_integer(c, field);
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value, expected);
     int64_t number = 0;
-    if (field->zero_word == NULL || strcmp(value->text, field->zero_word) != 0) {
+    if (!integer_word(field, value->text, &number)) {
         const char *digits = value->text + (value->text[0] == '-' || value->text[0] == '+');
         if (!value->plain || digits[0] == 0 || digits[strspn(digits, "0123456789")] != 0)
             return sw_config_wrong_type(c, field, value, expected);
@@ -93,7 +116,7 @@ static bool read_integer(struct sw_config *c, const struct field *field, struct 
                     c, value,
                     sw_config_format(c, "'%s' must be 0 to 18446744073709551615, not %s",
                                      field->key, sw_config_shown(c, value->text)),
-                    NULL);
+                    sw_config_example(c, field));
                 return false;
             }
             put(field, base, &wide, sizeof wide);
@@ -222,7 +245,7 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
                                         sw_config_quote(c, value->text),
                                         near != NULL ? "; did you mean '" : "",
                                         near != NULL ? near : "", near != NULL ? "'?" : ""),
-                       NULL);
+                       near != NULL ? NULL : sw_config_example(c, field));
     return false;
 }
 
@@ -235,7 +258,8 @@ static bool read_quantity(struct sw_config *c, const struct field *field, struct
     } kinds[] = {{'B', "a size with a unit"},
                  {'b', "a bandwidth with a unit"},
                  {'s', "a time with a unit"},
-                 {'f', "a rate with a unit"}};
+                 {'f', "a rate with a unit"},
+                 {'%', "a percentage or a fraction"}};
     int kind = (int)field->type - (int)FIELD_BYTES;
     char dimension = kinds[kind].dimension;
     if (value->kind != NODE_SCALAR)
@@ -260,6 +284,7 @@ static bool read_quantity(struct sw_config *c, const struct field *field, struct
     }
     if (!in_range(c, field, value, number))
         return false;
+    sw_config_warn_of_quantity(c, field, value, number, unit);
     int64_t bytes = dimension == 'B' ? llround(number) : 0;
     if (dimension == 'B')
         put(field, base, &bytes, sizeof bytes);
@@ -301,6 +326,7 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_SHARE:
         return read_quantity(c, field, value, base);
     case FIELD_SECTION:
         return read_subsection(c, field, value, base);

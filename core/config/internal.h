@@ -55,7 +55,7 @@ struct stored_diagnostic {
     const struct source *source;
     int32_t line, column, order;
     const char *message, *help;
-    bool is_note;
+    bool is_note, is_warning;
 };
 
 struct sw_config {
@@ -68,6 +68,10 @@ struct sw_config {
     struct sw_run_config *run; /* of a plan: inside it */
     struct sw_plan_config *plan;
     struct sw_place digest_place; /* of a plan */
+    /* for checks between files: where slurm.gpus_per_node and slurm.time of the cluster stand, and
+     * whether the model says how long its sequences may be; NULL, false: not told */
+    const struct node *cluster_gpus, *cluster_time;
+    bool knows_longest;
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
     int32_t stored_count, stored_capacity, dropped_errors;
@@ -96,6 +100,10 @@ void sw_config_error(struct sw_config *c, const struct source *source, int32_t l
 void sw_config_error_at(struct sw_config *c, const struct node *node, const char *message,
                         const char *help);
 void sw_config_note_at(struct sw_config *c, const struct node *node, const char *message);
+/* Something that is allowed, and hardly meant. Nothing happens in a plan: what it says was read,
+ * and warned of, when it was written. */
+void sw_config_warn_at(struct sw_config *c, const struct node *node, const char *message,
+                       const char *help);
 void sw_config_finish_diagnostics(struct sw_config *c);
 
 /* paths.c */
@@ -123,6 +131,8 @@ enum quantity_status { QUANTITY_OK, QUANTITY_NO_NUMBER, QUANTITY_BAD_UNIT, QUANT
 enum quantity_status sw_quantity_scan(const char *text, char dimension, double *out,
                                       const char **unit);
 const char *sw_quantity_units(char dimension); /* "B, kB, MB, ..." */
+/* The decimal unit of bytes, seconds or FLOP in which `number` comes nearest to `wanted`. */
+const char *sw_quantity_nearest_unit(char dimension, double number, double wanted);
 /* A decimal number that fills the whole text; no inf, nan, hexadecimal. */
 bool sw_number_parse(const char *text, double *out);
 
@@ -137,9 +147,10 @@ enum field_form {
     FIELD_PATH,
     FIELD_WORD,      /* one of `words`, stored as its index in an enum */
     FIELD_BYTES,     /* int64_t */
-    FIELD_BANDWIDTH, /* double, as are the next two */
+    FIELD_BANDWIDTH, /* double, as are the next three */
     FIELD_SECONDS,
     FIELD_FLOPS,
+    FIELD_SHARE,   /* double: a percentage or a fraction */
     FIELD_SECTION, /* a mapping read with `fields` */
     FIELD_CUSTOM   /* as `custom` says */
 };
@@ -173,8 +184,10 @@ struct field {
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
     bool above_min;       /* min itself is not allowed */
+    double least, most;   /* quantities: what is outside was hardly meant; 0,0: nothing is */
     const char *zero_word;            /* integers: a word that means 0 ("auto") */
-    const char *const *words;         /* FIELD_WORD, ends with NULL: stored as an index */
+    const char *const *words;         /* FIELD_WORD, ends with NULL: stored as an index;
+                                         integers: words beside numbers, stored as -1, -2, ... */
     const struct sw_word *vocabulary; /* FIELD_WORD instead of `words`: stored as its value */
     bool decided;                     /* of its vocabulary all but "auto" */
     bool (*accept)(const char *text);
@@ -258,6 +271,15 @@ extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links
 /* recompute.c: of a run, and of a plan, where it is decided */
 extern const struct field_type sw_type_recompute, sw_type_decided_recompute;
 
+/* plausible.c: warnings of what is allowed and hardly meant */
+/* Of a quantity as it stands in the text; unit: what follows its number, "" without. */
+void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
+                                const struct node *value, double number, const char *unit);
+void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
+                               const struct sw_cluster_config *cluster);
+void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
+                           const struct sw_run_config *run);
+
 /* checks.c: what the texts of a description may look like */
 bool sw_text_is_name(const char *text);
 bool sw_text_is_slurm_word(const char *text);
@@ -277,6 +299,9 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
 
+/* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */
+bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,
+                       enum sw_config_kind kind);
 /* The mapping that a value means: itself, or the file that it names. NULL: reported. */
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value);
 

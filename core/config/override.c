@@ -181,7 +181,8 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
             if (field == NULL)
                 sw_config_error(
                     c, source, 1, entry->column,
-                    sw_config_format(c, "%s has no keys inside", sw_config_quote(c, name)), NULL);
+                    sw_config_format(c, "%s has no keys inside", sw_config_quote(c, name)),
+                    "set it as a whole: --set KEY=VALUE");
             return;
         }
         map = entry;

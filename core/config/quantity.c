@@ -35,6 +35,9 @@ static const struct unit units[] = {
     {'b', "MiB/s", 1048576.0},
     {'b', "GiB/s", 1073741824.0},
     {'b', "TiB/s", 1099511627776.0},
+    {'b', "Mb/s", 1e6 / 8},
+    {'b', "Gb/s", 1e9 / 8},
+    {'b', "Tb/s", 1e12 / 8},
     {'b', "Mbit/s", 1e6 / 8},
     {'b', "Gbit/s", 1e9 / 8},
     {'b', "Tbit/s", 1e12 / 8},
@@ -51,6 +54,7 @@ static const struct unit units[] = {
     {'f', "TFLOP/s", 1e12},
     {'f', "PFLOP/s", 1e15},
     {'f', "EFLOP/s", 1e18},
+    {'%', "%", 0.01},
 };
 
 const char *sw_quantity_units(char dimension)
@@ -59,10 +63,12 @@ const char *sw_quantity_units(char dimension)
     case 'B':
         return "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB";
     case 'b':
-        return "B/s, kB/s, MB/s, GB/s, TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s, Mbit/s, Gbit/s, "
-               "Tbit/s";
+        return "B/s, kB/s, MB/s, GB/s, TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s; in bits: Mb/s, "
+               "Gb/s, Tb/s, Mbit/s, Gbit/s, Tbit/s";
     case 's':
         return "s, ms, us, ns";
+    case '%':
+        return "%";
     default:
         return "FLOP/s, kFLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s";
     }
@@ -127,6 +133,25 @@ enum quantity_status sw_quantity_scan(const char *text, char dimension, double *
     /* Dividing by an exact power of ten rounds once, so that 3 us is the double 3e-6. */
     *out = factor < 1 ? number / nearbyint(1 / factor) : number * factor;
     return isfinite(*out) ? QUANTITY_OK : QUANTITY_OVERFLOW;
+}
+
+const char *sw_quantity_nearest_unit(char dimension, double number, double wanted)
+{
+    const char *best = "";
+    double least = INFINITY;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        const char *prefix = strchr("kMGTPEmun", units[i].name[0]);
+        const bool decimal =
+            strstr(units[i].name, "iB") == NULL && strchr(units[i].name, 'b') == NULL;
+        if (units[i].dimension != dimension || !decimal || (prefix == NULL && dimension != 's'))
+            continue;
+        const double away = fabs(log10(number * units[i].factor / wanted));
+        if (away < least - 1e-9) {
+            least = away;
+            best = units[i].name;
+        }
+    }
+    return best;
 }
 
 enum { SHOWN_BYTES = 60 };

@@ -5,26 +5,99 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of the keys of each kind but plans: how many stand in the mapping. */
+static void count_keys(const struct node *root, int32_t hits[SW_CONFIG_PLAN])
+{
+    for (int32_t kind = 0; kind < SW_CONFIG_PLAN; kind++) {
+        hits[kind] = 0;
+        for (const struct field *f = sw_config_fields((enum sw_config_kind)kind); f->key != NULL;
+             f++)
+            hits[kind] += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
+    }
+}
+
 static enum sw_config_kind guess_kind(const struct node *root)
 {
-    static const enum sw_config_kind kinds[] = {SW_CONFIG_MODEL, SW_CONFIG_ACCELERATOR,
-                                                SW_CONFIG_CLUSTER, SW_CONFIG_RUN};
+    int32_t hits[SW_CONFIG_PLAN], most = 0;
     const struct node *schema = sw_node_find(root, "schema");
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
     enum sw_config_kind best = SW_CONFIG_UNKNOWN;
-    int32_t most = 0;
-    for (size_t i = 0; i < 4; i++) {
-        int32_t hits = 0;
-        for (const struct field *f = sw_config_fields(kinds[i]); f->key != NULL; f++)
-            hits += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
-        if (hits > most) {
-            most = hits;
-            best = kinds[i];
+    count_keys(root, hits);
+    for (int32_t kind = 0; kind < SW_CONFIG_PLAN; kind++)
+        if (hits[kind] > most) {
+            most = hits[kind];
+            best = (enum sw_config_kind)kind;
         }
-    }
     return best;
+}
+
+/* What the mapping is, where it is plainly not of that kind. */
+static enum sw_config_kind plain_kind(const struct node *root, enum sw_config_kind kind)
+{
+    int32_t hits[SW_CONFIG_PLAN];
+    const enum sw_config_kind guess = guess_kind(root);
+    if (root->kind != NODE_MAPPING || guess == SW_CONFIG_UNKNOWN || guess == kind ||
+        guess == SW_CONFIG_PLAN)
+        return guess == SW_CONFIG_PLAN && root->kind == NODE_MAPPING ? guess : kind;
+    count_keys(root, hits);
+    const int32_t mine = kind < SW_CONFIG_PLAN ? hits[kind]
+                                               : sw_node_find(root, "run") != NULL ||
+                                                     sw_node_find(root, "schema") != NULL;
+    return hits[guess] >= 2 && hits[guess] > 2 * mine ? guess : kind;
+}
+
+/* What to do with a file of `found` where one of `kind` is wanted. */
+static const char *other_kind_help(struct sw_config *c, const struct node *root,
+                                   enum sw_config_kind found, enum sw_config_kind kind)
+{
+    static const char *const keys[] = {
+        "a model has 'hidden_size' and the other keys of a config.json",
+        "an accelerator has 'peak', 'memory' and 'memory_bandwidth'",
+        "a cluster has 'nodes', 'accelerators_per_node' and 'accelerator'",
+    };
+    const char *file = sw_config_shown_path(c, root->source->file);
+    if (kind == SW_CONFIG_PLAN && found == SW_CONFIG_RUN)
+        return sw_config_format(c, "write its plan with 'plan emit %s'", file);
+    if (kind == SW_CONFIG_PLAN)
+        return "write one with 'plan emit RUN.yaml'";
+    if (kind != SW_CONFIG_RUN)
+        return keys[kind];
+    if (found == SW_CONFIG_ACCELERATOR)
+        return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
+                                file);
+    if (found != SW_CONFIG_PLAN)
+        return sw_config_format(c,
+                                "name it in a run, '%s: %s', beside %s, sequence_length and "
+                                "global_batch_size, and give that",
+                                sw_config_kind_name(found), file,
+                                found == SW_CONFIG_MODEL ? "cluster" : "model");
+    const struct node *inputs = sw_node_find(root, "inputs");
+    const bool list = inputs != NULL && inputs->kind == NODE_SEQUENCE;
+    const struct node *path = sw_node_find(list ? inputs->first : NULL, "path");
+    const bool known = path != NULL && path->kind == NODE_SCALAR && strchr(path->text, '%') == NULL;
+    const char *run =
+        !known ? "" : sw_config_join(c, sw_config_directory_of(c, root->source->file), path->text);
+    return sw_config_format(c,
+                            "give the run file that it was written from%s%s%s; 'plan check', 'plan "
+                            "diff' and 'runner train' read plans",
+                            known ? ", '" : "", sw_config_shown_path(c, run), known ? "'" : "");
+}
+
+bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,
+                       enum sw_config_kind kind)
+{
+    const enum sw_config_kind found = plain_kind(root, kind);
+    if (found == kind)
+        return true;
+    sw_config_error_at(
+        c, place,
+        sw_config_format(c, "this is %s %s, not a%s %s",
+                         found == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(found),
+                         kind == SW_CONFIG_ACCELERATOR ? "n" : "", sw_config_kind_name(kind)),
+        other_kind_help(c, root, found, kind));
+    return false;
 }
 
 static bool is_plan(struct sw_config *c, const struct node *root)
@@ -71,6 +144,8 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
                            "a run 'global_batch_size'");
         return;
     }
+    if (!sw_config_is_kind(c, root, root, c->kind))
+        return;
     const bool planned = c->kind == SW_CONFIG_PLAN;
     if (planned && !is_plan(c, root))
         return;

@@ -125,6 +125,10 @@ static void write_type(FILE *out, const struct field *field)
             fputs(", or ", out);
             write_code(out, field->zero_word);
         }
+        for (int32_t i = 0; field->words != NULL && field->words[i] != NULL; i++) {
+            fputs(i == 0 ? ", or " : ", ", out);
+            write_code(out, field->words[i]);
+        }
         break;
     case FIELD_UNSIGNED64:
         fputs("integer, 0 to 18446744073709551615", out);
@@ -160,6 +164,10 @@ static void write_type(FILE *out, const struct field *field)
         break;
     case FIELD_FLOPS:
         fputs("[rate](#units)", out);
+        write_range(out, field);
+        break;
+    case FIELD_SHARE:
+        fputs("percentage or fraction", out);
         write_range(out, field);
         break;
     case FIELD_SECTION:
@@ -223,7 +231,13 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
         "are refused, and so are kinds of models that are not supported.",
         "One accelerator: a GPU, or a core of a CPU.",
-        "The nodes of a job, the accelerators in them and the networks between them.",
+        ("The nodes of a job, the accelerators in them and the networks between them. A link's "
+         "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
+         "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "
+         "`bandwidth_per_node: 400 Gb/s`; `plan check` prints both figures. B is a byte, b a bit. "
+         "With `spans: node` and `spans: all`\nthe links follow `nodes` and "
+         "`accelerators_per_node`, so that `--set cluster.nodes=128` is all that a larger job "
+         "needs."),
         ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
          "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
          "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
@@ -243,10 +257,10 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         return -1;
     fprintf(out,
             "<!-- Written by docs/make_reference.sh from the field tables in core/config. -->\n\n"
-            "# Keys of a %s file\n\n%s\n\n"
+            "# Keys of %s %s file\n\n%s\n\n"
             "Paths are relative to the file that names them. %s keys and wrong types are "
             "errors.\n\n",
-            sw_config_kind_name(kind), intros[kind],
+            kind == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(kind), intros[kind],
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
     if (!has_units(fields))

@@ -157,7 +157,8 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
     if (good && type == SW_ROPE_LLAMA3 &&
         text->rope.low_freq_factor >= text->rope.high_freq_factor) {
         sw_config_error_at(c, sw_section_place(s, "high_freq_factor"),
-                           "'high_freq_factor' must be more than 'low_freq_factor'", NULL);
+                           "'high_freq_factor' must be more than 'low_freq_factor'",
+                           "for example: low_freq_factor: 1.0, high_freq_factor: 4.0");
         good = false;
     }
     return good;

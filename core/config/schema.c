@@ -24,17 +24,21 @@ static void write_choice(struct sw_json *j, const char *key, const char *value, 
 
 static void write_integer(struct sw_json *j, const struct field *field)
 {
-    if (field->zero_word != NULL) {
+    const bool words = field->zero_word != NULL || field->words != NULL;
+    if (words) {
         sw_json_array(j, "anyOf");
-        write_choice(j, "const", field->zero_word, NULL);
+        if (field->zero_word != NULL)
+            write_choice(j, "const", field->zero_word, NULL);
+        for (int32_t i = 0; field->words != NULL && field->words[i] != NULL; i++)
+            write_choice(j, "const", field->words[i], NULL);
         sw_json_inline(j, NULL);
     }
     sw_json_text(j, "type", "integer");
-    if (field->type == FIELD_UNSIGNED64 && field->zero_word == NULL)
+    if (field->type == FIELD_UNSIGNED64 && !words)
         sw_json_integer(j, "minimum", 0);
     else
         write_limits(j, field);
-    if (field->zero_word != NULL) {
+    if (words) {
         sw_json_end(j);
         sw_json_end(j);
     }
@@ -81,6 +85,7 @@ static void write_type(struct sw_json *j, const struct field *field)
     case FIELD_BANDWIDTH:
     case FIELD_SECONDS:
     case FIELD_FLOPS:
+    case FIELD_SHARE:
         sw_json_array(j, "anyOf");
         write_choice(j, "type", "number", NULL);
         write_choice(j, "type", "string", "^[-+]?[0-9.]+([eE][-+]?[0-9]+)?[ ]*[^ ]*$");

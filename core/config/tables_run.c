@@ -113,6 +113,8 @@ static const struct field run_checkpoint_fields[] = {
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(checkpoint_bandwidth),
+     .least = 1e3,
+     .most = 1e15,
      .fallback = "0",
      .min = 0,
      .max = SW_BIG,
@@ -290,14 +292,26 @@ const struct field sw_run_fields[] = {
      .expects = "'auto' or a mesh",
      .example = "'1,64,1,1'",
      .about = "how the accelerators are arranged: auto, the sizes of dp,fsdp,tp,sp with at most "
-              "one -1 for what is left, or by name as in 'sp:2,tp:8,fsdp:-1,dp:1'"},
+              "one -1 for what is left, or by name, outermost first, as in 'sp:2,tp:8,fsdp:-1': "
+              "what is not "
+              "named has size 1"},
     {.key = "prefer",
      .type = FIELD_WORD,
      AT(prefer),
      .fallback = "fsdp",
      .words = prefer_words,
      .example = "fsdp",
-     .about = "which mesh is best: the one with the largest fsdp, ties by time, or the fastest"},
+     .about = "which mesh is best: the one with the largest fsdp, then tp within the fastest link "
+              "domain, then the least tp x sp, then the fastest; or the fastest of all"},
+    {.key = "memory_headroom",
+     .type = FIELD_SHARE,
+     AT(memory_headroom),
+     .fallback = "5 %",
+     .min = 0,
+     .max = 0.9,
+     .example = "5 %",
+     .about = "share of the accelerator's memory that a plan leaves free, besides its "
+              "reserved_memory; a mesh that mesh_dim names may use it up"},
     {.key = "micro_batch_size",
      .type = FIELD_INTEGER64,
      AT(micro_batch_size),

@@ -182,10 +182,24 @@ int32_t sw_links_outermost(const struct sw_span *span)
     return -1;
 }
 
-bool sw_links_leave_node(const struct sw_cluster_config *cluster, const struct sw_span *span)
+/* Bytes per second of one accelerator where all talk at once, as on the data sheet. */
+static double nominal(const struct sw_link_config *link)
+{
+    return link->oversubscription > 1 ? link->bandwidth / link->oversubscription : link->bandwidth;
+}
+
+int32_t sw_links_fastest(const struct sw_cluster_config *cluster)
+{
+    int32_t l = 0;
+    while (l + 1 < cluster->link_count && nominal(&cluster->link[l + 1]) >= nominal(cluster->link))
+        l++;
+    return l < cluster->link_count ? l : -1;
+}
+
+bool sw_links_leave_fastest(const struct sw_cluster_config *cluster, const struct sw_span *span)
 {
     const int32_t l = sw_links_outermost(span);
-    return l > 0 && cluster->link[l].spans > cluster->accelerators_per_node;
+    return l > 0 && l > sw_links_fastest(cluster);
 }
 
 /* All ranks send at once. Only the last of a domain sends out of it: on its own port where ports

@@ -60,7 +60,11 @@ double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t 
 /* The outermost link that a group crosses, -1: none (one rank). */
 int32_t sw_links_outermost(const struct sw_span *span);
 
-/* Whether a group crosses links that join more than a node. */
-bool sw_links_leave_node(const struct sw_cluster_config *cluster, const struct sw_span *span);
+/* The outermost of the innermost links that are all as fast as the first (bandwidth over
+ * oversubscription): what its domains join, a node of NVLink, 72 accelerators of NVL72 or a whole
+ * torus, is the fastest link domain, wherever hosts end. -1: there are no links. */
+int32_t sw_links_fastest(const struct sw_cluster_config *cluster);
+/* Whether a group crosses links outside of the fastest link domain. */
+bool sw_links_leave_fastest(const struct sw_cluster_config *cluster, const struct sw_span *span);
 
 #endif

@@ -103,9 +103,9 @@ int32_t sw_axes_member(const struct sw_mesh *mesh, struct sw_axes axes, int32_t 
 char *sw_axes_format(struct sw_axes axes, char *buffer, size_t buffer_bytes);
 
 /* Parses LWM's forms: "auto", "1,64,4,1" (dp,fsdp,tp,sp), one -1, '!' prefix (keep the written
- * order), "sp:2,tp:8,fsdp:-1,dp:1" (all four axes, each once, in any order = outermost first).
- * Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated axis, size 0 or < -1, more than one
- * -1, garbage, overflow. */
+ * order), "sp:2,tp:8,fsdp:-1,dp:1" (axes by name, each at most once, in any order = outermost
+ * first; what is not named has size 1). Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated
+ * axis, size 0 or < -1, more than one -1, garbage, overflow. */
 int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err);
 /* Resolves the -1 against the number of accelerators. Not for is_auto. Errors (SW_UNMET): product
  * does not equal `accelerators`, with both numbers in the message. */

@@ -74,8 +74,9 @@ static int parse_size(const char *text, struct token token, int32_t *size, struc
                        "mesh_dim '%.*s': '%.*s' is negative; only -1 is (whatever is left)",
                        MAX_QUOTED, text, shown(token), token.at);
     if (overflow)
-        return sw_fail(err, SW_BAD_INPUT, "mesh_dim '%.*s': '%.*s' is too large", MAX_QUOTED, text,
-                       shown(token), token.at);
+        return sw_fail(err, SW_BAD_INPUT,
+                       "mesh_dim '%.*s': '%.*s' is too large; no cluster has so many accelerators",
+                       MAX_QUOTED, text, shown(token), token.at);
     if (value == 0)
         return sw_fail(err, SW_BAD_INPUT,
                        "mesh_dim '%.*s': size 0; an axis that is not used has size 1", MAX_QUOTED,
@@ -90,10 +91,11 @@ static int parse_axis(const char *text, bool named, int index, sw_axis_set seen,
 {
     const char *colon = memchr(item->at, ':', item->length);
     if ((colon != NULL) != named)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "mesh_dim '%.*s' names some axes but not all; write four sizes, or name all "
-                       "four as in 'sp:2,tp:8,fsdp:-1,dp:1'",
-                       MAX_QUOTED, text);
+        return sw_fail(
+            err, SW_BAD_INPUT,
+            "mesh_dim '%.*s' names some axes and not others; write four sizes, or a name "
+            "before each as in 'tp:8,fsdp:-1'",
+            MAX_QUOTED, text);
     if (!named) {
         *axis = (uint8_t)index;
         return 0;
@@ -104,8 +106,9 @@ static int parse_axis(const char *text, bool named, int index, sw_axis_set seen,
                        "mesh_dim '%.*s': unknown axis '%.*s'; the axes are dp, fsdp, tp and sp",
                        MAX_QUOTED, text, shown(name), name.at);
     if (seen >> *axis & 1u)
-        return sw_fail(err, SW_BAD_INPUT, "mesh_dim '%.*s': axis '%.*s' appears twice", MAX_QUOTED,
-                       text, shown(name), name.at);
+        return sw_fail(err, SW_BAD_INPUT,
+                       "mesh_dim '%.*s': axis '%.*s' appears twice; name each at most once",
+                       MAX_QUOTED, text, shown(name), name.at);
     *item = trim(colon + 1, (size_t)(item->at + item->length - (colon + 1)));
     return 0;
 }
@@ -130,8 +133,8 @@ static int check_sizes(const char *text, const struct sw_mesh_request *request,
             product *= request->size[axis];
         if (product > INT32_MAX)
             return sw_fail(err, SW_BAD_INPUT,
-                           "mesh_dim '%.*s': the product of the sizes is too "
-                           "large",
+                           "mesh_dim '%.*s': the product of the sizes is too large; no cluster has "
+                           "so many accelerators",
                            MAX_QUOTED, text);
     }
     if (open > 1)
@@ -157,25 +160,33 @@ static int parse(const char *text, struct sw_mesh_request *out, struct sw_error 
     struct sw_mesh_request request = *out;
     request.keep_order = *list == '!';
     list += request.keep_order;
-    int count = count_items(list);
-    if (count != SW_AXIS_COUNT)
-        return sw_fail(err, SW_BAD_INPUT,
-                       "mesh_dim '%.*s' has %d size%s, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'",
-                       MAX_QUOTED, text, count, count == 1 ? "" : "s");
-    bool named = strchr(list, ':') != NULL;
+    const int count = count_items(list);
+    const bool named = strchr(list, ':') != NULL;
+    if (named ? count > SW_AXIS_COUNT : count != SW_AXIS_COUNT)
+        return sw_fail(
+            err, SW_BAD_INPUT,
+            "mesh_dim '%.*s' has %d size%s, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'%s",
+            MAX_QUOTED, text, count, count == 1 ? "" : "s",
+            count < SW_AXIS_COUNT ? ", or names as in 'tp:8,fsdp:-1'" : "");
     request.keep_order = request.keep_order || named;
     sw_axis_set seen = 0;
-    for (int i = 0; i < SW_AXIS_COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         size_t length = strcspn(list, ",");
         struct token item = trim(list, length);
         uint8_t axis = 0;
         if (parse_axis(text, named, i, seen, &item, &axis, err) != 0 ||
             parse_size(text, item, &request.size[axis], err) != 0)
             return -1;
-        request.order[i] = axis;
+        request.order[SW_AXIS_COUNT - count + i] = axis;
         seen |= (sw_axis_set)(1u << axis);
         list += length + 1;
     }
+    /* axes without a name have size 1; where they stand means nothing */
+    for (uint8_t axis = 0, at = 0; axis < SW_AXIS_COUNT; axis++)
+        if ((seen >> axis & 1u) == 0) {
+            request.order[at++] = axis;
+            request.size[axis] = 1;
+        }
     if (check_sizes(text, &request, err) != 0)
         return -1;
     *out = request;

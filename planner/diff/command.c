@@ -47,14 +47,13 @@ static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
     diff->added += file->status == SW_DIFF_ADDED;
     diff->removed += file->status == SW_DIFF_REMOVED;
     diff->failed += file->failed_count;
-    const bool is_new = file->status == SW_DIFF_CHANGED || file->status == SW_DIFF_ADDED;
-    diff->unmet = diff->unmet || (is_new && !file->after.fits);
+    diff->unmet = diff->unmet || file->unmet;
 }
 
 /* Two files. */
 static int diff_files(struct sw_diff *diff, const char *before, const char *after,
                       const char *old_base, const char *new_base,
-                      const struct sw_fail_if *condition, int32_t conditions)
+                      const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
     struct sw_diff_file *file = add_file(diff, after, &err);
@@ -65,7 +64,7 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
     if (status != SW_OK)
         return status;
     file->status = SW_DIFF_CHANGED;
-    if (sw_diff_file_compare(file, condition, conditions, &err) != 0)
+    if (sw_diff_file_compare(file, conditions, &err) != 0)
         return sw_command_fail(&err);
     count_file(diff, file);
     return SW_OK;
@@ -75,8 +74,7 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
  * what they describe is part of the runs that name them. An old file that cannot be read must not
  * stand in the way of its repair: it counts as absent. */
 static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
-                     const char *const base[2], const struct sw_fail_if *condition,
-                     int32_t conditions)
+                     const char *const base[2], const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
     struct sw_diff_file *file = add_file(diff, pair->path, &err);
@@ -105,16 +103,16 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         return SW_OK;
     }
     file->status = no_old ? SW_DIFF_ADDED : no_new ? SW_DIFF_REMOVED : SW_DIFF_CHANGED;
-    if (sw_diff_file_compare(file, condition, conditions, &err) != 0)
+    if (sw_diff_file_compare(file, conditions, &err) != 0)
         return sw_command_fail(&err);
     count_file(diff, file);
-    if (file->status == SW_DIFF_SAME && file->outcome_count == 0)
+    if (file->status == SW_DIFF_SAME && file->outcome_count == 0 && !file->unmet)
         drop_last(diff); /* of a folder's many files, few changed: keep those */
     return SW_OK;
 }
 
 static int diff_directories(struct sw_diff *diff, const char *const base[2],
-                            const struct sw_fail_if *condition, int32_t conditions)
+                            const struct sw_diff_conditions *conditions)
 {
     struct sw_error err = {0};
     struct sw_diff_pair *pairs = NULL;
@@ -124,12 +122,13 @@ static int diff_directories(struct sw_diff *diff, const char *const base[2],
     if (sw_diff_pair_files(base[0], base[1], &pairs, &count, &err) != 0)
         return sw_command_fail(&err);
     for (int32_t i = 0; i < count; i++)
-        graver(&status, diff_pair(diff, &pairs[i], base, condition, conditions));
+        graver(&status, diff_pair(diff, &pairs[i], base, conditions));
     sw_diff_pairs_free(pairs, count);
     return status;
 }
 
-/* Of a folder: how many changed, and which step grew or shrank the most. */
+/* Of a folder: how many changed, and whose speed grew or shrank the most: a step that takes longer
+ * because it has more tokens is no change of that. */
 static void write_headline(struct sw_diff *diff)
 {
     const struct sw_diff_file *most = NULL;
@@ -144,28 +143,31 @@ static void write_headline(struct sw_diff *diff)
         if (f->status != SW_DIFF_CHANGED || !f->before.fits || !f->after.fits)
             continue;
         const double change =
-            f->after.chosen.cost.step_seconds / f->before.chosen.cost.step_seconds - 1;
+            f->after.chosen.tokens_per_second / f->before.chosen.tokens_per_second - 1;
         if (most == NULL || change * change > largest * largest) {
             most = f;
             largest = change;
         }
     }
-    char path[256], step[512] = "", failed[64] = "";
+    char path[256], rate[512] = "", failed[64] = "", percent[32];
     if (most != NULL && largest * largest > 1e-18)
-        snprintf(step, sizeof step, "; the step changes most in %s: %+.1f %%",
-                 sw_text_shorten(most->path, 200, path), largest * 100);
+        snprintf(rate, sizeof rate, "; tokens/s change most in %s: %s",
+                 sw_text_shorten(most->path, 200, path),
+                 sw_diff_percent(most->before.chosen.tokens_per_second,
+                                 most->after.chosen.tokens_per_second, percent));
     if (diff->failed > 0)
         snprintf(failed, sizeof failed, "; %d condition%s failed", diff->failed,
                  diff->failed == 1 ? "" : "s");
     snprintf(diff->headline, sizeof diff->headline, "%d changed, %d added, %d removed%.300s%s",
-             diff->changed, diff->added, diff->removed, step, failed);
+             diff->changed, diff->added, diff->removed, rate, failed);
 }
 
 static int print(const struct sw_options *options, const struct sw_diff *diff)
 {
     struct sw_error err = {0};
     int status = 0;
-    const bool differs = diff->changed + diff->added + diff->removed + diff->failed > 0;
+    const bool differs =
+        diff->changed + diff->added + diff->removed + diff->failed > 0 || diff->unmet;
     /* a document for machines is one even when it is empty; people get silence */
     if (options->json)
         sw_diff_print_json(stdout, diff);
@@ -220,6 +222,8 @@ int sw_command_diff(const struct sw_options *options)
     bool is_directory[2] = {false, false};
     char *base[2] = {NULL, NULL};
     struct sw_fail_if *condition = calloc(SW_MAX_FAIL_IF, sizeof *condition);
+    const struct sw_diff_conditions conditions = {condition, options->fail_if_count,
+                                                  options->fail_all};
     int status = SW_OK;
     if (condition == NULL) {
         struct sw_error err = {0};
@@ -235,11 +239,9 @@ int sw_command_diff(const struct sw_options *options)
     base[0] = is_directory[0] ? strdup(before) : sw_path_folder(before);
     base[1] = is_directory[1] ? strdup(after) : sw_path_folder(after);
     if (is_directory[0])
-        status =
-            diff_directories(&diff, (const char *const *)base, condition, options->fail_if_count);
+        status = diff_directories(&diff, (const char *const *)base, &conditions);
     else
-        status =
-            diff_files(&diff, before, after, base[0], base[1], condition, options->fail_if_count);
+        status = diff_files(&diff, before, after, base[0], base[1], &conditions);
     if (status == SW_OK) {
         write_headline(&diff);
         status = print(options, &diff);

@@ -165,7 +165,7 @@ static const char *split_unit(char *text)
 /* "1.82 -> 1.61 s (-12 %)", or "1.82 s" when nothing changed. */
 static void say_seconds(struct line *line, double before, double after)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
     sw_format_seconds(before, a);
     sw_format_seconds(after, b);
     if (same_amount(before, after)) {
@@ -179,31 +179,79 @@ static void say_seconds(struct line *line, double before, double after)
         say(line, "step %s %s", b, unit);
     else
         say(line, "step %s -> %s %s", a, b, unit);
-    const double percent = (after / before - 1) * 100;
     if (before > 0)
-        say(line, " (%+.*f %%)", fabs(percent) < 0.995 ? 2 : fabs(percent) < 9.95 ? 1 : 0, percent);
+        say(line, " (%s)", sw_diff_percent(before, after, percent));
 }
 
-/* "71.2 -> 64.9 of 80 GB": all in the unit of the limit. */
+/* "425,600 -> 431,984 tokens/s (+1.5 %), " */
+static void say_rate(struct line *line, double before, double after)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
+    sw_format_number(before, a);
+    sw_format_number(after, b);
+    if (strcmp(a, b) != 0)
+        say(line, "%s -> ", a);
+    say(line, "%s tokens/s", b);
+    if (!same_amount(before, after) && before > 0)
+        say(line, " (%s)", sw_diff_percent(before, after, percent));
+    say(line, ", ");
+}
+
+/* "84.7": as many digits as its neighbours. */
+static void format_scaled(double bytes, double scale, char buffer[32])
+{
+    snprintf(buffer, 32, "%.*f", bytes / scale < 9.995 ? 2 : 1, bytes / scale);
+}
+
+char *sw_diff_memory_text(const struct sw_diff_side *before, const struct sw_diff_side *after,
+                          char buffer[96])
+{
+    const double *was = before->measures.value, *is = after->measures.value;
+    const double most = is[SW_MEASURE_LIMIT];
+    const double scale = most >= 1e9 ? 1e9 : most >= 1e6 ? 1e6 : 1e3;
+    const char *unit = most >= 1e9 ? "GB" : most >= 1e6 ? "MB" : "kB";
+    char used[2][32], limit[2][32];
+    format_scaled(was[SW_MEASURE_MEMORY], scale, used[0]);
+    format_scaled(is[SW_MEASURE_MEMORY], scale, used[1]);
+    format_scaled(was[SW_MEASURE_LIMIT], scale, limit[0]);
+    format_scaled(is[SW_MEASURE_LIMIT], scale, limit[1]);
+    if (!before->fits || strcmp(limit[0], limit[1]) == 0) {
+        const bool same = !before->fits || strcmp(used[0], used[1]) == 0;
+        snprintf(buffer, 96, "%.20s%s%.20s of %.20s %s", same ? "" : used[0], same ? "" : " -> ",
+                 used[1], limit[1], unit);
+    } else {
+        snprintf(buffer, 96, "%.18s of %.18s -> %.18s of %.18s %s", used[0], limit[0], used[1],
+                 limit[1], unit);
+    }
+    return buffer;
+}
+
+char *sw_diff_percent(double before, double after, char buffer[32])
+{
+    buffer[0] = '\0';
+    if (before <= 0 || same_amount(before, after))
+        return buffer;
+    const double percent = (after / before - 1) * 100;
+    snprintf(buffer, 32, "%+.*f %%",
+             fabs(percent) < 0.995  ? 2
+             : fabs(percent) < 9.95 ? 1
+                                    : 0,
+             percent);
+    return buffer;
+}
+
+const char *sw_diff_verdict_text(const struct sw_diff_side *side)
+{
+    return sw_verdict_text(side->fits ? side->memory_verdict : SW_VERDICT_DOES_NOT_FIT);
+}
+
 static void say_memory(struct line *line, const struct sw_diff_side *before,
                        const struct sw_diff_side *after)
 {
-    const double limit[2] = {before->measures.value[SW_MEASURE_LIMIT],
-                             after->measures.value[SW_MEASURE_LIMIT]};
-    const double used[2] = {before->measures.value[SW_MEASURE_MEMORY],
-                            after->measures.value[SW_MEASURE_MEMORY]};
-    const double scale = limit[1] >= 1e9 ? 1e9 : limit[1] >= 1e6 ? 1e6 : 1e3;
-    const char *unit = limit[1] >= 1e9 ? "GB" : limit[1] >= 1e6 ? "MB" : "kB";
-    char a[32], b[32];
-    snprintf(a, sizeof a, "%.*f", used[0] / scale < 9.995 ? 2 : 1, used[0] / scale);
-    snprintf(b, sizeof b, "%.*f", used[1] / scale < 9.995 ? 2 : 1, used[1] / scale);
-    if (!same_amount(limit[0], limit[1]))
-        say(line, ", memory %s of %.4g -> %s of %.4g %s", a, limit[0] / scale, b, limit[1] / scale,
-            unit);
-    else if (strcmp(a, b) == 0)
-        say(line, ", memory %s of %.4g %s", b, limit[1] / scale, unit);
-    else
-        say(line, ", memory %s -> %s of %.4g %s", a, b, limit[1] / scale, unit);
+    char text[96];
+    say(line, ", memory %s", sw_diff_memory_text(before, after, text));
+    if (after->fits && after->memory_verdict == SW_VERDICT_NO_HEADROOM)
+        say(line, " (without headroom)");
 }
 
 static void say_side(struct line *line, const struct sw_diff_side *side)
@@ -213,6 +261,7 @@ static void say_side(struct line *line, const struct sw_diff_side *side)
         say(line, "does not fit: %s", sw_text_shorten(side->why_not, 200, reason));
         return;
     }
+    say_rate(line, side->chosen.tokens_per_second, side->chosen.tokens_per_second);
     say_seconds(line, side->chosen.cost.step_seconds, side->chosen.cost.step_seconds);
     say_memory(line, side, side);
     say(line, ", mesh %s", sw_mesh_format(&side->chosen.decision.mesh, mesh, sizeof mesh));
@@ -241,6 +290,7 @@ static void write_headline(struct sw_diff_file *f)
     if (f->before.fits && f->after.fits) {
         sw_mesh_format(&f->before.chosen.decision.mesh, a, sizeof a);
         sw_mesh_format(&f->after.chosen.decision.mesh, b, sizeof b);
+        say_rate(&line, f->before.chosen.tokens_per_second, f->after.chosen.tokens_per_second);
         say_seconds(&line, f->before.chosen.cost.step_seconds, f->after.chosen.cost.step_seconds);
         say_memory(&line, &f->before, &f->after);
         if (strcmp(a, b) == 0)
@@ -262,21 +312,26 @@ static void write_headline(struct sw_diff_file *f)
         say(&line, " changed");
 }
 
-/* Conditions ask about the new plan; one that fits nowhere meets none. */
-static int test_conditions(struct sw_diff_file *f, const struct sw_fail_if *condition,
-                           int32_t count, struct sw_error *err)
+/* Conditions ask about the new plan; one that fits nowhere meets none. What nobody changed is not
+ * judged, unless all is. */
+static int test_conditions(struct sw_diff_file *f, const struct sw_diff_conditions *conditions,
+                           struct sw_error *err)
 {
-    if (count == 0 || f->status == SW_DIFF_REMOVED)
+    if (conditions->count == 0 || f->status == SW_DIFF_REMOVED)
         return 0;
-    f->outcome = calloc((size_t)count, sizeof *f->outcome);
+    f->outcome = calloc((size_t)conditions->count, sizeof *f->outcome);
     if (f->outcome == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
     const bool had = f->status != SW_DIFF_ADDED && f->before.fits;
-    for (int32_t i = 0; i < count; i++) {
+    f->not_judged = f->same_plan && !conditions->all;
+    for (int32_t i = 0; i < conditions->count; i++) {
         struct sw_diff_outcome *o = &f->outcome[f->outcome_count++];
-        o->condition = &condition[i];
-        if (f->after.fits) {
-            o->verdict = sw_fail_if_test(&condition[i], had ? &f->before.measures : NULL,
+        o->condition = &conditions->item[i];
+        if (f->not_judged) {
+            o->verdict = SW_FAIL_IF_SKIPPED;
+            snprintf(o->detail, sizeof o->detail, "%s", SW_DIFF_NOT_JUDGED);
+        } else if (f->after.fits) {
+            o->verdict = sw_fail_if_test(o->condition, had ? &f->before.measures : NULL,
                                          &f->after.measures, o->detail, sizeof o->detail);
         } else {
             o->verdict = SW_FAIL_IF_FAIL;
@@ -287,13 +342,27 @@ static int test_conditions(struct sw_diff_file *f, const struct sw_fail_if *cond
     return 0;
 }
 
-int sw_diff_file_compare(struct sw_diff_file *f, const struct sw_fail_if *condition,
-                         int32_t condition_count, struct sw_error *err)
+/* Whether what is decided is the same, and costs the same; or nothing fits, as before. */
+static bool same_plan(const struct sw_diff_file *f)
+{
+    if (!f->before.fits && !f->after.fits)
+        return true;
+    bool same = f->before.fits && f->after.fits && f->choice_count == 0 && f->traffic_count == 0;
+    for (int32_t m = 0; same && m < SW_MEASURE_COUNT; m++)
+        same = same_amount(f->before.measures.value[m], f->after.measures.value[m]);
+    for (int32_t a = 0; same && a < SW_ASPECT_COUNT; a++)
+        same = strcmp(f->before.measures.word[a], f->after.measures.word[a]) == 0;
+    return same;
+}
+
+int sw_diff_file_compare(struct sw_diff_file *f, const struct sw_diff_conditions *conditions,
+                         struct sw_error *err)
 {
     const bool has_old = f->status != SW_DIFF_ADDED, has_new = f->status != SW_DIFF_REMOVED;
     if (has_old && has_new && compare_settings(f, err) != 0)
         return -1;
-    if (f->status == SW_DIFF_SAME && condition_count == 0)
+    f->same_plan = f->status == SW_DIFF_SAME;
+    if (f->same_plan && !conditions->all)
         return 0;
     if ((has_old && sw_diff_side_price(&f->before, err) != 0) ||
         (has_new && sw_diff_side_price(&f->after, err) != 0))
@@ -306,14 +375,16 @@ int sw_diff_file_compare(struct sw_diff_file *f, const struct sw_fail_if *condit
         if (f->before.is_plan != f->after.is_plan && f->setting_count + f->choice_count == 0 &&
             f->before.fits == f->after.fits)
             f->status = SW_DIFF_SAME;
+        f->same_plan = same_plan(f);
     }
+    f->unmet = has_new && !f->after.fits && (conditions->all || !f->same_plan);
     write_headline(f);
-    return test_conditions(f, condition, condition_count, err);
+    return test_conditions(f, conditions, err);
 }
 
 bool sw_diff_is_shown(const struct sw_diff_file *file)
 {
-    return file->status != SW_DIFF_SAME || file->failed_count > 0;
+    return file->status != SW_DIFF_SAME || file->failed_count > 0 || file->unmet;
 }
 
 void sw_diff_file_free(struct sw_diff_file *file)

@@ -32,7 +32,8 @@ struct sw_diff_side {
 
     /* set by sw_diff_side_price */
     bool priced, fits;
-    char why_not[1024]; /* detail and help of what came closest to fitting */
+    enum sw_verdict memory_verdict; /* where it fits */
+    char why_not[1024];             /* detail and help of what came closest to fitting */
     struct sw_candidate chosen;
     struct sw_settings choices; /* decision.*: how the search, or the plan, decided */
     struct sw_measures measures;
@@ -67,6 +68,8 @@ struct sw_diff_outcome {
 struct sw_diff_file {
     char *path; /* shown; relative to the folders compared */
     enum sw_diff_status status;
+    bool same_plan; /* settings may differ, but not what is decided, nor what it costs */
+    bool unmet;     /* it fits nowhere, and is judged for it: new, fitted before, or all are */
     struct sw_diff_side before, after; /* all zero when there is none */
     char headline[SW_DIFF_HEADLINE];
     struct sw_setting_change *setting, *choice;
@@ -77,6 +80,7 @@ struct sw_diff_file {
     int32_t rejected_count, fitting_count;
     struct sw_diff_outcome *outcome;
     int32_t outcome_count, failed_count;
+    bool not_judged; /* all outcomes are skipped, since the plan is the same */
 };
 
 struct sw_diff {
@@ -84,14 +88,21 @@ struct sw_diff {
     int32_t count, changed, added, removed;
     bool is_directory;
     int32_t failed;                  /* conditions that failed, over all files */
-    bool unmet;                      /* a new or changed run fits on no mesh */
+    bool unmet;                      /* of a file */
     char headline[SW_DIFF_HEADLINE]; /* of the whole */
+};
+
+/* What to test; `all`: of runs whose plan is the same, too. */
+struct sw_diff_conditions {
+    const struct sw_fail_if *item;
+    int32_t count;
+    bool all;
 };
 
 /* Compares the two sides that the file holds (status ADDED or REMOVED: the one it holds) and tests
  * the conditions on it. Errors: SW_BAD_INPUT, SW_ENVIRONMENT. */
-int sw_diff_file_compare(struct sw_diff_file *file, const struct sw_fail_if *condition,
-                         int32_t condition_count, struct sw_error *err);
+int sw_diff_file_compare(struct sw_diff_file *file, const struct sw_diff_conditions *conditions,
+                         struct sw_error *err);
 void sw_diff_file_free(struct sw_diff_file *file);
 
 /* Pairs the YAML and JSON files of two folders by their path, sorted; hidden folders are left out.
@@ -109,8 +120,17 @@ int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_b
                            struct sw_error *err);
 void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
+#define SW_DIFF_NOT_JUDGED "not judged: the plan is the same (--fail-all judges it, too)"
+
 /* Whether a file is worth a word. */
 bool sw_diff_is_shown(const struct sw_diff_file *file);
+/* "+1.5 %"; "" where nothing changed. Returns buffer. */
+char *sw_diff_percent(double before, double after, char buffer[32]);
+/* "80.9 -> 81.0 of 85.5 GB". A run that does not fit has none: "". Returns buffer. */
+char *sw_diff_memory_text(const struct sw_diff_side *before, const struct sw_diff_side *after,
+                          char buffer[96]);
+/* What the memory of a side came to: "fits", "fits without headroom" or "does not fit". */
+const char *sw_diff_verdict_text(const struct sw_diff_side *side);
 /* A setting's key as the run file and --set spell it. */
 const char *sw_diff_key(const char *key);
 /* The texts of one row: axes, calls and bytes, "old -> new" where they changed. */

@@ -1,4 +1,4 @@
-#include "planner/diff/fail_if.h"
+#include "planner/diff/fail_if_internal.h"
 
 #include "core/base/text.h"
 #include "core/config/config.h"
@@ -23,6 +23,9 @@ static const struct measure_info {
     [SW_MEASURE_MFU] = {"mfu", {0, 0, false}},
     [SW_MEASURE_COMMUNICATION] = {"communication", {0, 1, false}},
     [SW_MEASURE_COMMUNICATION_BYTES] = {"communication_bytes", {1, 0, false}},
+    [SW_MEASURE_HEADROOM] = {"headroom", {1, 0, false}},
+    [SW_MEASURE_ACCELERATORS] = {"accelerators", {0, 0, false}},
+    [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
 };
 
 const char *sw_measure_name(enum sw_measure measure)
@@ -36,33 +39,28 @@ const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict)
     return names[verdict];
 }
 
-struct parser {
-    struct sw_fail_if *out;
-    const char *at;
-    int32_t depth;
-    struct sw_error *err;
-};
-
-static int32_t column_of(const struct parser *p, const char *at)
+int32_t sw_fail_if_column(const struct sw_fail_if_parser *p, const char *at)
 {
     return (int32_t)(at - p->out->text) + 1;
 }
 
-static int fail_at(const struct parser *p, int32_t column, const char *what, const char *help)
+int sw_fail_if_mistake(const struct sw_fail_if_parser *p, int32_t column, const char *what,
+                       const char *help)
 {
     return sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){"--fail-if", 1, column}, "%s; %s",
                       what, help);
 }
 
-static void skip_spaces(struct parser *p)
+void sw_fail_if_skip_spaces(struct sw_fail_if_parser *p)
 {
     p->at += strspn(p->at, " \t");
 }
 
-static int add_node(struct parser *p, struct sw_fail_if_node node)
+static int add_node(struct sw_fail_if_parser *p, struct sw_fail_if_node node)
 {
     if (p->out->count == SW_FAIL_IF_NODES)
-        return fail_at(p, node.column, "the condition is too long", "write several --fail-if");
+        return sw_fail_if_mistake(p, node.column, "the condition is too long",
+                                  "write several --fail-if");
     p->out->node[p->out->count] = node;
     return p->out->count++;
 }
@@ -74,12 +72,20 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
         char letter;
         struct sw_dimension dimension;
     } kinds[] = {{'B', {1, 0, false}}, {'b', {1, -1, false}}, {'s', {0, 1, false}}};
+    /* beyond those of the files, where no quantity is that long */
+    static const struct {
+        const char *name;
+        double factor;
+        struct sw_dimension dimension;
+    } more[] = {
+        {"tokens/s", 1, {0, -1, false}}, {"min", 60, {0, 1, false}}, {"h", 3600, {0, 1, false}}};
     char text[40];
-    if (strcmp(unit, "tokens/s") == 0) {
-        *factor = 1;
-        *dimension = (struct sw_dimension){0, -1, false};
-        return true;
-    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        if (strcmp(unit, more[i].name) == 0) {
+            *factor = more[i].factor;
+            *dimension = more[i].dimension;
+            return true;
+        }
     snprintf(text, sizeof text, "1 %.30s", unit);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (sw_quantity_parse(text, kinds[i].letter, factor, NULL) == 0) {
@@ -90,7 +96,7 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
 }
 
 /* The unit after a number: letters, and "/s" where that makes a unit too ("GB/s"). */
-static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
+static int parse_unit(struct sw_fail_if_parser *p, struct sw_fail_if_node *node)
 {
     char unit[32], what[96];
     double factor;
@@ -111,8 +117,10 @@ static int parse_unit(struct parser *p, struct sw_fail_if_node *node)
         }
     }
     snprintf(what, sizeof what, "unknown unit '%.30s'", unit);
-    return fail_at(p, column_of(p, from), what,
-                   "use B, kB, MB, GB, TB, GiB, s, ms, us, GB/s, tokens/s, or '*' to multiply");
+    return sw_fail_if_mistake(
+        p, sw_fail_if_column(p, from), what,
+        "use B, kB, MB, GB, TB, GiB, s, ms, us, min, h, GB/s, tokens/s, or '*' to "
+        "multiply");
 }
 
 static bool starts_number(const char *at)
@@ -121,21 +129,22 @@ static bool starts_number(const char *at)
 }
 
 /* Digits, a point, an exponent: strtod alone would also take 0x10. */
-static int parse_digits(struct parser *p, double *out)
+static int parse_digits(struct sw_fail_if_parser *p, double *out)
 {
     char *stop;
     const char *from = p->at;
     *out = strtod(from, &stop);
     if ((from[0] == '0' && (from[1] == 'x' || from[1] == 'X')) || !isfinite(*out))
-        return fail_at(p, column_of(p, from), "no number", "write it as in 0.92 or 70 GB");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), "no number",
+                                  "write it as in 0.92 or 70 GB");
     p->at = stop;
     return 0;
 }
 
-static int parse_number(struct parser *p)
+static int parse_number(struct sw_fail_if_parser *p)
 {
     struct sw_fail_if_node node = {
-        .kind = '#', .column = column_of(p, p->at), .dimension = {0, 0, true}};
+        .kind = '#', .column = sw_fail_if_column(p, p->at), .dimension = {0, 0, true}};
     if (parse_digits(p, &node.number) != 0)
         return -1;
     if (*p->at == '%') {
@@ -145,32 +154,45 @@ static int parse_number(struct parser *p)
         node.dimension.bare = false;
         return add_node(p, node);
     }
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     if ((isalpha((unsigned char)*p->at)) && parse_unit(p, &node) != 0)
         return -1;
     return add_node(p, node);
 }
 
-static int fail_name(const struct parser *p, const char *from, size_t length)
+static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t length)
 {
-    const char *names[SW_MEASURE_COUNT];
+    const char *names[SW_MEASURE_COUNT + SW_ASPECT_COUNT + 1] = {"rejected"};
     char name[48], what[128];
+    int32_t count = 1;
     for (int32_t i = 0; i < SW_MEASURE_COUNT; i++)
-        names[i] = measures[i].name;
+        names[count++] = measures[i].name;
+    for (int32_t i = 0; i < SW_ASPECT_COUNT; i++)
+        names[count++] = sw_aspect_name((enum sw_aspect)i);
     snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), from);
-    const char *near = sw_text_nearest(name, names, SW_MEASURE_COUNT);
+    for (int32_t i = 0; i <= SW_ASPECT_COUNT; i++)
+        if (strcmp(name, i == 0 ? names[0] : sw_aspect_name((enum sw_aspect)(i - 1))) == 0) {
+            snprintf(what, sizeof what, "'%s' is no number", name);
+            return sw_fail_if_mistake(
+                p, sw_fail_if_column(p, from), what,
+                "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "
+                "'rejected'");
+        }
+    const char *near = sw_text_nearest(name, names, count);
     snprintf(what, sizeof what, "unknown name '%s'", name);
     if (near == NULL)
-        return fail_at(p, column_of(p, from), what,
-                       "use step, memory, limit, tokens_per_second, mfu, communication or "
-                       "communication_bytes");
+        return sw_fail_if_mistake(
+            p, sw_fail_if_column(p, from), what,
+            "use step, duration, memory, limit, headroom, tokens_per_second, mfu, "
+            "communication, communication_bytes or accelerators; mesh, recompute or "
+            "verdict with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);
-    return fail_at(p, column_of(p, from), what, name);
+    return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what, name);
 }
 
-static int parse_name(struct parser *p)
+static int parse_name(struct sw_fail_if_parser *p)
 {
-    struct sw_fail_if_node node = {.kind = 'm', .column = column_of(p, p->at)};
+    struct sw_fail_if_node node = {.kind = 'm', .column = sw_fail_if_column(p, p->at)};
     if (strncmp(p->at, "old.", 4) == 0) {
         node.kind = 'o';
         p->at += 4;
@@ -189,11 +211,11 @@ static int parse_name(struct parser *p)
     return fail_name(p, from, length);
 }
 
-static int parse_sum(struct parser *p);
+static int parse_sum(struct sw_fail_if_parser *p);
 
-static int parse_primary(struct parser *p)
+static int parse_primary(struct sw_fail_if_parser *p)
 {
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const char *from = p->at;
     if (starts_number(from))
         return parse_number(p);
@@ -205,27 +227,29 @@ static int parse_primary(struct parser *p)
             snprintf(what, sizeof what, "the condition ends too early");
         else
             snprintf(what, sizeof what, "no number and no name");
-        return fail_at(p, column_of(p, from), what,
-                       "write it as in 'memory > 0.92*limit' or 'step > +5%'");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), what,
+                                  "write it as in 'memory > limit - headroom' or 'step > +5%'");
     }
     if (++p->depth > MAX_DEPTH)
-        return fail_at(p, column_of(p, from), "too deeply nested", "write a shorter condition");
+        return sw_fail_if_mistake(p, sw_fail_if_column(p, from), "too deeply nested",
+                                  "write a shorter condition");
     p->at++;
     int node;
     if (*from == '(') {
         node = parse_sum(p);
         if (node < 0)
             return -1;
-        skip_spaces(p);
+        sw_fail_if_skip_spaces(p);
         if (*p->at != ')')
-            return fail_at(p, column_of(p, p->at), "a ')' is missing", "close the parenthesis");
+            return sw_fail_if_mistake(p, sw_fail_if_column(p, p->at), "a ')' is missing",
+                                      "close the parenthesis");
         p->at++;
     } else {
         node = parse_primary(p);
         if (node >= 0 && *from == '-')
             node = add_node(p, (struct sw_fail_if_node){.kind = '_',
                                                         .left = (int8_t)node,
-                                                        .column = column_of(p, from),
+                                                        .column = sw_fail_if_column(p, from),
                                                         .dimension = p->out->node[node].dimension});
     }
     p->depth--;
@@ -250,21 +274,22 @@ static const char *dimension_name(struct sw_dimension d)
     return d.bytes == 0 && d.seconds == -1 ? "1/s" : "another quantity";
 }
 
-static int fail_dimensions(const struct parser *p, int32_t column, struct sw_dimension a,
+static int fail_dimensions(const struct sw_fail_if_parser *p, int32_t column, struct sw_dimension a,
                            struct sw_dimension b)
 {
     char what[96];
     snprintf(what, sizeof what, "%s and %s do not compare", dimension_name(a), dimension_name(b));
-    return fail_at(p, column, what,
-                   "give both sides the same unit; a change against the old plan is +5% or -5%");
+    return sw_fail_if_mistake(
+        p, column, what,
+        "give both sides the same unit; a change against the old plan is +5% or -5%");
 }
 
-static int join(struct parser *p, const char *operator_at, int left, int right)
+static int join(struct sw_fail_if_parser *p, const char *operator_at, int left, int right)
 {
     struct sw_fail_if_node node = {.kind = *operator_at,
                                    .left = (int8_t)left,
                                    .right = (int8_t)right,
-                                   .column = column_of(p, operator_at)};
+                                   .column = sw_fail_if_column(p, operator_at)};
     const struct sw_dimension a = p->out->node[left].dimension, b = p->out->node[right].dimension;
     if (node.kind == '+' || node.kind == '-') {
         if (!same_dimension(a, b))
@@ -275,16 +300,17 @@ static int join(struct parser *p, const char *operator_at, int left, int right)
     const int32_t sign = node.kind == '*' ? 1 : -1;
     const int32_t bytes = a.bytes + sign * b.bytes, seconds = a.seconds + sign * b.seconds;
     if (abs(bytes) > MAX_EXPONENT || abs(seconds) > MAX_EXPONENT)
-        return fail_at(p, node.column, "no such quantity", "multiply less");
+        return sw_fail_if_mistake(p, node.column, "no such quantity", "multiply less");
     node.dimension = (struct sw_dimension){(int8_t)bytes, (int8_t)seconds, a.bare && b.bare};
     return add_node(p, node);
 }
 
-static int parse_chain(struct parser *p, const char *operators, int (*operand)(struct parser *))
+static int parse_chain(struct sw_fail_if_parser *p, const char *operators,
+                       int (*operand)(struct sw_fail_if_parser *))
 {
     int left = operand(p);
     while (left >= 0) {
-        skip_spaces(p);
+        sw_fail_if_skip_spaces(p);
         if (*p->at == '\0' || strchr(operators, *p->at) == NULL)
             break;
         const char *operator_at = p->at++;
@@ -294,19 +320,19 @@ static int parse_chain(struct parser *p, const char *operators, int (*operand)(s
     return left;
 }
 
-static int parse_product(struct parser *p)
+static int parse_product(struct sw_fail_if_parser *p)
 {
     return parse_chain(p, "*/", parse_primary);
 }
 
-static int parse_sum(struct parser *p)
+static int parse_sum(struct sw_fail_if_parser *p)
 {
     return parse_chain(p, "+-", parse_product);
 }
 
-static int parse_comparison(struct parser *p)
+int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p)
 {
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const size_t length = strspn(p->at, "<>=!");
     static const char *const known[] = {"<", "<=", ">", ">=", "==", "!="};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -315,11 +341,12 @@ static int parse_comparison(struct parser *p)
             p->at += length;
             return 0;
         }
-    return fail_at(p, column_of(p, p->at), "expected a comparison", "use < <= > >= == or !=");
+    return sw_fail_if_mistake(p, sw_fail_if_column(p, p->at), "expected a comparison",
+                              "use < <= > >= == or !=");
 }
 
 /* '+5%' and nothing after it. 1: it is one; 0: it is not; -1: failed. */
-static int parse_change(struct parser *p)
+static int parse_change(struct sw_fail_if_parser *p)
 {
     const char *from = p->at;
     double number;
@@ -328,7 +355,7 @@ static int parse_change(struct parser *p)
     p->at++;
     if (parse_digits(p, &number) != 0)
         return -1;
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     if (*p->at != '%' || p->at[1 + strspn(p->at + 1, " \t")] != '\0') {
         p->at = from;
         return 0;
@@ -337,24 +364,25 @@ static int parse_change(struct parser *p)
     p->out->is_change = true;
     p->out->side[1] =
         add_node(p, (struct sw_fail_if_node){.kind = '#',
-                                             .column = column_of(p, from),
+                                             .column = sw_fail_if_column(p, from),
                                              .number = (*from == '-' ? -number : number) / 100});
     return p->out->side[1] < 0 ? -1 : 1;
 }
 
 /* The name before a ':', if there is one. */
-static int parse_label(struct parser *p)
+static int parse_label(struct sw_fail_if_parser *p)
 {
     const char *colon = strchr(p->at, ':');
-    skip_spaces(p);
+    sw_fail_if_skip_spaces(p);
     const char *from = p->at;
     size_t length = colon == NULL ? strlen(from) : (size_t)(colon - from);
     while (length > 0 && isspace((unsigned char)from[length - 1]))
         length--;
     if (colon != NULL) {
         if (length == 0 || length >= SW_FAIL_IF_NAME)
-            return fail_at(p, column_of(p, from), "the name before ':' is empty or too long",
-                           "write it as in 'headroom: memory > 0.92*limit'");
+            return sw_fail_if_mistake(p, sw_fail_if_column(p, from),
+                                      "the name before ':' is empty or too long",
+                                      "write it as in 'room: memory > limit - headroom'");
         p->at = colon + 1;
     }
     snprintf(p->out->name, sizeof p->out->name, "%.*s", (int)length, from);
@@ -363,15 +391,18 @@ static int parse_label(struct parser *p)
 
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err)
 {
-    struct parser p = {.out = out, .at = text, .err = err};
+    struct sw_fail_if_parser p = {.out = out, .at = text, .err = err};
     memset(out, 0, sizeof *out);
     out->text = text;
     if (parse_label(&p) != 0)
         return -1;
+    const int words = sw_fail_if_parse_words(&p);
+    if (words != 0)
+        return words < 0 ? -1 : 0;
     out->side[0] = parse_sum(&p);
-    if (out->side[0] < 0 || parse_comparison(&p) != 0)
+    if (out->side[0] < 0 || sw_fail_if_parse_comparison(&p) != 0)
         return -1;
-    skip_spaces(&p);
+    sw_fail_if_skip_spaces(&p);
     const int change = parse_change(&p);
     if (change < 0)
         return -1;
@@ -379,10 +410,10 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
         out->side[1] = parse_sum(&p);
     if (out->side[1] < 0)
         return -1;
-    skip_spaces(&p);
+    sw_fail_if_skip_spaces(&p);
     if (*p.at != '\0')
-        return fail_at(&p, column_of(&p, p.at), "the condition should end here",
-                       "write another --fail-if for another comparison");
+        return sw_fail_if_mistake(&p, sw_fail_if_column(&p, p.at), "the condition should end here",
+                                  "write another --fail-if for another comparison");
     const struct sw_dimension a = out->node[out->side[0]].dimension;
     const struct sw_dimension b = out->node[out->side[1]].dimension;
     if (!out->is_change && !same_dimension(a, b))
@@ -447,14 +478,15 @@ static const char *opposite(const char *comparison)
 static char *format_value(double value, struct sw_dimension d, char buffer[SW_FORMAT_BYTES])
 {
     char text[SW_FORMAT_BYTES];
-    if (d.bytes == 1 && (d.seconds == 0 || d.seconds == -1) && value >= 0) {
-        snprintf(buffer, SW_FORMAT_BYTES, "%.24s%s", sw_format_bytes(value, text),
+    const char *sign = value < 0 ? "-" : "";
+    const double size = value < 0 ? -value : value;
+    if (d.bytes == 1 && (d.seconds == 0 || d.seconds == -1))
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s%s", sign, sw_format_bytes(size, text),
                  d.seconds == -1 ? "/s" : "");
-        return buffer;
-    }
-    if (d.bytes == 0 && d.seconds == 1 && value >= 0)
-        return sw_format_seconds(value, buffer);
-    snprintf(buffer, SW_FORMAT_BYTES, "%.4g", value);
+    else if (d.bytes == 0 && d.seconds == 1)
+        snprintf(buffer, SW_FORMAT_BYTES, "%s%.24s", sign, sw_format_duration(size, text));
+    else
+        sw_format_number(value, buffer);
     return buffer;
 }
 
@@ -467,6 +499,12 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
     const struct sw_fail_if_node *right = &condition->node[condition->side[1]];
     char a_text[SW_FORMAT_BYTES], b_text[SW_FORMAT_BYTES], old_text[SW_FORMAT_BYTES];
     bool needs_old = condition->is_change;
+    if (condition->form == SW_FAIL_IF_REJECTED) {
+        snprintf(detail, detail_bytes, "a mesh fits");
+        return SW_FAIL_IF_PASS;
+    }
+    if (condition->form == SW_FAIL_IF_WORDS)
+        return sw_fail_if_test_words(condition, old_measures, new_measures, detail, detail_bytes);
     for (int32_t i = 0; i < condition->count; i++)
         needs_old = needs_old || condition->node[i].kind == 'o';
     if (needs_old && old_measures == NULL) {

@@ -1,10 +1,14 @@
-/* Conditions on what a plan costs, as in --fail-if 'memory > 0.92*limit' or 'step > +5%'.
+/* Conditions on what a plan is and costs, as in --fail-if 'memory > limit - headroom' or
+ * 'tokens_per_second < -5%'.
  *
- *   CONDITION := [NAME ':'] SIDE ('<' | '<=' | '>' | '>=' | '==' | '!=') SIDE
+ *   CONDITION := [NAME ':'] (SIDE ('<' | '<=' | '>' | '>=' | '==' | '!=') SIDE
+ *                            | ASPECT ('==' | '!=') (ASPECT | word) | 'rejected')
  *   SIDE      := numbers, measures, + - * / and parentheses; or a percentage with a sign, alone:
  *                'step > +5%' means that step is more than 5 % above its old value
- *   number    := 0.92, 70 GB, 1.5 s, 450 GB/s, 12000 tokens/s; 40% is 0.40
+ *   number    := 0.92, 70 GB, 1.5 s, 2 h, 450 GB/s, 12000 tokens/s; 40% is 0.40
  *   measure   := step, memory, ... of the new plan; old.step, old.memory, ... of the old one
+ *   ASPECT    := mesh, recompute, verdict; old.mesh, ...: 'mesh != old.mesh', 'recompute == full'
+ *   rejected  holds when the new run fits on no mesh
  *
  * Quantities carry their dimension, so 'memory > 1.5 s' is a mistake; a bare number fits them all.
  * Owns nothing: a condition is plain memory that points into the caller's text. */
@@ -25,15 +29,28 @@ enum sw_measure {
     SW_MEASURE_MFU,                 /* a fraction */
     SW_MEASURE_COMMUNICATION,       /* seconds of a step that compute waits for communication */
     SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
+    SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom wants to stay free */
+    SW_MEASURE_ACCELERATORS,        /* number of them */
+    SW_MEASURE_DURATION,            /* seconds of all steps of the run */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
 
+/* What a plan is in a word. */
+enum sw_aspect {
+    SW_ASPECT_MESH,      /* "1,64,1,1" */
+    SW_ASPECT_RECOMPUTE, /* a word of `recompute` in run files */
+    SW_ASPECT_VERDICT,   /* "fits" or "fits_without_headroom" */
+    SW_ASPECT_COUNT
+};
+const char *sw_aspect_name(enum sw_aspect aspect); /* "mesh" ... */
+
+enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64, SW_ASPECT_BYTES = 64 };
+
 struct sw_measures {
     double value[SW_MEASURE_COUNT];
+    char word[SW_ASPECT_COUNT][SW_ASPECT_BYTES];
 };
-
-enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64 };
 
 /* bytes^bytes * seconds^seconds; bare: a number without a unit, which takes on any dimension. */
 struct sw_dimension {
@@ -50,6 +67,14 @@ struct sw_fail_if_node { /* of the expression tree; children stand before their 
     struct sw_dimension dimension;
 };
 
+struct sw_fail_if_word { /* a side of a comparison of words */
+    bool is_literal, is_old;
+    enum sw_aspect aspect;
+    char text[SW_ASPECT_BYTES]; /* of a literal */
+};
+
+enum sw_fail_if_form { SW_FAIL_IF_NUMBERS, SW_FAIL_IF_WORDS, SW_FAIL_IF_REJECTED };
+
 struct sw_fail_if {
     const char *text;           /* the whole argument; the caller's */
     char name[SW_FAIL_IF_NAME]; /* as given; otherwise the beginning of the condition */
@@ -57,7 +82,10 @@ struct sw_fail_if {
     int32_t count;
     char comparison[3];
     int32_t side[2]; /* roots */
-    bool is_change;  /* side[1] is a signed percentage: the change of side[0] against OLD */
+    enum sw_fail_if_form form;
+    struct sw_fail_if_word word[2]; /* of words: the sides */
+    bool is_change; /* of numbers: side[1] is a signed percentage: the change of side[0] against OLD
+                     */
 };
 
 /* Errors (SW_BAD_INPUT) have the place --fail-if:1:COLUMN; text must stay alive. */

@@ -16,9 +16,12 @@ static void write_side(struct sw_json *j, const char *key, const struct sw_diff_
     sw_json_object(j, key);
     sw_json_bool(j, "fits", side->fits);
     sw_json_text(j, "why_not", side->fits ? NULL : side->why_not);
+    sw_json_text(j, "verdict",
+                 sw_verdict_name(side->fits ? side->memory_verdict : SW_VERDICT_DOES_NOT_FIT));
     if (side->fits) {
         const struct sw_mesh *chosen = &side->chosen.decision.mesh;
         sw_json_text(j, "mesh_dim", sw_mesh_format(chosen, mesh, sizeof mesh));
+        sw_json_text(j, "recompute", side->measures.word[SW_ASPECT_RECOMPUTE]);
         for (int32_t m = 0; m < SW_MEASURE_COUNT; m++)
             sw_json_number(j, sw_measure_name((enum sw_measure)m), side->measures.value[m]);
     }
@@ -122,6 +125,7 @@ static void write_file(struct sw_json *j, const struct sw_diff_file *f)
     sw_json_object(j, NULL);
     sw_json_text(j, "path", f->path);
     sw_json_text(j, "status", sw_diff_status_name(f->status));
+    sw_json_bool(j, "same_plan", f->same_plan);
     sw_json_text(j, "headline", f->headline);
     write_side(j, "old", &f->before);
     write_side(j, "new", &f->after);

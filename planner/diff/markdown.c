@@ -6,12 +6,13 @@
  * Markdown or HTML as an entity, so that no name mentions anybody and no value closes a table. */
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
+#include "planner/format.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 200, PLENTY = 1 << 20 };
+enum { TEXT_BYTES = 200, HEADLINE_BYTES = 400, PLENTY = 1 << 20 };
 
 /* How many rows each part may have. */
 struct limits {
@@ -31,6 +32,7 @@ static const struct limits steps[] = {
     {0, 0, 8, 64, 8},
     {0, 0, 4, 16, 2},
     {0, 0, 0, 4, 0},
+    {0, 0, 0, 2, 0},
 };
 
 struct writer {
@@ -78,8 +80,8 @@ static void put_character(FILE *out, char c, bool in_word)
 
 static void put_text(FILE *out, const char *text, size_t most)
 {
-    char shown[TEXT_BYTES + 8];
-    sw_text_shorten(text, most < TEXT_BYTES ? most : TEXT_BYTES, shown);
+    char shown[HEADLINE_BYTES + 8];
+    sw_text_shorten(text, most < HEADLINE_BYTES ? most : HEADLINE_BYTES, shown);
     for (const char *p = shown; *p != '\0'; p++)
         put_character(out, *p, p > shown && is_word(p[-1]) && is_word(p[1]));
 }
@@ -188,7 +190,9 @@ static void put_outcomes(struct writer *w, const struct sw_diff_file *f)
     if (f->outcome_count == 0)
         return;
     fputs("\n", w->out);
-    for (int32_t i = 0; i < f->outcome_count; i++) {
+    if (f->not_judged)
+        fputs("Conditions " SW_DIFF_NOT_JUDGED "\n", w->out);
+    for (int32_t i = 0; i < f->outcome_count && !f->not_judged; i++) {
         const struct sw_diff_outcome *o = &f->outcome[i];
         fprintf(w->out, "- %s ",
                 o->verdict == SW_FAIL_IF_FAIL   ? "**failed**"
@@ -208,8 +212,7 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
         fputs("\n", w->out);
         put_code(w->out, f->path);
         fputs(" ", w->out);
-        /* room for the longest headline there can be, twice shortened texts inside it included */
-        put_text(w->out, f->headline, TEXT_BYTES);
+        put_text(w->out, f->headline, HEADLINE_BYTES);
         fputs("\n", w->out);
     }
     put_outcomes(w, f);
@@ -224,27 +227,111 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
     put_meshes(w, f, true);
 }
 
+/* Of a side: its speed, or that it has none. */
+static void put_rate(FILE *out, const struct sw_diff_side *side)
+{
+    char text[SW_FORMAT_BYTES];
+    if (side->run == NULL)
+        fputs("none", out);
+    else if (!side->fits)
+        fputs("does not fit", out);
+    else
+        fputs(sw_format_number(side->chosen.tokens_per_second, text), out);
+}
+
+static void put_verdict(FILE *out, const struct sw_diff_file *f)
+{
+    const char *separator = "";
+    for (int32_t i = 0; i < f->outcome_count; i++)
+        if (f->outcome[i].verdict == SW_FAIL_IF_FAIL) {
+            fputs(separator[0] == '\0' ? "**failed** " : separator, out);
+            put_code(out, f->outcome[i].condition->name);
+            separator = ", ";
+        }
+    if (separator[0] == '\0')
+        fputs(f->status == SW_DIFF_REMOVED ? "removed" : sw_diff_verdict_text(&f->after), out);
+}
+
+static void put_row(FILE *out, const struct sw_diff_file *f)
+{
+    const struct sw_diff_side *was = &f->before, *is = &f->after;
+    const struct sw_diff_side *shown = is->fits ? is : was; /* of a step and a memory */
+    char delta[32] = "", step[SW_FORMAT_BYTES] = "", before[SW_FORMAT_BYTES], memory[96] = "";
+    if (was->fits && is->fits)
+        sw_diff_percent(was->chosen.tokens_per_second, is->chosen.tokens_per_second, delta);
+    fputs("| ", out);
+    put_code(out, f->path);
+    fputs(" | ", out);
+    put_rate(out, was);
+    fputs(" | ", out);
+    put_rate(out, is);
+    if (shown->fits) {
+        sw_format_seconds(shown->chosen.cost.step_seconds, step);
+        sw_diff_memory_text(was->fits ? was : shown, shown, memory);
+    }
+    const bool moved = was->fits && is->fits &&
+                       strcmp(sw_format_seconds(was->chosen.cost.step_seconds, before), step) != 0;
+    fprintf(out, " | %s | %s%s%s | ",
+            delta[0] != '\0'        ? delta
+            : is->fits && was->fits ? "0 %"
+                                    : "",
+            moved ? before : "", moved ? " -> " : "", step);
+    put_text(out, memory, TEXT_BYTES);
+    fputs(" | ", out);
+    put_verdict(out, f);
+    fputs(" |\n", out);
+}
+
+/* Visits what is shown: what failed comes first, so that it is the last to be cut. */
+static const struct sw_diff_file *next_shown(const struct sw_diff *diff, int32_t *at)
+{
+    for (; *at < 2 * diff->count; (*at)++) {
+        const struct sw_diff_file *f = diff->file[*at % diff->count];
+        const bool failed = f->failed_count > 0 || f->unmet;
+        if (sw_diff_is_shown(f) && failed == (*at < diff->count)) {
+            (*at)++;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* One row for each run. */
+static void put_overview(struct writer *w)
+{
+    const struct sw_diff_file *f;
+    int32_t shown = 0, total = 0;
+    fputs("\n| run | old tokens/s | new tokens/s | delta | step | memory | verdict |\n"
+          "| --- | ---: | ---: | ---: | ---: | ---: | --- |\n",
+          w->out);
+    for (int32_t at = 0; (f = next_shown(w->diff, &at)) != NULL && !is_full(w); total++)
+        if (shown < w->limits->files) {
+            put_row(w->out, f);
+            shown++;
+        }
+    if (shown < total) {
+        fprintf(w->out, "\n... and %d more runs\n", total - shown);
+        w->cut = true;
+    }
+}
+
 static void put_diff(struct writer *w)
 {
     const struct sw_diff *diff = w->diff;
+    const struct sw_diff_file *f;
     int32_t shown = 0, total = 0;
     fputs("<!-- shardwright plan diff -->\n**Plan:** ", w->out);
-    put_text(w->out, diff->headline, TEXT_BYTES);
+    put_text(w->out, diff->headline, HEADLINE_BYTES);
     fputs("\n", w->out);
-    /* what failed comes first, so that it is the last to be cut */
-    for (int32_t pass = 0; pass < 2; pass++)
-        for (int32_t i = 0; i < diff->count; i++) {
-            const struct sw_diff_file *f = diff->file[i];
-            if (!sw_diff_is_shown(f) || (f->failed_count > 0) != (pass == 0))
-                continue;
-            if (is_full(w))
-                return;
-            total++;
-            if (shown < w->limits->files) {
-                put_file(w, f, shown < w->limits->details);
-                shown++;
-            }
+    put_overview(w);
+    for (int32_t at = 0; (f = next_shown(diff, &at)) != NULL; total++) {
+        if (is_full(w))
+            return;
+        if (shown < w->limits->files) {
+            put_file(w, f, shown < w->limits->details);
+            shown++;
         }
+    }
     if (shown < total) {
         fprintf(w->out, "\n... and %d more files\n", total - shown);
         w->cut = true;

@@ -138,7 +138,8 @@ static const char *unit_of(const char *key)
                  {"memory_total", "B"},
                  {"arena_bytes", "B"},
                  {"step_seconds", "s"},
-                 {"save_seconds", "s"}};
+                 {"save_seconds", "s"},
+                 {"memory_headroom", "%"}};
     const char *last = strrchr(key, '.');
     last = last == NULL ? key : last + 1;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -150,6 +151,10 @@ static const char *unit_of(const char *key)
 /* "80 GB" when six digits say it exactly; false: print the number as it is. */
 static bool format_quantity(double value, const char *unit, char buffer[SW_SETTING_TEXT])
 {
+    if (strcmp(unit, "%") == 0) {
+        snprintf(buffer, SW_SETTING_TEXT, "%.10g %%", value * 100);
+        return true;
+    }
     static const struct {
         double factor;
         const char *prefix;

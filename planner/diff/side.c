@@ -114,6 +114,14 @@ static void measure(struct sw_diff_side *side)
     value[SW_MEASURE_MFU] = c->mfu;
     value[SW_MEASURE_COMMUNICATION] = waiting;
     value[SW_MEASURE_COMMUNICATION_BYTES] = bytes;
+    value[SW_MEASURE_HEADROOM] = (double)c->memory.headroom;
+    value[SW_MEASURE_ACCELERATORS] = sw_mesh_rank_count(&c->decision.mesh);
+    value[SW_MEASURE_DURATION] = (double)side->run->optimizer.total_steps * c->cost.step_seconds;
+    char(*word)[SW_ASPECT_BYTES] = side->measures.word;
+    sw_mesh_format(&c->decision.mesh, word[SW_ASPECT_MESH], SW_ASPECT_BYTES);
+    snprintf(word[SW_ASPECT_RECOMPUTE], SW_ASPECT_BYTES, "%s",
+             sw_recompute_word(c->decision.recompute));
+    snprintf(word[SW_ASPECT_VERDICT], SW_ASPECT_BYTES, "%s", sw_verdict_name(side->memory_verdict));
 }
 
 static int by_size(const void *a, const void *b)
@@ -131,9 +139,10 @@ static void describe_verdict(const struct sw_candidate *c, struct sw_diff_verdic
     char needed[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES];
     snprintf(v->detail, sizeof v->detail, "%s", c->detail);
     if (c->detail[0] == '\0' && c->reason == SW_REJECT_MEMORY && c->memory.total > 0)
-        snprintf(v->detail, sizeof v->detail, "needs %s of %s",
+        snprintf(v->detail, sizeof v->detail, "needs %s of %s%s",
                  sw_format_bytes((double)c->memory.total, needed),
-                 sw_format_bytes((double)c->memory.limit, limit));
+                 sw_format_bytes((double)c->memory.limit, limit),
+                 sw_candidate_verdict(c) == SW_VERDICT_NO_HEADROOM ? ", without headroom" : "");
 }
 
 static int keep_verdicts(const struct sw_search *search, struct sw_diff_side *side,
@@ -167,6 +176,7 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
         sw_search_evaluate(side->run, decision, flops, &side->chosen, &program, err) != 0)
         return -1;
     side->fits = side->chosen.reason == SW_FITS;
+    side->memory_verdict = sw_candidate_verdict(&side->chosen);
     if (program != NULL)
         status = sum_traffic(program, &side->traffic, err);
     sw_program_free(program);

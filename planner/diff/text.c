@@ -72,7 +72,9 @@ static void print_meshes(FILE *out, const struct sw_diff_file *f)
 static void print_outcomes(FILE *out, const struct sw_diff_file *f)
 {
     if (f->outcome_count > 0)
-        fprintf(out, "  conditions\n");
+        fprintf(out, "  conditions%s\n", f->not_judged ? " " SW_DIFF_NOT_JUDGED : "");
+    if (f->not_judged)
+        return;
     for (int32_t i = 0; i < f->outcome_count; i++) {
         const struct sw_diff_outcome *o = &f->outcome[i];
         fprintf(out, "    %-8s%s: %s\n",

@@ -142,7 +142,7 @@ static int prepare_script(struct script *s, const struct sw_run_config *run, con
         mem = "0"; /* a whole node's memory comes with a whole node */
     const struct sw_template_value values[] = {
         {"version", s->version},
-        {"run_path", sw_path_name(run_path)},
+        {"run_path", sw_path_name(sw_command_shown(run_path))},
         {"name", run->name},
         {"mesh_dim", s->mesh},
         {"axis_order", s->order},
@@ -221,8 +221,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     uint64_t program_digest[SW_PROGRAM_KINDS];
     const char *directory = options->output == NULL ? "." : options->output;
     const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
-    char script_name[NAME_MAX], limit[160], took[SW_FORMAT_BYTES], count[SW_FORMAT_BYTES],
-        *plan = NULL, *text = NULL;
+    char script_name[NAME_MAX], warning[192], *plan = NULL, *text = NULL;
     size_t bytes = 0;
     uint64_t digest = 0;
     struct script *script = calloc(1, sizeof *script);
@@ -248,17 +247,16 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
         goto out;
     printf("wrote %s/%s: mesh_dim %s, %s of %s, %s a step\n", directory, script->plan_name,
            script->mesh, script->memory, script->limit, script->seconds);
-    const double run_seconds = (double)run->optimizer.total_steps * c->cost.step_seconds;
-    if (sw_report_time_limit(run, run_seconds, limit, sizeof limit)[0] != '\0')
-        printf("its %s steps take %s, %s\n",
-               sw_format_count((double)run->optimizer.total_steps, count),
-               sw_format_duration(run_seconds, took), limit);
+    sw_command_warn_of_time(options, options->files[0], run, c->cost.step_seconds);
     printf("wrote %s/%s\nstart it with: %s ", directory, script_name, slurm ? "sbatch" : "bash");
     snprintf(script->plan, sizeof script->plan, "%s/%s", directory, script_name);
     sw_template_write_word(stdout, script->plan);
     printf("\n");
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(stderr, "%s: warning: mesh_dim %s %s\n", options->files[0], script->mesh, warning);
     if (run->data_path == NULL)
-        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", options->files[0]);
+        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n",
+                sw_command_shown(options->files[0]));
     status = 0;
 out:
     free(script);

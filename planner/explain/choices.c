@@ -22,12 +22,13 @@ static struct sw_choice *new_choice(struct sw_explain *x, const char *name)
 static void judge(const struct sw_explain *x, const struct sw_candidate *other, const char *fixed,
                   struct sw_choice *choice)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], memory[96];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], memory[128];
+    const enum sw_verdict verdict = sw_candidate_verdict(other);
     const double mine = x->c.cost.step_seconds, theirs = other->cost.step_seconds;
     choice->reason = other->reason;
     choice->step_seconds = theirs;
     choice->total_bytes = other->memory.total;
-    if (other->reason == SW_REJECT_MEMORY) {
+    if (verdict == SW_VERDICT_DOES_NOT_FIT && other->reason == SW_REJECT_MEMORY) {
         snprintf(choice->why, sizeof choice->why,
                  "does not fit: %s + %s reserved > %s, %s too much",
                  sw_format_bytes((double)other->memory.arena, a),
@@ -36,7 +37,7 @@ static void judge(const struct sw_explain *x, const struct sw_candidate *other, 
                  sw_format_bytes((double)(other->memory.total - other->memory.limit), memory));
         return;
     }
-    if (other->reason != SW_FITS) {
+    if (verdict == SW_VERDICT_DOES_NOT_FIT) {
         snprintf(choice->why, sizeof choice->why, "not possible: %s", other->detail);
         return;
     }
@@ -45,6 +46,11 @@ static void judge(const struct sw_explain *x, const struct sw_candidate *other, 
     if (more != 0)
         snprintf(memory, sizeof memory, ", %s %s memory",
                  sw_format_bytes((double)(more > 0 ? more : -more), a), more > 0 ? "more" : "less");
+    const size_t used = strlen(memory);
+    if (verdict == SW_VERDICT_NO_HEADROOM)
+        snprintf(memory + used, sizeof memory - used, ", fits without headroom: %s free, not %s",
+                 sw_format_bytes((double)(other->memory.limit - other->memory.total), a),
+                 sw_format_bytes((double)other->memory.headroom, d));
     const double percent = mine > 0 ? (theirs / mine - 1) * 100 : 0;
     if (percent > -0.05 && percent < 0.05)
         snprintf(choice->why, sizeof choice->why, "as fast (%s)%s", sw_format_seconds(theirs, b),
@@ -84,9 +90,11 @@ static void rule_step(const struct sw_candidate *mine, const struct sw_candidate
     if (m[SW_FSDP] != o[SW_FSDP])
         snprintf(buffer, bytes, "%s fsdp (%d against %d; the largest that fits is preferred)",
                  o[SW_FSDP] < m[SW_FSDP] ? "smaller" : "larger", o[SW_FSDP], m[SW_FSDP]);
-    else if (mine->tp_leaves_node != other->tp_leaves_node)
+    else if (mine->tp_leaves_domain != other->tp_leaves_domain)
         snprintf(buffer, bytes, "tp %d %s (%d here)", o[SW_TP],
-                 other->tp_leaves_node ? "leaves the node" : "stays in the node", m[SW_TP]);
+                 other->tp_leaves_domain ? "leaves the fastest link domain"
+                                         : "stays in the fastest link domain",
+                 m[SW_TP]);
     else if (inner_m != inner_o)
         snprintf(buffer, bytes, "same fsdp, %s tp x sp (%" PRId64 " against %" PRId64 ")",
                  inner_o > inner_m ? "larger" : "smaller", inner_o, inner_m);
@@ -178,6 +186,11 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
     const bool fixed =
         sw_mesh_request_parse(x->run->mesh_dim, &request, NULL) == 0 && request.keep_order;
     judge(x, &best, fixed ? "the axis order" : NULL, choice);
+    const size_t used = strlen(choice->why);
+    if (!fixed && best.tp_leaves_domain && !x->c.tp_leaves_domain &&
+        x->run->prefer == SW_PREFER_FSDP)
+        snprintf(choice->why + used, sizeof choice->why - used,
+                 "; prefer: fsdp keeps tp within the fastest link domain");
     return 0;
 }
 

@@ -64,7 +64,9 @@ static void sum_ops(struct sw_explain *x)
     double sum = 0;
     for (int32_t i = 0; i < x->kind_count; i++)
         sum += x->kind[i].seconds;
-    x->slowed_seconds = x->c.cost.compute_seconds > sum ? x->c.cost.compute_seconds - sum : 0;
+    /* sums of the same times in another order differ in their last digits */
+    const double slowed = x->c.cost.compute_seconds - sum;
+    x->slowed_seconds = slowed > 1e-9 * sum ? slowed : 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
         struct sw_axis_time *t = &x->axis[a];
         t->exposed_seconds = x->c.cost.exposed_seconds[a];
@@ -120,13 +122,15 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     x->all = all;
     x->requested = requested;
     x->at = -1;
-    if (sw_search_evaluate(run, &candidate->decision, 0, &x->c, NULL, err) != 0)
+    double flops = 0;
+    /* a mesh that does not fit has a price, too, but not from the search */
+    if (sw_search_model_flops(run, &flops, err) != 0 ||
+        sw_search_evaluate(run, &candidate->decision, flops, &x->c, NULL, err) != 0)
         return -1;
     if (x->c.reason != SW_FITS && x->c.reason != SW_REJECT_MEMORY)
         return sw_fail(err, SW_UNMET, "this mesh cannot be explained: %s", x->c.detail);
     if (make_programs(x, err) != 0)
         return -1;
-    x->c.mfu = candidate->mfu;
     for (int32_t i = 0; i < all->count; i++)
         if (memcmp(all->mesh[i].decision.mesh.size, x->c.decision.mesh.size,
                    sizeof x->c.decision.mesh.size) == 0)

@@ -277,6 +277,7 @@ static void write_rejected(struct sw_json *j, const struct sw_search *all)
         sw_json_object(j, NULL);
         sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
         sw_json_text(j, "reason", sw_reject_name(c->reason));
+        sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
         sw_json_text(j, "detail", c->detail);
         sw_json_text(j, "help", c->help);
         sw_json_end(j);
@@ -287,12 +288,16 @@ static void write_rejected(struct sw_json *j, const struct sw_search *all)
 void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
 {
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    char why[320];
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.explain/1");
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
     sw_candidate_write_json(j, "mesh", &x->c);
+    sw_json_text(j, "why", sw_rank_why(x->run, why, sizeof why));
     sw_json_number(j, "run_seconds", x->run_seconds);
+    sw_json_number(j, "accelerator_hours",
+                   sw_report_accelerator_hours(x->run, x->c.cost.step_seconds));
     write_programs(j, x);
     write_regions(j, &x->c.cost);
     write_collectives(j, x);

@@ -23,10 +23,11 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
 
 static void print_run(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], limit[160];
-    fprintf(out, "run       %s steps take %s\n",
-            sw_format_count((double)x->run->optimizer.total_steps, a),
-            sw_format_duration(x->run_seconds, b));
+    char line[160], limit[160];
+    if (!x->run->says_steps)
+        return;
+    fprintf(out, "run       %s\n",
+            sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
     if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0')
         fprintf(out, "          %s\n", limit);
 }
@@ -144,7 +145,8 @@ static void print_traffic(FILE *out, const struct sw_explain *x)
 static void print_axes(FILE *out, const struct sw_explain *x)
 {
     const struct sw_cluster_config *cluster = &x->run->cluster;
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], rate[SW_FORMAT_BYTES];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], rate[SW_FORMAT_BYTES],
+        counted[SW_FORMAT_RATE];
     fprintf(out, "\n%-5s %5s %7s %8s %6s  %-14s %12s %12s %10s %10s\n", "axis", "size", "stride",
             "per node", "nodes", "link", "bandwidth", "communicates", "exposed", "hidden");
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
@@ -164,10 +166,11 @@ static void print_axes(FILE *out, const struct sw_explain *x)
                 sw_format_seconds(t->hidden_seconds, d));
     }
     fprintf(out,
-            "outermost first; stride: ranks between neighbours; %d accelerators share a node, so\n"
+            "outermost first; stride: ranks between neighbours; a node has %s, so\n"
             "node n holds the ranks from %d n to %d n + %d\n",
+            sw_format_counted(cluster->accelerators_per_node, "accelerator", counted),
             cluster->accelerators_per_node, cluster->accelerators_per_node,
-            cluster->accelerators_per_node, cluster->accelerators_per_node - 1);
+            cluster->accelerators_per_node - 1);
 }
 
 static void print_checkpoint(FILE *out, const struct sw_explain *x)
@@ -192,18 +195,16 @@ static void print_choices(FILE *out, const struct sw_explain *x)
 
 static void print_rejected(FILE *out, const struct sw_search *s)
 {
-    char mesh[64];
     fprintf(out, "\nrejected: %d of %d meshes\n", s->count - s->feasible, s->count);
     for (int32_t i = s->feasible; i < s->count; i++)
-        fprintf(out, "✗ %-16s %-12s %s; %s\n",
-                sw_mesh_format(&s->mesh[i].decision.mesh, mesh, sizeof mesh),
-                sw_reject_name(s->mesh[i].reason), s->mesh[i].detail, s->mesh[i].help);
+        sw_report_rejected(out, &s->mesh[i]);
 }
 
 void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
-    sw_report_choice(out, &x->c);
+    sw_report_choice(out, x->run, &x->c);
+    sw_report_why(out, x->run);
     print_evaluation(out, x);
     print_run(out, x);
     print_memory(out, x);

@@ -38,7 +38,8 @@ static const char style[] =
     "svg .on{fill:var(--bg)}svg .small{font-size:10.5px}svg .b{font-weight:600}"
     "svg .warn{fill:var(--bad)}\n"
     ".grid{stroke:var(--line);stroke-width:1}.limit{stroke:var(--bad);stroke-width:2;"
-    "stroke-dasharray:7 4}.frame{fill:var(--soft);stroke:var(--line)}.cell{fill:var(--bg);"
+    "stroke-dasharray:7 4}.headroom{stroke:var(--bad);stroke-width:1;stroke-dasharray:2 "
+    "4}.frame{fill:var(--soft);stroke:var(--line)}.cell{fill:var(--bg);"
     "stroke:var(--line)}.axisline{stroke:var(--dim)}.edge{stroke:var(--bg);stroke-width:1}\n"
     ".dp{fill:var(--dp)}.fsdp{fill:var(--fsdp)}.tp{fill:var(--tp)}.sp{fill:var(--sp)}"
     ".none{fill:var(--dim)}.k0{fill:var(--k0)}.k1{fill:var(--k1)}.k2{fill:var(--k2)}"
@@ -62,7 +63,7 @@ static void card(FILE *out, const char *what, const char *value)
 
 static void cards(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], text[128], mesh[64];
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], text[128], label[64], mesh[64];
     const struct sw_candidate *c = &x->c;
     double exposed = 0;
     for (int32_t i = 0; i < SW_AXIS_COUNT; i++)
@@ -70,10 +71,13 @@ static void cards(FILE *out, const struct sw_explain *x)
     fputs("<div class=\"cards\">\n", out);
     card(out, "mesh_dim (dp,fsdp,tp,sp)", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     card(out, "a step", sw_format_seconds(c->cost.step_seconds, a));
-    card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
+    if (sw_mesh_rank_count(&c->decision.mesh) > 1)
+        card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
     snprintf(text, sizeof text, "%s of %s", sw_format_bytes((double)c->memory.total, a),
              sw_format_bytes((double)c->memory.limit, b));
-    card(out, "memory per accelerator", text);
+    snprintf(label, sizeof label, "memory per accelerator: %s",
+             sw_verdict_text(sw_memory_verdict(&c->memory)));
+    card(out, label, text);
     card(out, "tokens per second", sw_format_count(c->tokens_per_second, a));
     snprintf(text, sizeof text, "%.1f %%", c->mfu * 100);
     card(out, "model flops utilization", text);
@@ -82,17 +86,18 @@ static void cards(FILE *out, const struct sw_explain *x)
 
 static void introduction(FILE *out, const struct sw_explain *x)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], order[64], warning[192];
-    char limit[160], again[SW_RECOMPUTE_BYTES];
+    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
+    char limit[160], again[SW_RECOMPUTE_BYTES], why[320];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
     fputs("</h1>\n<p class=\"dim\">", out);
-    fprintf(out, "%s accelerators of ", sw_format_count(sw_mesh_rank_count(&c->decision.mesh), a));
+    fprintf(out, "%s of ",
+            sw_format_counted(sw_mesh_rank_count(&c->decision.mesh), "accelerator", a));
     sw_text_write_html(out, x->run->cluster.name);
-    fprintf(out, "; %s sequences of %s tokens a step</p>\n",
-            sw_format_count((double)x->run->global_batch_size, a),
-            sw_format_count((double)x->run->sequence_length, b));
+    fprintf(out, "; %s of %s a step</p>\n",
+            sw_format_counted((double)x->run->global_batch_size, "sequence", a),
+            sw_format_counted((double)x->run->sequence_length, "token", b));
     cards(out, x);
     fprintf(
         out,
@@ -102,22 +107,26 @@ static void introduction(FILE *out, const struct sw_explain *x)
         c->decision.accumulation_steps, sw_recompute_describe(c->decision.recompute, again),
         sw_word(sw_words_strategy, c->decision.strategy),
         sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
-    fprintf(out, "<p class=\"dim\">The step takes %s to %s in 10 to 90 %% of cases (",
+    fputs("<p class=\"dim\">Chosen by its rule: ", out);
+    sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
+    fputs(".</p>\n", out);
+    fprintf(out, "<p class=\"dim\">The step takes %s to %s in 80 %% of cases (",
             sw_format_seconds(c->cost.band_low_seconds, a),
             sw_format_seconds(c->cost.band_high_seconds, b));
     sw_text_write_html(out, c->cost.calibration);
     fputs(").</p>\n", out);
-    fprintf(out, "<p>The run's %s steps take %s",
-            sw_format_count((double)x->run->optimizer.total_steps, a),
-            sw_format_duration(x->run_seconds, b));
-    if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0') {
-        fputs(", ", out);
-        sw_text_write_html(out, limit);
+    if (x->run->says_steps) {
+        char line[160];
+        fprintf(out, "<p>The run: %s",
+                sw_report_run(x->run, x->c.cost.step_seconds, line, sizeof line));
+        if (sw_report_time_limit(x->run, x->run_seconds, limit, sizeof limit)[0] != '\0') {
+            fputs("; this is ", out);
+            sw_text_write_html(out, limit);
+        }
+        fputs(".</p>\n", out);
     }
-    fputs(".</p>\n", out);
-    if (c->reason == SW_REJECT_MEMORY)
-        fprintf(out, "<p class=\"bad\">Does not fit: %s more than the accelerator has.</p>\n",
-                sw_format_bytes((double)(c->memory.total - c->memory.limit), d));
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(out, "<p class=\"bad\">The mesh %s.</p>\n", warning);
     if (sw_cost_warning(&c->cost, warning, sizeof warning)[0] != '\0') {
         fputs("<p class=\"bad\">Warning: ", out);
         sw_text_write_html(out, warning);

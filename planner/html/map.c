@@ -67,6 +67,9 @@ static void draw_axes(FILE *out, const struct map *m)
     }
     fprintf(out, "<path class=\"limit\" d=\"M%d %.1fH%d\"/>\n", LEFT, y_of(m, limit), BORDER_RIGHT);
     sw_html_label(out, RIGHT - 4, y_of(m, limit) - 6, "end", "warn b", "limit");
+    if (m->x->c.memory.headroom > 0)
+        fprintf(out, "<path class=\"headroom\" d=\"M%d %.1fH%d\"><title>headroom</title></path>\n",
+                LEFT, y_of(m, limit - (double)m->x->c.memory.headroom), BORDER_RIGHT);
     double last = -100;
     for (double power = pow(10, floor(m->low / log(10))); log(power) <= m->high; power *= 10)
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {

@@ -139,6 +139,11 @@ static void draw_limit(FILE *out, const struct chart *c)
     fprintf(out, "<path class=\"limit\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, RIGHT);
     snprintf(text, sizeof text, "limit %s", sw_format_bytes((double)m->limit, a));
     sw_html_label(out, RIGHT, y - 6, "end", "warn b", text);
+    if (m->headroom > 0)
+        fprintf(out,
+                "<path class=\"headroom\" d=\"M%d %.1fH%d\"><title>headroom %s</title></path>\n",
+                LEFT, y_of(c, (double)(m->limit - m->headroom)), RIGHT,
+                sw_format_bytes((double)m->headroom, a));
 }
 
 static void draw_peak(FILE *out, const struct chart *c, const double *start)

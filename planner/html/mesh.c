@@ -87,15 +87,16 @@ void sw_html_mesh(FILE *out, const struct sw_explain *x)
     const struct sw_cluster_config *cluster = &x->run->cluster;
     const struct sw_mesh *mesh = &x->program->mesh;
     const struct grid g = make_grid(cluster);
-    char text[160], order[64];
+    char text[256], order[64], nodes[SW_FORMAT_RATE], each[SW_FORMAT_RATE];
     int32_t legend = 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         legend += mesh->size[a] > 1;
     const int32_t lines = (g.nodes + g.across - 1) / g.across;
     const int32_t node_height = g.rows * ROW + 36;
-    snprintf(text, sizeof text,
-             "%d nodes with %d accelerators each; ranks fill them in the order %s.", cluster->nodes,
-             cluster->accelerators_per_node, sw_mesh_format_order(mesh, order, sizeof order));
+    snprintf(text, sizeof text, "%s with %s each; ranks fill them in the order %s.",
+             sw_format_counted(cluster->nodes, "node", nodes),
+             sw_format_counted(cluster->accelerators_per_node, "accelerator", each),
+             sw_mesh_format_order(mesh, order, sizeof order));
     sw_html_svg_open(out, "mesh", 20 + legend * 21 + lines * node_height, "The mesh on the nodes",
                      text);
     const double top = draw_legend(out, x) + 8;

@@ -17,6 +17,9 @@ int sw_command_search(const struct sw_options *options)
         status = sw_command_fail(&err);
         goto out;
     }
+    if (search.feasible > 0)
+        sw_command_warn_of_time(options, options->files[0], &session.run,
+                                search.mesh[0].cost.step_seconds);
     if (!options->json)
         sw_report_search(stdout, &session.run, &search, options);
     else

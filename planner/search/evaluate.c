@@ -150,10 +150,17 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
     return 0;
 }
 
+int64_t sw_searcher_limit(const struct sw_searcher *s)
+{
+    const int64_t all = s->run->cluster.accelerator.memory_bytes;
+    return s->spends_headroom ? all : all - sw_headroom_bytes(s->run);
+}
+
 static void fill_memory(const struct sw_run_config *run, const struct sw_program *p,
                         struct sw_memory *m)
 {
     m->limit = run->cluster.accelerator.memory_bytes;
+    m->headroom = sw_headroom_bytes(run);
     m->reserved = run->cluster.accelerator.reserved_memory_bytes;
     m->arena = p->arena_bytes;
     m->total = m->arena + m->reserved;
@@ -174,7 +181,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
     out->reason = sized->reason;
     struct sw_span tp;
     sw_links_span(&run->cluster, &out->decision.mesh, (struct sw_axes){1, {SW_TP}}, &tp);
-    out->tp_leaves_node = sw_links_leave_node(&run->cluster, &tp);
+    out->tp_leaves_domain = sw_links_leave_fastest(&run->cluster, &tp);
     if (p == NULL) {
         struct sw_program_options options;
         if (sw_plan_program_options(run, &sized->decision, &options, err) != 0)
@@ -187,7 +194,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
         sw_program_place(p);
     sized->cached->placed = true;
     fill_memory(run, p, &out->memory);
-    if (out->memory.total > out->memory.limit)
+    if (out->memory.total > sw_searcher_limit(s))
         out->reason = SW_REJECT_MEMORY;
     return 0;
 }
@@ -229,7 +236,7 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
                        struct sw_error *err)
 {
-    struct sw_searcher s = {.run = run, .model_flops = model_flops};
+    struct sw_searcher s = {.run = run, .model_flops = model_flops, .spends_headroom = true};
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");

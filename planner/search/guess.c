@@ -176,7 +176,6 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
     out->compute = *compute;
     out->sequences = (double)sized->decision.micro_batch_size;
     out->levels = *levels;
-    out->limit_bytes = run->cluster.accelerator.memory_bytes;
     guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
 }
 
@@ -371,6 +370,23 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c)
            combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
 }
 
+/* The orders that keep tp within the fastest link domain, as the rule of rank.c wants it; all of
+ * them where none does. Returns how many. */
+static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *order, double *guess,
+                              int32_t count)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_span tp;
+        sw_links_span(&run->cluster, &order[i], (struct sw_axes){1, {SW_TP}}, &tp);
+        if (sw_links_leave_fastest(&run->cluster, &tp))
+            continue;
+        order[kept] = order[i];
+        guess[kept++] = guess[i];
+    }
+    return kept > 0 ? kept : count;
+}
+
 int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *c,
                         struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err)
@@ -405,6 +421,8 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
         out[at] = mesh;
     }
     free(g.placed);
+    if (run->prefer == SW_PREFER_FSDP)
+        count = keep_tp_inside(run, out, guess, count);
     if (seconds != NULL)
         memcpy(seconds, guess, (size_t)count * sizeof *guess);
     return count;

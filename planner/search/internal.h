@@ -39,9 +39,11 @@ struct sw_units;
 struct sw_searcher {
     const struct sw_run_config *run;
     double model_flops;
-    bool keep_order;     /* the axis order is the user's */
-    bool residual_fixed; /* the run's rules decide residual_seq */
-    bool residual_tp;    /* what they decided, when they name sp, tp */
+    bool keep_order;      /* the axis order is the user's */
+    bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
+    bool spends_headroom; /* and does, since no options keep it */
+    bool residual_fixed;  /* the run's rules decide residual_seq */
+    bool residual_tp;     /* what they decided, when they name sp, tp */
     struct sw_program_cache *cache;
 };
 
@@ -101,6 +103,8 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
+/* Bytes of an accelerator that a mesh may use, reserved memory included. */
+int64_t sw_searcher_limit(const struct sw_searcher *s);
 /* The smallest options that the run allows: memory grows from there only. */
 struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struct sw_mesh *mesh,
                                         const struct sw_variant *variant);
@@ -152,7 +156,7 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
     struct sw_levels levels; /* as compiled; count 0: the run says what is made again */
-    int64_t limit_bytes;
+    int64_t limit_bytes;     /* of an accelerator: the caller's to set */
     struct sw_compute compute;
     double weight_seconds[2],
         once_seconds; /* collectives of weights: each micro-step's, each step's */

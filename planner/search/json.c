@@ -20,6 +20,7 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
 {
     sw_json_object(j, "memory");
     sw_json_number(j, "limit", (double)m->limit);
+    sw_json_number(j, "headroom", (double)m->headroom);
     sw_json_number(j, "total", (double)m->total);
     sw_json_number(j, "arena", (double)m->arena);
     sw_json_number(j, "parameters", (double)m->parameters);
@@ -63,6 +64,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
     sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);
     sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
@@ -105,6 +107,7 @@ static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
     sw_json_object(j, NULL);
     sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     sw_json_text(j, "reason", sw_reject_name(c->reason));
+    sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     sw_json_text(j, "detail", c->detail);
     sw_json_text(j, "help", c->help);
     write_suggestion(j, &c->suggestion);
@@ -115,6 +118,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
                           const struct sw_options *options)
 {
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    char why[320];
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.search/1");
     sw_json_text(j, "run", run->name);
@@ -122,6 +126,18 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     sw_json_number(j, "evaluated", s->count);
     sw_json_number(j, "feasible", s->feasible);
     sw_json_number(j, "search_seconds", s->seconds);
+    if (s->feasible > 0 && run->says_steps) {
+        const double step = s->mesh[0].cost.step_seconds;
+        sw_json_number(j, "run_seconds", (double)run->optimizer.total_steps * step);
+        sw_json_number(j, "accelerator_hours", sw_report_accelerator_hours(run, step));
+    } else {
+        sw_json_null(j, "run_seconds");
+        sw_json_null(j, "accelerator_hours");
+    }
+    if (s->feasible > 0)
+        sw_json_text(j, "why", sw_rank_why(run, why, sizeof why));
+    else
+        sw_json_null(j, "why");
     if (s->feasible > 0) {
         sw_candidate_write_json(j, "chosen", &s->mesh[0]);
         sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);

@@ -75,6 +75,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
             sized->decision.mesh = sized->program->mesh = order[0];
     }
     sw_guess_from(sized, s->run, &traffics, compute, &levels, guess);
+    guess->limit_bytes = sw_searcher_limit(s);
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
@@ -86,7 +87,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
 
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
-    return sized->least_bytes > s->run->cluster.accelerator.memory_bytes;
+    return sized->least_bytes > sw_searcher_limit(s);
 }
 
 /* What lasts from step to step: every variant splits it alike. */
@@ -118,7 +119,7 @@ static int compare_ranked(const void *a, const void *b)
 static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_option *options,
                                   int32_t count, double least)
 {
-    const double limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double limit = (double)sw_searcher_limit(s);
     struct ranked r = {.best = options[count - 1], .fits = false};
     r.best.bytes = least;
     for (int32_t i = 0; i < count; i++)
@@ -285,7 +286,7 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
         l->closest = variant;
         l->least_bytes = sized.least_bytes;
     }
-    l->hopeless = state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes; /* the same */
+    l->hopeless = state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
     if (l->hopeless || hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
@@ -335,7 +336,7 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
 static int is_worth(struct sw_searcher *s, const struct looking *l, const struct sw_option *o,
                     struct known *k, bool *worth, struct sw_error *err)
 {
-    const double best = best_seconds(l), limit = (double)s->run->cluster.accelerator.memory_bytes;
+    const double best = best_seconds(l), limit = (double)sw_searcher_limit(s);
     *worth = false;
     if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
@@ -467,8 +468,8 @@ static int search_others(struct sw_searcher *s, struct looking *l, struct sw_err
     return 0;
 }
 
-int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
-                   struct sw_candidate *out, struct sw_error *err)
+static int search_within_limit(struct sw_searcher *s, const struct sw_preference *preference,
+                               struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_mesh mesh = out->decision.mesh;
     struct looking l = {.preference = preference, .mesh = &mesh, .closest = -1};
@@ -493,4 +494,16 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
             *out = *c;
     }
     return 0;
+}
+
+int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
+                   struct sw_candidate *out, struct sw_error *err)
+{
+    int status = search_within_limit(s, preference, out, err);
+    if (status != 0 || !s->asked || out->reason != SW_REJECT_MEMORY)
+        return status;
+    s->spends_headroom = true;
+    status = search_within_limit(s, preference, out, err);
+    s->spends_headroom = false;
+    return status;
 }

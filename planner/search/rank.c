@@ -1,8 +1,10 @@
 /* Which mesh is best. The seed rule (LWM's): the largest fsdp, since it divides the state and its
- * communication overlaps best; then tp inside a node, the usual bound, where such a mesh exists for
+ * communication overlaps best; then tp inside the fastest link domain, where such a mesh exists for
  * that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
- * time alone (prefer: time) no bound is needed: links decide. */
+ * time alone (prefer: time) no bound is needed: links decide. sw_rank_why says it. */
 #include "planner/search/search.h"
+
+#include "core/cost/links.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +36,36 @@ static int compare_fsdp(const struct sw_candidate *a, const struct sw_candidate 
     const struct sw_mesh *x = &a->decision.mesh, *y = &b->decision.mesh;
     if (x->size[SW_FSDP] != y->size[SW_FSDP])
         return x->size[SW_FSDP] > y->size[SW_FSDP] ? -1 : 1;
-    if (a->tp_leaves_node != b->tp_leaves_node)
-        return a->tp_leaves_node ? 1 : -1;
+    if (a->tp_leaves_domain != b->tp_leaves_domain)
+        return a->tp_leaves_domain ? 1 : -1;
     const int64_t inner_x = (int64_t)x->size[SW_TP] * x->size[SW_SP];
     const int64_t inner_y = (int64_t)y->size[SW_TP] * y->size[SW_SP];
     return inner_x != inner_y ? compare_i64(inner_x, inner_y) : compare_time(a, b);
+}
+
+const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes)
+{
+    const struct sw_cluster_config *cluster = &run->cluster;
+    const int32_t accelerators = cluster->nodes * cluster->accelerators_per_node;
+    const int32_t fastest = sw_links_fastest(cluster);
+    const char *headroom = run->memory_headroom > 0 ? " with headroom" : "";
+    struct sw_mesh_request request;
+    if (sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto) {
+        snprintf(buffer, bytes, "the only mesh that mesh_dim allows");
+    } else if (accelerators == 1 || fastest < 0) {
+        snprintf(buffer, bytes, "the only mesh of one accelerator");
+    } else if (run->prefer == SW_PREFER_TIME) {
+        snprintf(buffer, bytes, "the fastest of those that fit%s (prefer: time)", headroom);
+    } else {
+        const struct sw_link_config *link = &cluster->link[fastest];
+        const int32_t domain = link->spans < accelerators ? link->spans : accelerators;
+        snprintf(
+            buffer, bytes,
+            "the largest fsdp that fits%s, then tp within the fastest link domain (%s%d of %.64s), "
+            "then the least tp x sp, then time (prefer: fsdp)",
+            headroom, domain == accelerators ? "all " : "", (int)domain, link->name);
+    }
+    return buffer;
 }
 
 static int compare_rejected(const struct sw_candidate *a, const struct sw_candidate *b)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */ };
+enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
 
 static void print_bytes(FILE *out, const char *name, int64_t bytes)
 {
@@ -28,7 +28,7 @@ static void print_trust(FILE *out, const struct sw_cost *cost)
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], warning[192];
     if (cost->calibration == NULL)
         return;
-    fprintf(out, "          10-90 %%: %s to %s (%s)\n",
+    fprintf(out, "          in 80 %% of cases %s to %s (%s)\n",
             sw_format_seconds(cost->band_low_seconds, a),
             sw_format_seconds(cost->band_high_seconds, b), cost->calibration);
     if (sw_cost_warning(cost, warning, sizeof warning)[0] != '\0')
@@ -49,10 +49,54 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     return buffer;
 }
 
-void sw_report_choice(FILE *out, const struct sw_candidate *c)
+double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64];
-    char again[SW_RECOMPUTE_BYTES];
+    return (double)run->optimizer.total_steps * step_seconds / 3600 * run->cluster.nodes *
+           run->cluster.accelerators_per_node;
+}
+
+void sw_report_why(FILE *out, const struct sw_run_config *run)
+{
+    char why[320];
+    fprintf(out, "why       ");
+    sw_format_wrapped(out, sw_rank_why(run, why, sizeof why), 10, 10, WIDTH);
+}
+
+char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
+                    size_t bytes)
+{
+    char steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], hours[SW_FORMAT_BYTES];
+    const double count = (double)run->optimizer.total_steps;
+    const double all = sw_report_accelerator_hours(run, step_seconds);
+    snprintf(hours, sizeof hours, "%.2g", all);
+    if (all >= 9.95)
+        sw_format_count(all, hours);
+    snprintf(buffer, bytes, "%s take%s %s, %s accelerator-hours",
+             sw_format_counted(count, "step", steps), count == 1 ? "s" : "",
+             sw_format_duration(count * step_seconds, took), hours);
+    return buffer;
+}
+
+/* What MFU counts, without which it cannot be compared with another's. */
+static void print_mfu(FILE *out, const struct sw_run_config *run)
+{
+    const bool bf16 = run->compute == SW_BF16_T;
+    const double peak =
+        bf16 ? run->cluster.accelerator.peak_bf16_flops : run->cluster.accelerator.peak_fp32_flops;
+    char text[160];
+    snprintf(
+        text, sizeof text,
+        "MFU: the model's FLOP over %.4g TFLOP/s of %s; causal attention as half of the square, "
+        "no recomputation",
+        peak / 1e12, bf16 ? "bf16" : "fp32");
+    fprintf(out, "          ");
+    sw_format_wrapped(out, text, 10, 10, WIDTH);
+}
+
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
+        warning[192], again[SW_RECOMPUTE_BYTES];
     const struct sw_decision *decision = &c->decision;
     const int32_t *size = decision->mesh.size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
@@ -65,19 +109,23 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             sw_recompute_describe(decision->recompute, again),
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
-    fprintf(out, "memory    %s of %s per accelerator\n",
+    fprintf(out, "memory    %s of %s per accelerator: %s\n",
             sw_format_bytes((double)c->memory.total, a),
-            sw_format_bytes((double)c->memory.limit, b));
+            sw_format_bytes((double)c->memory.limit, b),
+            sw_verdict_text(sw_memory_verdict(&c->memory)));
     print_bytes(out, "parameters", c->memory.parameters);
     print_bytes(out, "gradients", c->memory.gradients);
     print_bytes(out, "optimizer", c->memory.optimizer);
     print_bytes(out, "activations", c->memory.activations);
     print_bytes(out, "workspace", c->memory.workspace);
     print_bytes(out, "reserved", c->memory.reserved);
-    fprintf(out, "step      %s: %s compute, %s waiting for communication",
-            sw_format_seconds(c->cost.step_seconds, a),
-            sw_format_seconds(c->cost.compute_seconds, b),
-            sw_format_seconds(total_exposed(&c->cost), d));
+    if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
+        fprintf(out, "warning   %s\n", warning);
+    fprintf(out, "step      %s: %s compute", sw_format_seconds(c->cost.step_seconds, a),
+            sw_format_seconds(c->cost.compute_seconds, b));
+    if (sw_mesh_rank_count(&decision->mesh) > 1)
+        fprintf(out, ", %s waiting for communication",
+                sw_format_seconds(total_exposed(&c->cost), d));
     const char *separator = " (";
     for (int32_t axis = 0; axis < SW_AXIS_COUNT; axis++)
         if (c->cost.exposed_seconds[axis] > 0) {
@@ -90,6 +138,7 @@ void sw_report_choice(FILE *out, const struct sw_candidate *c)
             sw_format_count(c->tokens_per_second, a),
             sw_format_count(c->tokens_per_second / sw_mesh_rank_count(&decision->mesh), b),
             c->mfu * 100);
+    print_mfu(out, run);
     print_trust(out, &c->cost);
 }
 
@@ -97,14 +146,7 @@ static void print_why(FILE *out, const struct sw_run_config *run, const struct s
 {
     char a[SW_FORMAT_BYTES], mesh[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
-    const char *why;
-    if (s->count == 1)
-        why = "the only mesh that mesh_dim allows";
-    else if (run->prefer == SW_PREFER_TIME)
-        why = "the fastest of those that fit (prefer: time)";
-    else
-        why = "the largest fsdp that fits, then the least tp x sp, then time (prefer: fsdp)";
-    fprintf(out, "why       %s\n", why);
+    sw_report_why(out, run);
     if (s->fastest == 0)
         return;
     fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",
@@ -137,33 +179,55 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
 }
 
-static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
+void sw_report_rejected(FILE *out, const struct sw_candidate *c)
 {
     char mesh[64];
+    const int32_t at =
+        fprintf(out, "✗ %-16s %-12s ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+                sw_reject_name(c->reason)) -
+        2; /* the cross is one column and three bytes */
+    sw_format_wrapped(out, c->detail, at, at, WIDTH);
+    fprintf(out, "%*s", (int)at, "");
+    sw_format_wrapped(out, c->help, at, at, WIDTH);
+}
+
+static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
+{
     fprintf(out, "%s%s\n", s->feasible > 0 ? "\n" : "",
             count < s->count - s->feasible ? "rejected, nearest first" : "rejected");
-    for (int32_t i = s->feasible; i < s->feasible + count; i++) {
-        const struct sw_candidate *m = &s->mesh[i];
-        fprintf(out, "✗ %-16s %-12s %s; %s\n", sw_mesh_format(&m->decision.mesh, mesh, sizeof mesh),
-                sw_reject_name(m->reason), m->detail, m->help);
-    }
+    for (int32_t i = s->feasible; i < s->feasible + count; i++)
+        sw_report_rejected(out, &s->mesh[i]);
     if (count < s->count - s->feasible)
         fprintf(out, "... and %d more (--rejected)\n", s->count - s->feasible - count);
+}
+
+static int32_t lack_headroom(const struct sw_search *s)
+{
+    int32_t count = 0;
+    for (int32_t i = s->feasible; i < s->count; i++)
+        count += sw_candidate_verdict(&s->mesh[i]) == SW_VERDICT_NO_HEADROOM;
+    return count;
 }
 
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES];
+    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], c[SW_FORMAT_RATE], line[160];
     if (s->feasible > 0) {
-        fprintf(out, "%s: %s accelerators (%s), %s sequences of %s tokens a step\n", run->name,
-                sw_format_count(s->accelerators, a), run->cluster.name,
-                sw_format_count((double)run->global_batch_size, b),
-                sw_format_count((double)run->sequence_length, c));
-        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not\n", s->count,
+        fprintf(out, "%s: %s (%s), %s of %s a step\n", run->name,
+                sw_format_counted(s->accelerators, "accelerator", a), run->cluster.name,
+                sw_format_counted((double)run->global_batch_size, "sequence", b),
+                sw_format_counted((double)run->sequence_length, "token", c));
+        fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
                 s->count - s->feasible);
-        sw_report_choice(out, &s->mesh[0]);
+        if (lack_headroom(s) > 0)
+            fprintf(out, ", %d of them for lack of headroom", lack_headroom(s));
+        fprintf(out, "\n");
+        sw_report_choice(out, run, &s->mesh[0]);
+        if (run->says_steps)
+            fprintf(out, "run       %s\n",
+                    sw_report_run(run, s->mesh[0].cost.step_seconds, line, sizeof line));
         print_why(out, run, s);
         print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
     }

@@ -249,7 +249,8 @@ int sw_search_model_flops(const struct sw_run_config *run, double *out, struct s
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request)
 {
-    *s = (struct sw_searcher){.run = run, .keep_order = request->keep_order};
+    *s = (struct sw_searcher){
+        .run = run, .keep_order = request->keep_order, .asked = !request->is_auto};
     /* the run's rules may settle residual_seq */
     for (int32_t i = 0; i < run->rule_count; i++) {
         const struct sw_rule_config *rule = &run->rule[i];
@@ -312,7 +313,8 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
         return -1;
     if (err != NULL && err->status == SW_UNMET)
         err->status = SW_BAD_INPUT;
-    return blame(run->rule[0].place, "these rules do not go together", err);
+    return blame(run->rule[0].place,
+                 "these rules do not go together, let each axis split a tensor once", err);
 }
 
 /* With a pool that is to be closed whatever the result. */

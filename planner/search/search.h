@@ -9,11 +9,22 @@
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
 
-struct sw_memory { /* bytes on each accelerator */
-    int64_t limit; /* what the accelerator has */
-    int64_t total; /* arena + reserved */
+struct sw_memory {    /* bytes on each accelerator */
+    int64_t limit;    /* what the accelerator has */
+    int64_t headroom; /* of that, what memory_headroom wants to stay free */
+    int64_t total;    /* arena + reserved */
     int64_t arena, parameters, gradients, optimizer, activations, workspace, reserved;
 };
+
+/* What there is to say about a mesh's memory: with the headroom, without it, or not at all. */
+enum sw_verdict {
+    SW_VERDICT_FITS,
+    SW_VERDICT_NO_HEADROOM, /* only for a mesh that mesh_dim names */
+    SW_VERDICT_DOES_NOT_FIT,
+    SW_VERDICT_COUNT
+};
+const char *sw_verdict_name(enum sw_verdict verdict); /* "fits" "fits_without_headroom" ... */
+const char *sw_verdict_text(enum sw_verdict verdict); /* the same for people */
 
 /* Settings of the run file (dotted where nested) that together would admit a rejected mesh, or,
  * with mesh_dim among them, the mesh that takes its place. count 0: none is known. */
@@ -33,8 +44,8 @@ struct sw_candidate {
     enum sw_reject reason;         /* SW_FITS: a candidate */
     char detail[256], help[256];   /* of a rejection */
     struct sw_suggestion suggestion;
-    bool tp_leaves_node; /* over links that join more than a node */
-    bool explained;      /* detail, help and suggestion are complete: sw_search_explain */
+    bool tp_leaves_domain; /* the fastest link domain */
+    bool explained;        /* detail, help and suggestion are complete: sw_search_explain */
 };
 
 struct sw_search {
@@ -47,10 +58,20 @@ struct sw_search {
     double seconds;
 };
 
-/* Searches. prefer is run->prefer. When the sizes of mesh_dim do not make the number of
- * accelerators, the only mesh is rejected with SW_REJECT_PRODUCT. Finding no mesh that fits is no
- * error: out->feasible is 0. Errors: SW_BAD_INPUT (mesh_dim, rules), SW_ENVIRONMENT. Free with
- * sw_search_free. Threads: starts and joins its own. */
+/* headroom.c: bytes of the accelerator's memory that memory_headroom wants to stay free. */
+int64_t sw_headroom_bytes(const struct sw_run_config *run);
+enum sw_verdict sw_memory_verdict(const struct sw_memory *memory);
+/* A mesh that is rejected for another reason than memory does not fit. */
+enum sw_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
+/* One line on memory without headroom or too little of it; "" where it fits. Returns buffer. */
+const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, size_t bytes);
+
+/* Searches. A mesh that the search chooses by itself keeps memory_headroom free; one that mesh_dim
+ * names may use it up, with options that keep it where any do. prefer is run->prefer. When the
+ * sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
+ * SW_REJECT_PRODUCT. Finding no mesh that fits is no error: out->feasible is 0. Errors:
+ * SW_BAD_INPUT (mesh_dim, rules), SW_ENVIRONMENT. Free with sw_search_free. Threads: starts and
+ * joins its own. */
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);
 
@@ -62,7 +83,8 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
 /* Flops of a step that MFU counts: they do not depend on the mesh. */
 int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err);
 
-/* Prices one set of options. out->reason tells whether it fits. May keep the program (NULL: not
+/* Prices one set of options. out->reason tells whether it fits, with or without headroom
+ * (sw_candidate_verdict). May keep the program (NULL: not
  * wanted). */
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
@@ -84,6 +106,9 @@ int sw_search_again(const struct sw_run_config *run, const struct sw_decision *d
 /* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
  * fitting first. Sets feasible and fastest. */
 void sw_rank(struct sw_search *search, enum sw_prefer prefer);
+/* The rule that chose, every clause of it, for people: "the largest fsdp that fits, then ...".
+ * Returns buffer. */
+const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes);
 /* Whether a is better than b by that rule. */
 bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
                     enum sw_prefer prefer);

@@ -1,6 +1,8 @@
 /* Why a mesh is rejected, and the smallest change that would admit it. A suggestion is a promise:
  * with it the mesh, or the one that it names, is admitted. Each is either another mesh that the
- * search found to fit, the nearest in steps along the axes, or settings that were tried here. */
+ * search found to fit, the nearest in steps along the axes, or settings that were tried here. Where
+ * no mesh fits, in this order: settings that the run fixed, a larger batch, a shorter sequence,
+ * another number of nodes; another accelerator only when none of them helps. */
 #include "core/base/number.h"
 #include "planner/search/internal.h"
 
@@ -41,13 +43,15 @@ static void describe(const struct sw_suggestion *s, char *out, size_t bytes)
                                  s->change[i].setting, s->change[i].to);
 }
 
-/* The mesh's verdict under that run. */
+/* The mesh's verdict under that run, which a mesh that is asked for must reach with headroom, too:
+ * a suggestion should not end in a warning. */
 static int judge(const struct sw_searcher *like, const struct sw_run_config *run,
                  const struct sw_mesh *mesh, struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_preference preference;
     struct sw_searcher s = *like;
     s.run = run;
+    s.asked = false;
     memset(out, 0, sizeof *out);
     out->decision.mesh = *mesh;
     if (sw_search_prefer(&s, mesh, &preference, err) != 0)
@@ -87,14 +91,47 @@ static int try_sequence(const struct sw_searcher *like, struct trial *t, const s
     return 0;
 }
 
-/* Another accelerator: whole gigabytes. */
+/* Another accelerator, when nothing else helps: whole gigabytes. */
 static void enlarge_memory(struct trial *t, const struct sw_candidate *c)
 {
     const int64_t gb = 1000000000;
     char text[SW_FORMAT_BYTES];
-    t->run.cluster.accelerator.memory_bytes = sw_align(c->memory.total, gb);
+    int64_t *memory = &t->run.cluster.accelerator.memory_bytes;
+    *memory = sw_align((int64_t)((double)c->memory.total / (1 - t->run.memory_headroom)), gb);
+    while (*memory - sw_headroom_bytes(&t->run) < c->memory.total)
+        *memory += gb;
     snprintf(text, sizeof text, "%" PRId64 " GB", t->run.cluster.accelerator.memory_bytes / gb);
     note(&t->changes, "cluster.accelerator.memory", text);
+}
+
+/* What the mesh leaves free, in tenths of a percent. */
+static void lower_headroom(struct trial *t, const struct sw_candidate *c)
+{
+    const struct sw_memory *m = &c->memory;
+    const double tenths = floor((double)(m->limit - m->total) / (double)m->limit * 1000);
+    char text[SW_FORMAT_BYTES];
+    snprintf(text, sizeof text, "%.10g %%", tenths / 10);
+    t->run.memory_headroom = tenths / 1000;
+    note(&t->changes, "memory_headroom", text);
+}
+
+/* Recomputation and the micro-batch, when the run fixed them: whether there was one to let go. */
+static bool relax(struct trial *t)
+{
+    const struct sw_recompute fixed =
+        sw_recompute_normal(t->run.recompute, t->run.model.shape.layers);
+    if (!t->run.recompute_auto && !sw_recompute_equal(fixed, sw_recompute_full())) {
+        t->run.recompute_auto = true;
+        t->run.recompute = sw_recompute_none();
+        note(&t->changes, "recompute", "auto");
+        return true;
+    }
+    if (t->run.micro_batch_size > 1) {
+        t->run.micro_batch_size = 0;
+        note(&t->changes, "micro_batch_size", "auto");
+        return true;
+    }
+    return false;
 }
 
 static int fix_memory(const struct sw_searcher *like, struct trial *t, const struct sw_candidate *c,
@@ -102,18 +139,7 @@ static int fix_memory(const struct sw_searcher *like, struct trial *t, const str
 {
     const int64_t state = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
     bool fits = false;
-    if (!t->run.recompute_auto && !sw_recompute_equal(c->decision.recompute, sw_recompute_full())) {
-        t->run.recompute_auto = true;
-        t->run.recompute = sw_recompute_none();
-        note(&t->changes, "recompute", "auto");
-        return 0;
-    }
-    if (t->run.micro_batch_size > 1) {
-        t->run.micro_batch_size = 0;
-        note(&t->changes, "micro_batch_size", "auto");
-        return 0;
-    }
-    if (state + c->memory.reserved < c->memory.limit &&
+    if (state + c->memory.reserved < c->memory.limit - c->memory.headroom &&
         try_sequence(like, t, mesh, &fits, err) != 0)
         return -1;
     if (!fits)
@@ -121,9 +147,10 @@ static int fix_memory(const struct sw_searcher *like, struct trial *t, const str
     return 0;
 }
 
-/* One more setting, for the reason at hand. Sets *stuck where none helps. */
+/* One more setting, for the reason at hand; `last`: also a shorter sequence or another accelerator.
+ * Sets *stuck where none helps. */
 static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_candidate *c,
-               const struct sw_mesh *mesh, bool *stuck, struct sw_error *err)
+               const struct sw_mesh *mesh, bool last, bool *stuck, struct sw_error *err)
 {
     const int64_t ways = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
     const int64_t micro = t->run.micro_batch_size > 0 ? t->run.micro_batch_size : 1;
@@ -144,7 +171,14 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
         note_integer(&t->changes, "sequence_length", t->run.sequence_length);
         return 0;
     case SW_REJECT_MEMORY:
-        return fix_memory(like, t, c, mesh, err);
+        if (relax(t))
+            return 0;
+        if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM) {
+            lower_headroom(t, c);
+            return 0;
+        }
+        *stuck = !last;
+        return last ? fix_memory(like, t, c, mesh, err) : 0;
     default:
         *stuck = true;
         return 0;
@@ -152,8 +186,8 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
 }
 
 /* Settings until the mesh fits. */
-static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, struct trial *t,
-                   bool *fits, struct sw_error *err)
+static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, bool last,
+                   struct trial *t, bool *fits, struct sw_error *err)
 {
     for (bool stuck = false;;) {
         struct sw_candidate c;
@@ -162,7 +196,7 @@ static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, s
         *fits = c.reason == SW_FITS;
         if (*fits || stuck)
             return 0;
-        if (fix(like, t, &c, mesh, &stuck, err) != 0)
+        if (fix(like, t, &c, mesh, last, &stuck, err) != 0)
             return -1;
         if (stuck)
             return 0;
@@ -245,8 +279,129 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
         return -1;
     snprintf(c->help, sizeof c->help, "use mesh_dim %s: %s frees %s, %s needed", mesh, steps,
              sw_format_bytes((double)(c->memory.total - least.memory.total), frees),
-             sw_format_bytes((double)(c->memory.total - c->memory.limit), needed));
+             sw_format_bytes((double)(c->memory.total - (c->memory.limit - c->memory.headroom)),
+                             needed));
     return 0;
+}
+
+/* ---- What makes the run fit on some mesh, where it fits on none ---- */
+
+/* Searched once for all the meshes that it lacks. A search takes longer the more accelerators there
+ * are; beyond the last of these they look at single meshes only. */
+enum { MAX_RESCUED_ACCELERATORS = 8192, MAX_NODE_DOUBLINGS = 4 };
+
+struct rescue {
+    bool tried;
+    struct sw_suggestion changes; /* of all settings but mesh_dim */
+    struct sw_search found;       /* the meshes then; feasible 0: nothing helps */
+};
+
+/* Every mesh under that run. */
+static int try_meshes(const struct trial *t, struct rescue *r, struct sw_error *err)
+{
+    struct sw_error why = {0};
+    sw_search_free(&r->found);
+    memset(&r->found, 0, sizeof r->found);
+    r->changes = t->changes;
+    if (sw_search_meshes(&t->run, &r->found, NULL, &why) == 0)
+        return 0;
+    memset(&r->found, 0, sizeof r->found);
+    return why.status == SW_ENVIRONMENT ? sw_fail_as(err, &why) : 0; /* else it fits nowhere */
+}
+
+/* The smallest doubling of the batch that lets fsdp split the state further. */
+static int rescue_by_batch(const struct trial *base, struct rescue *r, struct sw_error *err)
+{
+    const int64_t accelerators = r->found.accelerators;
+    for (int64_t batch = 2 * base->run.global_batch_size;
+         r->found.feasible == 0 && batch < 2 * accelerators; batch *= 2) {
+        struct trial t = *base;
+        t.run.global_batch_size = batch;
+        note_integer(&t.changes, "global_batch_size", batch);
+        if (try_meshes(&t, r, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The largest half, quarter, ... of the sequence. */
+static int rescue_by_sequence(const struct trial *base, struct rescue *r, struct sw_error *err)
+{
+    for (int64_t length = base->run.sequence_length / 2 / 2 * 2;
+         r->found.feasible == 0 && length >= 128; length = length / 2 / 2 * 2) {
+        struct trial t = *base;
+        t.run.sequence_length = length;
+        note_integer(&t.changes, "sequence_length", length);
+        if (try_meshes(&t, r, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Whether the cluster's links, as they are written, also join so many nodes. */
+static bool resize(struct sw_cluster_config *cluster, int64_t nodes)
+{
+    const int64_t all = nodes * cluster->accelerators_per_node;
+    struct sw_link_config *last =
+        cluster->link_count > 0 ? &cluster->link[cluster->link_count - 1] : NULL;
+    if (last == NULL || nodes < 1 || nodes > 1 << 20 || all > MAX_RESCUED_ACCELERATORS)
+        return false;
+    if (last->spans_all)
+        last->spans = (int32_t)all;
+    if (last->spans < all || (cluster->link_count > 1 && last->spans <= last[-1].spans))
+        return false; /* it would be another list of links */
+    cluster->nodes = (int32_t)nodes;
+    return true;
+}
+
+/* Powers of two, whose meshes divide models best: the one below first, which costs less. */
+static int rescue_by_nodes(const struct trial *base, struct rescue *r, struct sw_error *err)
+{
+    int64_t nodes = 1;
+    while (2 * nodes <= base->run.cluster.nodes)
+        nodes *= 2;
+    if (nodes == base->run.cluster.nodes)
+        nodes *= 2;
+    for (int32_t i = 0; r->found.feasible == 0 && i <= MAX_NODE_DOUBLINGS; i++, nodes *= 2) {
+        struct trial t = *base;
+        if (!resize(&t.run.cluster, nodes))
+            continue;
+        note_integer(&t.changes, "cluster.nodes", nodes);
+        if (try_meshes(&t, r, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int find_rescue(const struct sw_searcher *like, struct rescue *r, struct sw_error *err)
+{
+    struct trial t = {.run = *like->run};
+    const int64_t accelerators = (int64_t)t.run.cluster.nodes * t.run.cluster.accelerators_per_node;
+    if (r->tried || accelerators > MAX_RESCUED_ACCELERATORS)
+        return 0;
+    r->tried = true;
+    t.run.mesh_dim = "auto";
+    while (relax(&t)) {
+    }
+    if (try_meshes(&t, r, err) != 0 ||
+        (r->found.feasible == 0 && rescue_by_batch(&t, r, err) != 0) ||
+        (r->found.feasible == 0 && rescue_by_sequence(&t, r, err) != 0) ||
+        (r->found.feasible == 0 && rescue_by_nodes(&t, r, err) != 0))
+        return -1;
+    return 0;
+}
+
+/* The rescue's changes and the nearest mesh that fits with them; the mesh itself needs no naming.
+ */
+static void take_rescue(const struct rescue *r, struct sw_candidate *c)
+{
+    char text[48];
+    const struct sw_mesh *to =
+        &r->found.mesh[nearest(&r->found, &c->decision.mesh, true)].decision.mesh;
+    c->suggestion = r->changes;
+    if (memcmp(to->size, c->decision.mesh.size, sizeof to->size) != 0)
+        note(&c->suggestion, "mesh_dim", sw_mesh_format(to, text, sizeof text));
+    describe(&c->suggestion, c->help, sizeof c->help);
 }
 
 /* ---- Verdicts ---- */
@@ -256,18 +411,32 @@ static void explain_memory(struct sw_candidate *c)
     char total[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES], state[SW_FORMAT_BYTES],
         rest[SW_FORMAT_BYTES];
     const int64_t states = c->memory.parameters + c->memory.gradients + c->memory.optimizer;
+    char spare[SW_FORMAT_BYTES], wanted[SW_FORMAT_BYTES], headroom[96] = "";
+    if (sw_memory_verdict(&c->memory) == SW_VERDICT_NO_HEADROOM)
+        snprintf(headroom, sizeof headroom, "fits without headroom (%.24s free, not %.24s): ",
+                 sw_format_bytes((double)(c->memory.limit - c->memory.total), spare),
+                 sw_format_bytes((double)c->memory.headroom, wanted));
     snprintf(c->detail, sizeof c->detail,
-             "needs %s of %s per accelerator (%s state, %s activations and workspace) even with "
+             "%sneeds %s of %s per accelerator (%s state, %s activations and workspace) even with "
              "micro_batch_size %" PRId64 " and recompute %s",
-             sw_format_bytes((double)c->memory.total, total),
+             headroom, sw_format_bytes((double)c->memory.total, total),
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
              c->decision.micro_batch_size, sw_recompute_word(c->decision.recompute));
 }
 
+/* The other way to a mesh without headroom: nobody but the user chooses it. */
+static void allow_by_name(struct sw_candidate *c)
+{
+    char mesh[64];
+    const size_t used = strlen(c->help);
+    snprintf(c->help + used, sizeof c->help - used, ", or mesh_dim: %s, which may use it up",
+             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+}
+
 static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,
-                   struct sw_candidate *c, struct sw_error *err)
+                   struct rescue *rescue, struct sw_candidate *c, struct sw_error *err)
 {
     const struct sw_mesh mesh = c->decision.mesh;
     struct trial t = {.run = *like->run};
@@ -275,25 +444,40 @@ static int suggest(const struct sw_searcher *like, const struct sw_search *all, 
     const int32_t near = nearest(all, &mesh, true);
     if (near >= 0 && !settings_first)
         return move(like, &all->mesh[near], c, err);
-    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, &t, &fits, err) != 0)
+    if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, false, &t, &fits, err) != 0)
         return -1;
-    /* a setting that the user chose is less than another mesh; another sequence is more */
-    if (near >= 0 && !(fits && t.changes.count == 1))
+    /* a setting that the user chose is less than another mesh; several are more, and so is another
+     * accelerator */
+    const bool small = fits && t.changes.count == 1 &&
+                       strcmp(t.changes.change[0].setting, "cluster.accelerator.memory") != 0;
+    if (near >= 0 && !small)
         return move(like, &all->mesh[near], c, err);
+    if (!fits) {
+        if (find_rescue(like, rescue, err) != 0)
+            return -1;
+        if (rescue->found.feasible > 0) {
+            take_rescue(rescue, c);
+            return 0;
+        }
+        t = (struct trial){.run = *like->run};
+        if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, true, &t, &fits, err) != 0)
+            return -1;
+    }
     const int32_t other = fits ? -1 : nearest(all, &mesh, false);
     if (other >= 0) {
         char text[48];
         t = (struct trial){.run = *like->run};
         note(&t.changes, "mesh_dim",
              sw_mesh_format(&all->mesh[other].decision.mesh, text, sizeof text));
-        if (fix_all(like, &all->mesh[other].decision.mesh, &t, &fits, err) != 0)
+        if (fix_all(like, &all->mesh[other].decision.mesh, true, &t, &fits, err) != 0)
             return -1;
     }
     if (!fits)
         return 0;
     c->suggestion = t.changes;
-    if (c->reason != SW_REJECT_PRODUCT)
-        describe(&t.changes, c->help, sizeof c->help);
+    describe(&t.changes, c->help, sizeof c->help);
+    if (strcmp(t.changes.change[0].setting, "memory_headroom") == 0)
+        allow_by_name(c);
     return 0;
 }
 
@@ -303,6 +487,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     int status = -1;
     struct sw_mesh_request request;
     struct sw_search others = {0};
+    struct rescue rescue = {.tried = false};
     struct sw_run_config any = *s->run;
     if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
@@ -315,13 +500,14 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
             continue;
         if (c->reason == SW_REJECT_MEMORY)
             explain_memory(c);
-        if (suggest(s, request.is_auto ? search : &others, !request.is_auto, c, err) != 0)
+        if (suggest(s, request.is_auto ? search : &others, !request.is_auto, &rescue, c, err) != 0)
             goto out;
         c->explained = true;
     }
     status = 0;
 out:
     sw_search_free(&others);
+    sw_search_free(&rescue.found);
     return status;
 }
 

@@ -54,6 +54,8 @@ static void check_diagnostic(const struct sw_diagnostic *d)
         else if (!d->is_note)
             fuzz_require_positioned(line);
     }
+    fuzz_require(d->is_note || d->help != NULL || strstr(d->message, "; did you mean '") != NULL,
+                 "an error that does not say what to do", text);
     free(text);
 }
 

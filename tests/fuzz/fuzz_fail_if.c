@@ -21,8 +21,11 @@ static void check_condition(const struct sw_fail_if *condition, const struct sw_
 
 void fuzz_one(const uint8_t *data, size_t bytes)
 {
-    static const struct sw_measures was = {{1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9}},
-                                    is = {{1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9}}, nothing = {{0}};
+    static const struct sw_measures was = {{1.5, 70e9, 80e9, 12000, 0.4, 0.25, 3e9, 4e9, 64, 1e5},
+                                           {"1,64,1,1", "none", "fits"}},
+                                    is = {{1.6, 72e9, 80e9, 11000, 0.38, 0, 4e9, 4e9, 8, 2e5},
+                                          {"2,4,1,1", "full", "fits_without_headroom"}},
+                                    nothing = {.value = {0}};
     int32_t count;
     const char *text = fuzz_files(data, bytes, &count)->text;
     struct sw_fail_if condition;

@@ -147,8 +147,8 @@ END
 END
 } >fuzz_fit.dict
 {
-    for word in step memory limit tokens_per_second mfu communication communication_bytes old. GB GiB \
-        ms us tokens/s GB/s '<=' '>=' '==' '!=' + - '*' / '(' ')' % +5% 0x10 1e308 ': '; do
+    for word in step memory limit tokens_per_second mfu communication communication_bytes headroom \
+        accelerators duration mesh recompute verdict rejected 1,64,1,1 full fits old. GB GiB ms us min h tokens/s GB/s '<=' '>=' '==' '!=' + - '*' / '(' ')' % +5% 0x10 1e308 ': '; do
         echo "\"$word\""
     done
 } >fuzz_fail_if.dict

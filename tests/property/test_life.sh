@@ -122,6 +122,14 @@ begin "USR1 to mpirun" "${mpirun[@]}"
 kill -USR1 "$job"
 ends 20 75 'the checkpoint signal, after step [0-9]+ of 1000000'
 
+begin "TERM with less time than a save takes" env SHARDWRIGHT_GRACE_SECONDS=0.000001 bash "$out/life.sh"
+newest=$(readlink "$out/checkpoints/latest") || fail "nothing was saved before"
+kill -TERM "$job"
+ends 20 143 'SIGTERM, after step [0-9]+ of 1000000'
+grep -q "there was no time to save it: the last checkpoint is of step $((10#${newest#step-}))\$" "$out/log" ||
+    fail "it does not say that it saved nothing"
+[ "$(readlink "$out/checkpoints/latest")" = "$newest" ] || fail "it saved"
+
 begin "TERM to one rank" "${mpirun[@]}"
 kill -TERM "$(worker 2)"
 ends 20 143 'SIGTERM, after step [0-9]+ of 1000000'

@@ -113,8 +113,9 @@ static void numbers_are_of_its_own_program(void **state)
 }
 
 /* All options there are, against what the search chose. */
-static double exhaust(const struct sw_run_config *run, const struct sw_mesh *mesh)
+static double exhaust(const struct sw_run_config *run, const struct sw_candidate *chosen)
 {
+    const struct sw_mesh *mesh = &chosen->decision.mesh;
     static const enum sw_attention_strategy strategies[] = {SW_ATTENTION_RING, SW_ATTENTION_GATHER,
                                                             SW_ATTENTION_ULYSSES};
     const int64_t per_rank = run->global_batch_size / (mesh->size[SW_DP] * mesh->size[SW_FSDP]);
@@ -130,16 +131,18 @@ static double exhaust(const struct sw_run_config *run, const struct sw_mesh *mes
                 .layout = (enum sw_sequence_layout)(way / 9 % 2),
                 .residual_seq_tp = way / 18 == 1};
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
-            if (c.reason == SW_FITS && c.cost.step_seconds < best)
+            if (sw_candidate_verdict(&c) <= sw_candidate_verdict(chosen) &&
+                c.cost.step_seconds < best)
                 best = c.cost.step_seconds;
         }
     return best;
 }
 
-/* Orders of the axes, for one mesh: all 24 with the options that were chosen. */
+/* Orders of the axes, for one mesh: all 24 with the options that were chosen; of those that keep tp
+ * within the fastest link domain, where the rule wants that and there are any. */
 static double exhaust_orders(const struct sw_run_config *run, const struct sw_candidate *chosen)
 {
-    double best = 1e300;
+    double best = 1e300, inside = 1e300;
     for (int32_t k = 0; k < 24; k++) {
         struct sw_candidate c;
         struct sw_decision d = chosen->decision;
@@ -154,8 +157,10 @@ static double exhaust_orders(const struct sw_run_config *run, const struct sw_ca
         assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
         if (c.cost.step_seconds < best)
             best = c.cost.step_seconds;
+        if (!c.tp_leaves_domain && c.cost.step_seconds < inside)
+            inside = c.cost.step_seconds;
     }
-    return best;
+    return run->prefer == SW_PREFER_FSDP && inside < 1e300 ? inside : best;
 }
 
 static void nothing_faster_at_the_top(void **state)
@@ -169,22 +174,24 @@ static void nothing_faster_at_the_top(void **state)
         {"80 GB", "45 GB/s", "2,4,4,2", 8192, 64},   {"80 GB", "5 GB/s", "1,4,4,4", 2048, 64},
         {"20 GB", "2 GB/s", "2,2,2,8", 32768, 16},   {"80 GB", "45 GB/s", "1,1,8,8", 16384, 8},
         {"80 GB", "45 GB/s", "4,2,1,8", 131072, 16}, {"16 GB", "9 GB/s", "1,8,8,1", 8192, 64}};
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof runs / sizeof runs[0]; i++) {
+        const size_t r = i / 2;
         struct sw_test_run t = small_run(8);
-        t.memory = runs[i].memory;
-        t.outer = runs[i].outer;
-        t.sequence_length = runs[i].sequence;
-        t.global_batch_size = runs[i].batch;
+        t.memory = runs[r].memory;
+        t.outer = runs[r].outer;
+        t.sequence_length = runs[r].sequence;
+        t.global_batch_size = runs[r].batch;
         struct sw_config *config = sw_test_read_run(&t);
         struct sw_run_config run = *sw_config_run(config);
-        run.mesh_dim = runs[i].mesh_dim;
+        run.prefer = i % 2 == 0 ? SW_PREFER_FSDP : SW_PREFER_TIME;
+        run.mesh_dim = runs[r].mesh_dim;
         struct sw_search s;
         search(&run, &s);
         assert_true(s.feasible > 0);
         const int32_t checked[] = {0, s.fastest};
         for (size_t k = 0; k < (s.fastest == 0 ? 1 : 2); k++) {
             const struct sw_candidate *c = &s.mesh[checked[k]];
-            const double best = exhaust(&run, &c->decision.mesh), orders = exhaust_orders(&run, c);
+            const double best = exhaust(&run, c), orders = exhaust_orders(&run, c);
             if (c->cost.step_seconds > best * 1.005 || c->cost.step_seconds > orders * 1.0001)
                 fail_msg("run %zu: %g s, but %g s with other options, %g s in another order", i,
                          c->cost.step_seconds, best, orders);

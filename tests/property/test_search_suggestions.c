@@ -21,6 +21,8 @@ static void apply(struct sw_run_config *run, const char *setting, const char *to
         run->sequence_length = strtoll(to, NULL, 10);
     else if (strcmp(setting, "global_batch_size") == 0)
         run->global_batch_size = strtoll(to, NULL, 10);
+    else if (strcmp(setting, "memory_headroom") == 0)
+        assert_int_equal(sw_quantity_parse(to, '%', &run->memory_headroom, NULL), 0);
     else if (strcmp(setting, "cluster.accelerator.memory") == 0) {
         double bytes = 0;
         assert_int_equal(sw_quantity_parse(to, 'B', &bytes, NULL), 0);
@@ -175,6 +177,166 @@ static void numbers_of_memory(void **state)
     sw_config_free(config);
 }
 
+/* ---- Where nothing fits: the printed help, as somebody would paste it ---- */
+
+enum { MAX_SETS = 4 };
+struct sets {
+    char text[MAX_SETS][96];
+    struct sw_override override[MAX_SETS + 1];
+    int32_t count;
+};
+
+/* "use KEY: VALUE and KEY: VALUE", or "use mesh_dim M: why". */
+static void read_help(const char *help, struct sets *out)
+{
+    const char *at = help;
+    out->count = 0;
+    if (strncmp(at, "use ", 4) != 0)
+        fail_msg("this help cannot be pasted: %s", help);
+    for (at += 4; at != NULL && out->count < MAX_SETS;) {
+        const char *next = strstr(at, " and ");
+        const int length = next != NULL ? (int)(next - at) : (int)strlen(at);
+        int key = (int)strcspn(at, ": "), value = key + (int)strspn(at + key, ": ");
+        int end = length;
+        const char *other = strstr(at, ", or mesh_dim: "); /* beside memory_headroom */
+        if (other != NULL && other < at + length)
+            end = (int)(other - at);
+        if (strncmp(at, "mesh_dim ", 9) == 0)
+            end = value + (int)strcspn(at + value, ":");
+        snprintf(out->text[out->count], sizeof out->text[0], "%.*s=%.*s", key, at, end - value,
+                 at + value);
+        out->override[out->count].text = out->text[out->count];
+        out->count++;
+        at = next != NULL ? next + 5 : NULL;
+    }
+}
+
+static struct sw_config *read_run(const char *text, const struct sets *sets)
+{
+    struct sw_error err = {0};
+    struct sw_config *config = sw_config_read_text("r.yaml", text, strlen(text), SW_CONFIG_RUN,
+                                                   sets->override, sets->count, &err);
+    if (config == NULL || sw_config_run(config) == NULL)
+        fail_msg("%s: %s, with %s:\n%s", err.message,
+                 config != NULL ? sw_config_diagnostic(config, 0)->message : "",
+                 sets->count > 0 ? sets->text[0] : "nothing", text);
+    return config;
+}
+
+/* Every `stride`-th rejected mesh's help makes the run fit; those of the closest ones are what is
+ * printed. Returns how many were tried. *wanted (may be NULL): the first setting of the closest. */
+static int32_t check_helps(const char *text, int32_t stride, char wanted[32])
+{
+    struct sw_search s, again;
+    struct sw_error err = {0};
+    struct sets sets = {.count = 0};
+    int32_t tried = 0;
+    struct sw_config *config = read_run(text, &sets);
+    if (sw_search_run(sw_config_run(config), &s, &err) != 0 ||
+        sw_search_explain(sw_config_run(config), &s, s.feasible, s.count, &err) != 0)
+        fail_msg("%s:\n%s", err.message, text);
+    for (int32_t i = s.feasible; i < s.count; i += i < s.feasible + 3 ? 1 : stride) {
+        const char *help = s.mesh[i].help;
+        if (s.mesh[i].suggestion.count == 0)
+            fail_msg("no help for %s: %s", s.mesh[i].detail, text);
+        if (wanted != NULL && i == s.feasible)
+            snprintf(wanted, 32, "%s", s.mesh[i].suggestion.change[0].setting);
+        if (s.mesh[i].reason == SW_REJECT_PRODUCT && strncmp(help, "use mesh_dim: auto", 18) == 0)
+            help = "use mesh_dim: auto";
+        read_help(help, &sets);
+        struct sw_config *changed = read_run(text, &sets);
+        if (sw_search_run(sw_config_run(changed), &again, &err) != 0)
+            fail_msg("%s: %s:\n%s", help, err.message, text);
+        /* a mesh that was rejected among others may need to be named */
+        if (again.feasible == 0)
+            fail_msg("'%s' does not help: %s:\n%s", help, again.mesh[0].detail, text);
+        sw_search_free(&again);
+        sw_config_free(changed);
+        tried++;
+    }
+    sw_search_free(&s);
+    sw_config_free(config);
+    return tried;
+}
+
+/* In `out`, whose room is enough. */
+static const char *tight_run(char out[2048], int nodes, const char *memory, long sequence,
+                             long batch, const char *more)
+{
+    snprintf(
+        out, 2048,
+        "name: tight\n"
+        "model: {vocab_size: 32000, hidden_size: 4096, intermediate_size: 11008, "
+        "num_hidden_layers: 32, num_attention_heads: 32, num_key_value_heads: 8}\n"
+        "cluster:\n  name: c\n  nodes: %d\n  accelerators_per_node: 8\n"
+        "  accelerator: {name: a, device: cuda, memory: %s, peak: {bf16: 275 TFLOP/s, fp32: 46 "
+        "TFLOP/s}, memory_bandwidth: 1.2 TB/s}\n"
+        "  links: [{name: in, spans: node, bandwidth: 300 GB/s, latency: 3 us}, {name: out, "
+        "spans: all, bandwidth: 25 GB/s, latency: 6 us}]\n"
+        "sequence_length: %ld\nglobal_batch_size: %ld\n%s",
+        nodes, memory, sequence, batch, more);
+    return out;
+}
+
+static void nothing_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        int nodes;
+        const char *memory;
+        long sequence, batch;
+        const char *more, *wanted;
+    } cases[] = {
+        /* the state lacks room: other nodes */
+        {3, "5 GB", 4096, 24, "", "cluster.nodes"},
+        {2, "3 GB", 4096, 16, "", "cluster.nodes"},
+        {3, "5 GB", 4096, 24, "mesh_dim: '1,8,3,1'\n", "cluster.nodes"},
+        {3, "5 GB", 4096, 24, "mesh_dim: '1,8,8,1'\n", "cluster.nodes"},
+        /* the activations do */
+        {8, "5 GB", 524288, 64, "", "sequence_length"},
+        {8, "5 GB", 524288, 64, "mesh_dim: '1,8,8,1'\n", "sequence_length"},
+        /* what the run fixed */
+        {8, "5 GB", 8192, 512, "recompute: none\nmicro_batch_size: 8\n", "recompute"},
+        {8, "2 GB", 8192, 512, "micro_batch_size: 8\n", "micro_batch_size"},
+        /* no number of nodes is enough for a layer's weights */
+        {1, "0.2 GB", 128, 8, "", "cluster.accelerator.memory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[2048], wanted[32] = "";
+        tight_run(text, cases[i].nodes, cases[i].memory, cases[i].sequence, cases[i].batch,
+                  cases[i].more);
+        assert_true(check_helps(text, 9, wanted) > 0);
+        if (strcmp(wanted, cases[i].wanted) != 0)
+            fail_msg("case %zu: %s first, not %s:\n%s", i, wanted, cases[i].wanted, text);
+    }
+}
+
+static void random_runs_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const int nodes[] = {1, 2, 3, 4, 6, 8};
+    static const char *const memories[] = {"1 GB", "2 GB", "4 GB", "6 GB", "9 GB"};
+    static const long sequences[] = {2048, 16384, 131072}, batches[] = {1, 3, 8, 64};
+    static const char *const more[] = {"",
+                                       "recompute: none\n",
+                                       "micro_batch_size: 4\n",
+                                       "mesh_dim: '1,-1,2,1'\n",
+                                       "mesh_dim: '2,2,2,1'\n",
+                                       "attention: {strategy: auto}\n"};
+    uint32_t seed = 7;
+    int32_t tried = 0;
+    for (int i = 0; i < 40; i++) {
+        char text[2048];
+        uint32_t draw[5];
+        for (int k = 0; k < 5; k++)
+            draw[k] = (seed = seed * 1664525u + 1013904223u) >> 10;
+        tight_run(text, nodes[draw[0] % 6], memories[draw[1] % 5], sequences[draw[2] % 3],
+                  batches[draw[3] % 4], more[draw[4] % 6]);
+        tried += check_helps(text, 31, NULL);
+    }
+    assert_true(tried > 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +344,8 @@ int main(void)
         cmocka_unit_test(settings_of_the_run),
         cmocka_unit_test(a_mesh_that_is_asked_for),
         cmocka_unit_test(numbers_of_memory),
+        cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(random_runs_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static inline struct sw_config *read_named(const char *name, const char *text,
     return config;
 }
 
-/* Every diagnostic as "file:line:column: message | help" lines, with "note: " before a note. */
+/* Every diagnostic as "file:line:column: message | help" lines, with "note: " or "warning: " before
+ * what is no error. */
 static inline char *report(const struct sw_config *config)
 {
     char *text = NULL;
@@ -46,8 +47,14 @@ static inline char *report(const struct sw_config *config)
     FILE *out = open_memstream(&text, &bytes);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
+        /* what is wrong, and what to do */
+        if (!d->is_note && d->help == NULL && strstr(d->message, "; did you mean '") == NULL)
+            fail_msg("no help: %s", d->message);
         fprintf(out, "%s:%d:%d: %s%s", d->file, (int)d->line, (int)d->column,
-                d->is_note ? "note: " : "", d->message);
+                d->is_warning ? "warning: "
+                : d->is_note  ? "note: "
+                              : "",
+                d->message);
         if (d->help != NULL)
             fprintf(out, " | %s", d->help);
         fputc('\n', out);

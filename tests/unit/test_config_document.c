@@ -5,6 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define EMPTY                                                                                      \
+    "t:1:1: the file is empty | a model has 'hidden_size', an accelerator 'peak', a cluster "      \
+    "'nodes', a run 'global_batch_size'; copy one of configs/\n"
+
 static void bytes_are_checked(void **state)
 {
     (void)state;
@@ -14,8 +18,8 @@ static void bytes_are_checked(void **state)
         size_t bytes;
         const char *expected;
     } cases[] = {
-        {"", 0, "t:1:1: the file is empty\n"},
-        {"# only a comment\n", 17, "t:1:1: the file is empty\n"},
+        {"", 0, EMPTY},
+        {"# only a comment\n", 17, EMPTY},
         {"a: \0", 4, "t:1:4: a NUL character (byte 0x00) | descriptions are plain UTF-8 text\n"},
         {"x: 1\na: caf\xe9\n", 13,
          "t:2:7: not UTF-8 text (byte 0xe9) | descriptions are plain UTF-8 text\n"},
@@ -70,6 +74,57 @@ static void syntax_is_explained(void **state)
            "'hidden_size', an accelerator 'peak', a cluster 'nodes', a run 'global_batch_size'\n");
 }
 
+/* A file of another kind is called what it is, with what to do. */
+static void other_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sw_config_kind kind;
+        const char *text, *expected;
+    } cases[] = {
+        {SW_CONFIG_RUN, CLUSTER,
+         "t:1:1: this is a cluster, not a run | name it in a run, 'cluster: t', beside model, "
+         "sequence_length and global_batch_size, and give that\n"},
+        {SW_CONFIG_RUN, MODEL,
+         "t:1:1: this is a model, not a run | name it in a run, 'model: t', beside cluster, "
+         "sequence_length and global_batch_size, and give that\n"},
+        {SW_CONFIG_RUN, ACCELERATOR,
+         "t:1:1: this is an accelerator, not a run | a cluster names it, 'accelerator: t'; a run "
+         "names the cluster\n"},
+        {SW_CONFIG_RUN, "schema: shardwright.plan/1\nrun: {}\n",
+         "t:1:1: this is a plan, not a run | give the run file that it was written from; 'plan "
+         "check', 'plan diff' and 'runner train' read plans\n"},
+        {SW_CONFIG_RUN,
+         "schema: shardwright.plan/1\ninputs: [{digest: '0', path: ../runs/x.yaml}]\n",
+         "t:1:1: this is a plan, not a run | give the run file that it was written from, "
+         "'../runs/x.yaml'; 'plan check', 'plan diff' and 'runner train' read plans\n"},
+        {SW_CONFIG_PLAN, RUN_HEAD,
+         "t:1:1: this is a run, not a plan | write its plan with 'plan emit t'\n"},
+        {SW_CONFIG_MODEL, RUN_HEAD,
+         "t:1:1: this is a run, not a model | a model has 'hidden_size' and the other keys of a "
+         "config.json\n"},
+        {SW_CONFIG_RUN,
+         "name: r\nmodel: " CLUSTER "\ncluster: " CLUSTER
+         "\nsequence_length: 128\nglobal_batch_size: 8\n",
+         "t:2:8: this is a cluster, not a model | a model has 'hidden_size' and the other keys of "
+         "a "
+         "config.json\n"},
+        /* a run with mistakes stays one */
+        {SW_CONFIG_RUN, "nodes: 3\nmodel: {}\nsequence_length: 8\nseqence_length: 9\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (cases[i].expected != NULL) {
+            expect(cases[i].kind, cases[i].text, cases[i].expected);
+            continue;
+        }
+        struct sw_config *c = read_named("t", cases[i].text, cases[i].kind, NULL);
+        char *got = report(c);
+        assert_null(strstr(got, "this is a"));
+        free(got);
+        sw_config_free(c);
+    }
+}
+
 static void clever_yaml_is_refused(void **state)
 {
     (void)state;
@@ -82,15 +137,15 @@ static void clever_yaml_is_refused(void **state)
            "t:6:9: 'tag:yaml.org,2002:str' is read as a YAML tag, which has no use here | put the "
            "text in quotes: 'tag:yaml.org,2002:str fsdp'\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "mesh_dim: \"a\\0b\"\n",
-           "t:6:11: a text with a NUL character\n");
+           "t:6:11: a text with a NUL character | take it out\n");
 }
 
 static void duplicates_point_at_the_second(void **state)
 {
     (void)state;
     expect(SW_CONFIG_RUN, RUN_HEAD "prefer: time\nprefer: fsdp\ndata: {seed: 1, seed: 2}\n",
-           "t:7:1: duplicate key 'prefer', first in line 6\n"
-           "t:8:17: duplicate key 'seed', first in line 8\n");
+           "t:7:1: duplicate key 'prefer', first in line 6 | leave one of them out\n"
+           "t:8:17: duplicate key 'seed', first in line 8 | leave one of them out\n");
     struct sw_config *c = read_named("t", RUN_HEAD "foo: 1\nfoo: 2\n", SW_CONFIG_RUN, NULL);
     assert_int_equal(sw_config_error_count(c), 2); /* unknown once, duplicate once */
     sw_config_free(c);
@@ -109,9 +164,13 @@ static void nesting_fails_fast(void **state)
     size_t bytes = 10u << 20;
     char *text = malloc(bytes + 1);
     static const char *const patterns[] = {"[", "{a: ", "- "};
-    static const char *const expected[] = {"t:1:65: nested deeper than 64 levels\n",
-                                           "t:1:257: nested deeper than 64 levels\n",
-                                           "t:1:129: nested deeper than 64 levels\n"};
+    static const char *const expected[] = {
+        "t:1:65: nested deeper than 64 levels | no description nests so deep: check the brackets "
+        "and the indentation\n",
+        "t:1:257: nested deeper than 64 levels | no description nests so deep: check the brackets "
+        "and the indentation\n",
+        "t:1:129: nested deeper than 64 levels | no description nests so deep: check the brackets "
+        "and the indentation\n"};
     for (size_t p = 0; p < 3; p++) {
         size_t length = strlen(patterns[p]);
         for (size_t i = 0; i < bytes; i++)
@@ -221,7 +280,8 @@ static void references_are_followed(void **state)
     expect_file(&folder, "many.yaml",
                 "D/many.yaml:3:10: cannot open 'D/nowhere.yaml': no such file | a path is relative "
                 "to the file that names it\n"
-                "D/many.yaml:4:18: 'sequence_length' must be at least 1, not 0\n"
+                "D/many.yaml:4:18: 'sequence_length' must be at least 1, not 0 | for example: "
+                "sequence_length: 32768\n"
                 "D/bad_model.yaml:1:1: missing key 'hidden_size' | for example: hidden_size: 4096\n"
                 "D/bad_model.yaml:1:1: missing key 'intermediate_size' | for example: "
                 "intermediate_size: 11008\n"
@@ -239,7 +299,7 @@ static void references_are_followed(void **state)
              "global_batch_size: 1\n");
     expect_file(&folder, "cycle.yaml",
                 "D/sub/loop.yaml:4:14: cyclic reference: D/cycle.yaml -> D/sub/loop.yaml -> "
-                "D/cycle.yaml\n");
+                "D/cycle.yaml | name another file here, or write its keys in place of its name\n");
     put_file(&folder, "dir.yaml",
              "name: r\nmodel: sub\ncluster: [a]\nsequence_length: 1\n"
              "global_batch_size: 1\n");
@@ -261,8 +321,12 @@ static void references_are_followed(void **state)
         "file that names it\n"
         "D/waits.yaml:3:10: 'cluster' must be a path or a mapping, not a list | for example: "
         "cluster: ../clusters/h100-8x8.yaml\n");
-    expect_file(&folder, "sub", "D/sub:0:0: cannot open 'D/sub': it is a directory\n");
-    expect_file(&folder, "none.yaml", "D/none.yaml:0:0: cannot open 'D/none.yaml': no such file\n");
+    expect_file(&folder, "sub",
+                "D/sub:0:0: cannot open 'D/sub': it is a directory | name a YAML file of text that "
+                "you may read\n");
+    expect_file(&folder, "none.yaml",
+                "D/none.yaml:0:0: cannot open 'D/none.yaml': no such file | a path is relative to "
+                "the working directory\n");
 
     static const char *const names[] = {
         "model.yaml", "sub/accelerator.yaml", "sub/cluster.yaml", "run.yaml", "bad_model.yaml",
@@ -325,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_checked),
         cmocka_unit_test(syntax_is_explained),
+        cmocka_unit_test(other_kinds),
         cmocka_unit_test(clever_yaml_is_refused),
         cmocka_unit_test(duplicates_point_at_the_second),
         cmocka_unit_test(nesting_fails_fast),

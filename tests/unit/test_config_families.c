@@ -69,7 +69,7 @@ static void kinds_of_model(void **state)
         {"architectures: [SomethingElse]\n",
          "t:6:17: the architecture 'SomethingElse' is not supported" SUPPORTED},
         {"architectures: [LlamaForCausalLM, Qwen2ForCausalLM]\n",
-         "t:6:35: 'architectures' names two kinds of model\n"},
+         "t:6:35: 'architectures' names two kinds of model | name one of them\n"},
         {"architectures: [{a: b}]\n", "t:6:17: 'architectures' must be a list of texts, not a "
                                       "mapping | for example: architectures: "
                                       "[LlamaForCausalLM]\n"},
@@ -90,7 +90,8 @@ static void keys_that_change_the_arithmetic(void **state)
          "t:6:20: 'num_local_experts: 8' is not supported: a mixture of experts | leave it out or "
          "write 'num_local_experts: 0'\n"},
         {"v_head_dim: 128\n",
-         "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention\n"},
+         "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention | a model with "
+         "it is another kind, which cannot be planned; null says that it is not used\n"},
         {"partial_rotary_factor: 0.5\n",
          "t:6:24: 'partial_rotary_factor: 0.5' is not supported: rotation of only a part of each "
          "head | leave it out or write 'partial_rotary_factor: 1.0'\n"},
@@ -103,7 +104,9 @@ static void keys_that_change_the_arithmetic(void **state)
         {"residual_multiplier: 0.22\n",
          "t:6:22: 'residual_multiplier: 0.22' is not supported: a multiplier on residuals | leave "
          "it out or write 'residual_multiplier: 1.0'\n"},
-        {"vision_config: {a: 1}\n", "t:6:16: 'vision_config' is not supported: an image encoder\n"},
+        {"vision_config: {a: 1}\n",
+         "t:6:16: 'vision_config' is not supported: an image encoder | a model with it is another "
+         "kind, which cannot be planned; null says that it is not used\n"},
         {"pruned_heads: {1: [2]}\n",
          "t:6:15: 'pruned_heads' is not supported: heads that are left out | leave it out or write "
          "'pruned_heads: {}'\n"},
@@ -227,10 +230,11 @@ static void rotary_positions(void **state)
         {"rope_scaling: {type: linear, factor: 2, low_freq_factor: 1}\n",
          "t:6:58: 'rope_scaling' of type linear has no use for 'low_freq_factor' | leave it out\n"},
         {"rope_scaling: {rope_type: llama3, factor: 0.5, " LLAMA3 "}\n",
-         "t:6:43: 'factor' must be at least 1, not 0.5\n"},
+         "t:6:43: 'factor' must be at least 1, not 0.5 | for example: factor: 8.0\n"},
         {"rope_scaling: {rope_type: llama3, factor: 8, low_freq_factor: 4, high_freq_factor: 4, "
          "original_max_position_embeddings: 8192}\n",
-         "t:6:84: 'high_freq_factor' must be more than 'low_freq_factor'\n"},
+         "t:6:84: 'high_freq_factor' must be more than 'low_freq_factor' | for example: "
+         "low_freq_factor: 1.0, high_freq_factor: 4.0\n"},
         {"rope_scaling: {rope_type: llama3, factor: 8, rope_theta: 1, " LLAMA3 "}\n",
          "t:6:46: unknown key 'rope_theta' | known keys: rope_type, type, factor, low_freq_factor, "
          "high_freq_factor, original_max_position_embeddings, partial_rotary_factor\n"},

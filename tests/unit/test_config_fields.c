@@ -17,18 +17,21 @@ static void scalars(void **state)
     static const struct one cases[] = {
         {"prefer: fdsp\n",
          "t:6:9: 'prefer' must be one of fsdp, time, not 'fdsp'; did you mean 'fsdp'?\n"},
-        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly'\n"},
+        {"prefer: quickly\n",
+         "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly' | for example: prefer: fsdp\n"},
         {"prefer: [fsdp]\n",
          "t:6:9: 'prefer' must be one of fsdp, time, not a list | for example: prefer: fsdp\n"},
         {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                      "the text 'many' | for example: "
                                      "micro_batch_size: auto\n"},
-        {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1\n"},
+        {"micro_batch_size: -1\n", "t:6:19: 'micro_batch_size' must be at least 1, not -1 | for "
+                                   "example: micro_batch_size: auto\n"},
         {"micro_batch_size: 1.5\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                     "the number 1.5 | for example: "
                                     "micro_batch_size: auto\n"},
         {"micro_batch_size: 99999999999999999999\n",
-         "t:6:19: 'micro_batch_size' must be at most 1073741824, not 99999999999999999999\n"},
+         "t:6:19: 'micro_batch_size' must be at most 1073741824, not 99999999999999999999 | for "
+         "example: micro_batch_size: auto\n"},
         {"micro_batch_size: {a: 1}\n",
          "t:6:19: 'micro_batch_size' must be an integer or 'auto', not a mapping | for example: "
          "micro_batch_size: auto\n"},
@@ -36,14 +39,17 @@ static void scalars(void **state)
          "t:6:11: 'mesh_dim' must be a text, not a list | for example: mesh_dim: '1,64,1,1'\n"},
         {"mesh_dim: ''\n", "t:6:11: 'mesh_dim' must be 'auto' or a mesh, not '' | for example: "
                            "mesh_dim: '1,64,1,1'\n"},
-        {"data: {holdout: 0.75}\n", "t:6:17: 'holdout' must be at most 0.5, not 0.75\n"},
+        {"data: {holdout: 0.75}\n",
+         "t:6:17: 'holdout' must be at most 0.5, not 0.75 | for example: holdout: 0.05\n"},
         {"data: {holdout: nan}\n",
          "t:6:17: 'holdout' must be a number, not the text 'nan' | for example: holdout: 0.05\n"},
         {"data: {holdout: '0.1'}\n",
          "t:6:17: 'holdout' must be a number, not the text '0.1' | for example: holdout: 0.05\n"},
-        {"data: {seed: -1}\n", "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1\n"},
+        {"data: {seed: -1}\n",
+         "t:6:14: 'seed' must be 0 to 18446744073709551615, not -1 | for example: seed: 1\n"},
         {"data: {seed: 18446744073709551616}\n",
-         "t:6:14: 'seed' must be 0 to 18446744073709551615, not 18446744073709551616\n"},
+         "t:6:14: 'seed' must be 0 to 18446744073709551615, not 18446744073709551616 | for "
+         "example: seed: 1\n"},
         {"data: {path: ''}\n",
          "t:6:14: 'path' is an empty path | for example: path: data/text.txt\n"},
         {"data: {path: [x]}\n",
@@ -51,20 +57,36 @@ static void scalars(void **state)
         {"data: x\n",
          "t:6:7: 'data' must be a mapping, not the text 'x' | for example: data: {path: "
          "data/text.txt, seed: 1}\n"},
-        {"checkpoint: {keep: 0}\n", "t:6:20: 'keep' must be at least 1, not 0\n"},
-        {"checkpoint: {keep_every: -1}\n", "t:6:26: 'keep_every' must be at least 0, not -1\n"},
+        {"checkpoint: {keep: 0}\n",
+         "t:6:20: 'keep' must be at least 1, not 0 | for example: keep: 3\n"},
+        {"checkpoint: {keep_every: -1}\n",
+         "t:6:26: 'keep_every' must be at least 0, not -1 | for example: keep_every: 1000\n"},
+        {"memory_headroom: 5\n", "t:6:18: 'memory_headroom' must be at most 0.9, not 5 | for "
+                                 "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: -1 %\n", "t:6:18: 'memory_headroom' must be at least 0, not -1 % | for "
+                                    "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: 4 GB\n", "t:6:18: 'memory_headroom' has the unknown unit 'GB' in '4 GB' "
+                                    "| units: %\n"},
+        {"memory_headroom: some\n",
+         "t:6:18: 'memory_headroom' must be a percentage or a fraction, not the text 'some' | for "
+         "example: memory_headroom: 5 %\n"},
+        {"memory_headroom: 0 %\n", ""},
+        {"memory_headroom: 12.5%\n", ""},
+        {"memory_headroom: 0.125\n", ""},
         {"checkpoint: {bandwidth: fast}\n",
          "t:6:25: 'bandwidth' must be a bandwidth with a unit, not the text 'fast' | for example: "
          "bandwidth: 2 GB/s\n"},
         {"checkpoint: {signal: TERM}\n",
-         "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM'\n"},
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'TERM' | for example: signal: USR1\n"},
         {"checkpoint: {signal: SIGUSR1}\n",
-         "t:6:22: 'signal' must be one of USR1, USR2, not 'SIGUSR1'\n"},
+         "t:6:22: 'signal' must be one of USR1, USR2, not 'SIGUSR1' | for example: signal: USR1\n"},
         {"init: {from: ''}\n",
          "t:6:14: 'from' is an empty path | for example: from: ../models/Llama-3.1-8B\n"},
         {"init: {form: x}\n", "t:6:8: unknown key 'form'; did you mean 'from'?\n"},
-        {"optimizer: {type: sgd}\n", "t:6:19: 'type' must be adamw, not 'sgd'\n"},
-        {"optimizer: {eps: 0}\n", "t:6:18: 'eps' must be more than 0, not 0\n"},
+        {"optimizer: {type: sgd}\n",
+         "t:6:19: 'type' must be adamw, not 'sgd' | for example: type: adamw\n"},
+        {"optimizer: {eps: 0}\n",
+         "t:6:18: 'eps' must be more than 0, not 0 | for example: eps: 1.0e-8\n"},
         {"optimizer: {betas: 0.9}\n",
          "t:6:20: 'betas' must be a list of two numbers, not the number 0.9 | for example: betas: "
          "[0.9, 0.95]\n"},
@@ -74,9 +96,10 @@ static void scalars(void **state)
          "t:6:26: a beta must be at least 0 and less than 1, not 1 | for example: betas: [0.9, "
          "0.95]\n"},
         {"optimizer: {warmup_steps: 11, total_steps: 10}\n",
-         "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10)\n"},
+         "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10) | use warmup_steps <= 10\n"},
         {"optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n",
-         "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001)\n"},
+         "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001) | use "
+         "min_learning_rate <= 0.0001\n"},
         {"rules: {seq: [sp, pp]}\n",
          "t:6:19: unknown mesh axis 'pp' | mesh axes: dp, fsdp, tp, sp, each at most once\n"},
         {"rules: {seq: [sp, sp]}\n", "t:6:19: the mesh axis 'sp' stands twice | mesh axes: dp, "
@@ -156,21 +179,21 @@ static void models(void **state)
          "where the heads are wider or narrower\n"},
         {M "hidden_size: 12\nnum_attention_heads: 4\n",
          "t:5:22: 'hidden_size' / 'num_attention_heads' is 3; a head must be even and at most "
-         "65536 "
-         "wide\n"},
+         "65536 wide | give 'head_dim' where the heads are wider or narrower\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nnum_key_value_heads: 3\n",
-         "t:6:22: 'num_key_value_heads' (3) does not divide 'num_attention_heads' (4)\n"},
+         "t:6:22: 'num_key_value_heads' (3) does not divide 'num_attention_heads' (4) | use a "
+         "divisor of 4\n"},
         {M "hidden_size: 10\nnum_attention_heads: 4\nhead_dim: 5\n",
-         "t:6:11: 'head_dim' must be even, not 5\n"},
+         "t:6:11: 'head_dim' must be even, not 5 | rotary positions turn pairs of elements\n"},
         {M "hiden_size: 16\nnum_attention_heads: 4\n",
          "t:4:1: unknown key 'hiden_size'; did you mean 'hidden_size'?\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: []\n",
          "t:6:16: 'architectures' is an empty list | for example: architectures: "
          "[LlamaForCausalLM]\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nhidden_act: gelu\n",
-         "t:6:13: 'hidden_act' must be silu, not 'gelu'\n"},
+         "t:6:13: 'hidden_act' must be silu, not 'gelu' | for example: hidden_act: silu\n"},
         {M "hidden_size: 16\nnum_attention_heads: 4\nrope_theta: -1\n",
-         "t:6:13: 'rope_theta' must be more than 0, not -1\n"},
+         "t:6:13: 'rope_theta' must be more than 0, not -1 | for example: rope_theta: 10000.0\n"},
         /* Outside a hub's file an unknown key stays a mistake. */
         {M "hidden_size: 16\nnum_attention_heads: 4\narchitectures: [LlamaForCausalLM]\nfoo: 1\n",
          "t:7:1: unknown key 'foo' | known keys: architectures, model_type, vocab_size, "
@@ -242,10 +265,13 @@ static void accelerators(void **state)
         {A P "memory: lots\n", "t:5:9: 'memory' must be a size with a unit, not the text 'lots' | "
                                "for example: memory: 80 "
                                "GB\n"},
-        {A P "memory: 0\n", "t:5:9: 'memory' must be at least 1, not 0\n"},
-        {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999\n"},
+        {A P "memory: 0\n",
+         "t:5:9: 'memory' must be at least 1, not 0 | for example: memory: 80 GB\n"},
+        {A P "memory: 1e999\n", "t:5:9: 'memory' must be at most 9007199254740992, not 1e999 | for "
+                                "example: memory: 80 GB\n"},
         {A P "memory: 1 GB\nreserved_memory: 1000 MB\n",
-         "t:6:18: 'reserved_memory' leaves nothing of 'memory'\n"},
+         "t:6:18: 'reserved_memory' leaves nothing of 'memory' | use less for reserved_memory; a "
+         "number without a unit is bytes\n"},
         {A P "memory: 1 GB\nlaunch_latency: 3 min\n",
          "t:6:17: 'launch_latency' has the unknown unit 'min' in '3 min' | units: s, ms, us, ns\n"},
         {A "memory: 1 GB\npeak: {bf16: 1 TFLOPS}\n",
@@ -292,20 +318,22 @@ static void clusters(void **state)
 #define C "name: c\nnodes: 2\naccelerators_per_node: 4\naccelerator: " ACCELERATOR "\n"
 #define L "links: [{name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}]\n"
     static const struct one cases[] = {
-        {C,
-         "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: [{name: "
-         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
-        {C L "host_memory: 0\n", "t:6:14: 'host_memory' must be more than 0, not 0\n"},
-        {C L "storage: {bandwidth: 0}\n", "t:6:22: 'bandwidth' must be more than 0, not 0\n"},
+        {C, "t:1:1: 8 accelerators need at least one entry in 'links' | for example: links: "
+            "[{name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, "
+            "spans: all, bandwidth: 400 Gb/s, latency: 6 us}]\n"},
+        {C L "host_memory: 0\n",
+         "t:6:14: 'host_memory' must be more than 0, not 0 | for example: host_memory: 2 TB\n"},
+        {C L "storage: {bandwidth: 0}\n",
+         "t:6:22: 'bandwidth' must be more than 0, not 0 | for example: bandwidth: 10 GB/s\n"},
         {C L "reliability: {failures_per_1000_node_days: -1}\n",
-         "t:6:44: 'failures_per_1000_node_days' must be at least 0, not -1\n"},
+         "t:6:44: 'failures_per_1000_node_days' must be at least 0, not -1 | for example: "
+         "failures_per_1000_node_days: 3.8\n"},
         {C L "host_memory: 2 TB\nstorage: {bandwidth: 10 GB/s}\n"
              "reliability: {failures_per_1000_node_days: 0}\n",
          ""},
         {C "links:\n- {name: a, spans: 4, bandwidth: 1 GB/s, latency: 1 us}\n",
-         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | for example: "
-         "spans: "
-         "8\n"},
+         "t:6:20: the outermost link spans 4 of 8 accelerators (2 nodes of 4) | write 'spans: "
+         "all', which follows the size of the cluster\n"},
         {C "links:\n- {name: a, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n"
            "- {name: b, spans: 8, bandwidth: 1 GB/s, latency: 1 us}\n",
          "t:7:20: 'spans' must ascend from link to link: 8 comes after 8 | write the links "
@@ -313,18 +341,75 @@ static void clusters(void **state)
          "first\n"},
         {C "links:\n- {name: a, spans: 8, bandwidth: 80 GX, latency: 1 us}\n- 3\n",
          "t:6:34: 'bandwidth' has the unknown unit 'GX' in '80 GX' | units: B/s, kB/s, MB/s, GB/s, "
-         "TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s, Mbit/s, Gbit/s, Tbit/s\n"
+         "TB/s, PB/s, KiB/s, MiB/s, GiB/s, TiB/s; in bits: Mb/s, Gb/s, Tb/s, Mbit/s, Gbit/s, "
+         "Tbit/s\n"
          "t:7:3: 'links' must be a list of mappings, not the number 3 | for example: links: "
-         "[{name: "
-         "nvlink, spans: 8, bandwidth: 450 GB/s, latency: 3 us}]\n"},
+         "[{name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, "
+         "spans: all, bandwidth: 400 Gb/s, latency: 6 us}]\n"},
+        {C "links: [{name: a, spans: all, latency: 1 us}]\n",
+         "t:5:9: missing key 'bandwidth' or 'bandwidth_per_node' | write 'bandwidth', what one "
+         "accelerator sends in one direction, or 'bandwidth_per_node', what all of a node send "
+         "together\n"},
+        {C "links: [{name: a, spans: all, bandwidth: 1 GB/s, bandwidth_per_node: 4 GB/s, latency: "
+           "1 us}]\n",
+         "t:5:70: 'bandwidth' and 'bandwidth_per_node' are two figures for the same | write "
+         "'bandwidth', what one accelerator sends in one direction, or 'bandwidth_per_node', what "
+         "all of a node send together\n"},
+        {C "links: [{name: a, spans: all, bandwidth_per_nodes: 4 GB/s, latency: 1 us}]\n",
+         "t:5:31: unknown key 'bandwidth_per_nodes'; did you mean 'bandwidth_per_node'?\n"},
+        {C "links: [{name: a, spans: alle, bandwidth: 4 GB/s, latency: 1 us}]\n",
+         "t:5:26: 'spans' must be an integer, 'node' or 'all', not the text 'alle' | for example: "
+         "spans: node\n"},
+        {C "links:\n- {name: a, spans: all, bandwidth: 1 GB/s, latency: 1 us}\n"
+           "- {name: b, spans: node, bandwidth: 1 GB/s, latency: 1 us}\n",
+         "t:7:20: 'spans' must ascend from link to link: 4 comes after 8 | write the links "
+         "innermost first\n"},
         {C "links: [a, b, c, d, e, f, g, h, i]\n",
-         "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: 8, "
-         "bandwidth: 450 GB/s, latency: 3 us}]\n"},
+         "t:5:8: 9 links; at most 8 are allowed | for example: links: [{name: nvlink, spans: node, "
+         "bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, spans: all, bandwidth: 400 Gb/s, "
+         "latency: 6 us}]\n"},
     };
 #undef L
 #undef C
     for (size_t i = 0; i < COUNT(cases); i++)
         expect(SW_CONFIG_CLUSTER, cases[i].text, cases[i].expected);
+}
+
+/* Words follow the cluster's size, whatever sets it; a link that joins nothing more goes. */
+static void links_in_words(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 8, accelerators_per_node: 4, "
+        "accelerator: " ACCELERATOR
+        ", links: [{name: in, spans: node, bandwidth: 80 GB/s, latency: "
+        "1 us}, {name: leaf, spans: 16, bandwidth: 400 Gb/s, latency: 1 us}, {name: out, spans: "
+        "all, bandwidth_per_node: 0.8 Tb/s, latency: 1 us}]}\nsequence_length: 128\n"
+        "global_batch_size: 8\n";
+    static const struct {
+        const char *sets[3];
+        int32_t links, spans[3];
+        double bandwidth[3];
+    } cases[] = {
+        {{NULL}, 3, {4, 16, 32}, {80e9, 50e9, 25e9}},
+        {{"cluster.nodes=128", NULL}, 3, {4, 16, 512}, {80e9, 50e9, 25e9}},
+        {{"cluster.accelerators_per_node=8", NULL}, 3, {8, 16, 64}, {80e9, 50e9, 12.5e9}},
+        {{"cluster.nodes=4", NULL}, 2, {4, 16}, {80e9, 50e9}},
+        {{"cluster.nodes=1", NULL}, 2, {4, 16}, {80e9, 50e9}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sw_config *c = read_named("t", text, SW_CONFIG_RUN, cases[i].sets);
+        const struct sw_run_config *run = sw_config_run(c);
+        assert_non_null(run);
+        assert_int_equal(run->cluster.link_count, cases[i].links);
+        for (int32_t l = 0; l < cases[i].links; l++) {
+            assert_int_equal(run->cluster.link[l].spans, cases[i].spans[l]);
+            assert_true(run->cluster.link[l].bandwidth == cases[i].bandwidth[l]);
+            assert_true(run->cluster.link[l].bandwidth_per_node == 0);
+            assert_int_equal(run->cluster.link[l].spans_all, l == 2);
+        }
+        sw_config_free(c);
+    }
 }
 
 static void slurm_texts_that_are_fine(void **state)
@@ -407,6 +492,7 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->batch_place.line, 5);
     assert_int_equal(r->batch_place.column, 20);
     assert_int_equal(r->prefer, SW_PREFER_FSDP);
+    assert_true(r->memory_headroom == 0.05);
     assert_int_equal(r->micro_batch_size, 0);
     assert_true(r->recompute_auto);
     assert_int_equal(r->compute, SW_BF16_T);
@@ -494,18 +580,20 @@ static void overrides(void **state)
         {"precision.\xc3\xa9=1",
          "--set:1:11: unknown key '\xc3\xa9' | known keys: compute, params, reduce\n"},
         {"name.x=1", "--set:1:1: 'name' has no keys inside | set it as a whole: --set name=...\n"},
-        {"rules.a.b=1", "--set:1:7: 'a' has no keys inside\n"},
+        {"rules.a.b=1", "--set:1:7: 'a' has no keys inside | set it as a whole: --set KEY=VALUE\n"},
         {"global_batch_size=x",
          "--set:1:19: 'global_batch_size' must be an integer, not the text 'x' | for example: "
          "global_batch_size: 64\n"},
         {"optimizer.betas=[0.9, ",
-         "--set:1:23: not valid YAML: did not find expected node content\n"},
+         "--set:1:23: not valid YAML: did not find expected node content | check the quotes, "
+         "brackets and indentation before this place\n"},
         {"rules={a: [sp, sp]}",
          "--set:1:16: the mesh axis 'sp' stands twice | mesh axes: dp, fsdp, tp, sp, each at most "
          "once\n"},
         {"model=nowhere.yaml", "--set:1:7: cannot open 'nowhere.yaml': no such file | a path after "
                                "--set is relative to the working directory\n"},
-        {"model.vocab_size=1", "--set:1:18: 'vocab_size' must be at least 2, not 1\n"},
+        {"model.vocab_size=1",
+         "--set:1:18: 'vocab_size' must be at least 2, not 1 | for example: vocab_size: 32000\n"},
         {"name=\xff",
          "--set:1:6: not UTF-8 text (byte 0xff) | descriptions are plain UTF-8 text\n"},
     };
@@ -631,6 +719,120 @@ static void recompute(void **state)
            "k2, v2, o, lse, y, n2, gate, up, h\n");
 }
 
+/* What is allowed and hardly meant, and what was probably meant for it. */
+static void warnings(void **state)
+{
+    (void)state;
+#define GPU                                                                                        \
+    "{name: a, device: cuda, memory: 80 GB, peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s}, "         \
+    "memory_bandwidth: 3.35 TB/s}"
+#define LINKED(links, more)                                                                        \
+    "name: c\nnodes: 4\naccelerators_per_node: 8\naccelerator: " GPU "\nlinks:\n" links more
+#define NODE "- {name: in, spans: node, bandwidth: 450 GB/s, latency: 3 us}\n"
+    static const struct {
+        enum sw_config_kind kind;
+        const char *text, *expected;
+    } cases[] = {
+        {SW_CONFIG_ACCELERATOR,
+         "{name: a, device: cuda, memory: 80, peak: {bf16: 989, fp32: 67e30 FLOP/s}, "
+         "memory_bandwidth: 3350, launch_latency: 0.5 s}",
+         "t:1:33: warning: 'memory: 80' has no unit, so it is bytes | did you mean '80 GB'?\n"
+         "t:1:50: warning: 'bf16: 989' has no unit, so it is FLOP/s | did you mean '989 TFLOP/s'?\n"
+         "t:1:61: 'fp32' must be at most 1.0e+30, not 67e30 FLOP/s | for example: fp32: 67 "
+         "TFLOP/s\n"
+         "t:1:94: warning: 'memory_bandwidth: 3350' has no unit, so it is bytes per second | did "
+         "you mean '3350 GB/s'?\n"
+         "t:1:116: warning: 'launch_latency: 0.5 s' is more than any that is known | look at the "
+         "unit: a usual figure is '4 us'\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth: 1e3, latency: 6}\n", ""),
+         "t:7:38: warning: 'bandwidth: 1e3' has no unit, so it is bytes per second | did you mean "
+         "'1e3 GB/s', or in bits '1e3 Gb/s'?\n"
+         "t:7:52: warning: 'latency: 6' has no unit, so it is seconds | did you mean '6 us'?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth: 1e20 B/s, latency: 6 us}\n", ""),
+         "t:7:38: warning: 'bandwidth: 1e20 B/s' is more than any that is known | look at the "
+         "unit: "
+         "a usual figure is '450 GB/s'\n"
+         "t:7:38: warning: 'out' is faster than 'in' inside it: 1e+11 against 450 GB/s per "
+         "accelerator | is one of them the figure of a whole node ('bandwidth_per_node'), or of "
+         "bits (Gb/s)?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE "- {name: out, spans: all, bandwidth_per_node: 3.6 TB/s, latency: 6 us}\n",
+                ""),
+         ""},
+        {SW_CONFIG_CLUSTER,
+         LINKED(NODE
+                "- {name: out, spans: all, bandwidth: 500 GB/s, oversubscription: 2, latency: 6 "
+                "us}\n",
+                ""),
+         ""},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: in, spans: 20, bandwidth: 450 GB/s, latency: 3 us}\n"
+                "- {name: out, spans: 64, bandwidth: 50 GB/s, latency: 3 us}\n",
+                ""),
+         "t:6:21: warning: a domain of 'in' spans 20 accelerators, no whole number of nodes of 8 | "
+         "did you mean 'spans: 16', 2 nodes?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: all, spans: all, bandwidth: 450 GB/s, latency: 3 us}\n",
+                "slurm: {gpus_per_node: 'h100:4'}\n"),
+         "t:7:24: warning: 'gpus_per_node' asks for 4 of a node, but 'accelerators_per_node' is 8 "
+         "| "
+         "did you mean 'gpus_per_node: h100:8', or 'accelerators_per_node: 4'?\n"},
+        {SW_CONFIG_CLUSTER,
+         LINKED("- {name: all, spans: all, bandwidth: 450 GB/s, latency: 3 us}\n",
+                "slurm: {gpus_per_node: 'a:4,b:4'}\n"),
+         ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect(cases[i].kind, cases[i].text, cases[i].expected);
+#undef NODE
+#undef LINKED
+    static const struct one runs[] = {
+        {"sequence_length: 1\nglobal_batch_size: 8\n",
+         "t:4:18: warning: 'sequence_length: 1' leaves nothing to attend to | it is the number of "
+         "tokens of one sequence, for example: sequence_length: 4096\n"},
+        {"sequence_length: 8192\nglobal_batch_size: 4194304\n",
+         "t:5:20: warning: 'global_batch_size: 4194304' sequences of 8192 tokens are a step of "
+         "3.44e+10 tokens | it counts sequences; did you mean that many tokens, "
+         "'global_batch_size: 512'?\n"},
+        {"sequence_length: 128\nglobal_batch_size: 8\nslurm: {gpus_per_node: 2}\n",
+         "t:6:24: warning: 'gpus_per_node' asks for 2 of a node, but 'accelerators_per_node' is 1 "
+         "| "
+         "did you mean 'gpus_per_node: 1', or 'accelerators_per_node: 2'?\n"},
+        {"sequence_length: 8193\nglobal_batch_size: 8\nslurm: {gpus_per_node: 1}\n", ""},
+    };
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "name: r\nmodel: " MODEL
+                 "\ncluster: {name: c, nodes: 1, accelerators_per_node: 1, "
+                 "accelerator: " GPU ", slurm: {gpus_per_node: 3}}\n%s",
+                 runs[i].text);
+        /* the run's setting counts; where it has none, the cluster's */
+        char expected[1024];
+        snprintf(expected, sizeof expected, "%s%s",
+                 strstr(runs[i].text, "slurm") == NULL
+                     ? "t:3:206: warning: 'gpus_per_node' asks for 3 of a node, but "
+                       "'accelerators_per_node' is 1 | did you mean 'gpus_per_node: 1', or "
+                       "'accelerators_per_node: 3'?\n"
+                     : "",
+                 runs[i].expected);
+        expect(SW_CONFIG_RUN, text, expected);
+    }
+    /* a default is no limit, a figure that stands in the model is one */
+    static const char longer[] =
+        "name: r\nmodel: {vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
+        "num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 4096}\n"
+        "cluster: " CLUSTER "\nsequence_length: 8192\nglobal_batch_size: 8\n";
+    expect(SW_CONFIG_RUN, longer,
+           "t:4:18: warning: 'sequence_length: 8192' is beyond the model's "
+           "'max_position_embeddings: 4096' | to make the model longer, say so in it "
+           "(max_position_embeddings, and a larger rope_theta or rope_scaling); else use "
+           "sequence_length: 4096\n");
+#undef GPU
+}
+
 static void plans(void **state)
 {
     (void)state;
@@ -691,6 +893,11 @@ static void schemas(void **state)
         sw_config_free(c);
         assert_true(kind != SW_CONFIG_RUN || strstr(text, "\"global_batch_size\": {\"type\": "
                                                           "\"integer\", \"minimum\": 1") != NULL);
+        /* a link's words, and one of its two bandwidths */
+        assert_true(kind != SW_CONFIG_CLUSTER ||
+                    (strstr(text, "{\"const\": \"node\"}") != NULL &&
+                     strstr(text, "\"oneOf\": [{\"required\": [\"bandwidth\"]}, {\"required\": "
+                                  "[\"bandwidth_per_node\"]}]") != NULL));
         free(text);
     }
 }
@@ -704,12 +911,14 @@ int main(void)
         cmocka_unit_test(a_config_json_is_a_model),
         cmocka_unit_test(accelerators),
         cmocka_unit_test(clusters),
+        cmocka_unit_test(links_in_words),
         cmocka_unit_test(slurm_texts_that_are_fine),
         cmocka_unit_test(slurm_times_in_seconds),
         cmocka_unit_test(defaults_of_a_run),
         cmocka_unit_test(slurm_settings_of_the_run_win),
         cmocka_unit_test(overrides),
         cmocka_unit_test(quantities),
+        cmocka_unit_test(warnings),
         cmocka_unit_test(plans),
         cmocka_unit_test(notes),
         cmocka_unit_test(recompute),

@@ -10,20 +10,28 @@
 
 #include <cmocka.h>
 
-static const struct sw_measures before = {{[SW_MEASURE_STEP] = 1.82,
-                                           [SW_MEASURE_MEMORY] = 71.2e9,
-                                           [SW_MEASURE_LIMIT] = 80e9,
-                                           [SW_MEASURE_TOKENS_PER_SECOND] = 1000,
-                                           [SW_MEASURE_MFU] = 0.40,
-                                           [SW_MEASURE_COMMUNICATION] = 0.2,
-                                           [SW_MEASURE_COMMUNICATION_BYTES] = 10e9}};
-static const struct sw_measures after = {{[SW_MEASURE_STEP] = 1.95,
-                                          [SW_MEASURE_MEMORY] = 77.1e9,
-                                          [SW_MEASURE_LIMIT] = 80e9,
-                                          [SW_MEASURE_TOKENS_PER_SECOND] = 900,
-                                          [SW_MEASURE_MFU] = 0.36,
-                                          [SW_MEASURE_COMMUNICATION] = 0.4,
-                                          [SW_MEASURE_COMMUNICATION_BYTES] = 20e9}};
+static const struct sw_measures before = {.value = {[SW_MEASURE_STEP] = 1.82,
+                                                    [SW_MEASURE_MEMORY] = 71.2e9,
+                                                    [SW_MEASURE_LIMIT] = 80e9,
+                                                    [SW_MEASURE_TOKENS_PER_SECOND] = 1000,
+                                                    [SW_MEASURE_MFU] = 0.40,
+                                                    [SW_MEASURE_COMMUNICATION] = 0.2,
+                                                    [SW_MEASURE_COMMUNICATION_BYTES] = 10e9,
+                                                    [SW_MEASURE_HEADROOM] = 4e9,
+                                                    [SW_MEASURE_ACCELERATORS] = 64,
+                                                    [SW_MEASURE_DURATION] = 7000},
+                                          .word = {"1,64,1,1", "none", "fits"}};
+static const struct sw_measures after = {.value = {[SW_MEASURE_STEP] = 1.95,
+                                                   [SW_MEASURE_MEMORY] = 77.1e9,
+                                                   [SW_MEASURE_LIMIT] = 80e9,
+                                                   [SW_MEASURE_TOKENS_PER_SECOND] = 900,
+                                                   [SW_MEASURE_MFU] = 0.36,
+                                                   [SW_MEASURE_COMMUNICATION] = 0.4,
+                                                   [SW_MEASURE_COMMUNICATION_BYTES] = 20e9,
+                                                   [SW_MEASURE_HEADROOM] = 4e9,
+                                                   [SW_MEASURE_ACCELERATORS] = 128,
+                                                   [SW_MEASURE_DURATION] = 7500},
+                                         .word = {"1,128,1,1", "full", "fits_without_headroom"}};
 
 static void judges(void **state)
 {
@@ -37,7 +45,7 @@ static void judges(void **state)
         {"memory > 0.97 * limit", SW_FAIL_IF_PASS, "77.1 GB <= 77.6 GB"},
         {"step > +5%", SW_FAIL_IF_FAIL, "1.95 s > 1.91 s, which is 1.82 s +5 %"},
         {"step > +10%", SW_FAIL_IF_PASS, "1.95 s <= 2.00 s, which is 1.82 s +10 %"},
-        {"tokens_per_second < -5 %", SW_FAIL_IF_FAIL, "900 < 950, which is 1000 -5 %"},
+        {"tokens_per_second < -5 %", SW_FAIL_IF_FAIL, "900 < 950, which is 1,000 -5 %"},
         {"mfu < 40%", SW_FAIL_IF_FAIL, "0.36 < 0.4"},
         {"mfu<0.3", SW_FAIL_IF_PASS, "0.36 >= 0.3"},
         {"slow: step >= 1950 ms", SW_FAIL_IF_FAIL, "1.95 s >= 1.95 s"},
@@ -50,6 +58,23 @@ static void judges(void **state)
         {"tokens_per_second == 900 tokens/s", SW_FAIL_IF_FAIL, "900 == 900"},
         {"-mfu != -(0.36)", SW_FAIL_IF_PASS, "-0.36 == -0.36"},
         {"step/(limit-limit) > 1", SW_FAIL_IF_FAIL, "a division by zero"},
+        {"room: memory > limit - headroom", SW_FAIL_IF_FAIL, "77.1 GB > 76.0 GB"},
+        {"limit - memory - headroom < 0", SW_FAIL_IF_FAIL, "-1.1 GB < 0 B"},
+        {"tokens_per_second * 500 > 1", SW_FAIL_IF_FAIL, "450,000 > 1"},
+        {"duration > 2 h", SW_FAIL_IF_FAIL, "2.1 h > 2.0 h"},
+        {"duration > 126min", SW_FAIL_IF_PASS, "2.1 h <= 2.1 h"},
+        {"duration - old.duration > 8 min", SW_FAIL_IF_FAIL, "8.3 min > 8.0 min"},
+        {"accelerators > old.accelerators", SW_FAIL_IF_FAIL, "128 > 64"},
+        {"accelerators > +0%", SW_FAIL_IF_FAIL, "128 > 64, which is 64 +0 %"},
+        {"mesh != old.mesh", SW_FAIL_IF_FAIL, "1,128,1,1 != 1,64,1,1"},
+        {"mesh == old.mesh", SW_FAIL_IF_PASS, "1,128,1,1 != 1,64,1,1"},
+        {"mesh == 1, 128, 1, 1", SW_FAIL_IF_FAIL, "1,128,1,1 == 1,128,1,1"},
+        {"moved: old.mesh != mesh", SW_FAIL_IF_FAIL, "1,64,1,1 != 1,128,1,1"},
+        {"recompute != old.recompute", SW_FAIL_IF_FAIL, "full != none"},
+        {"recompute == partial", SW_FAIL_IF_PASS, "full != partial"},
+        {"verdict != fits", SW_FAIL_IF_FAIL, "fits_without_headroom != fits"},
+        {"verdict==fits", SW_FAIL_IF_PASS, "fits_without_headroom != fits"},
+        {" rejected ", SW_FAIL_IF_PASS, "a mesh fits"},
         {"2 - 1 - 1 < 1", SW_FAIL_IF_FAIL, "0 < 1"},
         {"8 / 4 / 2 > 1", SW_FAIL_IF_PASS, "1 <= 1"},
     };
@@ -68,8 +93,8 @@ static void judges(void **state)
 static void skips_without_old(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"step > +5%", "step > old.step"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const texts[] = {"step > +5%", "step > old.step", "mesh != old.mesh"};
+    for (size_t i = 0; i < 3; i++) {
         struct sw_fail_if condition;
         char detail[160];
         assert_int_equal(sw_fail_if_parse(texts[i], &condition, NULL), 0);
@@ -96,16 +121,38 @@ static void points_at_mistakes(void **state)
         const char *text, *message;
     } cases[] = {
         {"memry > 1", "1: error: unknown name 'memry'; did you mean 'memory'?"},
-        {"x: memory > limit * zzz", "21: error: unknown name 'zzz'; use step, memory, limit, "
-                                    "tokens_per_second, mfu, communication or communication_bytes"},
-        {"", "1: error: the condition ends too early; write it as in 'memory > 0.92*limit' or "
-             "'step > +5%'"},
-        {"memory >", "9: error: the condition ends too early; write it as in 'memory > "
-                     "0.92*limit' or 'step > +5%'"},
+        {"x: memory > limit * zzz",
+         "21: error: unknown name 'zzz'; use step, duration, memory, limit, headroom, "
+         "tokens_per_second, mfu, communication, communication_bytes or accelerators; mesh, "
+         "recompute or verdict with == or !=; or rejected"},
+        {"mesh > old.mesh", "6: error: words are only equal or not; use == or !="},
+        {"mesh != 1,64,1", "9: error: no mesh; use sizes of dp,fsdp,tp,sp as in 1,64,1,1, or "
+                           "old.mesh"},
+        {"mesh != 1,0,1,1", "9: error: no mesh; use sizes of dp,fsdp,tp,sp as in 1,64,1,1, or "
+                            "old.mesh"},
+        {"recompute == auto", "14: error: no recompute; use none, partial, full, or "
+                              "old.recompute"},
+        {"verdict == good", "12: error: no verdict; use fits, fits_without_headroom, or "
+                            "old.verdict"},
+        {"mesh != recompute", "9: error: these two do not compare; compare with the old one, as in "
+                              "'mesh != old.mesh'"},
+        {"mesh != old.mesh + 1", "18: error: the condition should end here; write another "
+                                 "--fail-if for another comparison"},
+        {"mesh", "5: error: expected a comparison; use < <= > >= == or !="},
+        {"rejected == 1", "1: error: 'rejected' is no number; it stands alone, as in 'mesh != "
+                          "old.mesh', 'recompute == full' or 'rejected'"},
+        {"1 < mesh", "5: error: 'mesh' is no number; it stands alone, as in 'mesh != old.mesh', "
+                     "'recompute == full' or 'rejected'"},
+        {"rejectd", "1: error: unknown name 'rejectd'; did you mean 'rejected'?"},
+        {"",
+         "1: error: the condition ends too early; write it as in 'memory > limit - headroom' or "
+         "'step > +5%'"},
+        {"memory >", "9: error: the condition ends too early; write it as in 'memory > limit - "
+                     "headroom' or 'step > +5%'"},
         {"memory limit", "8: error: expected a comparison; use < <= > >= == or !="},
         {"memory => limit", "8: error: expected a comparison; use < <= > >= == or !="},
         {"memory > 3 parsecs", "12: error: unknown unit 'parsecs'; use B, kB, MB, GB, TB, GiB, s, "
-                               "ms, us, GB/s, tokens/s, or '*' to multiply"},
+                               "ms, us, min, h, GB/s, tokens/s, or '*' to multiply"},
         {"memory > 1.5 s", "10: error: bytes and seconds do not compare; give both sides the same "
                            "unit; a change against the old plan is +5% or -5%"},
         {"step > 5%", "8: error: seconds and a pure number do not compare; give both sides the "
@@ -117,10 +164,11 @@ static void points_at_mistakes(void **state)
         {"memory > limit > 1", "16: error: the condition should end here; write another --fail-if "
                                "for another comparison"},
         {"memory > 0x10", "10: error: no number; write it as in 0.92 or 70 GB"},
-        {"memory > $", "10: error: no number and no name; write it as in 'memory > 0.92*limit' or "
-                       "'step > +5%'"},
+        {"memory > $",
+         "10: error: no number and no name; write it as in 'memory > limit - headroom' "
+         "or 'step > +5%'"},
         {": memory > 1", "1: error: the name before ':' is empty or too long; write it as in "
-                         "'headroom: memory > 0.92*limit'"},
+                         "'room: memory > limit - headroom'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sw_fail_if condition;
@@ -237,6 +285,8 @@ static void compares(void **state)
                         "2 TB");
     assert_string_equal(sw_setting_format("run.checkpoint.bandwidth", "2000000000.0", ".", text),
                         "2 GB/s");
+    assert_string_equal(sw_setting_format("run.memory_headroom", "0.05", ".", text), "5 %");
+    assert_string_equal(sw_setting_format("run.memory_headroom", "0.0", ".", text), "0 %");
     assert_string_equal(sw_setting_format("run.nodes", "8", ".", text), "8");
 }
 

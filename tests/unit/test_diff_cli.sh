@@ -48,7 +48,7 @@ expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent comment
 # A changed model counts for the run that names it; run files are untouched.
 sed -i 's/^num_hidden_layers:.*/num_hidden_layers: 8/' "$scratch/new/models/quickstart.yaml"
 expect 4 diff "$scratch/old/$run" "$scratch/new/$run"
-says '^step [0-9.]+ (ms )?-> [0-9.]+ m?s \(\+[0-9.]+ %\), memory [0-9.]+ -> [0-9.]+ of [0-9.]+ GB, mesh 1,2,2,2; 1 setting changed$'
+says '^[0-9,]+ -> [0-9,]+ tokens/s \(-[0-9.]+ %\), step [0-9.]+ (ms )?-> [0-9.]+ m?s \(\+[0-9.]+ %\), memory [0-9.]+ -> [0-9.]+ of [0-9.]+ GB, mesh 1,2,2,2; 1 setting changed$'
 says '^    model.num_hidden_layers +[0-9]+ -> 8$'
 says '^    ~ all_gather +fsdp'
 expect 4 diff "$scratch/old" "$scratch/new" --json
@@ -68,7 +68,52 @@ expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'slow: step > +5
 says '^    FAILED  slow: .* m?s > .* \+5 %$'
 says '^    ok      memory > limit: .* <= '
 expect 4 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'step < -5%'
-expect 1 diff "$scratch/old/$run" "$scratch/old/$run" --fail-if 'memory > 0'
+expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'tokens_per_second < -5%' --fail-if 'mesh != old.mesh' \
+    --fail-if 'accelerators != old.accelerators' --fail-if 'recompute != old.recompute' --fail-if rejected --fail-if 'duration > 1 h'
+says '^    FAILED  tokens_per_second < -5%: [0-9],[0-9]{3} < [0-9]{2},[0-9]{3}, which is [0-9]{2},[0-9]{3} -5 %$'
+says '^    ok      mesh != old.mesh: 1,2,2,2 == 1,2,2,2$'
+says '^    ok      accelerators != old.accelerators: 8 == 8$'
+says '^    ok      recompute != old.recompute: none == none$'
+says '^    ok      rejected: a mesh fits$'
+says '^    ok      duration > 1 h: [0-9.]+ s <= 1.0 h$'
+
+# What did not change is not judged, unless all is: neither the same files, nor a run whose plan is the same.
+expect 0 diff "$scratch/old/$run" "$scratch/old/$run" --fail-if 'memory > 0' && silent an unchanged run
+expect 1 diff "$scratch/old/$run" "$scratch/old/$run" --fail-if 'memory > 0' --fail-all
+says '^    FAILED  memory > 0: 2[0-9]{2} MB > 0 B$'
+expect 0 diff "$scratch/old" "$scratch/old" --fail-if 'memory > 0' && silent an unchanged folder
+expect 1 diff "$scratch/old" "$scratch/old" --fail-if 'memory > 0' --fail-all
+says "^0 changed, 0 added, 0 removed; $(ls configs/runs/*.yaml | wc -l) conditions failed$"
+sed 's/learning_rate: [^,}]*/learning_rate: 1.0e-5/' "$scratch/old/$run" >"$scratch/old/runs/other.yaml"
+expect 4 diff "$scratch/old/$run" "$scratch/old/runs/other.yaml" --fail-if 'memory > 0' --fail-if 'step > 0'
+says '^  conditions not judged: the plan is the same \(--fail-all judges it, too\)$'
+expect 4 diff "$scratch/old/$run" "$scratch/old/runs/other.yaml" --fail-if 'memory > 0' --markdown
+says '^Conditions not judged: '
+expect 4 diff "$scratch/old/$run" "$scratch/old/runs/other.yaml" --fail-if 'memory > 0' --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of the same plan"
+import json, sys
+f, = json.load(open(sys.argv[1]))["files"]
+assert f["status"] == "changed" and f["same_plan"] is True and [o["result"] for o in f["fail_if"]] == ["skipped"]
+assert f["old"]["verdict"] == f["new"]["verdict"] == "fits" and f["new"]["recompute"] == "none"
+assert f["new"]["accelerators"] == 8 and f["new"]["headroom"] == 1e8 and f["new"]["duration"] == 250 * f["new"]["step"]
+PYTHON
+expect 1 diff "$scratch/old/$run" "$scratch/old/runs/other.yaml" --fail-if 'memory > 0' --fail-all
+rm "$scratch/old/runs/other.yaml"
+# Twice the batch takes twice as long, and is no slower.
+sed 's/^global_batch_size:.*/global_batch_size: 256/' "$scratch/old/runs/llama-8b-64.yaml" >"$scratch/old/runs/other.yaml"
+expect 4 diff "$scratch/old/runs/llama-8b-64.yaml" "$scratch/old/runs/other.yaml" --fail-if 'tokens_per_second < -5%'
+expect 1 diff "$scratch/old/runs/llama-8b-64.yaml" "$scratch/old/runs/other.yaml" --fail-if 'step > +5%'
+rm "$scratch/old/runs/other.yaml"
+# A plan without headroom that somebody asked for passes what judges it as it is, and not what judges headroom.
+sed 's/^mesh_dim:.*/mesh_dim: 1,64,1,1\nmicro_batch_size: 2\nrecompute: none/' "$scratch/old/runs/llama-8b-64.yaml" >"$scratch/old/runs/other.yaml"
+expect 4 diff "$scratch/old/runs/llama-8b-64.yaml" "$scratch/old/runs/other.yaml" --fail-if 'memory > limit'
+says ', memory [0-9.]+ -> 84.7 of 85.5 GB \(without headroom\), mesh 1,64,1,1; '
+for condition in 'memory > limit - headroom' 'verdict != fits' 'verdict == fits_without_headroom'; do
+    expect 1 diff "$scratch/old/runs/llama-8b-64.yaml" "$scratch/old/runs/other.yaml" --fail-if "$condition"
+done
+expect 0 diff "$scratch/old/runs/other.yaml" "$scratch/old/runs/other.yaml" --fail-if 'verdict != fits'
+expect 1 diff "$scratch/old/runs/other.yaml" "$scratch/old/runs/other.yaml" --fail-if 'verdict != fits' --fail-all
+rm "$scratch/old/runs/other.yaml"
 expect 2 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if 'memory > 0.92*limti'
 complains "--fail-if:1:15: error: unknown name 'limti'; did you mean 'limit'?"
 
@@ -79,22 +124,44 @@ mkdir "$scratch/new/other" "$scratch/new/.hidden"
 printf 'a: 1\n' >"$scratch/new/other/other.yaml"
 cp "$scratch/new/$run" "$scratch/new/.hidden/run.yaml"
 expect 4 diff "$scratch/old" "$scratch/new"
-says '^1 changed, 1 added, 1 removed; the step changes most in runs/quickstart.yaml: \+'
-says '^runs/another.yaml: added: step '
-says '^runs/quickstart-slurm.yaml: removed: step '
+says '^1 changed, 1 added, 1 removed; tokens/s change most in runs/quickstart.yaml: -[0-9]+ %$'
+says '^runs/another.yaml: added: [0-9,]+ tokens/s, step '
+says '^runs/quickstart-slurm.yaml: removed: [0-9,]+ tokens/s, step '
 expect 4 diff "$scratch/old" "$scratch/new" --markdown
 [ "$(wc -c <"$scratch/stdout")" -le 65536 ] || complain "the comment is too long"
 [ "$(grep -c '<details>' "$scratch/stdout")" -eq "$(grep -c '</details>' "$scratch/stdout")" ] ||
     complain "details that do not close"
 [ "$(head -n 1 "$scratch/stdout")" = '<!-- shardwright plan diff -->' ] || complain "no mark to find the comment by"
+# First of all one row for each run, with numbers that can be read.
+[ "$(sed -n 4p "$scratch/stdout")" = '| run | old tokens/s | new tokens/s | delta | step | memory | verdict |' ] ||
+    complain "no overview: $(head -n 9 "$scratch/stdout")"
+says '^\| <code>runs/another.yaml</code> \| none \| [0-9],[0-9]{3} \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| fits \|$'
+says '^\| <code>runs/quickstart-slurm.yaml</code> \| [0-9,]+ \| none \|  \| [0-9]+ ms \| 0.[0-9]+ of 2.00 GB \| removed \|$'
+says '^\| <code>runs/quickstart.yaml</code> \| [0-9]{2},[0-9]{3} \| [0-9],[0-9]{3} \| -[0-9]+ % \| [0-9]+ ms -> [0-9]+ ms \| 0.[0-9]+ -&gt; 0.[0-9]+ of 2.00 GB \| fits \|$'
+! grep -qE '[0-9]e[+-][0-9]' "$scratch/stdout" || complain "an exponent: $(grep -E '[0-9]e[+-][0-9]' "$scratch/stdout")"
+expect 1 diff "$scratch/old" "$scratch/new" --markdown --fail-if 'slower: tokens_per_second < -5%'
+says '^\| <code>runs/quickstart.yaml</code> .* \| \*\*failed\*\* <code>slower</code> \|$'
 
 # A run that fits no longer: exit 1, and which meshes it was.
 sed -i 's/^memory: .*/memory: 201 MB/; s/^reserved_memory:.*/reserved_memory: 200 MB/' "$scratch/new/accelerators/cpu-core.yaml"
 expect 1 diff "$scratch/old/$run" "$scratch/new/$run"
-says '^fits no longer: step .* -> does not fit: needs '
+says '^fits no longer: [0-9,]+ tokens/s, step .* -> does not fit: needs '
 says '1,2,2,2 is rejected now \(memory'
+expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --fail-if rejected
+says '^    FAILED  rejected: no mesh fits$'
+expect 1 diff "$scratch/old/$run" "$scratch/new/$run" --markdown
+says '^\| <code>.*quickstart.yaml</code> \| [0-9,]+ \| does not fit \| .* \| does not fit \|$'
+# What did not fit before is no news.
+cp "$scratch/new/$run" "$scratch/new/runs/other.yaml"
+sed -i 's/learning_rate: [^,}]*/learning_rate: 1.0e-5/' "$scratch/new/runs/other.yaml"
+expect 4 diff "$scratch/new/$run" "$scratch/new/runs/other.yaml" --fail-if rejected
+expect 1 diff "$scratch/new/$run" "$scratch/new/runs/other.yaml" --fail-if rejected --fail-all
+expect 0 diff "$scratch/new/$run" "$scratch/new/$run" && silent a run that fits nowhere
+expect 1 diff "$scratch/new/$run" "$scratch/new/$run" --fail-all
+says '^does not fit: needs '
+rm "$scratch/new/runs/other.yaml"
 expect 4 diff "$scratch/new/$run" "$scratch/old/$run"
-says '^fits now: step '
+says '^fits now: [0-9,]+ tokens/s, step '
 
 # Wrong arguments.
 expect 2 diff "$scratch/old"

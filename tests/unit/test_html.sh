@@ -52,7 +52,7 @@ fi
 
 # checkpoints, and how long the run takes
 grep -q '^<tr><td class="m">pause</td><td>[0-9.]* m\?s: exchange [0-9.]* [mu]\?s, copy ' "$work/a.html" || fail "no checkpoints"
-grep -q '<p>The run&#39;s\|<p>The run.s 100,000 steps take [0-9.]* days, more than the job&#39;s time limit, 24:00:00' \
+grep -q '<p>The run: 100,000 steps take [0-9.]* days, [0-9,]* accelerator-hours; this is more than the job&#39;s time limit, 24:00:00' \
     "$work/a.html" || fail "no time limit"
 "$plan" explain configs/runs/quickstart.yaml --html "$work/c.html"
 grep -q '^<tr><td>snapshot, while a checkpoint is written</td><td></td><td class="n">5.2 MB</td></tr>$' "$work/c.html" ||

@@ -273,18 +273,18 @@ static void groups_of_six(void **state)
     close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), S * 4 / 6 / outer + 5 * a + A);
     struct sw_span span;
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
-    assert_true(sw_links_leave_node(&c, &span));
+    assert_true(sw_links_leave_fastest(&c, &span));
     /* tp innermost or outermost */
     sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_DP, SW_FSDP, SW_SP, SW_TP}},
                   (struct sw_axes){1, {SW_TP}}, &span);
-    assert_false(sw_links_leave_node(&c, &span));
+    assert_false(sw_links_leave_fastest(&c, &span));
     sw_links_span(&c, &(struct sw_mesh){{1, 1, 8, 8}, {SW_TP, SW_DP, SW_FSDP, SW_SP}},
                   (struct sw_axes){1, {SW_TP}}, &span);
-    assert_true(sw_links_leave_node(&c, &span));
+    assert_true(sw_links_leave_fastest(&c, &span));
     c.link_count = 1; /* one network for all hosts, as TPUs have */
     c.link[0].spans = 64;
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
-    assert_false(sw_links_leave_node(&c, &span));
+    assert_false(sw_links_leave_fastest(&c, &span));
 }
 
 int main(void)

@@ -91,6 +91,9 @@ static void parse_accepts_every_form(void **state)
         {"1,-1,4,1", false, false, {1, -1, 4, 1}, "dp,fsdp,tp,sp"},
         {"!1,-1,4,2", false, true, {1, -1, 4, 2}, "dp,fsdp,tp,sp"},
         {"sp:2,tp:8,fsdp:-1,dp:1", false, true, {1, -1, 8, 2}, "sp,tp,fsdp,dp"},
+        {"sp:2,tp:8,fsdp:-1", false, true, {1, -1, 8, 2}, "dp,sp,tp,fsdp"},
+        {"tp:8,fsdp:-1", false, true, {1, -1, 8, 1}, "dp,sp,tp,fsdp"},
+        {"fsdp:64", false, true, {1, 64, 1, 1}, "dp,tp,sp,fsdp"},
         {"!sp:2,tp:8,fsdp:3,dp:1", false, true, {1, 3, 8, 2}, "sp,tp,fsdp,dp"},
         {" 1 , 2,3 ,\t4 ", false, false, {1, 2, 3, 4}, "dp,fsdp,tp,sp"},
         {"dp : 1, fsdp: 2, tp:3, sp:4", false, true, {1, 2, 3, 4}, "dp,fsdp,tp,sp"},
@@ -121,20 +124,27 @@ static void parse_refuses(void **state)
         {"  ", "mesh_dim is empty; write auto, or dp,fsdp,tp,sp as in '1,-1,4,1'"},
         {"1,\x1b[2J4,1,1", "mesh_dim '1,?[2J4,1,1': '?[2J4' is not a whole number; use sizes of at "
                            "least 1 and at most one -1"},
-        {"8", "mesh_dim '8' has 1 size, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'"},
-        {"1,2,3", "mesh_dim '1,2,3' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'"},
+        {"8", "mesh_dim '8' has 1 size, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or names as "
+              "in 'tp:8,fsdp:-1'"},
+        {"1,2,3", "mesh_dim '1,2,3' has 3 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1', or "
+                  "names as in 'tp:8,fsdp:-1'"},
         {"1,2,3,4,5",
          "mesh_dim '1,2,3,4,5' has 5 sizes, not 4; write dp,fsdp,tp,sp as in '1,-1,4,1'"},
-        {"sp:2,tp:8", "mesh_dim 'sp:2,tp:8' has 2 sizes, not 4; write dp,fsdp,tp,sp as in "
-                      "'1,-1,4,1'"},
+        {"sp:2,tp:8,fsdp:1,dp:1,sp:1",
+         "mesh_dim 'sp:2,tp:8,fsdp:1,dp:1,sp:1' has 5 sizes, not 4; write dp,fsdp,tp,sp as in "
+         "'1,-1,4,1'"},
+        {"sp:2,sp:8", "mesh_dim 'sp:2,sp:8': axis 'sp' appears twice; name each at most once"},
+        {"tp:-1,fsdp:-1",
+         "mesh_dim 'tp:-1,fsdp:-1' has 2 sizes of -1; at most one can be whatever is left"},
         {"sp:2,tp:8,pp:1,dp:1",
          "mesh_dim 'sp:2,tp:8,pp:1,dp:1': unknown axis 'pp'; the axes are dp, fsdp, tp and sp"},
         {"sp:2,:8,fsdp:1,dp:1",
          "mesh_dim 'sp:2,:8,fsdp:1,dp:1': unknown axis ''; the axes are dp, fsdp, tp and sp"},
-        {"sp:2,tp:8,sp:1,dp:1", "mesh_dim 'sp:2,tp:8,sp:1,dp:1': axis 'sp' appears twice"},
-        {"sp:2,8,fsdp:1,dp:1",
-         "mesh_dim 'sp:2,8,fsdp:1,dp:1' names some axes but not all; write four sizes, or name "
-         "all four as in 'sp:2,tp:8,fsdp:-1,dp:1'"},
+        {"sp:2,tp:8,sp:1,dp:1",
+         "mesh_dim 'sp:2,tp:8,sp:1,dp:1': axis 'sp' appears twice; name each at most once"},
+        {"sp:2,8,fsdp:1,dp:1", "mesh_dim 'sp:2,8,fsdp:1,dp:1' names some axes and not others; "
+                               "write four sizes, or a name "
+                               "before each as in 'tp:8,fsdp:-1'"},
         {"1,0,4,1", "mesh_dim '1,0,4,1': size 0; an axis that is not used has size 1"},
         {"1,-2,4,1", "mesh_dim '1,-2,4,1': '-2' is negative; only -1 is (whatever is left)"},
         {"1,-99999999999999999999,4,1", "mesh_dim '1,-99999999999999999999,4,1': "
@@ -155,10 +165,13 @@ static void parse_refuses(void **state)
                       "and at most one -1"},
         {"sp:2:3,tp:8,fsdp:1,dp:1", "mesh_dim 'sp:2:3,tp:8,fsdp:1,dp:1': '2:3' is not a whole "
                                     "number; use sizes of at least 1 and at most one -1"},
-        {"1,2147483648,4,1", "mesh_dim '1,2147483648,4,1': '2147483648' is too large"},
+        {"1,2147483648,4,1", "mesh_dim '1,2147483648,4,1': '2147483648' is too large; no cluster "
+                             "has so many accelerators"},
         {"1,99999999999999999999,4,1",
-         "mesh_dim '1,99999999999999999999,4,1': '99999999999999999999' is too large"},
-        {"65536,65536,1,1", "mesh_dim '65536,65536,1,1': the product of the sizes is too large"},
+         "mesh_dim '1,99999999999999999999,4,1': '99999999999999999999' is too large; no cluster "
+         "has so many accelerators"},
+        {"65536,65536,1,1", "mesh_dim '65536,65536,1,1': the product of the sizes is too large; no "
+                            "cluster has so many accelerators"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sw_mesh_request request;

@@ -142,7 +142,10 @@ static void what_is_no_model_is_refused(void **state)
                     "LayerNorm and GELU; supported: LlamaForCausalLM, MistralForCausalLM, "
                     "Qwen2ForCausalLM, Qwen3ForCausalLM");
     put_text("m/config.json", "{");
-    expect_unopened("m", "m/config.json:2:1", "not valid YAML: did not find expected node content");
+    expect_unopened(
+        "m", "m/config.json:2:1",
+        "not valid YAML: did not find expected node content; check the quotes, brackets and "
+        "indentation before this place");
     put_config("m", &options.model);
     expect_unopened("m", "m", "has neither model.safetensors nor model.safetensors.index.json");
     put_text("m/pytorch_model.bin", "");

@@ -80,7 +80,7 @@ static void every_mesh_once(void **state)
         const struct sw_candidate *c = &s.mesh[i];
         assert_int_equal(c->reason == SW_FITS, i < s.feasible);
         if (i < s.feasible) {
-            assert_true(c->memory.total <= c->memory.limit);
+            assert_true(c->memory.total <= c->memory.limit - c->memory.headroom);
             assert_int_equal(c->memory.total, c->memory.arena + c->memory.reserved);
             assert_int_equal(c->decision.micro_batch_size * c->decision.accumulation_steps *
                                  c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP],
@@ -169,7 +169,7 @@ static void pruning_loses_nothing(void **state)
                     d.recompute = sw_test_recompute((uint32_t)level, run->model.shape.layers);
                     d.micro_batch_size = mb;
                     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
-                    if (c.reason == SW_FITS &&
+                    if (sw_candidate_verdict(&c) == SW_VERDICT_FITS &&
                         c.cost.step_seconds < best->cost.step_seconds * 0.999)
                         fail_msg("%s: level %d micro-batch %d is faster: %g < %g", memories[m],
                                  (int)level, (int)mb, c.cost.step_seconds, best->cost.step_seconds);
@@ -227,7 +227,14 @@ static void says_why_not(void **state)
     search(&run, &s);
     assert_int_equal(s.count, 1);
     assert_int_equal(s.mesh[0].reason, SW_REJECT_PRODUCT);
+    /* other sizes alone would not do */
+    assert_non_null(strstr(s.mesh[0].help, " and cluster.accelerator.memory: 1 GB"));
+    sw_search_free(&s);
+    const int64_t memory = run.cluster.accelerator.memory_bytes;
+    run.cluster.accelerator.memory_bytes = INT64_C(80000000000);
+    search(&run, &s);
     assert_string_equal(s.mesh[0].help, "use mesh_dim: auto, or sizes whose product is 64");
+    run.cluster.accelerator.memory_bytes = memory;
     sw_search_free(&s);
 
     run.mesh_dim = "!1,1,-1,8"; /* the written order is kept */
@@ -244,6 +251,58 @@ static void says_why_not(void **state)
     sw_config_free(config);
 }
 
+/* A mesh that uses the headroom up is no choice of the search's, but the user's; where there is no
+ * other, the search says so and what to change. */
+static void headroom_is_the_users(void **state)
+{
+    (void)state;
+    struct sw_test_run t = small_run();
+    struct sw_search s;
+    char mesh[64], warning[192];
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    assert_true(run.memory_headroom == 0.05);
+    run.cluster.accelerator.memory_bytes = 100000000;
+    search(&run, &s);
+    assert_int_equal(sw_candidate_verdict(&s.mesh[0]), SW_VERDICT_DOES_NOT_FIT);
+    const int64_t least = s.mesh[0].memory.total;
+    sw_search_free(&s);
+
+    run.cluster.accelerator.memory_bytes = least + least / 99;
+    assert_int_equal(sw_headroom_bytes(&run), run.cluster.accelerator.memory_bytes / 20);
+    search(&run, &s);
+    assert_int_equal(s.feasible, 0);
+    assert_int_equal(s.mesh[0].reason, SW_REJECT_MEMORY);
+    assert_int_equal(s.mesh[0].memory.total, least);
+    assert_int_equal(sw_candidate_verdict(&s.mesh[0]), SW_VERDICT_NO_HEADROOM);
+    assert_memory_equal(s.mesh[0].detail, "fits without headroom (", 23);
+    sw_mesh_format(&s.mesh[0].decision.mesh, mesh, sizeof mesh);
+    assert_memory_equal(s.mesh[0].help, "use memory_headroom: 0.9 %, or mesh_dim: ", 40);
+    assert_non_null(strstr(s.mesh[0].help, mesh));
+    assert_int_equal(s.mesh[0].suggestion.count, 1);
+    assert_string_equal(s.mesh[0].suggestion.change[0].setting, "memory_headroom");
+    assert_string_equal(s.mesh[0].suggestion.change[0].to, "0.9 %");
+    sw_search_free(&s);
+
+    /* both ways out */
+    run.mesh_dim = mesh;
+    search(&run, &s);
+    assert_int_equal(s.feasible, 1);
+    assert_int_equal(sw_candidate_verdict(&s.mesh[0]), SW_VERDICT_NO_HEADROOM);
+    assert_true(s.mesh[0].mfu > 0);
+    assert_memory_equal(sw_headroom_warning(&s.mesh[0].memory, warning, sizeof warning),
+                        "fits without headroom: ", 23);
+    sw_search_free(&s);
+    run.mesh_dim = "auto";
+    run.memory_headroom = 0.009;
+    search(&run, &s);
+    assert_int_equal(s.feasible, 1);
+    assert_int_equal(s.mesh[0].memory.total, least);
+    assert_string_equal(sw_headroom_warning(&s.mesh[0].memory, warning, sizeof warning), "");
+    sw_search_free(&s);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +312,7 @@ int main(void)
         cmocka_unit_test(pruning_loses_nothing),
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(says_why_not),
+        cmocka_unit_test(headroom_is_the_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

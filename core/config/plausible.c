@@ -1,0 +1,219 @@
+/* Warnings of what is allowed and hardly meant: figures without their unit, sizes that do not go
+ * together. Each says what was probably meant; none changes anything. */
+#include "core/config/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double far_from_usual = 1e4; /* no guess of a unit goes so far from the example */
+
+/* A step of more tokens than this, and of more on each accelerator, is no training run: the largest
+ * published ones have some 16 million in all ("The Llama 3 Herd of Models", arXiv:2407.21783,
+ * section 3.4.1). */
+static const double many_tokens = 1 << 30, many_tokens_each = 1 << 24;
+
+/* What a figure without a unit was probably meant to be, NULL: nobody knows. */
+static const char *guess_unit(struct sw_config *c, const struct field *field, char dimension,
+                              const char *text, double number)
+{
+    double usual = 0, meant = 0;
+    const char *end;
+    sw_quantity_scan(field->example, dimension, &usual, &end);
+    const char *unit = sw_quantity_nearest_unit(dimension, number, usual);
+    const char *guess = sw_config_format(c, "%s %s", text, unit);
+    if (sw_quantity_scan(guess, dimension, &meant, &end) != QUANTITY_OK || meant < field->least ||
+        meant > field->most || meant > usual * far_from_usual || meant < usual / far_from_usual)
+        return NULL;
+    /* the same figure of a link is found in both units */
+    if (strncmp(field->key, "bandwidth", 9) == 0 && strcmp(unit + 1, "B/s") == 0)
+        return sw_config_format(c, "did you mean '%s', or in bits '%s %cb/s'?", guess, text,
+                                unit[0]);
+    return sw_config_format(c, "did you mean '%s'?", guess);
+}
+
+void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
+                                const struct node *value, double number, const char *unit)
+{
+    static const char dimensions[] = {'B', 'b', 's', 'f'};
+    static const char *const plain[] = {"bytes", "bytes per second", "seconds", "FLOP/s"};
+    const int kind = (int)field->type - (int)FIELD_BYTES;
+    /* 0 is a word of its own where a row admits it: none, no limit; a default has no place */
+    if ((field->least == 0 && field->most == 0) || number == 0 || value->source == NULL ||
+        (number >= field->least && number <= field->most))
+        return;
+    const char *text = sw_config_shown(c, value->text);
+    const char *help =
+        unit[0] == '\0' ? guess_unit(c, field, dimensions[kind], text, number) : NULL;
+    if (help != NULL)
+        sw_config_warn_at(
+            c, value,
+            sw_config_format(c, "'%s: %s' has no unit, so it is %s", field->key, text, plain[kind]),
+            help);
+    else
+        sw_config_warn_at(
+            c, value,
+            sw_config_format(c, "'%s: %s'%s%s is %s than any that is known", field->key, text,
+                             unit[0] == '\0' ? " " : "", unit[0] == '\0' ? plain[kind] : "",
+                             number < field->least ? "less" : "more"),
+            sw_config_format(c, "look at the unit: a usual figure is '%s'", field->example));
+}
+
+/* ---- A cluster ---- */
+
+static double share(const struct sw_link_config *link)
+{
+    return link->bandwidth / (link->oversubscription > 1 ? link->oversubscription : 1);
+}
+
+/* The mapping of the list that a link was read from: links given in words may have been left out.
+ */
+static const struct node *item_of(const struct node *links, const char *name)
+{
+    const struct node *found = NULL;
+    for (const struct node *item = links != NULL ? links->first : NULL; item != NULL;
+         item = item->next) {
+        const struct node *key = sw_node_find(item, "name");
+        if (key != NULL && key->kind == NODE_SCALAR && strcmp(key->text, name) == 0)
+            found = item;
+    }
+    return found;
+}
+
+static const struct node *place_in(const struct node *item, const char *key, const char *other,
+                                   const struct node *root)
+{
+    const struct node *value = sw_node_find(item, key);
+    if (value == NULL)
+        value = sw_node_find(item, other);
+    return value != NULL ? value : item != NULL ? item : root;
+}
+
+static void warn_of_links(struct sw_config *c, const struct node *root,
+                          const struct sw_cluster_config *cluster)
+{
+    const struct node *links = sw_node_find(root, "links");
+    const int32_t per_node = cluster->accelerators_per_node;
+    for (int32_t l = 0; l < cluster->link_count; l++) {
+        const struct sw_link_config *link = &cluster->link[l], *inner = link - 1;
+        const struct node *item = item_of(links, link->name);
+        if (link->spans > per_node && link->spans % per_node != 0)
+            sw_config_warn_at(
+                c, place_in(item, "spans", "spans", root),
+                sw_config_format(
+                    c, "a domain of '%s' spans %d accelerators, no whole number of nodes of %d",
+                    link->name, (int)link->spans, (int)per_node),
+                sw_config_format(c, "did you mean 'spans: %d', %d nodes?",
+                                 (int)(link->spans / per_node * per_node),
+                                 (int)(link->spans / per_node)));
+        if (l > 0 && share(link) > share(inner) * (1 + 1e-9))
+            sw_config_warn_at(
+                c, place_in(item, "bandwidth", "bandwidth_per_node", root),
+                sw_config_format(
+                    c, "'%s' is faster than '%s' inside it: %.4g against %.4g GB/s per accelerator",
+                    link->name, inner->name, share(link) / 1e9, share(inner) / 1e9),
+                "is one of them the figure of a whole node ('bandwidth_per_node'), or of bits "
+                "(Gb/s)?");
+    }
+}
+
+/* GPUs that "8", "h100:8" or "a100:4,h100:4" ask for. */
+static int64_t count_gpus(const char *text)
+{
+    int64_t sum = 0;
+    for (const char *p = text; p != NULL; p = strchr(p, ',')) {
+        p += *p == ',';
+        const size_t length = strcspn(p, ",");
+        const char *colon = memchr(p, ':', length);
+        sum += strtoll(colon != NULL ? colon + 1 : p, NULL, 10);
+    }
+    return sum;
+}
+
+static void warn_of_gpus(struct sw_config *c, const struct node *at,
+                         const struct sw_cluster_config *cluster)
+{
+    const char *text = cluster->slurm.gpus_per_node;
+    const int32_t per_node = cluster->accelerators_per_node;
+    if (at == NULL || text == NULL || cluster->launcher != SW_LAUNCHER_SLURM ||
+        cluster->accelerator.device == SW_DEVICE_CPU || count_gpus(text) == per_node)
+        return;
+    const char *colon = strchr(text, ':');
+    const char *type = colon != NULL && strchr(text, ',') == NULL
+                           ? sw_config_format(c, "%.*s:", (int)(colon - text), text)
+                           : "";
+    sw_config_warn_at(
+        c, at,
+        sw_config_format(
+            c, "'gpus_per_node' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",
+            count_gpus(text), (int)per_node),
+        sw_config_format(
+            c, "did you mean 'gpus_per_node: %s%d', or 'accelerators_per_node: %" PRId64 "'?", type,
+            (int)per_node, count_gpus(text)));
+}
+
+void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
+                               const struct sw_cluster_config *cluster)
+{
+    warn_of_links(c, root, cluster);
+    c->cluster_gpus = sw_node_find(sw_node_find(root, "slurm"), "gpus_per_node");
+    c->cluster_time = sw_node_find(sw_node_find(root, "slurm"), "time");
+    if (c->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
+        warn_of_gpus(c, c->cluster_gpus, cluster);
+}
+
+/* ---- A run ---- */
+
+static void warn_of_batch(struct sw_config *c, const struct node *at,
+                          const struct sw_run_config *run)
+{
+    const double tokens = (double)run->global_batch_size * (double)run->sequence_length;
+    const double each = tokens / run->cluster.nodes / run->cluster.accelerators_per_node;
+    if (at == NULL || tokens <= many_tokens || each <= many_tokens_each)
+        return;
+    const int64_t sequences = run->global_batch_size / run->sequence_length;
+    sw_config_warn_at(c, at,
+                      sw_config_format(c,
+                                       "'global_batch_size: %" PRId64 "' sequences of %" PRId64
+                                       " tokens are a step of %.3g tokens",
+                                       run->global_batch_size, run->sequence_length, tokens),
+                      sequences >= 1
+                          ? sw_config_format(c,
+                                             "it counts sequences; did you mean that many tokens, "
+                                             "'global_batch_size: %" PRId64 "'?",
+                                             sequences)
+                          : "it counts sequences, of which a step has hundreds or thousands");
+}
+
+static void warn_of_sequence(struct sw_config *c, const struct node *at,
+                             const struct sw_run_config *run)
+{
+    const int64_t longest = run->model.shape.max_position_embeddings;
+    if (at == NULL)
+        return;
+    if (run->sequence_length == 1)
+        sw_config_warn_at(c, at, "'sequence_length: 1' leaves nothing to attend to",
+                          "it is the number of tokens of one sequence, for example: "
+                          "sequence_length: 4096");
+    if (c->knows_longest && run->sequence_length > longest)
+        sw_config_warn_at(
+            c, at,
+            sw_config_format(c,
+                             "'sequence_length: %" PRId64
+                             "' is beyond the model's 'max_position_embeddings: %" PRId64 "'",
+                             run->sequence_length, longest),
+            sw_config_format(
+                c,
+                "to make the model longer, say so in it (max_position_embeddings, and a "
+                "larger rope_theta or rope_scaling); else use sequence_length: %" PRId64,
+                longest));
+}
+
+void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
+                           const struct sw_run_config *run)
+{
+    const struct node *gpus = sw_node_find(sw_node_find(root, "slurm"), "gpus_per_node");
+    warn_of_gpus(c, gpus != NULL && !sw_node_is_null(gpus) ? gpus : c->cluster_gpus, &run->cluster);
+    warn_of_sequence(c, sw_node_find(root, "sequence_length"), run);
+    warn_of_batch(c, sw_node_find(root, "global_batch_size"), run);
+}
