@@ -37,10 +37,6 @@ END
     done
     cat <<'END'
 
-The files of `plan fit`: MEASUREMENTS is a CSV table of training runs or of collectives, the output of nccl-tests, or
-a `metrics.jsonl` of `runner train`. The FILEs are the clusters and models that the measurements name; the plan of a
-`metrics.jsonl` stands before it.
-
 ### Conditions of --fail-if
 
     [NAME:] SIDE < | <= | > | >= | == | != SIDE

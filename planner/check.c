@@ -216,7 +216,7 @@ out:
 static int check_file(const struct sw_options *options, const char *path)
 {
     static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
-                                        "a plan"};
+                                        "a plan",  "a profile",      "a curve"};
     struct sw_error err = {0};
     struct sw_config *config = sw_command_read(path, SW_CONFIG_UNKNOWN, options, &err);
     const bool piped = strcmp(path, "-") == 0;
@@ -263,12 +263,14 @@ int sw_command_check(const struct sw_options *options)
 
 int sw_command_schema(const struct sw_options *options)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster", "run", "plan"};
+    static const char *const names[] = {"model", "accelerator", "cluster", "run",
+                                        "plan",  "profile",     "curve"};
     enum { NAMES = sizeof names / sizeof names[0] };
-    _Static_assert(SW_CONFIG_PLAN + 1 == NAMES, "a name for every kind, in their order");
+    _Static_assert((int)SW_CONFIG_UNKNOWN == (int)NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
     if (options->file_count != 1) {
-        sw_fail(&err, SW_BAD_INPUT, "one kind: 'plan schema model|accelerator|cluster|run|plan'");
+        sw_fail(&err, SW_BAD_INPUT,
+                "one kind: 'plan schema model|accelerator|profile|curve|cluster|run|plan'");
         return sw_command_fail(&err);
     }
     for (int i = 0; i < NAMES; i++)
@@ -285,7 +287,7 @@ int sw_command_schema(const struct sw_options *options)
                 near);
     else
         sw_fail(&err, SW_BAD_INPUT,
-                "no schema '%.40s'; use model, accelerator, cluster, run or plan",
+                "no schema '%.40s'; use model, accelerator, profile, curve, cluster, run or plan",
                 options->files[0]);
     return sw_command_fail(&err);
 }

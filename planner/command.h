@@ -49,6 +49,9 @@ int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *se
 
 const char *sw_version(void);
 
+/* How sure the band around times is: measured on runs that were left out of a fit, or assumed. */
+const char *sw_report_band(const struct sw_cost *cost);
+
 /* report.c: text for people. */
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
                       const struct sw_options *options);

@@ -9,32 +9,74 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What the columns of a table of runs are called, and what they hold. */
+static const char fit_details[] =
+    "\nMEASUREMENTS: a metrics.jsonl of 'runner train' (its plan file before it), the output of "
+    "nccl-tests,\n"
+    "or a CSV file; in its lines '#' begins a comment, and a field with a comma stands in double "
+    "quotes.\n"
+    "FILE.yaml: the clusters that the runs used, and the models that the rows have no sizes of. "
+    "What "
+    "it prints\n"
+    "is a profile for each software and accelerator, or the links of a cluster; comments say where "
+    "to "
+    "put it.\n"
+    "\n"
+    "columns of runs (needed: n_gpus, seq_len, micro_batch, tok_s_gpu, and gpu or cluster)\n"
+    "  tok_s_gpu          tokens per second and accelerator, measured\n"
+    "  n_gpus             number of accelerators\n"
+    "  seq_len            tokens of a sequence\n"
+    "  micro_batch        sequences per data-parallel rank and micro-step (also: "
+    "local_batch_seqs)\n"
+    "  grad_accum         micro-steps of a step; default 1\n"
+    "  dp fsdp tp sp_cp   sizes of the mesh; default of fsdp: what is left, of the others 1\n"
+    "  pp                 pipeline stages; rows with more than 1 are not used\n"
+    "  gpu                picks the cluster by its accelerator's name: h100_80gb is h100-sxm-80gb\n"
+    "  cluster            name of the cluster, instead\n"
+    "  software           name of the profile; rows of each are fitted by themselves\n"
+    "  model              name of a model's file; all rows of one are left out together\n"
+    "  d_model n_layers n_heads n_kv_heads d_ff vocab tied_embeddings mlp   its sizes, where no "
+    "file\n"
+    "                     has them; mlp: gated (three matrices) or plain (two)\n"
+    "  act_ckpt           True or full; selective; else nothing is computed again\n"
+    "  precision          rows with fp8 are not used (also: a column fp8)\n"
+    "  reduce             bf16: gradients are summed in it; default fp32\n"
+    "  residual_seq       sp+tp: the residual stream is split over tp, too\n"
+    "  skip               why the row is not used; empty: it is\n"
+    "columns of collectives (all needed)\n"
+    "  collective         all_reduce, all_gather, reduce_scatter or alltoall\n"
+    "  payload_bytes      size as nccl-tests counts it\n"
+    "  gpus               number of ranks\n"
+    "  busbw_GBps         bus bandwidth\n";
+
 static const struct command {
     const char *name, *arguments, *about;
     uint32_t options;
     int (*run)(const struct sw_options *options);
+    const char *details; /* after the options; NULL: none */
 } commands[] = {
-    {"check", "FILE...", "validate YAML: models, accelerators, clusters, runs, plans",
-     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check},
+    {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
+     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check, NULL},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_PREFER | SW_OPTION_MESH_DIM |
          SW_OPTION_SET | SW_OPTION_HELP,
-     sw_command_search},
+     sw_command_search, NULL},
     {"explain", "RUN.yaml", "where the memory and the time of one mesh go",
      SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_HTML | SW_OPTION_REJECTED | SW_OPTION_PREFER |
          SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
-     sw_command_explain},
+     sw_command_explain, NULL},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
          SW_OPTION_HELP,
-     sw_command_emit},
-    {"fit", "MEASUREMENTS FILE.yaml...", "constants of accelerators and links from measurements",
-     SW_OPTION_HELP, sw_command_fit},
+     sw_command_emit, NULL},
+    {"fit", "MEASUREMENTS FILE.yaml...", "profiles, and constants of links, from measurements",
+     SW_OPTION_COLLECTIVE | SW_OPTION_HELP, sw_command_fit, fit_details},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_HELP,
-     sw_command_diff},
-    {"schema", "model|accelerator|cluster|run|plan", "JSON Schema of a file, for editors",
-     SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema},
+     sw_command_diff, NULL},
+    {"schema", "model|accelerator|profile|curve|cluster|run|plan",
+     "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema,
+     NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -58,6 +100,8 @@ static void print_command_help(const struct command *command)
     printf("usage: plan %s %s [OPTIONS]\n%s\n\n", command->name, command->arguments,
            command->about);
     sw_options_help(stdout, command->options);
+    if (command->details != NULL)
+        fputs(command->details, stdout);
 }
 
 static int unknown_command(const char *name)

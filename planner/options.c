@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 #include "planner/command.h"
+#include "planner/fit/fit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,6 +32,9 @@ static const struct option_info {
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
      "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated"},
     {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too"},
+    {"--collective", NULL, "NAME", SW_OPTION_COLLECTIVE,
+     "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
+     "all_gather, reduce_scatter or alltoall"},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
     {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
 };
@@ -123,6 +127,14 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         if (out->github || strcmp(value, "text") == 0)
             return 0;
         return sw_fail(err, SW_BAD_INPUT, "--format is text or github, not '%.40s'", value);
+    case SW_OPTION_COLLECTIVE:
+        out->collective = value;
+        if (sw_fit_is_collective(value))
+            return 0;
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--collective is all_reduce, all_gather, reduce_scatter or alltoall, not "
+                       "'%.40s'",
+                       value);
     case SW_OPTION_FAIL_IF:
         if (out->fail_if_count == SW_MAX_FAIL_IF)
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);

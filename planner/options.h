@@ -22,7 +22,8 @@ enum sw_option_bit {
     SW_OPTION_FAIL_IF = 1 << 11,
     SW_OPTION_FORMAT = 1 << 12,
     SW_OPTION_HTML = 1 << 13,
-    SW_OPTION_FAIL_ALL = 1 << 14
+    SW_OPTION_FAIL_ALL = 1 << 14,
+    SW_OPTION_COLLECTIVE = 1 << 15
 };
 
 struct sw_options {
@@ -33,7 +34,8 @@ struct sw_options {
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
-    const char *html; /* NULL: no page */
+    const char *html;       /* NULL: no page */
+    const char *collective; /* NULL: as the file tells */
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;
     bool markdown;

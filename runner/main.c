@@ -48,10 +48,11 @@ static const char help[] =
     "usage: runner tokenize --bytes IN OUT.bin\n"
     "writes the bytes of a file as tokens, in llm.c's form\n"
     "\n"
-    "usage: runner calibrate -o ACCELERATOR.yaml [OPTIONS]\n"
+    "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
     "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n"
     "\n"
-    "  -o ACCELERATOR.yaml      the accelerator file to write\n"
+    "  -o PROFILE.yaml          the profile to write; a cluster NAME.yaml takes NAME.profile.yaml "
+    "beside it\n"
     "  --cluster CLUSTER.yaml   measure the links too, and write a cluster file in the same "
     "folder\n"
     "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
@@ -217,7 +218,7 @@ static int calibrate(int argc, char **argv)
         if (takes_path && (i + 1 == argc || argv[i + 1][0] == '\0'))
             return usage(argv[i], " needs a file name");
         if (strcmp(argv[i], "-o") == 0)
-            options.accelerator_path = argv[++i];
+            options.profile_path = argv[++i];
         else if (takes_path)
             options.cluster_path = argv[++i];
         else if (strcmp(argv[i], "--quick") == 0)
@@ -225,8 +226,8 @@ static int calibrate(int argc, char **argv)
         else
             return usage(argv[i][0] == '-' ? "unknown option " : "unexpected argument ", argv[i]);
     }
-    if (options.accelerator_path == NULL)
-        return usage("calibrate needs -o ACCELERATOR.yaml", "");
+    if (options.profile_path == NULL)
+        return usage("calibrate needs -o PROFILE.yaml", "");
     struct sw_launch launch;
     struct sw_error err = {0};
     if (sw_launch_begin(&launch, &err) != 0) {

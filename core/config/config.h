@@ -39,17 +39,38 @@ struct sw_curve {
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
+/* What software reaches on a chip, as shares of what the chip's data sheet says, and how far prices
+ * that rest on it have been off: constants belong to software on a chip, not to a chip. */
+struct sw_profile_config {
+    const char *path; /* file it came from; NULL: the declared default */
+    const char *name; /* of the software: "llm-foundry-2023"; in a settled cluster never NULL */
+    const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
+    struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
+    double launch_latency_s;                   /* that every op adds on the device */
+    double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
+    /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
+    double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;
+    int32_t runs;               /* that they were fitted to; 0: not told */
+    double error;               /* mean |error| of runs that were left out; 0: not told */
+    double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
+    const char *source;         /* what the shares rest on; NULL: not told */
+};
+
+/* What is assumed where nobody measured: the same shares for every chip of a kind of device, so
+ * that chips rank as their data sheets do. */
+struct sw_profile_config sw_profile_default(enum sw_device_kind device);
+bool sw_profile_is_default(const struct sw_profile_config *profile);
+
+/* What the data sheet says. */
 struct sw_accelerator_config {
     const char *path, *name;
     enum sw_device_kind device;
     int64_t memory_bytes, reserved_memory_bytes; /* reserved default 0 */
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double memory_bandwidth;                     /* bytes/s */
-    struct sw_curve matmul, attention, memory;   /* efficiency: {matmul: [[1e9, 0.5], ...], ...} */
-    double launch_latency_s;                     /* per op; default 0 */
-    int32_t compute_units;      /* that share the tiles of a matmul: SMs, CUs; 0: not told */
-    const char *calibration;    /* what the efficiencies rest on; NULL: not told */
-    double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
+    int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
+    /* What files older than profiles hold beside it; a cluster without a profile takes it. */
+    struct sw_profile_config older;
 };
 
 struct sw_link_config {
@@ -59,8 +80,9 @@ struct sw_link_config {
     double bandwidth;          /* bytes/s, one direction, per accelerator */
     double bandwidth_per_node; /* while it is read: bandwidth follows from it, and it is 0 */
     double latency_s;
-    struct sw_curve efficiency; /* share of bandwidth by bytes sent by a rank; count 0: default */
-    double oversubscription;    /* >= 1: bandwidth is divided by it where all talk at once */
+    struct sw_curve efficiency;  /* share of bandwidth by bytes over a port; count 0: default */
+    const char *efficiency_path; /* file that it came from; NULL: written in its place */
+    double oversubscription;     /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */
     bool direct; /* collectives send each block straight to its receiver; else in rings */
 };
@@ -81,7 +103,8 @@ struct sw_cluster_config {
     const char *path, *name;
     int32_t nodes, accelerators_per_node;
     struct sw_accelerator_config accelerator;
-    int64_t host_memory_bytes; /* of a node; 0: not told */
+    struct sw_profile_config profile; /* what prices rest on */
+    int64_t host_memory_bytes;        /* of a node; 0: not told */
     int32_t link_count;
     struct sw_link_config
         link[SW_MAX_LINKS];             /* innermost first; none needed when one accelerator */
@@ -148,7 +171,8 @@ struct sw_run_config {
 };
 
 /* The files that a plan was written from. */
-enum { SW_PLAN_MAX_INPUTS = 4 }; /* run, model, cluster, accelerator */
+/* run, model, cluster, accelerator, profile, and the curves of links */
+enum { SW_PLAN_MAX_INPUTS = 5 + SW_MAX_LINKS };
 struct sw_plan_input {
     char *path; /* relative to the plan's folder */
     uint64_t digest;
@@ -189,6 +213,8 @@ enum sw_config_kind {
     SW_CONFIG_CLUSTER,
     SW_CONFIG_RUN,
     SW_CONFIG_PLAN,
+    SW_CONFIG_PROFILE,
+    SW_CONFIG_CURVE,
     SW_CONFIG_UNKNOWN
 };
 
@@ -240,7 +266,10 @@ const struct sw_diagnostic *sw_config_diagnostic(const struct sw_config *config,
 /* Description of the right kind, or NULL when of another kind or when there are errors. */
 const struct sw_model_config *sw_config_model(const struct sw_config *config);
 const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config *config);
+/* With `profile: auto` the one measured for it, else what is assumed. */
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config);
+const struct sw_profile_config *sw_config_profile(const struct sw_config *config);
+const struct sw_curve *sw_config_curve(const struct sw_config *config);
 const struct sw_run_config *sw_config_run(const struct sw_config *config);
 const struct sw_plan_config *sw_config_plan(const struct sw_config *config);
 /* Where the digest of a plan stands, also when there are errors; file NULL: nowhere. */
@@ -262,9 +291,9 @@ void sw_config_schema(FILE *out, enum sw_config_kind kind);
 int sw_config_reference(FILE *out, enum sw_config_kind kind);
 
 /* Writes the run as one self-contained, commented-free YAML block (every default spelled out,
- * model, cluster and accelerator inline, paths as the run has them), each line indented by `indent`
- * spaces. Reading it back gives the same description. The plan file embeds this. Doubles print with
- * the shortest digits that read back equal. */
+ * model, cluster, accelerator and profile inline, paths as the run has them), each line indented by
+ * `indent` spaces. Reading it back gives the same description. The plan file embeds this. Doubles
+ * print with the shortest digits that read back equal. */
 void sw_run_config_write(FILE *out, const struct sw_run_config *run, int32_t indent);
 
 /* Calls visit for every setting that sw_run_config_write writes, in its order: "PREFIX.key.key"

@@ -31,12 +31,39 @@ static bool read_pair(const struct node *node, double *a, double *b)
            sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
 }
 
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve *out)
+{
+    if (root->kind != NODE_MAPPING) {
+        if (root->kind != NODE_BROKEN)
+            sw_config_error_at(
+                c, root,
+                sw_config_format(c, "the description of a curve must be a mapping, not %s",
+                                 sw_node_describe(c, root)),
+                "write 'points: [[1e6, 0.2], [1e9, 0.8]]'");
+        return false;
+    }
+    return sw_config_read_section(c, root, sw_curve_fields, out, UNKNOWN_ERROR).bad == 0;
+}
+
 static bool read_curve(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
     struct sw_curve *curve = (struct sw_curve *)((char *)base + field->offset);
+    double all;
+    if (value->kind == NODE_SCALAR && value->plain && sw_number_parse(value->text, &all)) {
+        if (!(all > 0 && all <= 1))
+            return complain(c, value, field,
+                            sw_config_format(c,
+                                             "a fraction of '%s' must be more than 0 and at most 1",
+                                             field->key));
+        *curve = (struct sw_curve){1, {{1, all}}};
+        return true;
+    }
     if (value->kind != NODE_SEQUENCE)
-        return sw_config_wrong_type(c, field, value, "a list of [size, fraction]");
+        return sw_config_wrong_type(c, field, value,
+                                    field->custom == &sw_type_link_curve
+                                        ? "a fraction, a list of [size, fraction] or a file"
+                                        : "a fraction or a list of [size, fraction]");
     if (value->count > SW_MAX_CURVE)
         return complain(c, value, field,
                         sw_config_format(c, "'%s' has %d points; at most %d are allowed",
@@ -75,6 +102,10 @@ static void write_curve(struct writer *w, const struct field *field, const void 
     size_t used = 0;
     if (curve->count == 0 && field->brief)
         return;
+    if (curve->count == 1 && curve->point[0].size == 1) {
+        w->value(w, field->key, sw_real_format(curve->point[0].fraction, fraction), STYLE_BARE);
+        return;
+    }
     text[used++] = '[';
     for (int32_t i = 0; i < curve->count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s[%s, %s]", i > 0 ? ", " : "",
@@ -86,6 +117,23 @@ static void write_curve(struct writer *w, const struct field *field, const void 
 }
 
 const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING};
+
+/* Of a link: also a file, which clusters of one fabric share. */
+static bool read_link_curve(struct sw_config *c, const struct field *field, struct node *value,
+                            void *base)
+{
+    struct sw_link_config *link = base;
+    double all;
+    if (value->kind != NODE_SCALAR || value->text[0] == 0 || sw_number_parse(value->text, &all))
+        return read_curve(c, field, value, base);
+    struct node *root = sw_config_follow(c, field, value);
+    if (root == NULL || !sw_config_describe_curve(c, root, &link->efficiency))
+        return false;
+    link->efficiency_path = root->source->file;
+    return true;
+}
+
+const struct field_type sw_type_link_curve = {read_link_curve, write_curve, NULL, INSIDE_NOTHING};
 
 /* What `spans` holds for the words of its row. */
 enum { SPANS_NODE = -1, SPANS_ALL = -2 };
@@ -118,8 +166,14 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
                              "'bandwidth_per_node', what all of a node send together";
     if (!sw_section_good(s, "bandwidth", "bandwidth_per_node", NULL))
         return false;
-    const bool one = sw_section_wrote(s, "bandwidth");
-    const bool all = sw_section_wrote(s, "bandwidth_per_node");
+    bool one = sw_section_wrote(s, "bandwidth"), all = sw_section_wrote(s, "bandwidth_per_node");
+    /* --set replaces whichever the file has */
+    const bool sets_one = one && sw_section_place(s, "bandwidth")->source->is_override;
+    const bool sets_all = all && sw_section_place(s, "bandwidth_per_node")->source->is_override;
+    if (sets_one != sets_all) {
+        one = sets_one;
+        all = sets_all;
+    }
     if (!one && !all)
         sw_config_error_at(c, s->map, "missing key 'bandwidth' or 'bandwidth_per_node'", help);
     if (one && all)
@@ -209,7 +263,7 @@ static void schema_links(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
-const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_NOTHING};
+const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS};
 
 /* The mesh axes of one rule: a list of texts, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)

@@ -84,13 +84,35 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     return applied && s.bad == 0;
 }
 
+/* Files that older versions wrote stay good: measuring again takes a machine for minutes. */
+static void note_older_constants(struct sw_config *c, const struct node *root)
+{
+    static const char *const keys[] = {"efficiency", "launch_latency"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const struct node *value = sw_node_find(root, keys[i]);
+        if (value != NULL && value->kind != NODE_BROKEN)
+            sw_config_note_at(
+                c, value->key,
+                sw_config_format(
+                    c,
+                    "'%s' belongs to a profile now, for it is of software on this chip; it counts "
+                    "where the cluster has none: %s",
+                    keys[i],
+                    i == 0 ? "move its keys to a file of their own and name that as the cluster's "
+                             "'profile'"
+                           : "move it there, or leave it out"));
+    }
+}
+
 bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
                                     struct sw_accelerator_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_ACCELERATOR))
         return false;
     out->path = root->source->file;
+    out->older.launch_latency_s = -1; /* not told */
     struct section s = sw_config_read_section(c, root, sw_accelerator_fields, out, UNKNOWN_ERROR);
+    note_older_constants(c, root);
     if (out->peak_bf16_flops == 0)
         out->peak_bf16_flops = out->peak_fp32_flops;
     if (sw_section_good(&s, "memory", "reserved_memory", NULL) &&
@@ -233,7 +255,7 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
     check_recompute(c, &s, out);
-    if (s.bad != 0)
+    if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))
         return false;
     sw_config_warn_of_run(c, root, out);
     const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
@@ -277,6 +299,13 @@ bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_p
         sw_node_find(programs, "train") != NULL && sw_node_find(programs, "evaluate") != NULL) {
         sw_config_error_at(c, programs->key,
                            "'programs' are of an older plan: there is no digest of 'save'",
+                           "write it again with 'plan emit'");
+        return false;
+    }
+    const struct node *cluster = sw_node_find(sw_node_find(root, "run"), "cluster");
+    if (cluster != NULL && cluster->kind == NODE_MAPPING &&
+        sw_node_find(cluster, "profile") == NULL) {
+        sw_config_error_at(c, cluster->key, "'cluster' is of an older plan: it has no 'profile'",
                            "write it again with 'plan emit'");
         return false;
     }

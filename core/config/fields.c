@@ -360,7 +360,8 @@ static const char *known_keys(struct sw_config *c, const struct field *fields)
 {
     const char *list = "known keys: ";
     for (const struct field *f = fields; f->key != NULL; f++)
-        list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
+        if (!f->old)
+            list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
     return list;
 }
 

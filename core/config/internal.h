@@ -65,7 +65,10 @@ struct sw_config {
     struct sw_model_config *model;
     struct sw_accelerator_config *accelerator;
     struct sw_cluster_config *cluster;
-    struct sw_run_config *run; /* of a plan: inside it */
+    struct sw_profile_config *profile;
+    struct sw_curve *curve;
+    const struct node *profile_at; /* the last 'profile' that was read */
+    struct sw_run_config *run;     /* of a plan: inside it */
     struct sw_plan_config *plan;
     struct sw_place digest_place; /* of a plan */
     /* for checks between files: where slurm.gpus_per_node and slurm.time of the cluster stand, and
@@ -159,7 +162,13 @@ struct field;
 struct writer;
 
 /* What --set may step into with a '.'. */
-enum inside { INSIDE_NOTHING, INSIDE_ANY_KEY, INSIDE_FIELDS, INSIDE_DESCRIPTION };
+enum inside {
+    INSIDE_NOTHING,
+    INSIDE_ANY_KEY,
+    INSIDE_FIELDS,
+    INSIDE_DESCRIPTION,
+    INSIDE_ITEMS /* of a list of mappings: by their name, or counted from 0 */
+};
 
 /* How a value that is no scalar is read, written and described. */
 struct field_type {
@@ -178,6 +187,7 @@ struct field {
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
     bool required;
     bool elsewhere;       /* written as a part of another field */
+    bool old;             /* of older files: read, but neither written nor described */
     bool brief;           /* not written when it is empty, or a scalar's default;
                              a section: when nothing in it would be */
     bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
@@ -230,15 +240,20 @@ const char *sw_config_example(struct sw_config *c, const struct field *field);
 const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
-/* tables.c, tables_run.c, tables_plan.c */
+/* tables.c, tables_profile.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
 #define SW_PLAN_SCHEMA "shardwright.plan/1"
 #define SW_NAME_EXPECTS                                                                            \
     "1 to 64 letters, digits, '.', '_' or '-', starting with a letter, digit or '_'"
 
-extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_cluster_fields[],
-    sw_run_fields[], sw_plan_fields[], sw_link_fields[], sw_slurm_fields[];
+extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
+    sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
+    sw_link_fields[], sw_slurm_fields[];
+#define SW_CURVE_SCHEMA                                                                            \
+    "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
+    "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
+    "\"number\"}, \"minItems\": 2, \"maxItems\": 2}}]}"
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
 
@@ -265,8 +280,17 @@ extern const struct field sw_rope_fields[]; /* of rope_parameters; from the seco
 extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
-extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_links, sw_type_rules,
-    sw_type_betas, sw_type_reference;
+extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
+    sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
+
+/* profile.c */
+#define SW_PROFILE_AUTO "auto"
+extern const struct field_type sw_type_profile;
+/* Gives a described cluster its profile: the one written, else the one measured for it, else the
+ * accelerator's older constants, else the default. false: a file that it takes has mistakes. */
+bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *cluster);
+bool sw_config_describe_profile(struct sw_config *c, struct node *root,
+                                struct sw_profile_config *out);
 
 /* recompute.c: of a run, and of a plan, where it is decided */
 extern const struct field_type sw_type_recompute, sw_type_decided_recompute;
@@ -298,6 +322,7 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve *out);
 
 /* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */
 bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,

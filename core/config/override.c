@@ -88,6 +88,8 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
     const char *near = NULL, *list = "known keys: ";
     int32_t best = 1000, distance;
     for (const struct field *f = fields; f->key != NULL; f++) {
+        if (f->old)
+            continue;
         list = sw_config_format(c, "%s%s%s", list, f > fields ? ", " : "", f->key);
         if (sw_text_is_near(name, f->key, &distance) && distance < best) {
             best = distance;
@@ -116,10 +118,13 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
         return false;
     if (field->type != FIELD_SECTION && inside == INSIDE_NOTHING) {
         sw_config_error_at(c, place, sw_config_format(c, "'%s' has no keys inside", field->key),
-                           sw_config_format(c, "set it as a whole: --set %s=...", field->key));
+                           sw_config_format(c, "set it as a whole: --set %.*s=...",
+                                            (int)(at + strlen(field->key)), source->text));
         return false;
     }
-    if (sw_node_is_null(entry)) {
+    const bool is_auto = entry->kind == NODE_SCALAR && field->custom == &sw_type_profile &&
+                         strcmp(entry->text, SW_PROFILE_AUTO) == 0;
+    if (is_auto || sw_node_is_null(entry)) {
         replace(entry, place);
     } else if (inside == INSIDE_DESCRIPTION) {
         struct node *root = sw_config_follow(c, field, entry);
@@ -132,6 +137,44 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
     }
     return entry->kind ==
            NODE_MAPPING; /* anything else is a wrong type, which describing reports */
+}
+
+/* The value behind '=' in the place of what stands there. */
+static void put_value(struct sw_config *c, struct source *source, size_t at, struct node *entry)
+{
+    struct node *value = parse_value(c, source, at);
+    if (value != NULL)
+        replace(entry, value);
+    else
+        entry->kind = NODE_BROKEN;
+}
+
+/* The item of a list that the part of the path at `at` names; NULL: there is none, reported. */
+static struct node *find_item(struct sw_config *c, const struct field *field, struct node *list,
+                              const struct source *source, size_t at, const char *name)
+{
+    const char *names = "";
+    struct node *found = NULL;
+    int32_t i = 0;
+    for (struct node *item = list->kind == NODE_SEQUENCE ? list->first : NULL; item != NULL;
+         item = item->next, i++) {
+        const struct node *own = sw_node_find(item, "name");
+        const char *text = own != NULL && own->kind == NODE_SCALAR ? own->text : "";
+        if (found == NULL && name[0] != '\0' &&
+            (strcmp(name, text) == 0 || strcmp(name, sw_config_format(c, "%d", (int)i)) == 0))
+            found = item;
+        names = sw_config_format(c, "%s%s%s", names, i > 0 ? ", " : "", sw_config_shown(c, text));
+    }
+    if (found == NULL || found->kind != NODE_MAPPING) {
+        const struct node *place = make_node(c, source, at, NODE_SCALAR);
+        if (place != NULL)
+            sw_config_error_at(
+                c, place,
+                sw_config_format(c, "'%s' has no %s", field->key, sw_config_quote(c, name)),
+                i > 0 ? sw_config_format(c, "it has: %s", names) : sw_config_example(c, field));
+        return NULL;
+    }
+    return found;
 }
 
 void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
@@ -168,12 +211,28 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
         if (entry == NULL)
             return;
         if (text[at + length] == '=') {
-            struct node *value = parse_value(c, source, at + length + 1);
-            if (value != NULL)
-                replace(entry, value);
-            else
-                entry->kind = NODE_BROKEN;
+            put_value(c, source, at + length + 1, entry);
             return;
+        }
+        const bool items =
+            field != NULL && field->type == FIELD_CUSTOM && field->custom->inside == INSIDE_ITEMS;
+        if (items && (is_new || entry->kind != NODE_BROKEN)) {
+            at += length + 1;
+            length = strcspn(text + at, ".=");
+            struct node *item =
+                find_item(c, field, entry, source, at, sw_config_copy(c, text + at, length));
+            if (item == NULL) {
+                entry->kind = NODE_BROKEN;
+                return;
+            }
+            if (text[at + length] == '=') {
+                put_value(c, source, at + length + 1, item);
+                return;
+            }
+            map = item;
+            fields = field->fields;
+            at += length + 1;
+            continue;
         }
         if (field == NULL || !open_entry(c, field, entry, source, at)) {
             if (field == NULL || is_new)

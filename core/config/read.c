@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 /* Of the keys of each kind but plans: how many stand in the mapping. */
-static void count_keys(const struct node *root, int32_t hits[SW_CONFIG_PLAN])
+static void count_keys(const struct node *root, int32_t hits[SW_CONFIG_UNKNOWN])
 {
-    for (int32_t kind = 0; kind < SW_CONFIG_PLAN; kind++) {
+    for (int32_t kind = 0; kind < SW_CONFIG_UNKNOWN; kind++) {
         hits[kind] = 0;
+        if (kind == SW_CONFIG_PLAN)
+            continue;
         for (const struct field *f = sw_config_fields((enum sw_config_kind)kind); f->key != NULL;
              f++)
             hits[kind] += strcmp(f->key, "name") != 0 && sw_node_find(root, f->key) != NULL;
@@ -18,14 +20,14 @@ static void count_keys(const struct node *root, int32_t hits[SW_CONFIG_PLAN])
 
 static enum sw_config_kind guess_kind(const struct node *root)
 {
-    int32_t hits[SW_CONFIG_PLAN], most = 0;
+    int32_t hits[SW_CONFIG_UNKNOWN], most = 0;
     const struct node *schema = sw_node_find(root, "schema");
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
     enum sw_config_kind best = SW_CONFIG_UNKNOWN;
     count_keys(root, hits);
-    for (int32_t kind = 0; kind < SW_CONFIG_PLAN; kind++)
+    for (int32_t kind = 0; kind < SW_CONFIG_UNKNOWN; kind++)
         if (hits[kind] > most) {
             most = hits[kind];
             best = (enum sw_config_kind)kind;
@@ -36,15 +38,15 @@ static enum sw_config_kind guess_kind(const struct node *root)
 /* What the mapping is, where it is plainly not of that kind. */
 static enum sw_config_kind plain_kind(const struct node *root, enum sw_config_kind kind)
 {
-    int32_t hits[SW_CONFIG_PLAN];
+    int32_t hits[SW_CONFIG_UNKNOWN];
     const enum sw_config_kind guess = guess_kind(root);
     if (root->kind != NODE_MAPPING || guess == SW_CONFIG_UNKNOWN || guess == kind ||
         guess == SW_CONFIG_PLAN)
         return guess == SW_CONFIG_PLAN && root->kind == NODE_MAPPING ? guess : kind;
     count_keys(root, hits);
-    const int32_t mine = kind < SW_CONFIG_PLAN ? hits[kind]
-                                               : sw_node_find(root, "run") != NULL ||
-                                                     sw_node_find(root, "schema") != NULL;
+    const int32_t mine = kind != SW_CONFIG_PLAN ? hits[kind]
+                                                : sw_node_find(root, "run") != NULL ||
+                                                      sw_node_find(root, "schema") != NULL;
     return hits[guess] >= 2 && hits[guess] > 2 * mine ? guess : kind;
 }
 
@@ -53,9 +55,11 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
                                    enum sw_config_kind found, enum sw_config_kind kind)
 {
     static const char *const keys[] = {
-        "a model has 'hidden_size' and the other keys of a config.json",
-        "an accelerator has 'peak', 'memory' and 'memory_bandwidth'",
-        "a cluster has 'nodes', 'accelerators_per_node' and 'accelerator'",
+        [SW_CONFIG_MODEL] = "a model has 'hidden_size' and the other keys of a config.json",
+        [SW_CONFIG_ACCELERATOR] = "an accelerator has 'peak', 'memory' and 'memory_bandwidth'",
+        [SW_CONFIG_CLUSTER] = "a cluster has 'nodes', 'accelerators_per_node' and 'accelerator'",
+        [SW_CONFIG_PROFILE] = "a profile has 'matmul', 'attention' and 'memory'",
+        [SW_CONFIG_CURVE] = "a curve has 'points'",
     };
     const char *file = sw_config_shown_path(c, root->source->file);
     if (kind == SW_CONFIG_PLAN && found == SW_CONFIG_RUN)
@@ -64,6 +68,10 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
         return "write one with 'plan emit RUN.yaml'";
     if (kind != SW_CONFIG_RUN)
         return keys[kind];
+    if (found == SW_CONFIG_PROFILE)
+        return sw_config_format(c, "a cluster or a run names it, 'profile: %s'", file);
+    if (found == SW_CONFIG_CURVE)
+        return sw_config_format(c, "a link of a cluster names it, 'efficiency: %s'", file);
     if (found == SW_CONFIG_ACCELERATOR)
         return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
                                 file);
@@ -139,9 +147,10 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
     if (c->kind == SW_CONFIG_UNKNOWN)
         c->kind = guess_kind(root);
     if (c->kind == SW_CONFIG_UNKNOWN) {
-        sw_config_error_at(c, root, "neither a model, an accelerator, a cluster, a run nor a plan",
-                           "a model has 'hidden_size', an accelerator 'peak', a cluster 'nodes', "
-                           "a run 'global_batch_size'");
+        sw_config_error_at(
+            c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
+            "a model has 'hidden_size', an accelerator 'peak', a profile 'matmul', "
+            "a cluster 'nodes', a run 'global_batch_size'");
         return;
     }
     if (!sw_config_is_kind(c, root, root, c->kind))
@@ -166,8 +175,18 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         break;
     case SW_CONFIG_CLUSTER:
         c->cluster = sw_config_alloc(c, sizeof *c->cluster);
-        if (c->cluster != NULL)
-            sw_config_describe_cluster(c, root, c->cluster);
+        if (c->cluster != NULL && sw_config_describe_cluster(c, root, c->cluster))
+            sw_config_settle_profile(c, c->cluster);
+        break;
+    case SW_CONFIG_PROFILE:
+        c->profile = sw_config_alloc(c, sizeof *c->profile);
+        if (c->profile != NULL)
+            sw_config_describe_profile(c, root, c->profile);
+        break;
+    case SW_CONFIG_CURVE:
+        c->curve = sw_config_alloc(c, sizeof *c->curve);
+        if (c->curve != NULL)
+            sw_config_describe_curve(c, root, c->curve);
         break;
     case SW_CONFIG_PLAN:
         c->plan = sw_config_alloc(c, sizeof *c->plan);
@@ -287,6 +306,16 @@ const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->cluster : NULL;
+}
+
+const struct sw_profile_config *sw_config_profile(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->profile : NULL;
+}
+
+const struct sw_curve *sw_config_curve(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->curve : NULL;
 }
 
 const struct sw_run_config *sw_config_run(const struct sw_config *config)

@@ -96,13 +96,17 @@ static void write_custom(FILE *out, const struct field *field)
         fputs(list ? "list of mappings, below" : "mapping, below", out);
     } else if (field->custom->inside == INSIDE_DESCRIPTION) {
         const char *kind = sw_config_kind_name(field->kind);
-        fprintf(out, "%smapping with the keys of a [%s file](%s.md)",
+        fprintf(out, "%s%smapping with the keys of a [%s file](%s.md)",
+                field->kind == SW_CONFIG_PROFILE ? "`" SW_PROFILE_AUTO "`, " : "",
                 field->kind == SW_CONFIG_RUN ? "" : "path, or ", kind, kind);
     } else if (field->words != NULL) {
         fputs(list ? "list of " : "", out);
         write_words(out, field);
     } else if (field->expects != NULL) {
         fputs(field->expects, out);
+    } else if (field->custom == &sw_type_curve || field->custom == &sw_type_link_curve) {
+        fprintf(out, "number, more than 0, at most 1, or list%s",
+                field->custom == &sw_type_link_curve ? ", or path" : "");
     } else if (list || mapping) {
         fputs(list ? "list" : "mapping", out);
         write_schema_words(out, field->schema, list ? " of " : " to lists of ");
@@ -202,10 +206,11 @@ static void write_table(FILE *out, const struct path *path, const struct field *
 {
     fputs("| key | value | default | example | meaning |\n| --- | --- | --- | --- | --- |\n", out);
     for (const struct field *field = fields; field->key != NULL; field++)
-        write_row(out, path, field);
+        if (!field->old)
+            write_row(out, path, field);
     for (const struct field *field = fields; field->key != NULL; field++) {
         const struct path inside = {path, field->key, field->example[0] == '['};
-        if (field->fields == NULL)
+        if (field->fields == NULL || field->old)
             continue;
         fputs("\n## ", out);
         write_path(out, path);
@@ -230,7 +235,9 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         "A model: the keys of a Hugging Face `config.json`, which is itself a valid model file. "
         "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
         "are refused, and so are kinds of models that are not supported.",
-        "One accelerator: a GPU, or a core of a CPU.",
+        "One accelerator, a GPU or a core of a CPU: what its data sheet says. What software "
+        "reaches on "
+        "it is a [profile](profile.md).",
         ("The nodes of a job, the accelerators in them and the networks between them. A link's "
          "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
          "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "
@@ -241,9 +248,15 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
          "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
          "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
-         "files that are named."),
+         "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`."),
         ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
          "every change."),
+        ("What software reaches on an accelerator: the fractions of its peaks that every predicted "
+         "time rests on, and the band\naround the times. `runner calibrate` and `plan fit` write "
+         "profiles; configs/profiles has some of published software."),
+        ("A measured curve, for the links of several clusters of one fabric: what `efficiency` of "
+         "a "
+         "[cluster's](cluster.md) links\nmay name."),
     };
     static const struct {
         const char *name, *plain;

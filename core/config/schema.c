@@ -125,6 +125,8 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
     sw_json_text(j, "type", "object");
     sw_json_object(j, "properties");
     for (const struct field *field = fields; field->key != NULL; field++) {
+        if (field->old)
+            continue;
         sw_json_inline(j, field->key);
         /* A config.json says null for what is not set. */
         const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;

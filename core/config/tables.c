@@ -230,60 +230,6 @@ static const struct field peak_fields[] = {
     {.key = NULL},
 };
 
-#define CURVE_SCHEMA                                                                               \
-    "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": "         \
-    "{\"type\": \"number\"}, \"minItems\": 2, \"maxItems\": 2}}"
-static const struct field efficiency_fields[] = {
-    {.key = "matmul",
-     .type = FIELD_CUSTOM,
-     AT(matmul),
-     .custom = &sw_type_curve,
-     .example = "[[1e9, 0.4], [1e12, 0.7]]",
-     .schema = CURVE_SCHEMA,
-     .about =
-         "points [FLOP of one matrix product, fraction of the peak it reaches], sizes ascending"},
-    {.key = "attention",
-     .type = FIELD_CUSTOM,
-     AT(attention),
-     .custom = &sw_type_curve,
-     .example = "[[1e9, 0.3], [1e12, 0.6]]",
-     .schema = CURVE_SCHEMA,
-     .about = "points [FLOP of one attention, fraction of the peak it reaches], sizes ascending"},
-    {.key = "memory",
-     .type = FIELD_CUSTOM,
-     AT(memory),
-     .custom = &sw_type_curve,
-     .example = "[[1e6, 0.5], [1e9, 0.9]]",
-     .schema = CURVE_SCHEMA,
-     .about = "points [bytes one operation moves, fraction of memory_bandwidth it reaches], sizes "
-              "ascending"},
-    {.key = "source",
-     .type = FIELD_TEXT,
-     AT(calibration),
-     .example = "runner calibrate",
-     .about = "what measured these curves; shown beside every predicted time"},
-    {.key = "band_low",
-     .type = FIELD_REAL,
-     AT(band_low),
-     .fallback = "0.8",
-     .min = 0,
-     .above_min = true,
-     .max = 1,
-     .example = "0.9",
-     .about = "measured / predicted step time, 10th percentile: the low end of the band around "
-              "predictions"},
-    {.key = "band_high",
-     .type = FIELD_REAL,
-     AT(band_high),
-     .fallback = "1.3",
-     .min = 1,
-     .max = 100,
-     .example = "1.1",
-     .about = "measured / predicted step time, 90th percentile: the high end of the band around "
-              "predictions"},
-    {.key = NULL},
-};
-
 const struct field sw_accelerator_fields[] = {
     {.key = "name",
      .type = FIELD_TEXT,
@@ -347,20 +293,19 @@ const struct field sw_accelerator_fields[] = {
               "are not considered"},
     {.key = "launch_latency",
      .type = FIELD_SECONDS,
-     AT(launch_latency_s),
+     AT(older.launch_latency_s),
+     .old = true,
      .least = 0,
      .most = 1e-2,
-     .fallback = "0",
      .min = 0,
      .max = 1,
-     .example = "4 us",
-     .about = "fixed time that every operation adds, however small it is"},
+     .example = "4 us"},
     {.key = "efficiency",
      .type = FIELD_SECTION,
      .offset = 0,
-     .fields = efficiency_fields,
-     .example = "{}",
-     .about = "measured curves of this accelerator, written by 'runner calibrate' or 'plan fit'"},
+     .old = true,
+     .fields = sw_older_constants,
+     .example = "{}"},
     {.key = "source",
      .type = FIELD_TEXT,
      .offset = FIELD_NOWHERE,
@@ -427,11 +372,13 @@ const struct field sw_link_fields[] = {
      .type = FIELD_CUSTOM,
      AT(efficiency),
      .brief = true,
-     .custom = &sw_type_curve,
-     .example = "[[1e6, 0.2], [1e9, 0.8]]",
-     .schema = CURVE_SCHEMA,
-     .about = "points [bytes a rank sends in one collective, fraction of bandwidth it reaches], "
-              "sizes ascending"},
+     .custom = &sw_type_link_curve,
+     .example = "../curves/nccl-nvlink.yaml",
+     .schema = "{\"anyOf\": [{\"type\": \"string\"}, " SW_CURVE_SCHEMA "]}",
+     .about = "fraction of bandwidth that collectives reach: a number, points [bytes that one "
+              "collective sends over one port, fraction], sizes ascending, or a file that holds "
+              "points; "
+              "default: 0.82 for the innermost link, 0.9 for others"},
     {.key = "oversubscription",
      .type = FIELD_REAL,
      AT(oversubscription),
@@ -607,6 +554,15 @@ const struct field sw_cluster_fields[] = {
                 "infiniband, spans: all, bandwidth: 400 Gb/s, latency: 6 us}]",
      .about = "networks between accelerators, at most 8, innermost first; the last must span all "
               "of them; one node of one accelerator needs none"},
+    {.key = "profile",
+     .type = FIELD_CUSTOM,
+     AT(profile),
+     .custom = &sw_type_profile,
+     .kind = SW_CONFIG_PROFILE,
+     .example = "../profiles/llm-foundry-2023-h100-sxm-80gb.yaml",
+     .about = "what software reaches on these accelerators, which every time rests on: a file, its "
+              "keys, or auto: NAME.profile.yaml beside this NAME.yaml where `runner calibrate` "
+              "wrote one, else what is assumed for every chip; default: auto"},
     {.key = "storage",
      .type = FIELD_SECTION,
      .offset = 0,
@@ -650,6 +606,10 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
         return sw_run_fields;
     case SW_CONFIG_PLAN:
         return sw_plan_fields;
+    case SW_CONFIG_PROFILE:
+        return sw_profile_fields;
+    case SW_CONFIG_CURVE:
+        return sw_curve_fields;
     default:
         return NULL;
     }
@@ -657,6 +617,7 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
 
 const char *sw_config_kind_name(enum sw_config_kind kind)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster", "run", "plan"};
+    static const char *const names[] = {"model", "accelerator", "cluster", "run",
+                                        "plan",  "profile",     "curve"};
     return kind < SW_CONFIG_UNKNOWN ? names[kind] : "description";
 }

@@ -192,7 +192,7 @@ static void write_scalar(struct writer *w, const struct field *field, const void
 void sw_config_write_fields(struct writer *w, const struct field *fields, const void *base)
 {
     for (const struct field *field = fields; field->key != NULL; field++) {
-        if (field->elsewhere)
+        if (field->elsewhere || field->old)
             continue;
         if (field->type == FIELD_CUSTOM) {
             if (field->custom->write != NULL)

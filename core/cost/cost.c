@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Measured / predicted time where the accelerator does not tell, as in core/config/tables.c. */
-static const double default_low = 0.8, default_high = 1.3;
-
 /* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
  * last of them. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
@@ -36,6 +33,7 @@ struct flight {
 
 struct clocks {
     double compute, communication; /* when each stream is free */
+    double host;                   /* when the host has issued what it has come to */
     double busy;                   /* the compute stream at work */
     double exposed[SW_AXIS_COUNT];
 };
@@ -273,9 +271,17 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                     uint8_t skip)
 {
     double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
+    const double issue = c->run->cluster.profile.host_time_s;
     for (; t < end; t++) {
         if (t->only & skip)
             continue;
+        if (issue > 0 && t->part != PART_WAIT) {
+            c->now.host += issue;
+            if (c->now.host > compute) { /* the device has caught up with the host */
+                busy += c->now.host - compute;
+                compute = c->now.host;
+            }
+        }
         if (t->part == PART_COMPUTE) {
             double beside = communication - compute;
             beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
@@ -370,6 +376,7 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     }
     now->communication += shift;
     now->compute += shift;
+    now->host += (now->host - before->host) * times;
     now->busy += (now->busy - before->busy) * times;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
@@ -437,6 +444,20 @@ static void run_step(struct pricing *c)
     }
 }
 
+/* What the price rests on, and how far such prices have been off. */
+static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster)
+{
+    const struct sw_profile_config assumed = sw_profile_default(cluster->accelerator.device);
+    const struct sw_profile_config *p =
+        sw_profile_is_default(&cluster->profile) ? &assumed : &cluster->profile;
+    out->band_low_seconds = out->step_seconds * p->band_low;
+    out->band_high_seconds = out->step_seconds * p->band_high;
+    out->profile = p->name;
+    out->calibration = p->source != NULL ? p->source : "data sheets, not measured";
+    out->profile_runs = p->runs;
+    out->profile_error = p->error;
+}
+
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err)
 {
@@ -489,11 +510,8 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
         goto out;
     }
-    const struct sw_accelerator_config *a = &run->cluster.accelerator;
     out->step_seconds = c->now.compute;
-    out->band_low_seconds = out->step_seconds * (a->band_low > 0 ? a->band_low : default_low);
-    out->band_high_seconds = out->step_seconds * (a->band_high > 0 ? a->band_high : default_high);
-    out->calibration = a->calibration != NULL ? a->calibration : "data sheets, not measured";
+    tell_profile(out, &run->cluster);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
     status = 0;

@@ -25,7 +25,10 @@ struct sw_region_cost {
 struct sw_cost {
     double step_seconds, compute_seconds;
     double band_low_seconds, band_high_seconds; /* the step's 10th and 90th percentile */
-    const char *calibration;                    /* what they rest on; of the run, never NULL */
+    const char *profile;                        /* its name; of the run, never NULL */
+    const char *calibration;                    /* what it rests on; of the run, never NULL */
+    int32_t profile_runs;                       /* measured runs behind it; 0: not told */
+    double profile_error;                       /* mean error of those left out; 0: not told */
     double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
     double communication_bytes[SW_AXIS_COUNT];  /* sent by one rank in a step; a group of several
                                                    axes counts for each in proportion to size - 1 */
@@ -77,10 +80,11 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
 double sw_cost_compute_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_run_config *run);
 
-/* Fraction of peak that a product [m,k] x [k,n] reaches; causal attention over `length` queries. */
-double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k);
-double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,
-                               double length);
+/* Fraction of peak that a product [m,k] x [k,n] reaches by the cluster's profile; causal attention
+ * over `length` queries. */
+double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k);
+double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
+                               double head_dim, double length);
 
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */

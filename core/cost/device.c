@@ -1,15 +1,12 @@
 #include "core/cost/device.h"
 
-/* GPUs: shares are the mean of what 'plan fit' gives for A100 40 GB, A100 80 GB and H100
- * (configs/accelerators); compute beside a collective, which takes multiprocessors, memory
- * bandwidth and power from it, is 18.9 % slower on average over A100, H100, MI210 and MI250 (Lee et
- * al. 2025, arXiv:2507.03114). CPUs: oneDNN's matrix products and our attention on one core of
- * several, an estimate; beside collectives: not told. To the host: what pinned copies reach over
- * PCIe 4.0 x16, 25 of 32 GB/s, an estimate; newer ones have twice that. */
+/* GPUs: compute beside a collective, which takes multiprocessors, memory bandwidth and power from
+ * it, is 18.9 % slower on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
+ * arXiv:2507.03114). CPUs: not told. To the host: what pinned copies reach over PCIe 4.0 x16, 25 of
+ * 32 GB/s, an estimate; newer ones have twice that. */
 static const struct sw_device_row rows[] = {
-    [SW_DEVICE_CPU] = {.usual = {0.70, 0.30, 0.60}, .adds_apart = true},
-    [SW_DEVICE_CUDA] = {.usual = {0.71, 0.28, 0.64},
-                        .contention = 0.19,
+    [SW_DEVICE_CPU] = {.adds_apart = true},
+    [SW_DEVICE_CUDA] = {.contention = 0.19,
                         .host_bandwidth = 25e9,
                         .tiled = true,
                         .allocated = true},

@@ -7,19 +7,12 @@
 
 #include <stdbool.h>
 
-/* What is fitted for an accelerator: shares of peak for large matrix products and attention, of the
- * memory's bandwidth for everything else. */
-struct sw_efficiency {
-    double matmul, attention, memory;
-};
-
 struct sw_device_row {
-    struct sw_efficiency usual; /* assumed where nothing was measured */
-    double contention;          /* how much slower compute is beside a collective: 0.19 is 19 % */
-    bool tiled;                 /* products fill it tile by tile: their shape decides the share */
-    bool adds_apart;            /* an addend costs a pass of its own, not one inside the product */
-    double host_bandwidth;      /* bytes/s of copies to the host; 0: its memory is the host's */
-    bool allocated;             /* schedulers hand them out by number */
+    double contention;     /* how much slower compute is beside a collective: 0.19 is 19 % */
+    bool tiled;            /* products fill it tile by tile: their shape decides the share */
+    bool adds_apart;       /* an addend costs a pass of its own, not one inside the product */
+    double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
+    bool allocated;        /* schedulers hand them out by number */
 };
 
 /* Never NULL. */

@@ -8,7 +8,8 @@
  * network). */
 static const double inside_share = 0.82, outside_share = 0.90;
 
-/* Bytes per second of one accelerator on that level when all talk at once. */
+/* Bytes per second of one accelerator on that level when all talk at once and so many go over each
+ * port. */
 static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
 {
     const struct sw_link_config *link = &cluster->link[level];
@@ -128,28 +129,41 @@ double sw_links_sent_share(enum sw_collective kind, int32_t ranks)
     return kind == SW_ALL_REDUCE ? 2 * part : part;
 }
 
-/* A ring has a step for each part; an all_reduce is a ring or chain inside a node, up and down, and
- * a tree between nodes (NCCL, src/graph/tuning.cc). */
-double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts)
+/* One ring over all ranks, domain by domain: of its n - 1 steps those over this level are between
+ * the domains below that it joins. */
+int32_t sw_links_ring_steps(const struct sw_span *span, int32_t level)
+{
+    const int32_t below = ceiling(span->ranks, span->members[level]);
+    const bool top = level == span->levels - 1;
+    return below - (top ? 1 : ceiling(span->ranks, span->members[level + 1]));
+}
+
+/* all_gather and reduce_scatter are one flat ring, an all_reduce a ring or chain inside a node, up
+ * and down, and a tree between nodes (NCCL, src/graph/tuning.cc). */
+double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,
+                      int32_t ring_steps)
 {
     if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
         return kind == SW_ALL_REDUCE ? 2 : 1;
-    if (kind != SW_ALL_REDUCE)
+    if (kind == SW_ALL_TO_ALL)
         return parts - 1;
+    if (kind != SW_ALL_REDUCE)
+        return ring_steps;
     return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
 }
 
-/* A domain with m members of the group receives, of the whole, what the other M - m of the domain
- * above hold when those M have all of it: m links at once (every accelerator has its own share of
- * the domain's egress, of which other groups use theirs). */
+/* What a flat ring carries passes every edge of it, also those out of a domain: all of what a rank
+ * sends, over the m ports that the domain's members of the group have together (NCCL makes a ring
+ * for each port; other groups use theirs). So an algorithm's bus bandwidth (nccl-tests) is that of
+ * a node's ports, whatever the number of nodes. */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
                          int32_t members, double bytes)
 {
-    const double n = ranks, M = inside, m = members, whole = bytes * n / (n - 1);
+    const double n = ranks, M = inside, m = members;
     /* direct: every member's own blocks leave the domain, whoever else in it sends the same */
     return direct                  ? bytes * (M - m) / (n - 1)
-           : kind == SW_ALL_TO_ALL ? whole * (n - m) / n
-                                   : whole * (M - m) / (M * m);
+           : kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1)
+                                   : bytes / m;
 }
 
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
@@ -164,12 +178,14 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const struct sw_link_config *link = &cluster->link[l];
         if (span->parts[l] <= 1)
             continue;
-        const double seconds = sw_links_crossing(link->direct, kind, span->ranks, span->inside[l],
-                                                 span->members[l], bytes) /
-                               bandwidth_of(cluster, l, bytes);
+        const double crossing = sw_links_crossing(link->direct, kind, span->ranks, span->inside[l],
+                                                  span->members[l], bytes);
+        const double seconds = crossing / bandwidth_of(cluster, l, crossing);
         if (seconds > slowest)
             slowest = seconds;
-        latency += sw_links_steps(link->direct, kind, l == 0, span->parts[l]) * link->latency_s;
+        latency += sw_links_steps(link->direct, kind, l == 0, span->parts[l],
+                                  sw_links_ring_steps(span, l)) *
+                   link->latency_s;
     }
     return latency + slowest;
 }

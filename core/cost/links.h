@@ -34,8 +34,12 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
  * Bytes that each of `ranks` sends for each byte of the whole array: the bus factor of nccl-tests
  * (doc/PERFORMANCE.md). */
 double sw_links_sent_share(enum sw_collective kind, int32_t ranks);
-/* Steps whose latency one level adds, where it joins `parts` of the group's domains. */
-double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts);
+/* Steps of a ring over the group that go over links of that level. */
+int32_t sw_links_ring_steps(const struct sw_span *span, int32_t level);
+/* Steps whose latency one level adds, where it joins `parts` of the group's domains and a flat ring
+ * has `ring_steps` of its steps. */
+double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,
+                      int32_t ring_steps);
 /* Bytes over one port of a domain with `members` of the `ranks`, each of which sends `bytes`, of
  * which the domain above has `inside`. */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,

@@ -1,6 +1,6 @@
 /* The time of one op by itself. The shape of an op decides how much of the machine it can use; what
- * is left to measure is three numbers per accelerator: the shares of peak that large matrix
- * products and attention reach, and the share of the memory's bandwidth. */
+ * is left to measure is three numbers per profile: the shares of peak that large matrix products
+ * and attention reach, and the share of the memory's bandwidth. */
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
@@ -45,68 +45,94 @@ static double tile_share(double m, double n, int32_t units)
     return best;
 }
 
-double sw_cost_matmul_share(const struct sw_accelerator_config *a, double m, double n, double k)
+/* The profile's share at a size; of one that was never settled, what is assumed. */
+static double share_of(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
+                       double size)
 {
-    const double flops = 2 * m * n * k;
-    const double share =
-        sw_cost_efficiency(&a->matmul, flops, sw_device_row(a->device)->usual.matmul);
-    if (is_measured(&a->matmul) || !sw_device_row(a->device)->tiled)
+    if (curve->count > 0)
+        return sw_cost_efficiency(curve, size, 1);
+    const struct sw_profile_config assumed = sw_profile_default(cluster->accelerator.device);
+    return sw_cost_efficiency(curve == &cluster->profile.matmul      ? &assumed.matmul
+                              : curve == &cluster->profile.attention ? &assumed.attention
+                                                                     : &assumed.memory,
+                              size, 1);
+}
+
+static double peak_of(const struct sw_cluster_config *cluster, enum sw_dtype dtype)
+{
+    const struct sw_profile_config *p = &cluster->profile;
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    if (dtype == SW_BF16_T)
+        return p->peak_bf16_flops > 0 ? p->peak_bf16_flops : a->peak_bf16_flops;
+    return p->peak_fp32_flops > 0 ? p->peak_fp32_flops : a->peak_fp32_flops;
+}
+
+double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k)
+{
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    const struct sw_curve *curve = &cluster->profile.matmul;
+    const double share = share_of(cluster, curve, 2 * m * n * k);
+    if (is_measured(curve) || !sw_device_row(a->device)->tiled)
         return share;
     return share * k / (k + half_depth) *
            (a->compute_units > 0 ? tile_share(m, n, a->compute_units) : 1);
 }
 
-double sw_cost_attention_share(const struct sw_accelerator_config *a, double flops, double head_dim,
-                               double length)
+double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
+                               double head_dim, double length)
 {
-    const double share =
-        sw_cost_efficiency(&a->attention, flops, sw_device_row(a->device)->usual.attention);
-    if (is_measured(&a->attention) || !sw_device_row(a->device)->tiled)
+    const struct sw_curve *curve = &cluster->profile.attention;
+    const double share = share_of(cluster, curve, flops);
+    if (is_measured(curve) || !sw_device_row(cluster->accelerator.device)->tiled)
         return share;
     return share * head_dim * (128 + half_head) / (128 * (head_dim + half_head)) * length /
            (length + diagonal_block);
 }
 
-static double memory_seconds(const struct sw_accelerator_config *a, double bytes)
+static double memory_seconds(const struct sw_cluster_config *cluster, double bytes)
 {
-    return bytes / (a->memory_bandwidth *
-                    sw_cost_efficiency(&a->memory, bytes, sw_device_row(a->device)->usual.memory));
+    const struct sw_profile_config *p = &cluster->profile;
+    const double bandwidth =
+        p->memory_bandwidth > 0 ? p->memory_bandwidth : cluster->accelerator.memory_bandwidth;
+    return bytes / (bandwidth * share_of(cluster, &p->memory, bytes));
 }
 
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
                                const struct sw_run_config *run)
 {
-    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const struct sw_cluster_config *cluster = &run->cluster;
+    const double launch = cluster->profile.launch_latency_s;
     const struct sw_op_info *info = sw_op_info(op->kind);
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
         info->cost_class == SW_CLASS_WAIT)
         return 0;
     struct sw_op_cost cost = sw_op_cost(p, op);
     double after = 0;
-    if (sw_device_row(a->device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
+    if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
         cost.memory_bytes -= addend;
-        after = memory_seconds(a, 3.0 * (double)addend) + a->launch_latency_s;
+        after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
-    const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
+    const double peak = peak_of(cluster, run->compute);
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
         struct sw_product product[SW_OP_MAX_PRODUCTS];
         const int32_t count = info->products(p, op, product);
         for (int32_t i = 0; i < count; i++) {
             const struct sw_product *s = &product[i];
-            seconds += 2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(a, s->m, s->n, s->k));
+            seconds +=
+                2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(cluster, s->m, s->n, s->k));
         }
     } else if (info->cost_class == SW_CLASS_ATTENTION) {
         const double length = (double)p->values[op->in[0].value].local[1];
-        seconds = cost.flops /
-                  (peak * sw_cost_attention_share(a, cost.flops, (double)op->as.attention.head_dim,
-                                                  length));
+        const double head_dim = (double)op->as.attention.head_dim;
+        seconds =
+            cost.flops / (peak * sw_cost_attention_share(cluster, cost.flops, head_dim, length));
     } else {
-        seconds = cost.flops / a->peak_fp32_flops;
+        seconds = cost.flops / peak_of(cluster, SW_F32);
     }
-    const double moving = memory_seconds(a, (double)cost.memory_bytes);
-    return (moving > seconds ? moving : seconds) + a->launch_latency_s + after;
+    const double moving = memory_seconds(cluster, (double)cost.memory_bytes);
+    return (moving > seconds ? moving : seconds) + launch + after;
 }
 
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,

@@ -51,8 +51,11 @@ static int add(struct sw_plan_inputs *out, const char *directory, const char *pa
 int sw_plan_inputs_gather(const struct sw_run_config *run, const char *plan_directory,
                           struct sw_plan_inputs *out, struct sw_error *err)
 {
-    const char *const paths[SW_PLAN_MAX_INPUTS] = {run->path, run->model.path, run->cluster.path,
-                                                   run->cluster.accelerator.path};
+    const char *paths[SW_PLAN_MAX_INPUTS] = {run->path, run->model.path, run->cluster.path,
+                                             run->cluster.accelerator.path,
+                                             run->cluster.profile.path};
+    for (int32_t i = 0; i < run->cluster.link_count; i++)
+        paths[SW_PLAN_MAX_INPUTS - SW_MAX_LINKS + i] = run->cluster.link[i].efficiency_path;
     memset(out, 0, sizeof *out);
     for (int32_t i = 0; i < SW_PLAN_MAX_INPUTS; i++)
         if (add(out, plan_directory, paths[i], err) != 0) {

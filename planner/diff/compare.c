@@ -310,6 +310,8 @@ static void write_headline(struct sw_diff_file *f)
     say_count(&line, f->setting_count, "setting");
     if (f->setting_count > 0)
         say(&line, " changed");
+    if (sw_diff_mixes_profiles(f))
+        say(&line, "; times by different profiles");
 }
 
 /* Conditions ask about the new plan; one that fits nowhere meets none. What nobody changed is not

@@ -120,6 +120,14 @@ int sw_diff_print_markdown(FILE *out, const struct sw_diff *diff, size_t limit_b
                            struct sw_error *err);
 void sw_diff_print_json(FILE *out, const struct sw_diff *diff);
 
+/* What the times rest on: "profile NAME, in 80 % of cases 1.2 s to 1.4 s", of the new side, or of
+ * both where they rest on different profiles; "": nothing fits. Returns buffer. */
+enum { SW_DIFF_TRUST = 512 };
+char *sw_diff_trust(const struct sw_diff_file *file, char buffer[SW_DIFF_TRUST]);
+/* Whether the two steps rest on profiles of different software: they must not be compared as if
+ * only the runs differed. */
+bool sw_diff_mixes_profiles(const struct sw_diff_file *file);
+
 #define SW_DIFF_NOT_JUDGED "not judged: the plan is the same (--fail-all judges it, too)"
 
 /* Whether a file is worth a word. */

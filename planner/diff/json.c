@@ -24,6 +24,9 @@ static void write_side(struct sw_json *j, const char *key, const struct sw_diff_
         sw_json_text(j, "recompute", side->measures.word[SW_ASPECT_RECOMPUTE]);
         for (int32_t m = 0; m < SW_MEASURE_COUNT; m++)
             sw_json_number(j, sw_measure_name((enum sw_measure)m), side->measures.value[m]);
+        sw_json_text(j, "profile", side->chosen.cost.profile);
+        sw_json_number(j, "band_low_seconds", side->chosen.cost.band_low_seconds);
+        sw_json_number(j, "band_high_seconds", side->chosen.cost.band_high_seconds);
     }
     sw_json_end(j);
 }
@@ -129,6 +132,7 @@ static void write_file(struct sw_json *j, const struct sw_diff_file *f)
     sw_json_text(j, "headline", f->headline);
     write_side(j, "old", &f->before);
     write_side(j, "new", &f->after);
+    sw_json_bool(j, "profiles_differ", sw_diff_mixes_profiles(f));
     write_changes(j, "settings", f->setting, f->setting_count);
     write_changes(j, "decision", f->choice, f->choice_count);
     write_traffic(j, f);

@@ -208,6 +208,7 @@ static void put_outcomes(struct writer *w, const struct sw_diff_file *f)
 
 static void put_file(struct writer *w, const struct sw_diff_file *f, bool detailed)
 {
+    char trust[SW_DIFF_TRUST];
     if (w->diff->is_directory) {
         fputs("\n", w->out);
         put_code(w->out, f->path);
@@ -219,6 +220,11 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
     if (!detailed) {
         w->cut = true;
         return;
+    }
+    if (sw_diff_trust(f, trust)[0] != '\0') {
+        fputs("\nTimes: ", w->out);
+        put_text(w->out, trust, sizeof trust);
+        fputs("\n\n", w->out);
     }
     put_changes(w, f, "changed settings", f->setting, f->setting_count);
     put_changes(w, f, "changed decision", f->choice, f->choice_count);

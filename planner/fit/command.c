@@ -1,5 +1,5 @@
-/* `plan fit`: constants of accelerators and links from measurements, as YAML to paste, with the
- * errors before and after as comments. */
+/* `plan fit`: a profile from measured runs, latency and curve of links from collectives, as YAML,
+ * with the errors before and after as comments. */
 #include "planner/command.h"
 
 #include "planner/fit/fit.h"
@@ -38,45 +38,59 @@ static int read_description(struct sw_fit_set *set, const char *path, bool *is_p
     return err.status != SW_OK ? sw_command_fail(&err) : SW_OK;
 }
 
+static int read_measurements(const struct sw_options *options, const char *path, const char *plan,
+                             struct sw_fit_set *set, struct sw_fit_links *links,
+                             struct sw_error *err)
+{
+    if (ends(path, ".jsonl") && plan == NULL)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                          "metrics of which run? give its plan file before it");
+    if (ends(path, ".jsonl"))
+        return sw_fit_read_metrics(set, plan, path, err);
+    if (ends(path, ".csv") && !sw_fit_has_column(path, "busbw_GBps"))
+        return sw_fit_read_csv(set, path, err);
+    return sw_fit_read_collectives(links, path, options->collective, err);
+}
+
+/* Rows of a file each have their mistake, of which its error is the first. */
+static int tell_mistakes(struct sw_fit_mistakes *m, int32_t from, const struct sw_error *err)
+{
+    for (int32_t i = from; i < m->count; i++)
+        sw_command_fail(&m->error[i]);
+    return m->count > from ? SW_BAD_INPUT : sw_command_fail(err);
+}
+
 /* Descriptions first, so that the order of the arguments does not matter; a plan goes with the
- * metrics file that follows it. */
+ * metrics file that follows it. What is wrong with any file is told, not only with the first. */
 static int read_files(const struct sw_options *options, struct sw_fit_set *set,
                       struct sw_fit_links *links)
 {
-    struct sw_error err = {0};
     const char *plan = NULL;
+    int status = SW_OK;
     for (int32_t i = 0; i < options->file_count; i++) {
         bool is_plan = false;
         const char *path = options->files[i];
         if (!ends(path, ".yaml") && !ends(path, ".yml"))
             continue;
-        const int status = read_description(set, path, &is_plan);
-        if (status != SW_OK)
-            return status;
+        const int one = read_description(set, path, &is_plan);
+        status = one > status ? one : status;
     }
     for (int32_t i = 0; i < options->file_count; i++) {
         const char *path = options->files[i];
-        int status;
+        const int32_t runs = set->mistakes.count, collectives = links->mistakes.count;
+        struct sw_error err = {0};
         if (ends(path, ".yaml") || ends(path, ".yml")) {
             plan = path;
             continue;
         }
-        if (ends(path, ".jsonl")) {
-            if (plan == NULL) {
-                sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                           "metrics of which run? give its plan file before it");
-                return sw_command_fail(&err);
-            }
-            status = sw_fit_read_metrics(set, plan, path, &err);
-        } else if (ends(path, ".csv") && !sw_fit_has_column(path, "busbw_GBps")) {
-            status = sw_fit_read_csv(set, path, &err);
-        } else {
-            status = sw_fit_read_collectives(links, path, &err);
-        }
-        if (status != 0)
-            return sw_command_fail(&err);
+        if (read_measurements(options, path, plan, set, links, &err) == 0)
+            continue;
+        const int one = links->mistakes.count > collectives
+                            ? tell_mistakes(&links->mistakes, collectives, &err)
+                            : tell_mistakes(&set->mistakes, runs, &err);
+        status = one > status ? one : status;
     }
-    return SW_OK;
+    return status;
 }
 
 static bool is_priced(const struct sw_fit_run *r)
@@ -86,7 +100,7 @@ static bool is_priced(const struct sw_fit_run *r)
 
 static const char *name_of(const struct sw_fit_run *r)
 {
-    return r->run.cluster.accelerator.name;
+    return r->group;
 }
 
 static bool is_first(const struct sw_fit_set *set, int32_t index)
@@ -123,14 +137,16 @@ static int32_t count_models(const struct sw_fit_set *set, const char *name)
     return count;
 }
 
-static int fit_accelerator(struct sw_fit_set *set, const char *name, struct sw_error *err)
+static int fit_profile(struct sw_fit_set *set, const struct sw_fit_run *first, struct sw_error *err)
 {
+    const char *name = first->group;
     struct sw_efficiency c;
     struct sw_fit_summary before, after, other;
     const int32_t models = count_models(set, name);
     if (sw_fit_predict(set, name, NULL, err) != 0 || sw_fit_summarize(set, name, &before, err) != 0)
         return -1;
-    printf("# accelerator %s: %d runs of %d models\n", name, before.count, models);
+    printf("# %s%s: %d runs of %d models\n", *first->software == '\0' ? "accelerator " : "", name,
+           before.count, models);
     if (print_error(set, name, "as described:", &before, err) != 0 ||
         sw_fit_constants(set, name, NULL, &c, err) != 0 ||
         sw_fit_predict(set, name, &c, err) != 0 ||
@@ -139,19 +155,22 @@ static int fit_accelerator(struct sw_fit_set *set, const char *name, struct sw_e
     if (models > 1 && (sw_fit_leave_one_out(set, name, err) != 0 ||
                        print_error(set, name, "leave one model out:", &other, err) != 0))
         return -1;
-    printf("efficiency:\n  matmul: [[1.0, %.3f]]\n  attention: [[1.0, %.3f]]\n"
-           "  memory: [[1.0, %.3f]]\n",
-           c.matmul, c.attention, c.memory);
-    if (models > 1 && other.count >= FEW_RUNS) {
-        printf("  band_low: %.3f\n  band_high: %.3f\n", other.low < 1 ? other.low : 1,
-               other.high > 1 ? other.high : 1);
-        printf("  source: fitted to %d runs of %d models, %.1f %% mean error leaving one out\n",
-               other.count, models, 100 * other.mean);
-    } else {
-        printf("  # too few runs or models for a band: the default stands\n"
-               "  source: fitted to %d runs of %d models\n",
-               before.count, models);
-    }
+    printf("# A profile: write it to a file, and name that as 'profile' of a cluster or a run.\n");
+    if (before.count < SW_FIT_ENOUGH)
+        printf("# Fewer than %d runs do not tell three constants apart: one factor of all that is "
+               "assumed was fitted.\n",
+               SW_FIT_ENOUGH);
+    printf("name: %s\naccelerator: %s\nmatmul: %.3f\nattention: %.3f\nmemory: %.3f\nhost_time: %g "
+           "us\nruns: %d\n",
+           *first->software != '\0' ? first->software : "custom",
+           first->run.cluster.accelerator.name, c.matmul, c.attention, c.memory,
+           c.host_time_s * 1e6, before.count);
+    if (models > 1 && other.count >= FEW_RUNS)
+        printf("error: %.3f\nband_low: %.3f\nband_high: %.3f\n", other.mean,
+               other.low < 1 ? other.low : 1, other.high > 1 ? other.high : 1);
+    else
+        printf("# too few runs or models for an error and a band: the default stands\n");
+    printf("source: fitted to %d runs of %d models\n", before.count, models);
     return 0;
 }
 
@@ -181,7 +200,8 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
         any = any || sw_fit_link_level(described, &links->point[i]) >= 0;
     if (!any)
         return;
-    printf("# cluster %s\nlinks:\n", c.name);
+    printf("# cluster %s: put these 'links' in place of those in its file, %s\nlinks:\n", c.name,
+           described->path);
     for (int32_t l = 0; l < c.link_count; l++) {
         struct sw_link_config *link = &c.link[l];
         const double before = link_error(&c, l, links, false);
@@ -194,9 +214,10 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
                    link->name, count, 100 * before, 100 * link_error(&c, l, links, false),
                    100 * link_error(&c, l, links, true));
         printf("  - {name: %s, spans: %d, bandwidth: %.6g GB/s, latency: %.3g us,\n"
-               "     oversubscription: %g, rails: %s, efficiency: [",
+               "     oversubscription: %g, rails: %s,%s efficiency: [",
                link->name, link->spans, link->bandwidth / 1e9, link->latency_s * 1e6,
-               link->oversubscription, link->rails ? "true" : "false");
+               link->oversubscription, link->rails ? "true" : "false",
+               link->direct ? " direct: true," : "");
         for (int32_t i = 0; i < link->efficiency.count; i++)
             printf("%s[%.4g, %.3g]",
                    i == 0       ? ""
@@ -225,7 +246,7 @@ int sw_command_fit(const struct sw_options *options)
             continue;
         if (fitted++ > 0)
             printf("---\n");
-        if (fit_accelerator(&set, name_of(r), &err) != 0) {
+        if (fit_profile(&set, r, &err) != 0) {
             status = sw_command_fail(&err);
             goto out;
         }

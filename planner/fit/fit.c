@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct sw_fit_run *r, const char *accelerator)
+enum { ALL_WAYS = 7 }; /* of the pattern search; the first changes all constants alike */
+
+static bool is_of(const struct sw_fit_run *r, const char *group)
 {
     return r->program != NULL && r->skipped[0] == '\0' &&
-           (accelerator == NULL || strcmp(r->run.cluster.accelerator.name, accelerator) == 0);
+           (group == NULL || strcmp(r->group, group) == 0);
 }
 
 /* A curve of one point: what large sizes reach (op_time.c). */
@@ -22,11 +24,13 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
                    struct sw_error *err)
 {
     struct sw_cost cost;
-    struct sw_accelerator_config *a = &r->run.cluster.accelerator;
+    struct sw_profile_config *p = &r->run.cluster.profile;
     if (constants != NULL) {
-        a->matmul = asymptote(constants->matmul);
-        a->attention = asymptote(constants->attention);
-        a->memory = asymptote(constants->memory);
+        p->matmul = asymptote(constants->matmul);
+        p->attention = asymptote(constants->attention);
+        p->memory = asymptote(constants->memory);
+        p->host_time_s = constants->host_time_s;
+        p->peak_bf16_flops = p->peak_fp32_flops = p->memory_bandwidth = 0;
     }
     if (sw_cost_price(r->program, &r->run, &cost, err) != 0)
         return -1;
@@ -35,13 +39,31 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
     return 0;
 }
 
-int sw_fit_predict(struct sw_fit_set *set, const char *accelerator,
-                   const struct sw_efficiency *constants, struct sw_error *err)
+int sw_fit_predict(struct sw_fit_set *set, const char *group, const struct sw_efficiency *constants,
+                   struct sw_error *err)
 {
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator) && predict(&set->run[i], constants, err) != 0)
+        if (is_of(&set->run[i], group) && predict(&set->run[i], constants, err) != 0)
             return -1;
     return 0;
+}
+
+void sw_fit_mistake(struct sw_fit_mistakes *m, struct sw_error *err)
+{
+    if (m->count == m->capacity) {
+        const int32_t capacity = m->capacity == 0 ? 16 : 2 * m->capacity;
+        struct sw_error *grown = realloc(m->error, (size_t)capacity * sizeof *grown);
+        if (grown == NULL) {
+            if (m->count > 0)
+                sw_fail(&m->error[m->count - 1], SW_ENVIRONMENT, "out of memory");
+            memset(err, 0, sizeof *err);
+            return;
+        }
+        m->error = grown;
+        m->capacity = capacity;
+    }
+    m->error[m->count++] = *err;
+    memset(err, 0, sizeof *err);
 }
 
 double sw_fit_error(const struct sw_fit_run *run)
@@ -53,15 +75,16 @@ double sw_fit_error(const struct sw_fit_run *run)
  * usual: being off by a tenth costs as much as an error of 0.01 %. */
 static const double pull = 0.01;
 
-static int objective(struct sw_fit_set *set, const char *accelerator, const char *without,
-                     const double start[3], const double x[3], double *out, struct sw_error *err)
+static int objective(struct sw_fit_set *set, const char *group, const char *without,
+                     const double start[3], const double x[3], double host, double *out,
+                     struct sw_error *err)
 {
-    const struct sw_efficiency constants = {x[0], x[1], x[2]};
+    const struct sw_efficiency constants = {x[0], x[1], x[2], host};
     double sum = 0, away = 0;
     int32_t count = 0;
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, accelerator) || (without != NULL && strcmp(r->model, without) == 0))
+        if (!is_of(r, group) || (without != NULL && strcmp(r->model, without) == 0))
             continue;
         if (predict(r, &constants, err) != 0)
             return -1;
@@ -74,51 +97,78 @@ static int objective(struct sw_fit_set *set, const char *accelerator, const char
     return 0;
 }
 
-/* What is usual for the device of the accelerator's runs. */
-static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *accelerator)
+/* What is assumed for the device of the group's runs. */
+static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
 {
+    enum sw_device_kind device = SW_DEVICE_CUDA;
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator))
-            return sw_device_row(set->run[i].run.cluster.accelerator.device)->usual;
-    return sw_device_row(SW_DEVICE_CUDA)->usual;
+        if (is_of(&set->run[i], group))
+            device = set->run[i].run.cluster.accelerator.device;
+    const struct sw_profile_config p = sw_profile_default(device);
+    return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
+                                  p.memory.point[0].fraction, 0};
 }
 
 /* A pattern search from what is usual: each constant up and down, and pairs against each other,
  * since the valleys are oblique. */
-int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char *without,
-                     struct sw_efficiency *out, struct sw_error *err)
+static int search(struct sw_fit_set *set, const char *group, const char *without,
+                  const double start[3], double host, size_t ways, double x[3], double *best,
+                  struct sw_error *err)
 {
     /* nothing runs faster than its data sheet says, and nothing measured so far below a twentieth
      */
     static const double least = 0.05, most = 1, first_step = 0.16, last_step = 0.005;
-    static const double directions[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1}, {1, -1, 0},
-                                           {1, 0, -1}, {0, 1, -1}, {1, 1, 1}};
-    const struct sw_efficiency usual = usual_of(set, accelerator);
-    const double start[3] = {usual.matmul, usual.attention, usual.memory};
-    double x[3] = {start[0], start[1], start[2]}, best;
-    if (objective(set, accelerator, without, start, x, &best, err) != 0)
+    static const double directions[ALL_WAYS][3] = {{1, 1, 1},  {1, 0, 0},  {0, 1, 0}, {0, 0, 1},
+                                                   {1, -1, 0}, {1, 0, -1}, {0, 1, -1}};
+    memcpy(x, start, 3 * sizeof *x);
+    if (objective(set, group, without, start, x, host, best, err) != 0)
         return -1;
     for (double step = first_step; step >= last_step; step /= 2) {
         bool better = true;
         for (int32_t round = 0; better && round < 50; round++) {
             better = false;
-            for (size_t d = 0; d < 2 * sizeof directions / sizeof directions[0]; d++) {
+            for (size_t d = 0; d < 2 * ways; d++) {
                 double at[3], value;
                 for (int32_t i = 0; i < 3; i++) {
                     at[i] = x[i] * exp((d % 2 != 0 ? -step : step) * directions[d / 2][i]);
                     at[i] = at[i] < least ? least : at[i] > most ? most : at[i];
                 }
-                if (objective(set, accelerator, without, start, at, &value, err) != 0)
+                if (objective(set, group, without, start, at, host, &value, err) != 0)
                     return -1;
-                if (value < best - 1e-9) {
-                    best = value;
-                    memcpy(x, at, sizeof x);
+                if (value < *best - 1e-9) {
+                    *best = value;
+                    memcpy(x, at, sizeof at);
                     better = true;
                 }
             }
         }
     }
-    *out = (struct sw_efficiency){x[0], x[1], x[2]};
+    return 0;
+}
+
+int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
+                     struct sw_efficiency *out, struct sw_error *err)
+{
+    /* a host's time must earn its place: by an error a thirtieth smaller than without it */
+    static const double hosts[] = {0, 20e-6, 80e-6}, earned = 0.97;
+    const struct sw_efficiency usual = usual_of(set, group);
+    const double start[3] = {usual.matmul, usual.attention, usual.memory};
+    int32_t runs = 0;
+    double least = 0;
+    for (int32_t i = 0; i < set->count; i++)
+        runs += is_of(&set->run[i], group) &&
+                (without == NULL || strcmp(set->run[i].model, without) != 0);
+    const size_t tries = runs < 2 * SW_FIT_ENOUGH ? 1 : sizeof hosts / sizeof hosts[0];
+    for (size_t h = 0; h < tries; h++) {
+        double x[3], best;
+        if (search(set, group, without, start, hosts[h], runs < SW_FIT_ENOUGH ? 1 : ALL_WAYS, x,
+                   &best, err) != 0)
+            return -1;
+        if (h > 0 && best >= earned * least)
+            continue;
+        least = best;
+        *out = (struct sw_efficiency){x[0], x[1], x[2], hosts[h]};
+    }
     return 0;
 }
 
@@ -132,8 +182,8 @@ static double percentile(const double *sorted, int32_t count, double fraction)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
-                     struct sw_fit_summary *out, struct sw_error *err)
+int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
+                     struct sw_error *err)
 {
     memset(out, 0, sizeof *out);
     double *errors = malloc(2 * ((size_t)set->count + 1) * sizeof *errors);
@@ -142,16 +192,21 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
     double *ratios = errors + set->count + 1;
     for (int32_t i = 0; i < set->count; i++) {
         const struct sw_fit_run *r = &set->run[i];
-        if (!is_of(r, accelerator))
+        if (!is_of(r, group))
             continue;
         errors[out->count] = fabs(sw_fit_error(r));
         ratios[out->count] = r->predicted / r->measured;
+        const struct sw_profile_config *p = &r->run.cluster.profile;
+        out->inside += ratios[out->count] >= p->band_low && ratios[out->count] <= p->band_high;
+        out->bias += sw_fit_error(r);
         out->mean += errors[out->count++];
     }
     if (out->count > 0) {
         qsort(errors, (size_t)out->count, sizeof *errors, sw_compare_doubles);
         qsort(ratios, (size_t)out->count, sizeof *ratios, sw_compare_doubles);
         out->mean /= out->count;
+        out->bias /= out->count;
+        out->inside /= out->count;
         out->p90 = percentile(errors, out->count, 0.9);
         out->worst = errors[out->count - 1];
         out->low = percentile(ratios, out->count, 0.1);
@@ -161,16 +216,15 @@ int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
     return 0;
 }
 
-static bool is_first_of_model(const struct sw_fit_set *set, const char *accelerator, int32_t index)
+static bool is_first_of_model(const struct sw_fit_set *set, const char *group, int32_t index)
 {
     for (int32_t i = 0; i < index; i++)
-        if (is_of(&set->run[i], accelerator) &&
-            strcmp(set->run[i].model, set->run[index].model) == 0)
+        if (is_of(&set->run[i], group) && strcmp(set->run[i].model, set->run[index].model) == 0)
             return false;
     return true;
 }
 
-int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct sw_error *err)
+int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err)
 {
     int status = -1;
     double *kept = calloc((size_t)set->count + 1, sizeof *kept);
@@ -179,19 +233,19 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_efficiency constants; /* searched from the start: nothing of the model left out */
         const char *model = set->run[i].model;
-        if (!is_of(&set->run[i], accelerator) || !is_first_of_model(set, accelerator, i))
+        if (!is_of(&set->run[i], group) || !is_first_of_model(set, group, i))
             continue;
-        if (sw_fit_constants(set, accelerator, model, &constants, err) != 0)
+        if (sw_fit_constants(set, group, model, &constants, err) != 0)
             goto out;
         for (int32_t k = i; k < set->count; k++)
-            if (is_of(&set->run[k], accelerator) && strcmp(set->run[k].model, model) == 0) {
+            if (is_of(&set->run[k], group) && strcmp(set->run[k].model, model) == 0) {
                 if (predict(&set->run[k], &constants, err) != 0)
                     goto out;
                 kept[k] = set->run[k].predicted;
             }
     }
     for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], accelerator))
+        if (is_of(&set->run[i], group))
             set->run[i].predicted = kept[i];
     status = 0;
 out:

@@ -12,8 +12,26 @@
 
 enum { SW_FIT_MAX_CONFIGS = 64 };
 
+/* What is fitted: shares of peak for large matrix products and attention, of the memory's bandwidth
+ * for everything else. */
+struct sw_efficiency {
+    double matmul, attention, memory;
+    double host_time_s; /* to issue one op */
+};
+
+/* All that is wrong with the rows of files, in their order. */
+struct sw_fit_mistakes {
+    struct sw_error *error; /* [count] */
+    int32_t count, capacity;
+};
+/* Keeps *err and clears it; when memory runs out it is lost, and that is told instead. */
+void sw_fit_mistake(struct sw_fit_mistakes *mistakes, struct sw_error *err);
+
 struct sw_fit_run {
     char model[48];           /* leave-one-out leaves out all runs of one */
+    char software[48];        /* as a profile's name; "": not told */
+    char group[128];          /* runs of one have one profile: "SOFTWARE on ACCELERATOR", or
+                                 the accelerator alone; "": skipped */
     char label[96];           /* model, accelerators, options: for tables */
     char note[96];            /* where what is priced differs from what was run, or "" */
     char skipped[160];        /* why it is not priced; "": it is */
@@ -33,15 +51,17 @@ struct sw_fit_set {
     int32_t config_count;
     struct sw_plan plan[SW_FIT_MAX_CONFIGS]; /* of metrics files; owned */
     int32_t plan_count;
+    struct sw_fit_mistakes mistakes;
 };
 
 /* Adds a cluster or model description, which the set then owns. Errors (SW_BAD_INPUT): too many. */
 int sw_fit_add_config(struct sw_fit_set *set, struct sw_config *config, struct sw_error *err);
 
-/* Adds the runs of a CSV file in the form of tests/bench/published/data: a row's `gpu` picks the
- * cluster by its accelerator's name, its `model` the model file of that name where the row itself
- * has no sizes. Rows that cannot be priced (fp8, pipelines) are kept with the reason. Errors:
- * SW_BAD_INPUT with file:line, SW_ENVIRONMENT. */
+/* Adds the runs of a CSV file with the columns of `plan fit --help`: a row's `cluster` names its
+ * cluster, else its `gpu` picks it by its accelerator's name; its `model` the model file of that
+ * name where the row itself has no sizes. Rows that cannot be priced (fp8, pipelines) are kept with
+ * the reason; what is wrong with others goes to the set's mistakes, all of them, and the first is
+ * the error. Errors: SW_BAD_INPUT with file:line, SW_ENVIRONMENT. */
 int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *err);
 /* Whether the first line of a CSV file has a column of that name. */
 bool sw_fit_has_column(const char *path, const char *column);
@@ -51,29 +71,34 @@ int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const cha
                         struct sw_error *err);
 void sw_fit_free(struct sw_fit_set *set);
 
-/* Prices every run with its accelerator's constants as described, or with *constants when not NULL
- * and the accelerator has that name. */
-int sw_fit_predict(struct sw_fit_set *set, const char *accelerator,
-                   const struct sw_efficiency *constants, struct sw_error *err);
+/* Prices every run of a group (NULL: all) with its profile as described, or with *constants when
+ * not NULL. */
+int sw_fit_predict(struct sw_fit_set *set, const char *group, const struct sw_efficiency *constants,
+                   struct sw_error *err);
 /* predicted / measured - 1. */
 double sw_fit_error(const struct sw_fit_run *run);
 
 /* The constants that make the mean of |ln(predicted / measured)| smallest over the priced runs of
- * an accelerator, without those of one model (NULL: all). A pattern search, deterministic. */
-int sw_fit_constants(struct sw_fit_set *set, const char *accelerator, const char *without,
+ * a group, without those of one model (NULL: all). A pattern search, deterministic. Fewer
+ * than SW_FIT_ENOUGH runs do not tell three constants apart: then one factor of all that is assumed
+ * is fitted. Of twice as many the host's time is fitted as well, one of a few. */
+enum { SW_FIT_ENOUGH = 4 };
+int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
                      struct sw_efficiency *out, struct sw_error *err);
 
 struct sw_fit_summary {
     int32_t count;
     double mean, p90, worst; /* of |error| */
+    double bias;             /* mean error: above 0 when predicted faster than measured */
+    double inside;           /* share of runs whose time lies in their profile's band */
     double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
 };
-/* Of the priced runs of an accelerator (NULL: all), as predicted last. */
-int sw_fit_summarize(const struct sw_fit_set *set, const char *accelerator,
-                     struct sw_fit_summary *out, struct sw_error *err);
+/* Of the priced runs of a group (NULL: all), as predicted last. */
+int sw_fit_summarize(const struct sw_fit_set *set, const char *group, struct sw_fit_summary *out,
+                     struct sw_error *err);
 
-/* Predicts every run of an accelerator with constants fitted to the other models. */
-int sw_fit_leave_one_out(struct sw_fit_set *set, const char *accelerator, struct sw_error *err);
+/* Predicts every run of a group with constants fitted to its other models. */
+int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_error *err);
 
 /* fit_links.c: one collective as measured. */
 struct sw_fit_link_point {
@@ -85,11 +110,17 @@ struct sw_fit_link_point {
 struct sw_fit_links {
     struct sw_fit_link_point *point; /* [count] */
     int32_t count, capacity;
+    struct sw_fit_mistakes mistakes;
 };
 /* Adds the measurements of nccl-tests' output (its ranks are counted in its header), or of a CSV
- * with the columns collective, payload_bytes, gpus, busbw_GBps. Errors: SW_BAD_INPUT with
- * file:line, SW_ENVIRONMENT. Free with sw_fit_links_free. */
-int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct sw_error *err);
+ * with the columns collective, payload_bytes, gpus, busbw_GBps. collective (may be NULL): what
+ * nccl-tests ran, where neither its output nor the file's name tells; one that cannot be told from
+ * others is a mistake. Errors and mistakes as sw_fit_read_csv. Free with sw_fit_links_free. */
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
+                            struct sw_error *err);
+/* Whether a word is one that `collective` may be: all_reduce, all_gather, reduce_scatter, alltoall.
+ */
+bool sw_fit_is_collective(const char *word);
 void sw_fit_links_free(struct sw_fit_links *links);
 /* The level that the collectives of a point cross at most; -1: more ranks than the cluster has. */
 int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,

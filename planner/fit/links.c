@@ -1,4 +1,5 @@
 /* Latency and size -> bandwidth curve of a link from measured collectives. */
+#include "core/base/file.h"
 #include "planner/fit/fit.h"
 
 #include <errno.h>
@@ -31,20 +32,30 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const
 /* What names no collective. */
 static const enum sw_collective unnamed = SW_SLICE;
 
-static enum sw_collective kind_of(const char *name)
+static const struct {
+    const char *name;
+    enum sw_collective kind;
+} kinds[] = {{"all_reduce", SW_ALL_REDUCE},
+             {"all_gather", SW_ALL_GATHER},
+             {"reduce_scatter", SW_REDUCE_SCATTER},
+             {"alltoall", SW_ALL_TO_ALL},
+             {"all_to_all", SW_ALL_TO_ALL}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static enum sw_collective kind_of(const char *text)
 {
-    static const struct {
-        const char *name;
-        enum sw_collective kind;
-    } kinds[] = {{"all_reduce", SW_ALL_REDUCE},
-                 {"all_gather", SW_ALL_GATHER},
-                 {"reduce_scatter", SW_REDUCE_SCATTER},
-                 {"alltoall", SW_ALL_TO_ALL},
-                 {"all_to_all", SW_ALL_TO_ALL}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strstr(name, kinds[i].name) != NULL)
+    for (size_t i = 0; i < KINDS; i++)
+        if (strstr(text, kinds[i].name) != NULL)
             return kinds[i].kind;
     return unnamed;
+}
+
+bool sw_fit_is_collective(const char *word)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (strcmp(word, kinds[i].name) == 0)
+            return true;
+    return false;
 }
 
 /* Which column of a comma separated line has that name, -1: none. */
@@ -71,89 +82,132 @@ static const char *cell(const char *line, int32_t column)
     return line;
 }
 
-static int read_table(FILE *in, const char *path, const char *header, int32_t line_number,
-                      struct sw_fit_links *links, struct sw_error *err)
+/* What a file is read with. */
+struct reader {
+    const char *path;
+    int32_t line, ranks;
+    enum sw_collective named;
+    struct sw_fit_links *links;
+};
+
+static int fail(const struct reader *r, struct sw_error *err, const char *what)
+{
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){r->path, r->line, 1}, "%s", what);
+}
+
+/* Keeps a row's mistake and goes on; -1: no memory. */
+static int go_on(const struct reader *r, struct sw_error *why, struct sw_error *err)
+{
+    if (why->status == SW_ENVIRONMENT)
+        return sw_fail_as(err, why);
+    if (why->status != SW_OK)
+        sw_fit_mistake(&r->links->mistakes, why);
+    return 0;
+}
+
+static int read_table(FILE *in, struct reader *r, const char *header, struct sw_error *err)
 {
     char line[LINE_BYTES];
     const int32_t collective = column_of(header, "collective"),
                   payload = column_of(header, "payload_bytes"), gpus = column_of(header, "gpus"),
                   busbw = column_of(header, "busbw_GBps");
     if (collective < 0 || payload < 0 || gpus < 0 || busbw < 0)
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
-                          "not nccl-tests output, nor a CSV with the columns "
-                          "collective, payload_bytes, gpus and busbw_GBps");
+        return fail(r, err,
+                    "not nccl-tests output, nor a CSV with the columns "
+                    "collective, payload_bytes, gpus and busbw_GBps");
     while (fgets(line, sizeof line, in) != NULL) {
-        line_number++;
+        struct sw_error why = {0};
+        r->line++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
         struct sw_fit_link_point p = {.ranks = (int32_t)strtol(cell(line, gpus), NULL, 10),
                                       .kind = kind_of(cell(line, collective)),
-                                      .line = line_number};
+                                      .line = r->line};
         const double rate = strtod(cell(line, busbw), NULL) * 1e9;
-        if (p.kind == unnamed || p.ranks < 2 || !(rate > 0))
-            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number, 1},
-                              "a row needs a collective, at least 2 gpus and a "
-                              "busbw_GBps above 0");
-        p.bytes = sw_links_sent_share(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
-        p.seconds = p.bytes / rate;
-        if (add(links, p, path, err) != 0)
+        if (p.kind == unnamed || p.ranks < 2 || !(rate > 0)) {
+            fail(r, &why, "a row needs a collective, at least 2 gpus and a busbw_GBps above 0");
+        } else {
+            p.bytes = sw_links_sent_share(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
+            p.seconds = p.bytes / rate;
+            (void)add(r->links, p, r->path, &why);
+        }
+        if (go_on(r, &why, err) != 0)
             return -1;
     }
     return 0;
 }
 
-/* "size count type redop root time algbw busbw #wrong ...": the ratio of the two bandwidths tells
- * an all_reduce from the others when the header does not name it. */
-static int read_row(const char *line, int32_t line_number, int32_t ranks, enum sw_collective named,
-                    const char *path, struct sw_fit_links *links, struct sw_error *err)
+/* "size count type redop root time algbw busbw #wrong ...". Where nothing names the collective the
+ * ratio of the two bandwidths tells those that sum: 2 (n-1)/n of an all_reduce, (n-1)/n of a
+ * reduce_scatter; with two ranks no ratio does, nor those that only move (redop none). */
+static int read_row(const struct reader *r, const char *line, struct sw_error *err)
 {
     double size, count, micros, algbw, busbw;
     char type[16], redop[16], root[16];
     if (sscanf(line, "%lf %lf %15s %15s %15s %lf %lf %lf", &size, &count, type, redop, root,
                &micros, &algbw, &busbw) != 8)
         return 0;
-    enum sw_collective kind = named;
+    if (r->ranks < 2)
+        return 0; /* reported when the file ends */
+    enum sw_collective kind = r->named;
+    if (kind == unnamed && strcmp(redop, "none") != 0 && algbw > 0 && r->ranks > 2)
+        kind = busbw > 1.2 * algbw ? SW_ALL_REDUCE : SW_REDUCE_SCATTER;
+    if (kind == unnamed && !(algbw > 0))
+        return 0; /* printed as 0.00: too small to tell anything */
     if (kind == unnamed)
-        kind = strcmp(redop, "none") != 0 && busbw >= algbw ? SW_ALL_REDUCE : SW_ALL_GATHER;
-    return add(links,
-               (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, ranks) * size,
+        return fail(r, err,
+                    "which collective is this? its output does not tell: all_gather, alltoall or "
+                    "another; say --collective all_gather, or put the name in the file's");
+    return add(r->links,
+               (struct sw_fit_link_point){.bytes = sw_links_sent_share(kind, r->ranks) * size,
                                           .seconds = micros * 1e-6,
-                                          .ranks = ranks,
+                                          .ranks = r->ranks,
                                           .kind = kind,
-                                          .line = line_number},
-               path, err);
+                                          .line = r->line},
+               r->path, err);
 }
 
-int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, struct sw_error *err)
+int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
+                            struct sw_error *err)
 {
     char line[LINE_BYTES];
-    int32_t ranks = 0, line_number = 0;
-    const int32_t before = links->count;
-    enum sw_collective named = unnamed;
+    const int32_t before = links->count, mistakes = links->mistakes.count;
+    struct reader r = {.path = path,
+                       .named = kind_of(collective != NULL ? collective : sw_path_name(path)),
+                       .links = links};
     int status = -1;
     FILE *in = fopen(path, "r");
     if (in == NULL)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot read it: %s",
                           strerror(errno));
     while (fgets(line, sizeof line, in) != NULL) {
-        line_number++;
+        struct sw_error why = {0};
+        r.line++;
         if (line[0] == '#') {
-            ranks += strncmp(line, "#  Rank", 7) == 0;
-            if (kind_of(line) != unnamed)
-                named = kind_of(line);
+            r.ranks += strncmp(line, "#  Rank", 7) == 0;
+            if (collective == NULL && kind_of(line) != unnamed)
+                r.named = kind_of(line);
             continue;
         }
-        if (ranks == 0 && strchr(line, ',') != NULL) {
-            status = read_table(in, path, line, line_number, links, err);
-            goto out;
+        if (r.ranks == 0 && strchr(line, ',') != NULL) {
+            if (read_table(in, &r, line, err) != 0)
+                goto out;
+            break;
         }
-        if (read_row(line, line_number, ranks, named, path, links, err) != 0)
+        const bool unreadable = read_row(&r, line, &why) != 0;
+        if (go_on(&r, &why, err) != 0)
             goto out;
+        if (unreadable && r.named == unnamed)
+            break; /* the other rows ask the same */
+    }
+    if (links->mistakes.count > mistakes) {
+        sw_fail_as(err, &links->mistakes.error[mistakes]);
+        goto out;
     }
     if (links->count == before) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, line_number > 0 ? line_number : 1, 1},
-                   "no measurements; give the whole output of nccl-tests, with its "
-                   "'#  Rank' lines");
+        r.line += r.line == 0;
+        fail(&r, err,
+             "no measurements; give the whole output of nccl-tests, with its '#  Rank' lines");
         goto out;
     }
     status = 0;
@@ -167,6 +221,7 @@ void sw_fit_links_free(struct sw_fit_links *links)
     if (links == NULL)
         return;
     free(links->point);
+    free(links->mistakes.error);
     memset(links, 0, sizeof *links);
 }
 
@@ -193,6 +248,15 @@ static double seconds_of(const struct sw_cluster_config *cluster,
 {
     const struct sw_span span = span_of(cluster, point->ranks);
     return sw_links_seconds(cluster, &span, point->kind, point->bytes);
+}
+
+/* Bytes over one port of a level. */
+static double crossing_of(const struct sw_cluster_config *cluster, int32_t level,
+                          const struct sw_fit_link_point *point)
+{
+    const struct sw_span span = span_of(cluster, point->ranks);
+    return sw_links_crossing(cluster->link[level].direct, point->kind, span.ranks,
+                             span.inside[level], span.members[level], point->bytes);
 }
 
 double sw_fit_link_error(const struct sw_cluster_config *cluster,
@@ -267,10 +331,10 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
             if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
                 continue; /* all latency, or a cold start: says nothing of the bandwidth */
             const double share = seconds_of(&full, &sorted[i]) / left;
-            if (curve.count > 0 && curve.point[curve.count - 1].size >= sorted[i].bytes)
+            const double crossing = crossing_of(cluster, level, &sorted[i]);
+            if (curve.count > 0 && curve.point[curve.count - 1].size >= crossing)
                 continue;
-            curve.point[curve.count++] =
-                (struct sw_curve_point){sorted[i].bytes, share < 1 ? share : 1};
+            curve.point[curve.count++] = (struct sw_curve_point){crossing, share < 1 ? share : 1};
         }
         link->efficiency = curve;
     }

@@ -95,11 +95,15 @@ static bool label_matches(const char *label, const char *name)
     return true;
 }
 
-static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set, const char *label)
+/* By its own name where the row has one, else by its accelerator's. */
+static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set, const char *name,
+                                                    const char *label)
 {
     for (int32_t i = 0; i < set->config_count; i++) {
         const struct sw_cluster_config *c = sw_config_cluster(set->config[i]);
-        if (c != NULL && *label != '\0' && label_matches(label, c->accelerator.name))
+        if (c != NULL &&
+            (*name != '\0' ? strcmp(name, c->name) == 0
+                           : *label != '\0' && label_matches(label, c->accelerator.name)))
             return c;
     }
     return NULL;
@@ -126,24 +130,29 @@ static bool model_by_sizes(const struct table *t, struct sw_model *m)
     const char *notes = field(t, "arch_notes");
     const char *vocabulary = strstr(notes, "vocab"), *mlp = strstr(notes, "mlp");
     const int64_t h = number(t, "d_model", 0), heads = number(t, "n_heads", 0),
-                  layers = number(t, "n_layers", 0);
+                  layers = number(t, "n_layers", 0), width = number(t, "d_ff", 0),
+                  kv_heads = number(t, "n_kv_heads", heads),
+                  words = number(t, "vocab",
+                                 vocabulary != NULL ? strtoll(vocabulary + 5, NULL, 10) : 0);
     if (h < 2 || h > (1 << 24) || heads < 1 || h % heads != 0 || layers < 1 || layers > 10000 ||
-        vocabulary == NULL || mlp == NULL)
+        kv_heads < 1 || kv_heads > heads || heads % kv_heads != 0 || (width <= 0 && mlp == NULL))
         return false;
-    const double times = strtod(mlp + 3, NULL);
+    const double times = width > 0 ? (double)width / (double)h : strtod(mlp + 3, NULL);
     if (!(times > 0 && times < 64))
         return false;
-    *m = (struct sw_model){.vocab_size = strtoll(vocabulary + 5, NULL, 10),
+    *m = (struct sw_model){.vocab_size = words,
                            .hidden_size = h,
                            .layers = (int32_t)layers,
                            .heads = (int32_t)heads,
-                           .kv_heads = (int32_t)heads,
+                           .kv_heads = (int32_t)kv_heads,
                            .head_dim = (int32_t)(h / heads),
                            .max_position_embeddings = number(t, "seq_len", 1),
                            .rope.theta = 10000,
                            .rms_norm_eps = 1e-5,
                            .initializer_range = 0.02};
-    m->intermediate_size = (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
+    const bool gated = strcmp(field(t, "mlp"), "gated") == 0;
+    m->intermediate_size =
+        gated ? width : (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
     if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
         return false;
     /* tied or not: whichever is nearer to the number of parameters that the row gives */
@@ -151,7 +160,8 @@ static bool model_by_sizes(const struct table *t, struct sw_model *m)
     const double rest = (double)layers * (4.0 * (double)h * (double)h +
                                           3.0 * (double)h * (double)m->intermediate_size);
     const double given = (double)number(t, "n_params", 0);
-    m->tied = given > 0 && given < rest + 1.5 * table;
+    const char *tied = field(t, "tied_embeddings");
+    m->tied = *tied != '\0' ? strcmp(tied, "yes") == 0 : given > 0 && given < rest + 1.5 * table;
     return true;
 }
 
@@ -265,6 +275,12 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
     return 0;
 }
 
+static void name_group(struct sw_fit_run *r)
+{
+    snprintf(r->group, sizeof r->group, "%s%s%s", r->software, *r->software != '\0' ? " on " : "",
+             r->run.cluster.accelerator.name);
+}
+
 static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit_run *r,
                     struct sw_error *err)
 {
@@ -273,6 +289,11 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     r->line = t->line;
     r->measured = strtod(field(t, "tok_s_gpu"), NULL);
     snprintf(r->model, sizeof r->model, "%s", model);
+    if (*field(t, "skip") != '\0') {
+        snprintf(r->label, sizeof r->label, "%.20s %.12s", model, gpu);
+        skip(r, field(t, "skip"));
+        return 0;
+    }
     if (!(r->measured > 0))
         return fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
     if (read_layout(t, r, err) != 0)
@@ -283,15 +304,18 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
         skip(r, "fp8, which we do not have");
     else if (number(t, "pp", 1) != 1)
         skip(r, "a pipeline, which we do not have");
-    const struct sw_cluster_config *cluster = find_cluster(set, gpu);
+    const struct sw_cluster_config *cluster = find_cluster(set, field(t, "cluster"), gpu);
     const struct sw_model_config *known = find_model(set, model);
     if (r->skipped[0] != '\0')
         return 0;
     if (cluster == NULL) {
-        skip(r, "no cluster was given with that accelerator");
+        skip(r, *field(t, "cluster") != '\0' ? "no cluster of that name was given"
+                                             : "no cluster was given with that accelerator");
         return 0;
     }
     r->run.cluster = *cluster;
+    snprintf(r->software, sizeof r->software, "%.40s", field(t, "software"));
+    name_group(r);
     fit_cluster(&r->run.cluster, r->accelerators);
     r->run.model.path = t->path;
     if (known != NULL)
@@ -371,15 +395,25 @@ int sw_fit_read_csv(struct sw_fit_set *set, const char *path, struct sw_error *e
         fail_row(t, err, "not a CSV file with a line of column names");
         goto out;
     }
+    const int32_t before = set->mistakes.count;
     while (next_line(in, t, t->text)) {
+        struct sw_error why = {0};
         t->fields = split(t->text, t->field);
         struct sw_fit_run *r = NULL;
-        if (t->fields < 0) {
-            fail_row(t, err, "an open quote, or too many columns");
+        if (t->fields < 0)
+            fail_row(t, &why, "an open quote, or too many columns");
+        else if ((r = add_run(set, &why)) == NULL || read_run(set, t, r, &why) != 0)
+            set->count -= r != NULL; /* it has no program yet */
+        if (why.status == SW_ENVIRONMENT) {
+            sw_fail_as(err, &why);
             goto out;
         }
-        if ((r = add_run(set, err)) == NULL || read_run(set, t, r, err) != 0)
-            goto out;
+        if (why.status != SW_OK)
+            sw_fit_mistake(&set->mistakes, &why);
+    }
+    if (set->mistakes.count > before) {
+        sw_fail_as(err, &set->mistakes.error[before]);
+        goto out;
     }
     status = 0;
 out:
@@ -444,6 +478,8 @@ int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const cha
         return -1;
     r->run = *plan->run;
     r->decision = plan->decision;
+    snprintf(r->software, sizeof r->software, "shardwright");
+    name_group(r);
     r->accelerators = sw_mesh_rank_count(&plan->decision.mesh);
     snprintf(r->model, sizeof r->model, "%s %s", plan->run->name,
              sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
@@ -464,5 +500,6 @@ void sw_fit_free(struct sw_fit_set *set)
     for (int32_t i = 0; i < set->plan_count; i++)
         sw_plan_free(&set->plan[i]);
     free(set->run);
+    free(set->mistakes.error);
     memset(set, 0, sizeof *set);
 }

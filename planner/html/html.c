@@ -70,7 +70,8 @@ static void cards(FILE *out, const struct sw_explain *x)
         exposed += c->cost.exposed_seconds[i];
     fputs("<div class=\"cards\">\n", out);
     card(out, "mesh_dim (dp,fsdp,tp,sp)", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
-    card(out, "a step", sw_format_seconds(c->cost.step_seconds, a));
+    snprintf(text, sizeof text, "a step, by profile %.64s", c->cost.profile);
+    card(out, text, sw_format_seconds(c->cost.step_seconds, a));
     if (sw_mesh_rank_count(&c->decision.mesh) > 1)
         card(out, "of it waiting for communication", sw_format_seconds(exposed, a));
     snprintf(text, sizeof text, "%s of %s", sw_format_bytes((double)c->memory.total, a),
@@ -110,11 +111,15 @@ static void introduction(FILE *out, const struct sw_explain *x)
     fputs("<p class=\"dim\">Chosen by its rule: ", out);
     sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
     fputs(".</p>\n", out);
-    fprintf(out, "<p class=\"dim\">The step takes %s to %s in 80 %% of cases (",
-            sw_format_seconds(c->cost.band_low_seconds, a),
+    fprintf(out, "<p class=\"dim\">A step takes, %s, %s to %s. Times rest on the profile ",
+            sw_report_band(&c->cost), sw_format_seconds(c->cost.band_low_seconds, a),
             sw_format_seconds(c->cost.band_high_seconds, b));
+    sw_text_write_html(out, c->cost.profile);
+    fputs(": ", out);
     sw_text_write_html(out, c->cost.calibration);
-    fputs(").</p>\n", out);
+    if (c->cost.profile_error > 0)
+        fprintf(out, "; mean error %.1f %% on models left out", 100 * c->cost.profile_error);
+    fputs(".</p>\n", out);
     if (x->run->says_steps) {
         char line[160];
         fprintf(out, "<p>The run: %s",

@@ -70,6 +70,9 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
     sw_json_number(j, "band_low_seconds", c->cost.band_low_seconds);
     sw_json_number(j, "band_high_seconds", c->cost.band_high_seconds);
+    sw_json_text(j, "profile", c->cost.profile != NULL ? c->cost.profile : "");
+    sw_json_number(j, "profile_runs", c->cost.profile_runs);
+    sw_json_number(j, "profile_error", c->cost.profile_error);
     sw_json_text(j, "calibration", c->cost.calibration != NULL ? c->cost.calibration : "");
     sw_json_text(j, "warning", sw_cost_warning(&c->cost, warning, sizeof warning));
     by_axis(j, "exposed_communication_seconds", c->cost.exposed_seconds, false);

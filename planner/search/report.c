@@ -22,15 +22,23 @@ static double total_exposed(const struct sw_cost *cost)
     return sum;
 }
 
+const char *sw_report_band(const struct sw_cost *cost)
+{
+    return cost->profile_error > 0 ? "in 80 % of cases" : "assumed";
+}
+
 /* The band, what it rests on, and what may go wrong. */
 static void print_trust(FILE *out, const struct sw_cost *cost)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], warning[192];
     if (cost->calibration == NULL)
         return;
-    fprintf(out, "          in 80 %% of cases %s to %s (%s)\n",
+    fprintf(out, "          %s %s to %s; profile %s: %s", sw_report_band(cost),
             sw_format_seconds(cost->band_low_seconds, a),
-            sw_format_seconds(cost->band_high_seconds, b), cost->calibration);
+            sw_format_seconds(cost->band_high_seconds, b), cost->profile, cost->calibration);
+    if (cost->profile_error > 0)
+        fprintf(out, "; mean error %.1f %% on models left out", 100 * cost->profile_error);
+    fputc('\n', out);
     if (sw_cost_warning(cost, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
 }
@@ -161,7 +169,11 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         rate[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
     const int wide = (int)strlen("recompute");
-    fprintf(out, "\n  %-16s %5s %6s  %-*s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
+    const struct sw_cost *best = &s->mesh[0].cost;
+    fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
+            sw_report_band(best), best->band_low_seconds / best->step_seconds,
+            best->band_high_seconds / best->step_seconds);
+    fprintf(out, "  %-16s %5s %6s  %-*s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
             wide, "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];

@@ -127,17 +127,17 @@ static int check_writable(const char *path, struct sw_error *err)
 
 static int check_paths(const struct sw_calibrate_options *o, struct sw_error *err)
 {
-    if (check_writable(o->accelerator_path, err) != 0)
+    if (check_writable(o->profile_path, err) != 0)
         return -1;
     if (o->cluster_path == NULL)
         return 0;
-    const size_t folder = (size_t)(sw_path_name(o->accelerator_path) - o->accelerator_path);
+    const size_t folder = (size_t)(sw_path_name(o->profile_path) - o->profile_path);
     if (folder != (size_t)(sw_path_name(o->cluster_path) - o->cluster_path) ||
-        memcmp(o->accelerator_path, o->cluster_path, folder) != 0 ||
-        strcmp(o->accelerator_path, o->cluster_path) == 0)
+        memcmp(o->profile_path, o->cluster_path, folder) != 0 ||
+        strcmp(o->profile_path, o->cluster_path) == 0)
         return sw_fail(err, SW_BAD_INPUT,
                        "'%s' must be another file in the folder of '%s', which it names",
-                       o->cluster_path, o->accelerator_path);
+                       o->cluster_path, o->profile_path);
     return check_writable(o->cluster_path, err);
 }
 
@@ -146,18 +146,23 @@ static void set_facts(struct calibrating *c)
     const struct sw_launch *launch = c->launch;
     char versions[400];
     struct rusage usage;
-    name_of(c->options->accelerator_path, c->accelerator_name);
     if (c->options->cluster_path != NULL)
         name_of(c->options->cluster_path, c->cluster_name);
+    /* of a GPU that is known its file's name, so that the profile fits every cluster of them */
+    name_of(c->sheet != NULL                   ? c->sheet->config
+            : c->options->cluster_path != NULL ? c->options->cluster_path
+                                               : c->options->profile_path,
+            c->accelerator_name);
     snprintf(c->versions, sizeof c->versions, "%s", sw_version_json(versions, sizeof versions));
     c->facts = (struct sw_calibration_facts){.accelerator_name = c->accelerator_name,
                                              .cluster_name = c->cluster_name,
+                                             .known = c->sheet != NULL,
                                              .versions = c->versions,
                                              .device = c->device->vtable->name,
                                              .nodes = c->nodes,
                                              .ranks_per_node = launch->size / c->nodes,
                                              .threads = c->threads};
-    c->facts.accelerator_path = sw_path_name(c->options->accelerator_path);
+    c->facts.profile_path = sw_path_name(c->options->profile_path);
     c->facts.memory_bytes =
         (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / c->facts.ranks_per_node;
     /* what a rank holds before its arena: libraries, MPI, the device */
@@ -180,10 +185,10 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
         c->basis, sizeof c->basis,
         "# One accelerator is one rank with a GPU of its own: %s.\n# %s\n%s", kind,
         c->sheet != NULL
-            ? "bf16's peak and the bandwidth are the data sheet's, efficiencies the measured "
+            ? "bf16's peak and the bandwidth are the data sheet's, fractions the measured "
               "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
               "took."
-            : "Peaks are the best rates that were measured, efficiencies are shares of them.",
+            : "Peaks are the best rates that were measured, fractions are shares of them.",
         c->launch->size > 1
             ? ""
             : "# reserved_memory is without NCCL's buffers, which a single rank does not have.\n");
@@ -282,16 +287,16 @@ static int measure(struct calibrating *c, struct sw_error *err)
 
 /* ---- Results ---- */
 
-static void write_accelerator(FILE *out, const void *context)
+static void write_profile(FILE *out, const void *context)
 {
     const struct calibrating *c = context;
-    sw_calibration_write_accelerator(out, &c->calibration, &c->facts);
+    sw_calibration_write_profile(out, &c->calibration, &c->facts);
 }
 
 static void write_cluster(FILE *out, const void *context)
 {
     const struct calibrating *c = context;
-    sw_calibration_write_cluster(out, &c->facts);
+    sw_calibration_write_cluster(out, &c->calibration, &c->facts);
 }
 
 /* What is written can be read: said here, not when somebody plans with it. */
@@ -312,8 +317,8 @@ static int check_file(const char *path, enum sw_config_kind kind, struct sw_erro
 static int save(const struct calibrating *c, struct sw_error *err)
 {
     const struct sw_calibrate_options *o = c->options;
-    if (sw_calibration_save(o->accelerator_path, write_accelerator, c, err) != 0 ||
-        check_file(o->accelerator_path, SW_CONFIG_ACCELERATOR, err) != 0)
+    if (sw_calibration_save(o->profile_path, write_profile, c, err) != 0 ||
+        check_file(o->profile_path, SW_CONFIG_PROFILE, err) != 0)
         return -1;
     if (o->cluster_path == NULL)
         return 0;
@@ -373,9 +378,13 @@ static void report(const struct calibrating *c)
         report_link("in node", c->facts.inside);
     if (c->facts.across != NULL)
         report_link("network", c->facts.across);
-    fprintf(stderr, "wrote %s%s%s\n", c->options->accelerator_path,
+    fprintf(stderr, "wrote %s%s%s\n", c->options->profile_path,
             c->options->cluster_path == NULL ? "" : " and ",
             c->options->cluster_path == NULL ? "" : c->options->cluster_path);
+    if (c->options->cluster_path == NULL)
+        fprintf(stderr,
+                "a cluster file CLUSTER.yaml takes it when it is CLUSTER.profile.yaml beside "
+                "it, or says profile: FILE\n");
 }
 
 static void tear_down(struct calibrating *c)

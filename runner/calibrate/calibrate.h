@@ -1,5 +1,5 @@
 /* The calibrate command: measures what this machine, or the job's nodes, really do, and writes the
- * accelerator file and the cluster file that `plan` reads. */
+ * profile and the cluster file that `plan` reads. */
 #ifndef SW_CALIBRATE_H
 #define SW_CALIBRATE_H
 
@@ -7,10 +7,10 @@
 #include "runner/launch.h"
 
 struct sw_calibrate_options {
-    const char *accelerator_path; /* -o; never NULL */
-    const char *cluster_path;     /* --cluster; NULL: none; in the same folder */
-    double seconds;               /* to measure for, > 0 */
-    enum sw_device_kind device;   /* of the ranks: CPU cores or GPUs */
+    const char *profile_path;   /* -o; never NULL */
+    const char *cluster_path;   /* --cluster; NULL: none; in the same folder */
+    double seconds;             /* to measure for, > 0 */
+    enum sw_device_kind device; /* of the ranks: CPU cores or GPUs */
 };
 
 /* What calibrate takes by default, and with --quick; reading and writing take a little more. */

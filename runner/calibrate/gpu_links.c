@@ -23,7 +23,7 @@ enum {
 
 double sw_gpu_link_steps(const struct sw_gpu_level *level, enum sw_collective kind)
 {
-    return sw_links_steps(level->direct, kind, level->members == 0, level->parts);
+    return sw_links_steps(level->direct, kind, level->members == 0, level->parts, level->parts - 1);
 }
 
 double sw_gpu_link_share(const struct sw_gpu_level *level)
@@ -154,8 +154,9 @@ struct level {
 /* Latency that a collective over everyone has inside nodes. */
 static double inner_latency(const struct sw_gpu_level *level, enum sw_collective kind)
 {
-    const struct sw_gpu_level inner = {.parts = level->members, .direct = level->direct};
-    return sw_gpu_link_steps(&inner, kind) * level->inner_latency_s;
+    const int32_t ring_steps = level->parts * (level->members - 1);
+    return sw_links_steps(level->direct, kind, true, level->members, ring_steps) *
+           level->inner_latency_s;
 }
 
 /* Means over the kinds of calls that send `bytes` in the level's groups [0, groups). */

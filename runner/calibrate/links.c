@@ -225,7 +225,7 @@ static int measure_size(struct sw_comm *comm, struct sw_axes axes, int64_t bytes
     for (int32_t k = 0; k < KINDS; k++) {
         const enum sw_collective op = sw_link_kinds[k];
         const double steps =
-            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes)); /* as MPI's go */
+            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes), 0); /* as MPI's go */
         struct probe probe;
         double seconds = 0, spent = 0;
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
@@ -260,7 +260,7 @@ static void add_point(struct sw_link_rates *out, const struct sw_link_measured *
     /* latency is priced apart; a call never moves its bytes in no time */
     const double net = m->seconds - m->latencies * out->latency_s;
     const double rate = m->crossing / (net > 0.1 * m->seconds ? net : 0.1 * m->seconds);
-    out->point[out->count++] = (struct sw_link_point){.bytes = m->bytes, .fraction = rate};
+    out->point[out->count++] = (struct sw_link_point){.bytes = m->crossing, .fraction = rate};
     out->bandwidth = rate > out->bandwidth ? rate : out->bandwidth;
 }
 

@@ -125,38 +125,61 @@ static void write_header(FILE *out, const struct sw_calibration_facts *f)
     fprintf(out, ", all at work at once.\n# %s\n", f->versions);
 }
 
-void sw_calibration_write_accelerator(FILE *out, const struct sw_calibration *c,
-                                      const struct sw_calibration_facts *f)
+/* Of the profile what its shares are of, of the accelerator its sheet. */
+static void write_peaks(FILE *out, const struct sw_calibration *c, const char *indent)
 {
-    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    fprintf(out, "%speak: {bf16: ", indent);
+    write_rate(out, c->bf16_flops, "FLOP/s");
+    fputs(", fp32: ", out);
+    write_rate(out, c->fp32_flops, "FLOP/s");
+    fprintf(out, "}\n%smemory_bandwidth: ", indent);
+    write_rate(out, c->memory_bandwidth, "B/s");
+    fputc('\n', out);
+}
+
+static void write_basis(FILE *out, const struct sw_calibration *c,
+                        const struct sw_calibration_facts *f)
+{
     write_header(out, f);
     if (f->basis != NULL)
         fputs(f->basis, out);
     else
         fprintf(out,
                 "# One accelerator is one rank; a rank's thread had a core for %.0f %% of its "
-                "time.\n# Peaks are the best rates that were measured, efficiencies are shares of "
+                "time.\n# Peaks are the best rates that were measured, fractions are shares of "
                 "them.\n",
                 c->share * 100);
-    fprintf(out, "name: %s\ndevice: %s\n", f->accelerator_name, f->device);
-    fprintf(out, "memory: %lld MB\nreserved_memory: %lld MB\n",
-            (long long)(f->memory_bytes / 1000000), (long long)(f->reserved_bytes / 1000000 + 1));
-    fputs("peak: {bf16: ", out);
-    write_rate(out, c->bf16_flops, "FLOP/s");
-    fputs(", fp32: ", out);
-    write_rate(out, c->fp32_flops, "FLOP/s");
-    fputs("}\nmemory_bandwidth: ", out);
-    write_rate(out, c->memory_bandwidth, "B/s");
-    fputs("\nlaunch_latency: ", out);
+}
+
+void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
+                                  const struct sw_calibration_facts *f)
+{
+    static const char *const names[SW_RATE_COUNT] = {"matmul", "attention", "memory"};
+    write_basis(out, c, f);
+    fputs("name: shardwright\n", out);
+    if (f->known)
+        fprintf(out, "accelerator: %s\n", f->accelerator_name);
+    fputs("source: runner calibrate\n", out);
+    write_peaks(out, c, "");
+    fputs("launch_latency: ", out);
     write_seconds(out, c->launch_latency_s);
-    if (f->compute_units > 0)
-        fprintf(out, "\ncompute_units: %d", f->compute_units);
-    fputs("\nefficiency:\n  source: runner calibrate\n", out);
+    fputc('\n', out);
     for (int32_t k = 0; k < SW_RATE_COUNT; k++) {
-        fprintf(out, "  %s: ", names[k]);
-        write_points(out, c->curve[k].point, c->curve[k].count, "    ");
+        fprintf(out, "%s: ", names[k]);
+        write_points(out, c->curve[k].point, c->curve[k].count, "  ");
         fputc('\n', out);
     }
+}
+
+static void write_accelerator(FILE *out, const struct sw_calibration *c,
+                              const struct sw_calibration_facts *f)
+{
+    fprintf(out, "accelerator:\n  name: %s\n  device: %s\n", f->accelerator_name, f->device);
+    fprintf(out, "  memory: %lld MB\n  reserved_memory: %lld MB\n",
+            (long long)(f->memory_bytes / 1000000), (long long)(f->reserved_bytes / 1000000 + 1));
+    write_peaks(out, c, "  ");
+    if (f->compute_units > 0)
+        fprintf(out, "  compute_units: %d\n", f->compute_units);
 }
 
 static void write_link(FILE *out, const char *name, int32_t spans, const struct sw_link_rates *r)
@@ -174,16 +197,19 @@ static void write_link(FILE *out, const char *name, int32_t spans, const struct 
             r->rings ? "false" : "true", r->rails ? "true" : "false");
 }
 
-void sw_calibration_write_cluster(FILE *out, const struct sw_calibration_facts *f)
+void sw_calibration_write_cluster(FILE *out, const struct sw_calibration *c,
+                                  const struct sw_calibration_facts *f)
 {
     const int32_t ranks = f->nodes * f->ranks_per_node;
-    write_header(out, f);
+    write_basis(out, c, f);
     fputs("# Bandwidths are those of one rank while every rank sends; efficiencies are by bytes "
-          "that a rank\n# sends in a collective.\n",
+          "that a\n# collective sends over a port.\n",
           out);
-    fprintf(out, "name: %s\nnodes: %d\naccelerators_per_node: %d\naccelerator: ", f->cluster_name,
-            f->nodes, f->ranks_per_node);
-    write_quoted(out, f->accelerator_path);
+    fprintf(out, "name: %s\nnodes: %d\naccelerators_per_node: %d\n", f->cluster_name, f->nodes,
+            f->ranks_per_node);
+    write_accelerator(out, c, f);
+    fputs("profile: ", out);
+    write_quoted(out, f->profile_path);
     if (f->inside != NULL || f->across != NULL)
         fputs("links:\n", out);
     if (f->inside != NULL)

@@ -1,4 +1,4 @@
-/* Turns measured rates into an accelerator's figures and writes the YAML that `plan` reads.
+/* Turns measured rates into a profile and writes the YAML that `plan` reads.
  *
  * A file is written beside its place and moved there when it is complete: whatever happens, there
  * is the old file or the whole new one. Owns nothing. */
@@ -8,6 +8,7 @@
 #include "runner/calibrate/kernels.h"
 #include "runner/calibrate/links.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct sw_calibration_point {
@@ -33,6 +34,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
 /* What the files say besides; no date, host or user name. */
 struct sw_calibration_facts {
     const char *accelerator_name, *cluster_name;
+    bool known; /* the accelerator is one of configs/accelerators: the profile is of that only */
     const char *versions;  /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
     const char *device;    /* "cpu", "cuda" */
     const char *basis;     /* comment lines: what the figures rest on; NULL: a CPU's */
@@ -40,14 +42,16 @@ struct sw_calibration_facts {
     int32_t nodes, ranks_per_node, threads; /* threads of a rank */
     int64_t memory_bytes, reserved_bytes;   /* of a rank */
     /* cluster only */
-    const char *accelerator_path;                /* as the cluster file names it */
+    const char *profile_path;                    /* as the cluster file names it */
     const char *partition;                       /* Slurm's; NULL: started by mpirun */
     const struct sw_link_rates *inside, *across; /* links of a node, between nodes; NULL: none */
 };
 
-void sw_calibration_write_accelerator(FILE *out, const struct sw_calibration *calibration,
-                                      const struct sw_calibration_facts *facts);
-void sw_calibration_write_cluster(FILE *out, const struct sw_calibration_facts *facts);
+void sw_calibration_write_profile(FILE *out, const struct sw_calibration *calibration,
+                                  const struct sw_calibration_facts *facts);
+/* With the accelerator in it. */
+void sw_calibration_write_cluster(FILE *out, const struct sw_calibration *calibration,
+                                  const struct sw_calibration_facts *facts);
 
 /* Writes through `write` to a new file beside `path`, then renames it. Errors (SW_ENVIRONMENT): the
  * file cannot be written; `path` is then as it was. */

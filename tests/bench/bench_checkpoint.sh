@@ -81,7 +81,7 @@ run_case() { # NAME TITLE MODEL RANKS MESH BATCH SEQUENCE SKIP
     load=$(cut -d' ' -f1-3 /proc/loadavg)
     mkdir "$folder" "$folder/with" "$folder/without"
     echo "$name: calibrate" >&2
-    mpirun -np "$ranks" "$build/runner" calibrate --quick -o "$folder/rank.yaml" \
+    mpirun -np "$ranks" "$build/runner" calibrate --quick -o "$folder/cluster.profile.yaml" \
         --cluster "$folder/cluster.yaml" >"$folder/calibrate.log" 2>&1 </dev/null ||
         fail "calibrate: $(tail -n 1 "$folder/calibrate.log")"
     cat >"$folder/run.yaml" <<YAML

@@ -168,7 +168,7 @@ model() {
 models=(1b-d128 1b-d64 8b-layers)
 
 # emit NAME MODEL DEVICE COMPUTE SEQUENCE BATCH MESH STEPS [KEY: VALUE]: a plan in $work; where the
-# accelerator is no file, the data sheet's figures
+# accelerator is no file, the data sheet's figures; with those of $profile, or the default
 emit() {
     local name=$1 ranks memory
     model "$2"
@@ -185,7 +185,8 @@ cluster:
   name: here
   nodes: 1
   accelerators_per_node: $ranks
-  accelerator: ${accelerator:-{name: here, device: $3, memory: ${memory:-8192} MiB, reserved_memory: 5 GB, peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s\}, memory_bandwidth: 4.8 TB/s, compute_units: 132, launch_latency: 3 us\}}
+  accelerator: ${accelerator:-{name: here, device: $3, memory: ${memory:-8192} MiB, reserved_memory: 5 GB, peak: {bf16: 989 TFLOP/s, fp32: 67 TFLOP/s\}, memory_bandwidth: 4.8 TB/s, compute_units: 132\}}
+  profile: ${profile:-auto}
   links: [{name: shared, spans: $ranks, bandwidth: 10 GB/s, latency: 20 us}]
   launcher: mpirun
 sequence_length: $5
@@ -410,9 +411,9 @@ part_torch() {
     done
 }
 
-# Predictions of a model's run with an accelerator's file; prints seconds.
+# Predictions of a model's run with a profile, on the accelerator's data sheet; prints seconds.
 predicted_with() { # MODEL FILE
-    local accelerator=$2
+    local profile=$2 accelerator=$PWD/configs/accelerators/h200-sxm-141gb.yaml
     emit "$1-predicted" "$1" cuda bf16 8192 4 1,1,1,1 "$steps" >&2 || return 1
     awk '/^ *step_seconds:/ { print $2; exit }' "$work/$1-predicted.plan.yaml"
 }
@@ -443,8 +444,7 @@ part_calibrate() {
         done
         values=("$("${report[@]}" step "$state/$name.metrics.jsonl" | cut -d' ' -f3)")
         fitted=$work/$name.fitted.yaml
-        accelerator_head >"$fitted"
-        if "$bin/plan" fit "${others[@]}" >>"$fitted" 2>"$work/fit.errors"; then
+        if "$bin/plan" fit "${others[@]}" >"$fitted" 2>"$work/fit.errors"; then
             values+=("$(predicted_with "$name" "$fitted")")
         else
             values+=(nan)
@@ -452,10 +452,6 @@ part_calibrate() {
         [ -z "$calibrated" ] || values+=("$(predicted_with "$name" "$calibrated")")
         "${report[@]}" errors "$name" "$state/$name.metrics.jsonl" "${values[@]}"
     done
-}
-
-accelerator_head() {
-    sed '/^efficiency:/,$d' configs/accelerators/h200-sxm-141gb.yaml
 }
 
 # ---- One part, in a process of its own ----

@@ -72,7 +72,7 @@ run_ranks() { # LOG COMMAND...
 
 bash examples/make_text.sh || fail "no text to train on"
 echo "calibrate: 8 ranks on 4 nodes, $rate" >&2
-if ! run_ranks "$work/calibrate.log" "$build/runner" calibrate -o "$work/rank.yaml" \
+if ! run_ranks "$work/calibrate.log" "$build/runner" calibrate -o "$work/cluster.profile.yaml" \
     --cluster "$work/cluster.yaml" ${quick[@]+"${quick[@]}"}; then
     tail -n 5 "$work/calibrate.log" >&2
     fail "calibrate failed"
@@ -155,7 +155,7 @@ stolen=$((100 * (stolen_after - stolen_before) / (ticks_after - ticks_before + 1
     echo "What \`runner calibrate\` measured:"
     echo
     echo '```yaml'
-    cat "$work/rank.yaml" "$work/cluster.yaml"
+    cat "$work/cluster.profile.yaml" "$work/cluster.yaml"
     echo '```'
 } >"$output"
 sed -n '/^| mesh/,/slower; wanted/p' "$output"

@@ -82,7 +82,8 @@ static void check_config(struct sw_config *config, const char *text, size_t byte
     }
     const int described = (sw_config_run(config) != NULL) + (sw_config_model(config) != NULL) +
                           (sw_config_cluster(config) != NULL) +
-                          (sw_config_accelerator(config) != NULL);
+                          (sw_config_accelerator(config) != NULL) +
+                          (sw_config_profile(config) != NULL) + (sw_config_curve(config) != NULL);
     fuzz_require(described == (sw_config_error_count(config) == 0),
                  "no description and no error, or both", "");
     if (sw_config_run(config) != NULL)

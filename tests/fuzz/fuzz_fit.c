@@ -75,7 +75,7 @@ static void check_collectives(const char *path)
     struct sw_config *config = sw_config_read_text("c.yaml", cluster_text, strlen(cluster_text),
                                                    SW_CONFIG_CLUSTER, NULL, 0, &err);
     fuzz_require(config != NULL && sw_config_cluster(config) != NULL, "no cluster", "");
-    if (sw_fit_read_collectives(&links, path, &err) != 0)
+    if (sw_fit_read_collectives(&links, path, NULL, &err) != 0)
         check_error(&err);
     struct sw_cluster_config cluster = *sw_config_cluster(config);
     for (int32_t l = 0; l < cluster.link_count; l++) {

@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 
 schemas() {
     local kind
-    for kind in model accelerator cluster run plan; do "$plan" schema "$kind"; done
+    for kind in model accelerator profile curve cluster run plan; do "$plan" schema "$kind"; done
 }
 
 keys() {

@@ -107,15 +107,16 @@ struct texts {
     struct sw_calibration_facts facts;
 };
 
-static void write_accelerator(FILE *out, const void *context)
+static void write_profile(FILE *out, const void *context)
 {
     const struct texts *t = context;
-    sw_calibration_write_accelerator(out, &t->calibration, &t->facts);
+    sw_calibration_write_profile(out, &t->calibration, &t->facts);
 }
 
 static void write_cluster(FILE *out, const void *context)
 {
-    sw_calibration_write_cluster(out, &((const struct texts *)context)->facts);
+    const struct texts *t = context;
+    sw_calibration_write_cluster(out, &t->calibration, &t->facts);
 }
 
 static void expect_good(const struct sw_config *config)
@@ -141,14 +142,14 @@ static void plan_reads_what_is_written(void **state)
                                 .threads = 3,
                                 .memory_bytes = 2000000000,
                                 .reserved_bytes = 99999999,
-                                .accelerator_path = "o'rank: 1.yaml",
+                                .profile_path = "o'rank: 1.yaml",
                                 .partition = "play",
                                 .inside = &inside,
                                 .across = &across}};
     struct sw_error err = {0};
     const struct sw_kernel_rates rates = example();
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
-    assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_accelerator, &t, &err), 0);
+    assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
     struct sw_config *config = sw_config_read("four.yaml", SW_CONFIG_CLUSTER, NULL, 0, &err);
     expect_good(config);
@@ -173,9 +174,16 @@ static void plan_reads_what_is_written(void **state)
     assert_int_equal(a->reserved_memory_bytes, 100000000);
     close_to(a->peak_fp32_flops, 40e9);
     close_to(a->peak_bf16_flops, 80e9);
-    close_to(a->launch_latency_s, 1e-6);
-    assert_int_equal(a->matmul.count, 2);
-    close_to(a->matmul.point[0].fraction, 0.25);
+    const struct sw_profile_config *p = &cluster->profile;
+    assert_string_equal(p->name, "shardwright");
+    assert_string_equal(p->source, "runner calibrate");
+    assert_null(p->accelerator); /* of no accelerator that others know */
+    close_to(p->peak_fp32_flops, 40e9);
+    close_to(p->peak_bf16_flops, 80e9);
+    close_to(p->memory_bandwidth, a->memory_bandwidth);
+    close_to(p->launch_latency_s, 1e-6);
+    assert_int_equal(p->matmul.count, 2);
+    close_to(p->matmul.point[0].fraction, 0.25);
     sw_config_free(config);
 }
 
@@ -304,11 +312,10 @@ static void one_rank_calibrates(void **state)
     if (status != 0)
         fail_msg("status %d: %s", status, text);
     assert_true(time(NULL) - begin <= 30); /* 10 s on an idle machine */
-    struct sw_config *config =
-        sw_config_read("one core.yaml", SW_CONFIG_ACCELERATOR, NULL, 0, &err);
+    struct sw_config *config = sw_config_read("one core.yaml", SW_CONFIG_PROFILE, NULL, 0, &err);
     expect_good(config);
-    const struct sw_accelerator_config *a = sw_config_accelerator(config);
-    assert_string_equal(a->name, "one-core");
+    const struct sw_profile_config *a = sw_config_profile(config);
+    assert_string_equal(a->name, "shardwright");
     /* no core of the last decades is slower, none of the next faster */
     assert_true(a->peak_fp32_flops > 1e8 && a->peak_fp32_flops < 1e13);
     assert_true(a->memory_bandwidth > 1e7 && a->memory_bandwidth < 1e13);
@@ -353,11 +360,11 @@ static void mistakes_are_explained(void **state)
         int status;
         const char *message;
     } cases[] = {
-        {"", 2, "error: calibrate needs -o ACCELERATOR.yaml; see 'runner --help'\n"},
+        {"", 2, "error: calibrate needs -o PROFILE.yaml; see 'runner --help'\n"},
         {"-o", 2, "error: -o needs a file name; see 'runner --help'\n"},
         {"--device", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
         {"-o a.yaml --device gpu", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
-        {"--device cuda", 2, "error: calibrate needs -o ACCELERATOR.yaml; see 'runner --help'\n"},
+        {"--device cuda", 2, "error: calibrate needs -o PROFILE.yaml; see 'runner --help'\n"},
         {"--device cuda -o nowhere/a.yaml", 3,
          "error: cannot write in 'nowhere/': No such file or directory\n"},
         {"--fast -o a.yaml", 2, "error: unknown option --fast; see 'runner --help'\n"},

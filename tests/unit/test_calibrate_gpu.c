@@ -213,15 +213,16 @@ struct texts {
     struct sw_calibration_facts facts;
 };
 
-static void write_accelerator(FILE *out, const void *context)
+static void write_profile(FILE *out, const void *context)
 {
     const struct texts *t = context;
-    sw_calibration_write_accelerator(out, &t->calibration, &t->facts);
+    sw_calibration_write_profile(out, &t->calibration, &t->facts);
 }
 
 static void write_cluster(FILE *out, const void *context)
 {
-    sw_calibration_write_cluster(out, &((const struct texts *)context)->facts);
+    const struct texts *t = context;
+    sw_calibration_write_cluster(out, &t->calibration, &t->facts);
 }
 
 /* A run of a Llama of 3072 (no shape has that), on one GPU. */
@@ -288,6 +289,7 @@ static void what_is_written_prices_another_program(void **state)
                                          .rings = true,
                                          .rails = true};
     struct texts t = {.facts = {.accelerator_name = "gpu",
+                                .known = true,
                                 .cluster_name = "gpus",
                                 .versions = "tests",
                                 .device = "cuda",
@@ -298,7 +300,7 @@ static void what_is_written_prices_another_program(void **state)
                                 .threads = 4,
                                 .memory_bytes = 150000000000,
                                 .reserved_bytes = 1999999999,
-                                .accelerator_path = "gpu.yaml",
+                                .profile_path = "gpu.yaml",
                                 .partition = "gpu",
                                 .inside = &inside}};
     struct sw_fake_gpu gpu;
@@ -310,7 +312,7 @@ static void what_is_written_prices_another_program(void **state)
     assert_int_equal(
         sw_gpu_calibration(&rates, 1, sw_data_sheet_find("NVIDIA H200"), &t.calibration, &err), 0);
     assert_int_equal(chdir(folder), 0);
-    assert_int_equal(sw_calibration_save("gpu.yaml", write_accelerator, &t, &err), 0);
+    assert_int_equal(sw_calibration_save("gpu.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("gpus.yaml", write_cluster, &t, &err), 0);
     struct sw_config *config = sw_config_read_text("run.yaml", run_text, sizeof run_text - 1,
                                                    SW_CONFIG_RUN, NULL, 0, &err);
@@ -324,6 +326,8 @@ static void what_is_written_prices_another_program(void **state)
     assert_int_equal(a->reserved_memory_bytes, 2000000000);
     assert_int_equal(a->compute_units, 132);
     within(a->peak_bf16_flops, 989e12, 1e-12);
+    assert_string_equal(run->cluster.profile.name, "shardwright");
+    assert_string_equal(run->cluster.profile.accelerator, "gpu");
     assert_string_equal(run->cluster.slurm.gpus_per_node, "8");
     assert_int_equal(run->cluster.link_count, 1);
     assert_false(run->cluster.link[0].direct);

@@ -25,10 +25,9 @@ static struct sw_run_config run_of(enum sw_device_kind device)
     run.cluster.nodes = 4;
     run.cluster.accelerators_per_node = 2;
     run.cluster.failures_per_1000_node_days = 25;
-    run.cluster.accelerator = (struct sw_accelerator_config){.device = device,
-                                                             .memory_bytes = 20000000000,
-                                                             .memory_bandwidth = 28e9,
-                                                             .memory = {1, {{1, 0.5}}}};
+    run.cluster.accelerator = (struct sw_accelerator_config){
+        .device = device, .memory_bytes = 20000000000, .memory_bandwidth = 28e9};
+    run.cluster.profile.memory = (struct sw_curve){1, {{1, 0.5}}};
     return run;
 }
 

@@ -70,8 +70,10 @@ static void syntax_is_explained(void **state)
            "t:1:1: the description of a run must be a mapping, not a list | write 'key: value' "
            "lines\n");
     expect(SW_CONFIG_UNKNOWN, "a: 1\n",
-           "t:1:1: neither a model, an accelerator, a cluster, a run nor a plan | a model has "
-           "'hidden_size', an accelerator 'peak', a cluster 'nodes', a run 'global_batch_size'\n");
+           "t:1:1: neither a model, an accelerator, a profile, a cluster, a run nor a plan | a "
+           "model has "
+           "'hidden_size', an accelerator 'peak', a profile 'matmul', a cluster 'nodes', a run "
+           "'global_batch_size'\n");
 }
 
 /* A file of another kind is called what it is, with what to do. */

@@ -255,6 +255,9 @@ static void accelerators(void **state)
     (void)state;
 #define A "name: a\ndevice: cuda\nmemory_bandwidth: 3.35 TB/s\n"
 #define P "peak: {fp32: 67 TFLOP/s}\n"
+#define OLDER(key)                                                                                 \
+    "'" key "' belongs to a profile now, for it is of software on this chip; it counts where the " \
+    "cluster has none: "
     static const struct one cases[] = {
         {A P "memory: 80 GX\n", "t:5:9: 'memory' has the unknown unit 'GX' in '80 GX' | units: B, "
                                 "kB, MB, GB, TB, PB, KiB, "
@@ -273,22 +276,21 @@ static void accelerators(void **state)
          "t:6:18: 'reserved_memory' leaves nothing of 'memory' | use less for reserved_memory; a "
          "number without a unit is bytes\n"},
         {A P "memory: 1 GB\nlaunch_latency: 3 min\n",
-         "t:6:17: 'launch_latency' has the unknown unit 'min' in '3 min' | units: s, ms, us, ns\n"},
+         "t:6:1: note: " OLDER("launch_latency") "move it there, or leave it out\n"
+                                                 "t:6:17: 'launch_latency' has the unknown unit "
+                                                 "'min' in '3 min' | units: s, ms, us, ns\n"},
         {A "memory: 1 GB\npeak: {bf16: 1 TFLOPS}\n",
          "t:5:7: missing key 'fp32' | for example: fp32: 67 TFLOP/s\n"
          "t:5:14: 'bf16' has the unknown unit 'TFLOPS' in '1 TFLOPS' | units: FLOP/s, kFLOP/s, "
          "MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s\n"},
-        {A P "memory: 1 GB\nefficiency: {matmul: [[1e9, 0.5], [1e9, 1.5], 3]}\n",
-         "t:6:36: the sizes of 'matmul' must be positive and ascending | for example: matmul: "
-         "[[1e9, "
-         "0.4], [1e12, 0.7]]\n"
-         "t:6:41: a fraction of 'matmul' must be more than 0 and at most 1 | for example: matmul: "
-         "[[1e9, 0.4], [1e12, 0.7]]\n"
-         "t:6:47: a point of 'matmul' must be [size, fraction] | for example: matmul: [[1e9, 0.4], "
-         "[1e12, 0.7]]\n"},
         {A P "memory: 1 GB\nefficiency: {memory: fast}\n",
-         "t:6:22: 'memory' must be a list of [size, fraction], not the text 'fast' | for example: "
-         "memory: [[1e6, 0.5], [1e9, 0.9]]\n"},
+         "t:6:1: note: " OLDER("efficiency") "move its keys to a file of their own and name that "
+                                             "as the cluster's 'profile'\n"
+                                             "t:6:22: 'memory' must be a fraction or a list of "
+                                             "[size, fraction], not the text 'fast' | "
+                                             "for example: memory: 0.64\n"},
+        {A P "memory: 1 GB\nlaunch_latency: 3 us\n",
+         "t:6:1: note: " OLDER("launch_latency") "move it there, or leave it out\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         expect(SW_CONFIG_ACCELERATOR, cases[i].text, cases[i].expected);
@@ -303,10 +305,11 @@ static void accelerators(void **state)
     assert_int_equal(a->device, SW_DEVICE_CUDA);
     assert_int_equal(a->memory_bytes, INT64_C(80) << 30);
     assert_true(a->peak_bf16_flops == 67e12 && a->memory_bandwidth == 3.35e12);
-    assert_true(a->launch_latency_s == 3e-6);
-    assert_int_equal(a->attention.count, 2);
-    assert_true(a->attention.point[1].size == 2.5e9 && a->attention.point[0].fraction == 0.25);
-    assert_int_equal(a->matmul.count, 0);
+    assert_true(a->older.launch_latency_s == 3e-6);
+    assert_int_equal(a->older.attention.count, 2);
+    assert_true(a->older.attention.point[1].size == 2.5e9 &&
+                a->older.attention.point[0].fraction == 0.25);
+    assert_int_equal(a->older.matmul.count, 0);
     sw_config_free(c);
 #undef A
 #undef P
@@ -387,13 +390,26 @@ static void links_in_words(void **state)
         "all, bandwidth_per_node: 0.8 Tb/s, latency: 1 us}]}\nsequence_length: 128\n"
         "global_batch_size: 8\n";
     static const struct {
-        const char *sets[3];
+        const char *sets[4];
         int32_t links, spans[3];
         double bandwidth[3];
     } cases[] = {
         {{NULL}, 3, {4, 16, 32}, {80e9, 50e9, 25e9}},
         {{"cluster.nodes=128", NULL}, 3, {4, 16, 512}, {80e9, 50e9, 25e9}},
         {{"cluster.accelerators_per_node=8", NULL}, 3, {8, 16, 64}, {80e9, 50e9, 12.5e9}},
+        {{"cluster.links.leaf.bandwidth=100 Gb/s", "cluster.links.0.spans=2", NULL},
+         3,
+         {2, 16, 32},
+         {80e9, 12.5e9, 25e9}},
+        {{"cluster.links.out={name: far, spans: all, bandwidth: 1 GB/s, latency: 1 us}", NULL},
+         3,
+         {4, 16, 32},
+         {80e9, 50e9, 1e9}},
+        {{"cluster.links.leaf.bandwidth_per_node=8 GB/s", "cluster.links.out.bandwidth=1 GB/s",
+          NULL},
+         3,
+         {4, 16, 32},
+         {80e9, 2e9, 1e9}},
         {{"cluster.nodes=4", NULL}, 2, {4, 16}, {80e9, 50e9}},
         {{"cluster.nodes=1", NULL}, 2, {4, 16}, {80e9, 50e9}},
     };
@@ -410,6 +426,42 @@ static void links_in_words(void **state)
         }
         sw_config_free(c);
     }
+}
+
+static void links_that_are_not_there(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *expected;
+    } cases[] = {
+        {"cluster.links.inner.bandwidth=1 GB/s",
+         "--set:1:15: 'links' has no 'inner' | it has: a, b\n"},
+        {"cluster.links.2.bandwidth=1 GB/s", "--set:1:15: 'links' has no '2' | it has: a, b\n"},
+        {"cluster.links.a.bandwith=1 GB/s",
+         "--set:1:17: unknown key 'bandwith'; did you mean 'bandwidth'?\n"},
+        {"cluster.links.a.bandwidth.x=1 GB/s",
+         "--set:1:17: 'bandwidth' has no keys inside | set it as a whole: --set "
+         "cluster.links.a.bandwidth=...\n"},
+        {"cluster.links.a.spans=0",
+         "--set:1:23: 'spans' must be at least 1, not 0 | for example: spans: node\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const sets[] = {cases[i].set, NULL};
+        expect_named(
+            "t", SW_CONFIG_RUN,
+            "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 2, "
+            "accelerators_per_node: 4, accelerator: " ACCELERATOR
+            ", links: [{name: a, spans: node, bandwidth: 2 GB/s, latency: 1 us}, {name: b, "
+            "spans: all, bandwidth: 1 GB/s, latency: 1 us}]}\nsequence_length: 128\n"
+            "global_batch_size: 8\n",
+            sets, cases[i].expected);
+    }
+    const char *const sets[] = {"cluster.links.a.spans=1", NULL};
+    expect_named(
+        "t", SW_CONFIG_RUN, RUN_HEAD, sets,
+        "--set:1:15: 'links' has no 'a' | for example: links: [{name: nvlink, spans: node, "
+        "bandwidth: 450 GB/s, latency: 3 us}, {name: infiniband, spans: all, bandwidth: 400 "
+        "Gb/s, latency: 6 us}]\n");
 }
 
 static void slurm_texts_that_are_fine(void **state)
@@ -657,6 +709,10 @@ static void quantities(void **state)
     " | values: n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn, q1, k1, k2, v2, o, lse, y, n2, gate, "   \
     "gate+b, up, up+b, h\n"
 
+#define SETTLED_CLUSTER                                                                            \
+    "{name: c, nodes: 1, accelerators_per_node: 1, accelerator: " ACCELERATOR                      \
+    ", profile: {name: default}}"
+
 static void notes(void **state)
 {
     (void)state;
@@ -742,6 +798,8 @@ static void warnings(void **state)
          "TFLOP/s\n"
          "t:1:94: warning: 'memory_bandwidth: 3350' has no unit, so it is bytes per second | did "
          "you mean '3350 GB/s'?\n"
+         "t:1:100: note: 'launch_latency' belongs to a profile now, for it is of software on this "
+         "chip; it counts where the cluster has none: move it there, or leave it out\n"
          "t:1:116: warning: 'launch_latency: 0.5 s' is more than any that is known | look at the "
          "unit: a usual figure is '4 us'\n"},
         {SW_CONFIG_CLUSTER,
@@ -853,9 +911,12 @@ static void plans(void **state)
     expect(SW_CONFIG_PLAN, "[1]\n",
            "t:1:1: the description of a plan must be a mapping, not a list | write 'key: value' "
            "lines\n");
+    expect(SW_CONFIG_PLAN, PLAN_HEAD "run: {name: r, model: " MODEL ",\n  cluster: " CLUSTER "}\n",
+           "t:9:3: 'cluster' is of an older plan: it has no 'profile' | write it again with 'plan "
+           "emit'\n");
     struct sw_config *c =
         read_named("dir/p.plan.yaml",
-                   PLAN_HEAD "run: {name: r, model: " MODEL ", cluster: " CLUSTER
+                   PLAN_HEAD "run: {name: r, model: " MODEL ", cluster: " SETTLED_CLUSTER
                              ", sequence_length: 1, global_batch_size: 1, directory: d}\n",
                    SW_CONFIG_UNKNOWN, NULL);
     const struct sw_plan_config *plan = sw_config_plan(c);
@@ -880,7 +941,7 @@ static void plans(void **state)
 static void schemas(void **state)
 {
     (void)state;
-    for (int kind = SW_CONFIG_MODEL; kind <= SW_CONFIG_PLAN; kind++) {
+    for (int kind = SW_CONFIG_MODEL; kind < SW_CONFIG_UNKNOWN; kind++) {
         char *text = NULL;
         size_t bytes = 0;
         FILE *out = open_memstream(&text, &bytes);
@@ -912,6 +973,7 @@ int main(void)
         cmocka_unit_test(accelerators),
         cmocka_unit_test(clusters),
         cmocka_unit_test(links_in_words),
+        cmocka_unit_test(links_that_are_not_there),
         cmocka_unit_test(slurm_texts_that_are_fine),
         cmocka_unit_test(slurm_times_in_seconds),
         cmocka_unit_test(defaults_of_a_run),

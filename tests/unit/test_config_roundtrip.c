@@ -119,6 +119,28 @@ static void fill_model(uint64_t *s, struct sw_model *m)
     m->tied = draw(s) & 1;
 }
 
+/* As it is when settled: every share told. */
+static void fill_profile(uint64_t *s, struct sw_profile_config *p)
+{
+    struct sw_curve *const curves[] = {&p->matmul, &p->attention, &p->memory};
+    p->name = draw(s) & 1 ? "no" : "1.5";
+    p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
+    p->peak_fp32_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
+    p->memory_bandwidth = draw(s) & 1 ? real(s, 1, 1e15) : 0;
+    p->runs = (int32_t)between(s, 0, 1000);
+    p->error = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
+    p->band_low = real(s, 0.1, 1);
+    p->band_high = real(s, 1, 100);
+    p->source = draw(s) & 1 ? "a: 'b', 2024" : NULL;
+    for (size_t i = 0; i < 3; i++) {
+        fill_curve(s, curves[i]);
+        if (curves[i]->count == 0)
+            *curves[i] = (struct sw_curve){1, {{1, real(s, 1e-3, 1)}}};
+    }
+}
+
 static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
 {
     struct sw_accelerator_config *a = &c->accelerator;
@@ -129,14 +151,9 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
     a->peak_bf16_flops = real(s, 1, 1e20);
     a->peak_fp32_flops = real(s, 1, 1e20);
     a->memory_bandwidth = real(s, 1, 1e15);
-    a->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     a->compute_units = (int32_t)between(s, 0, 200);
-    a->calibration = draw(s) & 1 ? "a: 'b', 2024" : NULL;
-    a->band_low = real(s, 0.1, 1);
-    a->band_high = real(s, 1, 100);
-    fill_curve(s, &a->matmul);
-    fill_curve(s, &a->attention);
-    fill_curve(s, &a->memory);
+    fill_profile(s, &c->profile);
+    c->profile.accelerator = draw(s) & 1 ? a->name : NULL;
     c->name = "1e3";
     c->nodes = (int32_t)between(s, 1, 64);
     c->accelerators_per_node = (int32_t)between(s, 1, 16);
@@ -256,16 +273,22 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     SAME(accelerator.peak_bf16_flops);
     SAME(accelerator.peak_fp32_flops);
     SAME(accelerator.memory_bandwidth);
-    SAME(accelerator.launch_latency_s);
     SAME(accelerator.compute_units);
-    SAME(accelerator.band_low);
-    SAME(accelerator.band_high);
-    assert_int_equal(a->accelerator.calibration == NULL, b->accelerator.calibration == NULL);
-    if (a->accelerator.calibration != NULL)
-        same_text(a->accelerator.calibration, b->accelerator.calibration);
-    same_curve(&a->accelerator.matmul, &b->accelerator.matmul);
-    same_curve(&a->accelerator.attention, &b->accelerator.attention);
-    same_curve(&a->accelerator.memory, &b->accelerator.memory);
+    same_text(a->profile.name, b->profile.name);
+    same_text(a->profile.accelerator, b->profile.accelerator);
+    same_text(a->profile.source, b->profile.source);
+    SAME(profile.launch_latency_s);
+    SAME(profile.host_time_s);
+    SAME(profile.peak_bf16_flops);
+    SAME(profile.peak_fp32_flops);
+    SAME(profile.memory_bandwidth);
+    SAME(profile.runs);
+    SAME(profile.error);
+    SAME(profile.band_low);
+    SAME(profile.band_high);
+    same_curve(&a->profile.matmul, &b->profile.matmul);
+    same_curve(&a->profile.attention, &b->profile.attention);
+    same_curve(&a->profile.memory, &b->profile.memory);
     SAME(nodes);
     SAME(accelerators_per_node);
     SAME(host_memory_bytes);
@@ -429,14 +452,22 @@ static void every_default_is_spelled_out(void **state)
                               "      bf16: 1000000000000.0\n"
                               "      fp32: 1000000000000.0\n"
                               "    memory_bandwidth: 10000000000.0\n"
-                              "    launch_latency: 0.0\n"
-                              "    efficiency:\n"
-                              "      matmul: []\n"
-                              "      attention: []\n"
-                              "      memory: []\n"
-                              "      band_low: 0.8\n"
-                              "      band_high: 1.3\n"
                               "  links: []\n"
+                              "  profile:\n"
+                              "    name: default\n"
+                              "    matmul: 0.7\n"
+                              "    attention: 0.3\n"
+                              "    memory: 0.6\n"
+                              "    launch_latency: 0.0\n"
+                              "    host_time: 0.0\n"
+                              "    peak:\n"
+                              "      bf16: 0.0\n"
+                              "      fp32: 0.0\n"
+                              "    memory_bandwidth: 0.0\n"
+                              "    runs: 0\n"
+                              "    error: 0.0\n"
+                              "    band_low: 0.7\n"
+                              "    band_high: 1.3\n"
                               "  reliability:\n"
                               "    failures_per_1000_node_days: 3.8\n"
                               "  launcher: slurm\n"
@@ -493,8 +524,8 @@ static void what_is_told_is_written(void **state)
         "checkpoint.signal=USR2",   "checkpoint.bandwidth=2 GB/s",      NULL};
     struct sw_config *c = read_named("t", RUN_HEAD, SW_CONFIG_RUN, sets);
     char *text = written(sw_config_run(c), "", 0);
-    assert_non_null(strstr(text, "  host_memory: 2000000000000\n  links: []\n  storage:\n"
-                                 "    bandwidth: 1000.0\n  reliability:\n"));
+    assert_non_null(strstr(text, "  host_memory: 2000000000000\n  links: []\n  profile:\n"));
+    assert_non_null(strstr(text, "  storage:\n    bandwidth: 1000.0\n  reliability:\n"));
     assert_non_null(strstr(text, "  keep_every: 0\n  bandwidth: 2000000000.0\n  signal: USR2\n"
                                  "init:\n  from: '/m'\nevaluate:\n"));
     free(text);

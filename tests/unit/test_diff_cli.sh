@@ -33,6 +33,26 @@ cp -r configs "$scratch/old"
 cp -r configs "$scratch/new"
 sed -i 's,\(path: *\)[^,}]*,\1/nonexistent/text,' "$scratch/old/$run" "$scratch/new/$run"
 
+# Times of different software are not compared as if only the runs differed.
+sed -e "s|: \.\./|: $scratch/old/|" "$scratch/old/runs/llama-8b-64.yaml" >"$scratch/default.yaml"
+cp "$scratch/default.yaml" "$scratch/foundry.yaml"
+echo "profile: $scratch/old/profiles/llm-foundry-2023-h100-sxm-80gb.yaml" >>"$scratch/foundry.yaml"
+expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml"
+says '; times by different profiles$'
+says '^  times: profile default, assumed .* -> profile llm-foundry-2023, in 80 % of cases .*; two profiles: '
+expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml" --markdown && says 'two profiles: part of the difference'
+expect 4 diff "$scratch/default.yaml" "$scratch/foundry.yaml" --json
+python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of different profiles"
+import json, sys
+f = json.load(open(sys.argv[1]))["files"][0]
+assert f["profiles_differ"] and f["old"]["profile"] == "default" and f["new"]["profile"] == "llm-foundry-2023"
+assert f["new"]["band_low_seconds"] < f["new"]["step"] < f["new"]["band_high_seconds"]
+PYTHON
+sed 's/^global_batch_size: .*/global_batch_size: 64/' "$scratch/default.yaml" >"$scratch/smaller.yaml"
+expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml"
+says '^  times: profile default, '
+grep -q 'different profiles' "$scratch/stdout" && complain "one profile is called two"
+
 # Nothing changed: the same files at another place say the same.
 expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent two files
 expect 0 diff "$scratch/old" "$scratch/new" --markdown && silent two folders

@@ -132,7 +132,7 @@ static void reports_mistakes(void **state)
 static void finds_constants_again(void **state)
 {
     (void)state;
-    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5};
+    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5, 0};
     struct sw_fit_set set = {0};
     struct sw_error err = {0};
     struct sw_fit_summary s;
@@ -160,6 +160,34 @@ static void finds_constants_again(void **state)
     assert_int_equal(s.count, 12);
     assert_true(s.mean < 0.01 && s.worst < 0.05);
     assert_true(s.low > 0.95 && s.high < 1.05);
+    sw_fit_free(&set);
+}
+
+/* The host's time, too: of many small ops, which wait for it, and large ones, which do not. */
+static void finds_the_hosts_time_again(void **state)
+{
+    (void)state;
+    static const struct sw_efficiency hidden = {0.6, 0.4, 0.5, 80e-6};
+    struct sw_fit_set set = {0};
+    struct sw_error err = {0};
+    struct sw_efficiency found;
+    char rows[4096] = "";
+    static const int sizes[][3] = {{768, 12, 12}, {1024, 16, 24}, {2048, 16, 24}, {4096, 32, 32}};
+    for (size_t i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            const size_t used = strlen(rows);
+            snprintf(rows + used, sizeof rows - used,
+                     "m%zu,%d,%d,%d,\"mha,mlp4x,vocab50368\",a100_40gb,8,%d,%d,1,True,bf16,1,,\n",
+                     i, sizes[i][0], sizes[i][1], sizes[i][2], 512 << (2 * k), k == 0 ? 1 : 4);
+        }
+    add_cluster(&set, cluster_text);
+    assert_int_equal(read_rows(&set, rows, &err), 0);
+    assert_int_equal(sw_fit_predict(&set, NULL, &hidden, &err), 0);
+    for (int32_t i = 0; i < set.count; i++)
+        set.run[i].measured = set.run[i].predicted;
+    assert_int_equal(sw_fit_constants(&set, "a100-sxm-40gb", NULL, &found, &err), 0);
+    assert_true(found.host_time_s == hidden.host_time_s);
+    assert_true(fabs(found.matmul / hidden.matmul - 1) < 0.05);
     sw_fit_free(&set);
 }
 
@@ -262,7 +290,7 @@ static void fits_links(void **state)
                  size, size / 4, seconds * 1e6, size / seconds / 1e9, 1.75 * size / seconds / 1e9);
     }
     char *path = write_file(text, ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), 0);
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), 0);
     unlink(path);
     free(path);
     assert_int_equal(links.count, 12);
@@ -274,7 +302,7 @@ static void fits_links(void **state)
     sw_fit_links_free(&links);
     char said[SW_ERROR_TEXT_BYTES];
     path = write_file("# no ranks\n 8 2 float sum -1 1.0 1.0 1.0 0\n", ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), -1);
     assert_non_null(strstr(sw_error_format(&err, NULL, said),
                            ":2:1: error: no measurements; give the whole output of "
                            "nccl-tests, with its '#  Rank' lines"));
@@ -282,10 +310,11 @@ static void fits_links(void **state)
     free(path);
     sw_fit_links_free(&links);
     memset(&err, 0, sizeof err);
-    path = write_file("#  Rank  0\n#  Rank  1\n 8 2 float sum -1 inf 1.0 1.0 0\n", ".txt");
-    assert_int_equal(sw_fit_read_collectives(&links, path, &err), -1);
+    path = write_file(
+        "# all_reduce_perf\n#  Rank  0\n#  Rank  1\n 8 2 float sum -1 inf 1.0 1.0 0\n", ".txt");
+    assert_int_equal(sw_fit_read_collectives(&links, path, NULL, &err), -1);
     assert_non_null(strstr(sw_error_format(&err, NULL, said),
-                           ":3:1: error: a size or a time that no collective has"));
+                           ":4:1: error: a size or a time that no collective has"));
     unlink(path);
     free(path);
     sw_fit_links_free(&links);
@@ -298,6 +327,7 @@ int main(void)
         cmocka_unit_test(reads_rows),
         cmocka_unit_test(reports_mistakes),
         cmocka_unit_test(finds_constants_again),
+        cmocka_unit_test(finds_the_hosts_time_again),
         cmocka_unit_test(fits_links),
         cmocka_unit_test(published_fsdp),
         cmocka_unit_test(published_tp),

@@ -12,14 +12,13 @@ fail()
     exit 1
 }
 
-# what it prints can be pasted into an accelerator and is read back
+# what it prints is a profile
 "$plan" fit $published/data/published_fsdp.csv $published/clusters/foundry-a100-40gb.yaml \
     >"$out/fit.yaml" 2>"$out/errors"
 grep -q '^# accelerator a100-sxm-40gb: 35 runs of 8 models' "$out/fit.yaml" || fail "no heading"
 grep -q 'leave one model out:  *mean error' "$out/fit.yaml" || fail "no error of left out models"
 grep -q 'no cluster was given with that accelerator' "$out/errors" || fail "silent about H100 rows"
-sed '/^efficiency:/,$d' configs/accelerators/a100-sxm-40gb.yaml | cat - "$out/fit.yaml" >"$out/a.yaml"
-"$plan" check "$out/a.yaml" | grep -q 'ok, an accelerator' || fail "the fragment is no YAML of ours"
+"$plan" check "$out/fit.yaml" | grep -q 'ok, a profile' || fail "it is no YAML of ours"
 
 # so are the links
 "$plan" fit $published/data/published_collectives.csv configs/clusters/b200-efa-4x8.yaml >"$out/links"
@@ -30,6 +29,22 @@ grep -q 'efa: 20 collectives, mean error' "$out/links" || fail "no links"
     cat "$out/links"
 } >"$out/c.yaml"
 "$plan" check "$out/c.yaml" | grep -q 'ok, a cluster' || fail "the links are no YAML of ours"
+
+# what nccl-tests prints for sixteen GPUs of two nodes, at 337 of 400 GB/s: the share is that of the ports
+nccl() { # REDOP RATIO NAME
+    echo "# nccl-tests $3"
+    for rank in $(seq 0 15); do echo "#  Rank  $rank Group  0 Pid 1 on host$((rank / 8)) device  $((rank % 8)) GPU"; done
+    awk -v redop="$1" -v ratio="$2" 'BEGIN {
+        for (size = 65536; size < 1.5e10; size *= 4) {
+            seconds = 40e-6 + size / (337e9 / ratio)
+            printf "%.0f %.0f float %s -1 %.2f %.4f %.4f 0\n", size, size / 4, redop, seconds * 1e6,
+                size / seconds / 1e9, size / seconds * ratio / 1e9 } }'
+}
+nccl none 0.9375 all_gather_perf >"$out/a.txt"
+"$plan" fit "$out/a.txt" configs/clusters/h100-8x8.yaml >"$out/links"
+grep -q "put these 'links' in place of those in its file" "$out/links" || fail "does not say where to put it"
+share=$(grep -o '[0-9.]*\]\]}' "$out/links" | tail -n 1 | tr -d ']}')
+awk -v s="$share" 'BEGIN { exit !(s > 0.83 && s < 0.86) }' || fail "a share of $share, not 337 of 400"
 
 # mistakes
 expect()
@@ -48,6 +63,37 @@ expect 1 "none of the 101 runs could be priced; the reasons stand above" \
 echo '{}' >"$out/metrics.jsonl"
 expect 2 "metrics of which run? give its plan file before it" "$out/metrics.jsonl"
 expect 2 "takes clusters, models and plans beside measurements" configs/runs/quickstart.yaml
+
+# nobody guesses which collective it was; sums are told by their bandwidths
+nccl none 0.9375 '' >"$out/b.txt"
+expect 2 "b.txt:18:1: error: which collective is this? its output does not tell: all_gather, alltoall or another; say --collective all_gather, or put the name in the file's" \
+    "$out/b.txt" configs/clusters/h100-8x8.yaml
+[ "$(wc -l <"$out/errors")" -eq 1 ] || fail "asked more than once: $(cat "$out/errors")"
+"$plan" fit --collective all_gather "$out/b.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" ||
+    fail "--collective"
+cp "$out/b.txt" "$out/all_gather-16.txt"
+"$plan" fit "$out/all_gather-16.txt" configs/clusters/h100-8x8.yaml | cmp - "$out/links" || fail "the file's name"
+nccl sum 1.875 all_reduce_perf >"$out/named.txt"
+nccl sum 1.875 '' >"$out/sum.txt"
+for file in named sum; do
+    "$plan" fit "$out/$file.txt" configs/clusters/h100-8x8.yaml >"$out/$file"
+done
+cmp "$out/named" "$out/sum" || fail "an all_reduce is not told by its bandwidths"
+expect 2 "--collective is all_reduce, all_gather, reduce_scatter or alltoall, not 'gather'" --collective gather "$out/b.txt"
+
+# all mistakes at once
+printf 'model,gpu,n_gpus,seq_len,micro_batch,tok_s_gpu\nm,a100,8,1024,1,\nm,a100,0,1024,1,5\n' >"$out/runs.csv"
+printf 'collective,payload_bytes,gpus,busbw_GBps\nall_reduce,1024,1,5\nsend,1024,8,5\n' >"$out/links.csv"
+expect 2 "runs.csv:2:1: error: a row needs tok_s_gpu" "$out/runs.csv" "$out/links.csv"
+[ "$(grep -c ': error: ' "$out/errors")" -eq 4 ] || fail "not all four mistakes: $(cat "$out/errors")"
+
+# three constants are not fitted to two rows: one factor of what is assumed
+head -n 6 $published/data/published_fsdp.csv >"$out/few.csv"
+"$plan" fit "$out/few.csv" $published/clusters/foundry-h100-80gb.yaml >"$out/few.yaml" 2>"$out/errors"
+grep -q '^# Fewer than 4 runs do not tell three constants apart' "$out/few.yaml" || fail "no word of few runs"
+awk '/^matmul:/ { m = $2 / 0.71 } /^attention:/ { a = $2 / 0.5 }
+    END { exit !(m > 0 && a / m > 0.99 && a / m < 1.01) }' "$out/few.yaml" || fail "not one factor: $(cat "$out/few.yaml")"
+"$plan" check "$out/few.yaml" | grep -q 'ok, a profile' || fail "it is no profile"
 
 # our own logs: the plan and what `runner train` wrote
 "$plan" emit configs/runs/quickstart.yaml -o "$out" >/dev/null

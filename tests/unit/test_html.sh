@@ -52,17 +52,16 @@ fi
 
 # checkpoints, and how long the run takes
 grep -q '^<tr><td class="m">pause</td><td>[0-9.]* m\?s: exchange [0-9.]* [mu]\?s, copy ' "$work/a.html" || fail "no checkpoints"
-grep -q '<p>The run: 100,000 steps take [0-9.]* days, [0-9,]* accelerator-hours; this is more than the job&#39;s time limit, 24:00:00' \
+grep -q '<p>The run: 100,000 steps take [0-9.]* [dh]a*y*s*, [0-9,]* accelerator-hours; this is more than the job&#39;s time limit, 24:00:00' \
     "$work/a.html" || fail "no time limit"
 "$plan" explain configs/runs/quickstart.yaml --html "$work/c.html"
 grep -q '^<tr><td>snapshot, while a checkpoint is written</td><td></td><td class="n">5.2 MB</td></tr>$' "$work/c.html" ||
     fail "no snapshot"
 
 # markup in a text of the user stays text
-sed 's/^\( *source:\).*/\1 "h<i>\&\x27x"/' configs/accelerators/h100-sxm-80gb.yaml > "$work/accelerator.yaml"
-grep -q '<i>' "$work/accelerator.yaml" || fail "no source to change"
-sed "s|accelerator: .*|accelerator: accelerator.yaml|" configs/clusters/h100-8x8.yaml > "$work/cluster.yaml"
-"$plan" explain $run --set "cluster=$work/cluster.yaml" --html "$work/d.html"
+sed 's/^\(source:\).*/\1 "h<i>\&\x27x"/' configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml > "$work/profile.yaml"
+grep -q '<i>' "$work/profile.yaml" || fail "no source to change"
+"$plan" explain $run --set "profile=$work/profile.yaml" --html "$work/d.html"
 grep -q 'h&lt;i&gt;&amp;&#39;x' "$work/d.html" || fail "not escaped"
 grep -q '<i>' "$work/d.html" && fail "markup from a text"
 

@@ -1,11 +1,11 @@
 /* Every published run beside its predicted throughput: the table of
  * tests/bench/published/README.md.
  *
- *   bench_published [--fit] FILE...
+ *   bench_published [--fit | --default] FILE...
  *
  * FILE: cluster and model YAML, then CSV measurements. Predictions rest on the constants that the
- * clusters' accelerators have; with --fit, on constants fitted to all other models of the same
- * accelerator. */
+ * clusters' profiles have; with --fit, on constants fitted to all other models of the same software
+ * and accelerator; with --default, on the profile that is assumed where nothing was measured. */
 #include "planner/fit/fit.h"
 
 #include <math.h>
@@ -33,17 +33,24 @@ static int read_file(struct sw_fit_set *set, const char *path, struct sw_error *
     return 0;
 }
 
-/* The accelerator that run i is the first of, NULL: it is not. */
-static const char *first_accelerator(const struct sw_fit_set *set, int32_t i)
+/* The group that run i is the first of, NULL: it is not. */
+static const char *first_group(const struct sw_fit_set *set, int32_t i)
 {
     if (set->run[i].program == NULL || set->run[i].skipped[0] != '\0')
         return NULL;
-    const char *name = set->run[i].run.cluster.accelerator.name;
+    const char *name = set->run[i].group;
     for (int32_t k = 0; k < i; k++)
-        if (set->run[k].program != NULL &&
-            strcmp(set->run[k].run.cluster.accelerator.name, name) == 0)
+        if (set->run[k].program != NULL && strcmp(set->run[k].group, name) == 0)
             return NULL;
     return name;
+}
+
+static void assume(struct sw_fit_set *set)
+{
+    for (int32_t i = 0; i < set->count; i++) {
+        struct sw_cluster_config *c = &set->run[i].run.cluster;
+        c->profile = sw_profile_default(c->accelerator.device);
+    }
 }
 
 static int predict(struct sw_fit_set *set, bool fit, struct sw_error *err)
@@ -52,30 +59,34 @@ static int predict(struct sw_fit_set *set, bool fit, struct sw_error *err)
         return sw_fit_predict(set, NULL, NULL, err);
     for (int32_t i = 0; i < set->count; i++) {
         struct sw_efficiency c;
-        const char *name = first_accelerator(set, i);
+        const char *name = first_group(set, i);
         if (name == NULL)
             continue;
         if (sw_fit_constants(set, name, NULL, &c, err) != 0)
             return -1;
-        printf("%s: fitted to all: matmul %.3f, attention %.3f, memory %.3f\n\n", name, c.matmul,
-               c.attention, c.memory);
+        printf("%s: fitted to all: matmul %.3f, attention %.3f, memory %.3f, host time %g us\n\n",
+               name, c.matmul, c.attention, c.memory, 1e6 * c.host_time_s);
         if (sw_fit_leave_one_out(set, name, err) != 0)
             return -1;
     }
     return 0;
 }
 
-static int print_summary(const struct sw_fit_set *set, const char *name, struct sw_error *err)
+static int print_summary(const struct sw_fit_set *set, const char *name, bool banded,
+                         struct sw_error *err)
 {
     struct sw_fit_summary s;
     if (sw_fit_summarize(set, name, &s, err) != 0)
         return -1;
-    printf("| %s | %d | %.1f %% | %.1f %% | %.1f %% |\n", name != NULL ? name : "all", s.count,
-           100 * s.mean, 100 * s.p90, 100 * s.worst);
+    printf("| %s | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f %% |", name != NULL ? name : "all",
+           s.count, 100 * s.mean, 100 * s.p90, 100 * s.worst, 100 * s.bias);
+    if (banded)
+        printf(" %.0f %% |", 100 * s.inside);
+    printf("\n");
     return 0;
 }
 
-static int print_table(const struct sw_fit_set *set, struct sw_error *err)
+static int print_table(const struct sw_fit_set *set, bool banded, struct sw_error *err)
 {
     int32_t over = 0;
     printf("| run | recompute | measured tok/s | predicted tok/s | error | memory GiB | |\n"
@@ -93,13 +104,14 @@ static int print_table(const struct sw_fit_set *set, struct sw_error *err)
                100 * sw_fit_error(r), (double)r->memory_bytes / (1 << 30),
                out ? "OUT OF MEMORY; " : "", r->note);
     }
-    printf("\n| accelerator | runs | mean error | 90th percentile | worst |\n"
-           "| --- | ---: | ---: | ---: | ---: |\n");
+    printf("\n| runs of | runs | mean error | 90th percentile | worst | signed mean |%s\n"
+           "| --- | ---: | ---: | ---: | ---: | ---: |%s\n",
+           banded ? " inside the band |" : "", banded ? " ---: |" : "");
     for (int32_t i = 0; i < set->count; i++)
-        if (first_accelerator(set, i) != NULL &&
-            print_summary(set, first_accelerator(set, i), err) != 0)
+        if (first_group(set, i) != NULL &&
+            print_summary(set, first_group(set, i), banded, err) != 0)
             return -1;
-    if (print_summary(set, NULL, err) != 0)
+    if (print_summary(set, NULL, banded, err) != 0)
         return -1;
     printf("\nruns called out of memory: %d\n", over);
     return 0;
@@ -110,13 +122,16 @@ int main(int argc, char **argv)
     struct sw_fit_set set = {0};
     struct sw_error err = {0};
     const bool fit = argc > 1 && strcmp(argv[1], "--fit") == 0;
+    const bool assumed = argc > 1 && strcmp(argv[1], "--default") == 0;
     int status = 0;
-    for (int i = fit ? 2 : 1; i < argc && status == 0; i++)
+    for (int i = fit || assumed ? 2 : 1; i < argc && status == 0; i++)
         status = read_file(&set, argv[i], &err);
+    if (status == 0 && assumed)
+        assume(&set);
     if (status == 0)
         status = predict(&set, fit, &err);
     if (status == 0)
-        status = print_table(&set, &err);
+        status = print_table(&set, !fit, &err);
     if (status != 0)
         fprintf(stderr, "%s\n", err.message);
     sw_fit_free(&set);

@@ -9,12 +9,25 @@ cd "$(dirname "$0")"
     echo
     echo "Written by \`tests/bench/published/table.sh BUILD\`. How to read it: README.md."
     echo
-    echo "## llm-foundry, FSDP: constants fitted to all other models"
+    echo "## llm-foundry, FSDP: constants fitted to all other models of this family"
     echo
     "$bench" --fit clusters/foundry-*.yaml data/published_fsdp.csv
     echo
-    echo "## torchtitan and fms-fsdp: the constants of configs/accelerators, fitted to none of these"
+    echo "## torchtitan and fms-fsdp: llm-foundry's profile, fitted to none of these"
     echo
     "$bench" models/*.yaml clusters/fms-*.yaml clusters/torchtitan-*.yaml \
         data/published_fsdp_tp_cp.csv
+    configs=../../../configs/clusters
+    clusters=("$configs"/h100-64x8.yaml "$configs"/dgx-a100-16x8.yaml "$configs"/dgx-a100-40gb-16x8.yaml
+        "$configs"/h200-16x8.yaml "$configs"/dgx-b200-8x8.yaml "$configs"/tpu-v4-256.yaml
+        "$configs"/tpu-v5e-256.yaml "$configs"/tpu-v5p-512.yaml clusters/torchtitan-h100.yaml clusters/fms-*.yaml)
+    echo
+    echo "## Other software: constants fitted to all other models of the same software and accelerator"
+    echo
+    "$bench" --fit "${clusters[@]}" data/published_other.csv
+    echo
+    echo "## Other software and llm-foundry with the default profile, to which nothing was fitted"
+    echo
+    "$bench" --default "${clusters[@]}" clusters/foundry-*.yaml data/published_other.csv data/published_fsdp.csv |
+        grep -v 'not priced'
 } >TABLE.md

@@ -1,0 +1,178 @@
+/* Which profile a cluster is priced with, and the one that is assumed where nobody measured. */
+#include "core/config/internal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char default_name[] = "default";
+
+static struct sw_curve share(double fraction)
+{
+    return (struct sw_curve){1, {{1, fraction}}};
+}
+
+/* CUDA: what is expected of cuBLASLt and cuDNN, which `runner` calls. Attention reaches half of the
+ * peak at heads of 128: FlashAttention-2 and cuDNN reach more forward, less backward (Dao 2023,
+ * arXiv:2307.08691, figures 4 to 6; Shah et al. 2024, arXiv:2407.08608, table 2). Products and
+ * memory: within what `plan fit` gives for published software (configs/profiles: 0.46 to 1.00 and
+ * 0.21 to 0.83). From one short kernel's start to the next one's: an estimate between 1.3 us on an
+ * H100 in a CUDA graph (Hazy Research, "Look Ma, No Bubbles!") and 5 to 20 us that a CPU takes to
+ * launch one (facebookresearch/HolisticTraceAnalysis, cuda_kernel_launch_stats.rst). CPUs: oneDNN's
+ * matrix products and our attention on one core of several, an estimate. */
+struct sw_profile_config sw_profile_default(enum sw_device_kind device)
+{
+    static const struct {
+        double matmul, attention, memory, launch_s;
+    } usual[] = {
+        [SW_DEVICE_CPU] = {0.70, 0.30, 0.60, 0},
+        [SW_DEVICE_CUDA] = {0.71, 0.50, 0.64, 3e-6},
+    };
+    _Static_assert(sizeof usual / sizeof usual[0] == SW_DEVICE_COUNT, "a row for each device");
+    return (struct sw_profile_config){.name = default_name,
+                                      .matmul = share(usual[device].matmul),
+                                      .attention = share(usual[device].attention),
+                                      .memory = share(usual[device].memory),
+                                      .launch_latency_s = usual[device].launch_s,
+                                      .band_low = 0.7,
+                                      .band_high = 1.3};
+}
+
+bool sw_profile_is_default(const struct sw_profile_config *profile)
+{
+    return profile->name == NULL || strcmp(profile->name, default_name) == 0;
+}
+
+bool sw_config_describe_profile(struct sw_config *c, struct node *root,
+                                struct sw_profile_config *out)
+{
+    if (root->kind != NODE_MAPPING) {
+        if (root->kind != NODE_BROKEN)
+            sw_config_error_at(
+                c, root,
+                sw_config_format(c, "the description of a profile must be a mapping, not %s",
+                                 sw_node_describe(c, root)),
+                "write 'key: value' lines");
+        return false;
+    }
+    out->path = root->source->file;
+    out->launch_latency_s = -1; /* not told */
+    return sw_config_read_section(c, root, sw_profile_fields, out, UNKNOWN_ERROR).bad == 0;
+}
+
+static bool is_auto(const struct node *value)
+{
+    return value->kind == NODE_SCALAR && strcmp(value->text, SW_PROFILE_AUTO) == 0;
+}
+
+static bool read_profile(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    struct sw_profile_config *out =
+        (struct sw_profile_config *)(void *)((char *)base + field->offset);
+    c->profile_at = value;
+    memset(out, 0, sizeof *out);
+    if (is_auto(value))
+        return true;
+    if (value->kind != NODE_MAPPING && (value->kind != NODE_SCALAR || value->text[0] == 0))
+        return sw_config_wrong_type(c, field, value, "'auto', a path or a mapping");
+    struct node *root = sw_config_follow(c, field, value);
+    return root != NULL && sw_config_is_kind(c, root, value, SW_CONFIG_PROFILE) &&
+           sw_config_describe_profile(c, root, out);
+}
+
+static void write_profile(struct writer *w, const struct field *field, const void *base)
+{
+    w->open(w, field->key);
+    sw_config_write_fields(w, sw_profile_fields, (const char *)base + field->offset);
+    w->close(w);
+}
+
+static void schema_profile(struct sw_json *j, const struct field *field)
+{
+    (void)field;
+    sw_json_array(j, "anyOf");
+    sw_json_inline(j, NULL);
+    sw_json_text(j, "type", "string");
+    sw_json_end(j);
+    sw_config_schema_object(j, NULL, false, sw_profile_fields);
+    sw_json_end(j);
+}
+
+const struct field_type sw_type_profile = {read_profile, write_profile, schema_profile,
+                                           INSIDE_DESCRIPTION};
+
+/* "clusters/a.yaml" -> "clusters/a.profile.yaml", where `runner calibrate` is told to write; NULL:
+ * the cluster has no such file of its own. */
+static const char *measured_path(struct sw_config *c, const char *cluster)
+{
+    const char *name = cluster != NULL ? strrchr(cluster, '/') : NULL;
+    name = name != NULL ? name + 1 : cluster;
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    if (dot == NULL || dot == name ||
+        (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0 && strcmp(dot, ".json") != 0))
+        return NULL;
+    const char *path = sw_config_format(c, "%.*s.profile.yaml", (int)(dot - cluster), cluster);
+    return access(path, F_OK) == 0 ? path : NULL;
+}
+
+static bool take_measured(struct sw_config *c, struct sw_cluster_config *cluster)
+{
+    const char *path = measured_path(c, cluster->path);
+    if (path == NULL)
+        return true;
+    struct node *root = sw_config_load(c, path, NULL);
+    c->profile_at = root;
+    return root != NULL && sw_config_describe_profile(c, root, &cluster->profile);
+}
+
+static bool has_constants(const struct sw_profile_config *p)
+{
+    return p->matmul.count > 0 || p->attention.count > 0 || p->memory.count > 0;
+}
+
+static bool is_of_other(const struct sw_profile_config *p, const struct sw_accelerator_config *a)
+{
+    return p->accelerator != NULL && a->name != NULL && strcmp(p->accelerator, a->name) != 0;
+}
+
+/* What is not told is what is assumed. */
+static void complete(struct sw_profile_config *p, const struct sw_profile_config *assumed)
+{
+    p->name = p->name != NULL ? p->name : assumed->name;
+    p->matmul = p->matmul.count > 0 ? p->matmul : assumed->matmul;
+    p->attention = p->attention.count > 0 ? p->attention : assumed->attention;
+    p->memory = p->memory.count > 0 ? p->memory : assumed->memory;
+    p->launch_latency_s =
+        p->launch_latency_s >= 0 ? p->launch_latency_s : assumed->launch_latency_s;
+}
+
+bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *cluster)
+{
+    struct sw_profile_config *p = &cluster->profile;
+    const struct sw_accelerator_config *a = &cluster->accelerator;
+    struct sw_profile_config assumed = sw_profile_default(a->device);
+    if (p->name == NULL && !take_measured(c, cluster))
+        return false;
+    if (is_of_other(p, a)) {
+        if (c->profile_at != NULL)
+            sw_config_note_at(
+                c, c->profile_at,
+                sw_config_format(c,
+                                 "the profile %s was measured on %s, not on %s: times rest on the "
+                                 "default profile",
+                                 sw_config_quote(c, p->name), p->accelerator, a->name));
+        *p = (struct sw_profile_config){.name = NULL};
+    }
+    if (p->name == NULL && has_constants(&a->older)) {
+        *p = a->older;
+        p->path = a->path;
+        p->name = a->name;
+    }
+    if (p->name == NULL) {
+        *p = assumed;
+        if (a->older.launch_latency_s >= 0)
+            p->launch_latency_s = a->older.launch_latency_s;
+    }
+    complete(p, &assumed);
+    return true;
+}

@@ -1,0 +1,193 @@
+/* The keys of a profile, of a curve, and of the constants that older accelerator files hold. */
+#include "core/config/internal.h"
+
+#include <stddef.h>
+
+#define AT(member) .offset = offsetof(struct sw_profile_config, member)
+#define MATMUL(at)                                                                                 \
+    {                                                                                              \
+        .key = "matmul", .type = FIELD_CUSTOM, at, .custom = &sw_type_curve, .example = "0.71",    \
+        .schema = SW_CURVE_SCHEMA,                                                                 \
+        .about = "fraction of the peak that large matrix products reach; or points [FLOP of one "  \
+                 "product, fraction], sizes ascending; default: what is assumed for the device"    \
+    }
+#define ATTENTION(at)                                                                              \
+    {                                                                                              \
+        .key = "attention", .type = FIELD_CUSTOM, at, .custom = &sw_type_curve, .example = "0.5",  \
+        .schema = SW_CURVE_SCHEMA,                                                                 \
+        .about = "fraction of the peak that long attention with heads of 128 reaches; or points "  \
+                 "[FLOP of one attention, fraction]; default: what is assumed for the device"      \
+    }
+#define MEMORY(at)                                                                                 \
+    {                                                                                              \
+        .key = "memory", .type = FIELD_CUSTOM, at, .custom = &sw_type_curve, .example = "0.64",    \
+        .schema = SW_CURVE_SCHEMA,                                                                 \
+        .about = "fraction of the memory's bandwidth that everything else reaches; or points "     \
+                 "[bytes one operation moves, fraction]; default: what is assumed for the device"  \
+    }
+#define LAUNCH(at)                                                                                 \
+    {                                                                                              \
+        .key = "launch_latency", .type = FIELD_SECONDS, at, .least = 0, .most = 1e-2, .min = 0,    \
+        .max = 1, .example = "3 us",                                                               \
+        .about = "time that every operation adds on the device, however small it is; default: "    \
+                 "what is assumed for the device"                                                  \
+    }
+
+static const struct field peak_fields[] = {
+    {.key = "bf16",
+     .type = FIELD_FLOPS,
+     AT(peak_bf16_flops),
+     .least = 1e8,
+     .most = 1e17,
+     .min = 0,
+     .max = SW_BIG,
+     .fallback = "0",
+     .example = "95 GFLOP/s",
+     .about = "what fractions in bf16 are of; 0: the accelerator's peak"},
+    {.key = "fp32",
+     .type = FIELD_FLOPS,
+     AT(peak_fp32_flops),
+     .least = 1e8,
+     .most = 1e17,
+     .min = 0,
+     .max = SW_BIG,
+     .fallback = "0",
+     .example = "95 GFLOP/s",
+     .about = "what fractions in fp32 are of; 0: the accelerator's peak"},
+    {.key = NULL},
+};
+
+#undef AT
+const struct field sw_curve_fields[] = {
+    {.key = "points",
+     .type = FIELD_CUSTOM,
+     .offset = 0,
+     .required = true,
+     .custom = &sw_type_curve,
+     .example = "[[1e6, 0.2], [1e9, 0.8]]",
+     .schema = SW_CURVE_SCHEMA,
+     .about = "points [size, fraction], sizes ascending; between them the fraction goes with the "
+              "logarithm of the size, beyond them it stays"},
+    {.key = "source",
+     .type = FIELD_TEXT,
+     .offset = FIELD_NOWHERE,
+     .example = "'data sheet'",
+     .about = "where the figures come from"},
+    {.key = NULL},
+};
+#define AT(member) .offset = offsetof(struct sw_profile_config, member)
+
+const struct field sw_profile_fields[] = {
+    {.key = "name",
+     .type = FIELD_TEXT,
+     AT(name),
+     .fallback = "custom",
+     .accept = sw_text_is_name,
+     .expects = SW_NAME_EXPECTS,
+     .example = "llm-foundry-2023",
+     .about = "name of the software, shown beside every predicted time"},
+    {.key = "accelerator",
+     .type = FIELD_TEXT,
+     AT(accelerator),
+     .accept = sw_text_is_name,
+     .expects = SW_NAME_EXPECTS,
+     .example = "h100-sxm-80gb",
+     .about = "name of the accelerator that it was measured on: a cluster of others is priced with "
+              "the default profile; default: any"},
+    MATMUL(AT(matmul)),
+    ATTENTION(AT(attention)),
+    MEMORY(AT(memory)),
+    LAUNCH(AT(launch_latency_s)),
+    {.key = "host_time",
+     .type = FIELD_SECONDS,
+     AT(host_time_s),
+     .least = 0,
+     .most = 1e-2,
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .example = "10 us",
+     .about = "time that the host takes to issue one operation, ahead of the device as far as it "
+              "can: of software that launches each by itself; 0: recorded ones, as the runner's"},
+    {.key = "peak",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = peak_fields,
+     .example = "{bf16: 95 GFLOP/s, fp32: 95 GFLOP/s}",
+     .about = "what the fractions are of, where that is not the accelerator's peak"},
+    {.key = "memory_bandwidth",
+     .type = FIELD_BANDWIDTH,
+     AT(memory_bandwidth),
+     .least = 1e8,
+     .most = 1e15,
+     .fallback = "0",
+     .min = 0,
+     .max = SW_BIG,
+     .example = "12 GB/s",
+     .about = "what the fraction of memory is of; 0: the accelerator's memory_bandwidth"},
+    {.key = "runs",
+     .type = FIELD_INTEGER32,
+     AT(runs),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 30,
+     .example = "38",
+     .about = "number of measured runs that it was fitted to; 0: none"},
+    {.key = "error",
+     .type = FIELD_REAL,
+     AT(error),
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .example = "0.048",
+     .about = "mean error of predictions for models that were left out of the fit; 0: not known"},
+    {.key = "band_low",
+     .type = FIELD_REAL,
+     AT(band_low),
+     .fallback = "0.7",
+     .min = 0,
+     .above_min = true,
+     .max = 1,
+     .example = "0.95",
+     .about = "measured / predicted step time, 10th percentile: the low end of the band around "
+              "predictions"},
+    {.key = "band_high",
+     .type = FIELD_REAL,
+     AT(band_high),
+     .fallback = "1.3",
+     .min = 1,
+     .max = 100,
+     .example = "1.11",
+     .about = "measured / predicted step time, 90th percentile: the high end of the band around "
+              "predictions"},
+    {.key = "source",
+     .type = FIELD_TEXT,
+     AT(source),
+     .example = "runner calibrate",
+     .about = "what the constants rest on; shown beside every predicted time"},
+    {.key = NULL},
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct sw_accelerator_config, older.member)
+const struct field sw_older_constants[] = {
+    MATMUL(AT(matmul)),
+    ATTENTION(AT(attention)),
+    MEMORY(AT(memory)),
+    {.key = "source", .type = FIELD_TEXT, AT(source), .example = "runner calibrate"},
+    {.key = "band_low",
+     .type = FIELD_REAL,
+     AT(band_low),
+     .fallback = "0.7",
+     .above_min = true,
+     .max = 1,
+     .example = "0.9"},
+    {.key = "band_high",
+     .type = FIELD_REAL,
+     AT(band_high),
+     .fallback = "1.3",
+     .min = 1,
+     .max = 100,
+     .example = "1.1"},
+    {.key = NULL},
+};

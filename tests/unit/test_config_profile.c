@@ -1,0 +1,223 @@
+/* Profiles: where a cluster's comes from, which one wins, and what older files become. */
+#include "tests/unit/config_support.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define CHIP(device)                                                                               \
+    "{name: h100, device: " device ", memory: 2 GB, peak: {fp32: 1 TFLOP/s}, memory_bandwidth: "   \
+    "10 GB/s"
+#define CLUSTER_OF(chip, more)                                                                     \
+    "name: c\nnodes: 1\naccelerators_per_node: 1\naccelerator: " chip "}\n" more
+
+static const struct sw_profile_config *profile_of(const struct sw_config *config)
+{
+    const struct sw_cluster_config *cluster = sw_config_get_kind(config) == SW_CONFIG_RUN
+                                                  ? &sw_config_run(config)->cluster
+                                                  : sw_config_cluster(config);
+    assert_non_null(cluster);
+    return &cluster->profile;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+/* The report, then name, attention, launch in us and band of the profile. */
+static void expect_profile(struct sw_config *config, const char *said, const char *expected)
+{
+    char got[128] = "";
+    char *text = report(config);
+    assert_string_equal(text, said);
+    free(text);
+    if (expected != NULL) {
+        const struct sw_profile_config *p = profile_of(config);
+        snprintf(got, sizeof got, "%s %g %g %g..%g", p->name, p->attention.point[0].fraction,
+                 p->launch_latency_s * 1e6, p->band_low, p->band_high);
+        assert_string_equal(got, expected);
+    } else {
+        assert_int_equal(sw_config_error_count(config), 1);
+    }
+    sw_config_free(config);
+}
+
+static void expect_cluster(const char *text, const char *said, const char *expected)
+{
+    expect_profile(read_named("here.yaml", text, SW_CONFIG_CLUSTER, NULL), said, expected);
+}
+
+/* One for all chips of a kind of device: they rank as their data sheets do. */
+static void the_default_is_of_the_device(void **state)
+{
+    (void)state;
+    static const char *const autos[] = {"", "profile: auto\n"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text, CLUSTER_OF(CHIP("cuda"), "%s"), autos[i]);
+        expect_cluster(text, "", "default 0.5 3 0.7..1.3");
+    }
+    expect_cluster(CLUSTER_OF(CHIP("cpu"), ""), "", "default 0.3 0 0.7..1.3");
+}
+
+static void a_mapping_changes_what_it_names(void **state)
+{
+    (void)state;
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {attention: 0.25}\n"), "",
+                   "custom 0.25 3 0.7..1.3");
+    expect_cluster(
+        CLUSTER_OF(
+            CHIP("cuda"),
+            "profile: {name: me, attention: [[1e9, 0.2], [1e12, 0.6]], launch_latency: 1 us, "
+            "band_low: 0.9, band_high: 1.1}\n"),
+        "", "me 0.2 1 0.9..1.1");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {attention: 1.5}\n"),
+                   "here.yaml:5:22: a fraction of 'attention' must be more than 0 and at most 1 | "
+                   "for example: attention: 0.5\n",
+                   NULL);
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {attenton: 0.5}\n"),
+                   "here.yaml:5:11: unknown key 'attenton'; did you mean 'attention'?\n", NULL);
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: [0.5]\n"),
+                   "here.yaml:5:10: 'profile' must be 'auto', a path or a mapping, not a list | "
+                   "for example: profile: ../profiles/llm-foundry-2023-h100-sxm-80gb.yaml\n",
+                   NULL);
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: nowhere.yaml\n"),
+                   "here.yaml:5:10: cannot open 'nowhere.yaml': no such file | a path "
+                   "is relative to the file that names it\n",
+                   NULL);
+}
+
+/* `runner calibrate -o here.profile.yaml`, and here.yaml rests on it. */
+static void auto_takes_what_was_measured(void **state)
+{
+    (void)state;
+    put("here.profile.yaml", "name: shardwright\nattention: 0.6\nsource: runner calibrate\n");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), ""), "", "shardwright 0.6 3 0.7..1.3");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: auto\n"), "", "shardwright 0.6 3 0.7..1.3");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: {name: me, attention: 0.25}\n"), "",
+                   "me 0.25 3 0.7..1.3");
+    put("here.profile.yaml", "name: shardwright\nattention: much\n");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), ""),
+                   "here.profile.yaml:2:12: 'attention' must be a fraction or a list of [size, "
+                   "fraction], not the text 'much' | for example: attention: 0.5\n",
+                   NULL);
+    unlink("here.profile.yaml");
+}
+
+static void a_profile_is_of_its_chip(void **state)
+{
+    (void)state;
+    put("p.yaml", "name: foundry\naccelerator: h100\nattention: 0.2\nband_low: 0.95\nband_high: "
+                  "1.1\nruns: 38\nerror: 0.048\n");
+    put("q.yaml", "name: foundry\naccelerator: a100\nattention: 0.3\n");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: p.yaml\n"), "", "foundry 0.2 3 0.95..1.1");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: q.yaml\n"),
+                   "here.yaml:5:10: note: the profile 'foundry' was measured on a100, not on h100: "
+                   "times rest on the default profile\n",
+                   "default 0.5 3 0.7..1.3");
+}
+
+#define RUN(profile)                                                                               \
+    "name: r\nmodel: " MODEL "\ncluster: {name: c, nodes: 1, accelerators_per_node: 1, profile: "  \
+    "p.yaml, accelerator: " CHIP(                                                                  \
+        "cuda") "}}\nsequence_length: 128\nglobal_batch_size: 8\n" profile
+
+static void a_run_and_set_replace_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more, *set, *expected;
+    } cases[] = {
+        {"", NULL, "foundry 0.2 3 0.95..1.1"},
+        {"profile: auto\n", NULL, "default 0.5 3 0.7..1.3"},
+        {"profile: {name: me, attention: 0.4}\n", NULL, "me 0.4 3 0.7..1.3"},
+        {"", "profile=auto", "default 0.5 3 0.7..1.3"},
+        {"", "cluster.profile=auto", "default 0.5 3 0.7..1.3"},
+        {"", "cluster.profile.attention=0.35", "foundry 0.35 3 0.95..1.1"},
+        {"profile: auto\n", "profile.attention=0.45", "custom 0.45 3 0.7..1.3"},
+        {"", "profile=p.yaml", "foundry 0.2 3 0.95..1.1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const sets[] = {cases[i].set, NULL};
+        char text[1024];
+        snprintf(text, sizeof text, RUN("%s"), cases[i].more);
+        expect_profile(read_named("here.yaml", text, SW_CONFIG_RUN, sets), "", cases[i].expected);
+    }
+}
+
+#define NOTE(key, column)                                                                          \
+    "here.yaml:4:" column ": note: '" key "' belongs to a profile now, for it is of software on "  \
+    "this chip; it counts where the cluster has none: "
+#define MOVE "move its keys to a file of their own and name that as the cluster's 'profile'\n"
+
+/* A file that an older calibrate or fit wrote still counts, until there is a profile. */
+static void older_accelerators_still_count(void **state)
+{
+    (void)state;
+#define OLD CHIP("cuda") ", efficiency: {attention: 0.19, band_low: 0.9, source: me}"
+    expect_cluster(CLUSTER_OF(OLD, ""), NOTE("efficiency", "107") MOVE, "h100 0.19 3 0.9..1.3");
+    expect_cluster(CLUSTER_OF(OLD, "profile: {name: me, attention: 0.4}\n"),
+                   NOTE("efficiency", "107") MOVE, "me 0.4 3 0.7..1.3");
+    /* as every older file of configs/accelerators that nobody had fitted */
+    expect_cluster(CLUSTER_OF(CHIP("cuda") ", efficiency: {}, launch_latency: 2 us", ""),
+                   NOTE("efficiency", "107")
+                       MOVE NOTE("launch_latency", "123") "move it there, or leave it out\n",
+                   "default 0.5 2 0.7..1.3");
+}
+
+/* Clusters of one fabric share a file of points. */
+static void links_share_a_curve(void **state)
+{
+    (void)state;
+#define LINK(curve)                                                                                \
+    "links: [{name: l, spans: 1, bandwidth: 1 GB/s, latency: 0, efficiency: " curve "}]\n"
+    put("c.yaml", "points: [[1e6, 0.2], [1e9, 0.8]]\nsource: me\n");
+    struct sw_config *c =
+        read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")), SW_CONFIG_CLUSTER, NULL);
+    const struct sw_link_config *link = &sw_config_cluster(c)->link[0];
+    assert_int_equal(link->efficiency.count, 2);
+    assert_true(link->efficiency.point[1].size == 1e9 && link->efficiency.point[1].fraction == 0.8);
+    assert_string_equal(link->efficiency_path, "c.yaml");
+    sw_config_free(c);
+    c = read_named("here.yaml", CLUSTER_OF(CHIP("cuda"), LINK("0.7")), SW_CONFIG_CLUSTER, NULL);
+    assert_true(sw_config_cluster(c)->link[0].efficiency.point[0].fraction == 0.7);
+    sw_config_free(c);
+    expect_cluster(
+        CLUSTER_OF(CHIP("cuda"), LINK("{a: 1}")),
+        "here.yaml:5:72: 'efficiency' must be a fraction, a list of [size, fraction] or a "
+        "file, not a mapping | for example: efficiency: ../curves/nccl-nvlink.yaml\n",
+        NULL);
+    put("c.yaml", "points: here.yaml\n");
+    expect_cluster(CLUSTER_OF(CHIP("cuda"), LINK("c.yaml")),
+                   "c.yaml:1:9: 'points' must be a fraction or a list of [size, fraction], not the "
+                   "text 'here.yaml' | for example: points: [[1e6, 0.2], [1e9, 0.8]]\n",
+                   NULL);
+    c = sw_config_read("c.yaml", SW_CONFIG_UNKNOWN, NULL, 0, NULL);
+    assert_int_equal(sw_config_get_kind(c), SW_CONFIG_CURVE);
+    sw_config_free(c);
+    unlink("c.yaml");
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/shardwright-profile-XXXXXX";
+    if (mkdtemp(folder) == NULL || chdir(folder) != 0)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_is_of_the_device),
+        cmocka_unit_test(a_mapping_changes_what_it_names),
+        cmocka_unit_test(auto_takes_what_was_measured),
+        cmocka_unit_test(a_profile_is_of_its_chip),
+        cmocka_unit_test(a_run_and_set_replace_it),
+        cmocka_unit_test(older_accelerators_still_count),
+        cmocka_unit_test(links_share_a_curve),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink("p.yaml");
+    unlink("q.yaml");
+    rmdir(folder);
+    return failed;
+}
