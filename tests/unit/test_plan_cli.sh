@@ -114,7 +114,8 @@ for command in "check" "search" "search --json" "explain" "explain --json" "emit
     ! grep -qE 'recompute("|:)? *:? *"?attention' "$scratch/stdout" || complain "$command: the old word"
 done
 grep -qxF '  recompute: {values: [n1, q0, k0, v0, q1, k1, k2, v2], layers: 4}' "$scratch/notes/quickstart.plan.yaml" || complain "emit: the old word"
-"$plan" search $runs/quickstart.yaml --json "${notes[@]}" 2>/dev/null | grep -q '"recompute":.*"partial"' ||
+"$plan" search $runs/quickstart.yaml --json "${notes[@]}" 2>/dev/null >"$scratch/partial.json"
+grep -q '"recompute":.*"partial"' "$scratch/partial.json" ||
     complain "search --json: not partial"
 expect 0 '' search $runs/quickstart.yaml --set 'recompute={values: [h, n1], layers: 2}'
 expect 2 "--set:1:11: error: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not 'attn'" \
