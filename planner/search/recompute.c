@@ -136,10 +136,12 @@ static void read_units(struct reading *r)
             count_made(r, i);
 }
 
-/* Units of one class cost about the same for a byte: what only moves memory is the first, the
- * others are told apart by factors of four. */
+/* Units of one class cost about the same for a byte: what only moves memory is the first, attention
+ * the last, whose price grows with the sequence; the others are told apart by factors of four. */
 static int price_class(const struct sw_unit *unit)
 {
+    if (unit->values >> SW_VALUE_O & 1u)
+        return INT_MAX;
     return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
 }
 
@@ -155,10 +157,9 @@ static int by_price(const void *a, const void *b)
 }
 
 /* Small ones that cost alike go together, as long as they are no larger than the largest: fewer
- * sets to look at, and no more left over. Attention stays by itself. */
+ * sets to look at, and no more left over. */
 static void gather_small(struct sw_levels *levels)
 {
-    const uint32_t attention = UINT32_C(1) << SW_VALUE_O;
     double largest = 0;
     int32_t count = 0;
     for (int32_t i = 0; i < levels->count; i++)
@@ -167,7 +168,7 @@ static void gather_small(struct sw_levels *levels)
         struct sw_unit *into = &levels->unit[count > 0 ? count - 1 : 0];
         const struct sw_unit unit = levels->unit[i];
         if (count > 0 && price_class(into) == price_class(&unit) &&
-            into->bytes + unit.bytes <= largest && !((into->values | unit.values) & attention)) {
+            into->bytes + unit.bytes <= largest) {
             into->values |= unit.values;
             into->bytes += unit.bytes;
             into->seconds += unit.seconds;
