@@ -16,7 +16,7 @@ struct operand {
     int64_t offset, slot_bytes;
     int32_t slots, value;
     uint8_t mode;
-    int32_t shift;
+    int32_t shift; /* its instance in layer 0, or in any */
 };
 
 struct prepared {
@@ -89,7 +89,7 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
                         .slots = value->slots,
                         .value = ref.value,
                         .mode = ref.mode,
-                        .shift = ref.shift};
+                        .shift = sw_ref_instance(p, ref, 0)};
     struct sw_tensor *t = &o.tensor;
     t->dtype = value->dtype;
     t->ndim = value->ndim;
@@ -254,8 +254,7 @@ static int run_region(struct sw_executor *x, const struct sw_region *region, enu
             if ((i < 0 && !ahead) || iteration >= region->repeat ||
                 (ops[o].last_micro_step && phase == MICRO_STEP))
                 continue;
-            const int32_t layer = region->reverse ? region->repeat - 1 - iteration : iteration;
-            if (run_op(x, o, layer, step, err) != 0)
+            if (run_op(x, o, sw_region_layer(region, iteration), step, err) != 0)
                 return sw_fail_context(err, "%s, %s", region->name, sw_op_info(ops[o].kind)->name);
         }
     return 0;

@@ -3,13 +3,6 @@
 #include <signal.h>
 #include <stddef.h>
 
-const struct sw_word sw_words_recompute[] = {
-    {"none", SW_RECOMPUTE_NONE, NULL},
-    {"before_attention", SW_RECOMPUTE_BEFORE_ATTENTION, NULL},
-    {"full", SW_RECOMPUTE_FULL, NULL},
-    {"auto", SW_RECOMPUTE_AUTO, NULL},
-    {"attention", SW_RECOMPUTE_BEFORE_ATTENTION, "it recomputes what comes before attention"},
-    {NULL, 0, NULL}};
 const struct sw_word sw_words_strategy[] = {{"ring", SW_ATTENTION_RING, NULL},
                                             {"gather", SW_ATTENTION_GATHER, NULL},
                                             {"ulysses", SW_ATTENTION_ULYSSES, NULL},

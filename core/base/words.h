@@ -5,14 +5,6 @@
 
 #include <stdint.h>
 
-/* What backward computes again. */
-enum sw_recompute {
-    SW_RECOMPUTE_NONE,
-    SW_RECOMPUTE_BEFORE_ATTENTION, /* the layer up to attention, whose result is kept */
-    SW_RECOMPUTE_FULL,
-    SW_RECOMPUTE_AUTO
-};
-
 /* How sp attends. */
 enum sw_attention_strategy {
     SW_ATTENTION_RING,
@@ -44,8 +36,8 @@ struct sw_word {
 
 /* In the order in which people are told them; "auto", where there is one, is the last of them; old
  * words follow. */
-extern const struct sw_word sw_words_recompute[], sw_words_strategy[], sw_words_layout[],
-    sw_words_precision[], sw_words_device[];
+extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
+    sw_words_device[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/model.h"
+#include "core/base/recompute.h"
 #include "core/base/words.h"
 
 #include <stdbool.h>
@@ -137,13 +138,14 @@ struct sw_run_config {
     struct sw_cluster_config cluster; /* slurm: overrides applied */
     int64_t sequence_length, global_batch_size;
     const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
-    struct sw_place mesh_dim_place, batch_place, sequence_place;
+    struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
     bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
-    enum sw_recompute recompute;
+    bool recompute_auto;      /* default; then `recompute` is none */
+    struct sw_recompute recompute;         /* any form */
     enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
     enum sw_attention_strategy strategy;
     enum sw_sequence_layout layout;
@@ -193,7 +195,7 @@ struct sw_plan_config {
     uint64_t digest;                   /* of the text; core/plan verifies it */
     const char *mesh_dim, *axis_order; /* "dp,fsdp,tp,sp" sizes; axes, the outermost first */
     int64_t micro_batch_size, accumulation_steps;
-    enum sw_recompute recompute;         /* not AUTO */
+    struct sw_recompute recompute;
     enum sw_attention_strategy strategy; /* not AUTO */
     enum sw_sequence_layout layout;
     enum sw_residual_choice residual_seq;

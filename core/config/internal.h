@@ -292,6 +292,9 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
 bool sw_config_describe_profile(struct sw_config *c, struct node *root,
                                 struct sw_profile_config *out);
 
+/* recompute.c: of a run, and of a plan, where it is decided */
+extern const struct field_type sw_type_recompute, sw_type_decided_recompute;
+
 /* plausible.c: warnings of what is allowed and hardly meant */
 /* Of a quantity as it stands in the text; unit: what follows its number, "" without. */
 void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,

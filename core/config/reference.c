@@ -102,6 +102,8 @@ static void write_custom(FILE *out, const struct field *field)
     } else if (field->words != NULL) {
         fputs(list ? "list of " : "", out);
         write_words(out, field);
+    } else if (field->expects != NULL) {
+        fputs(field->expects, out);
     } else if (field->custom == &sw_type_curve || field->custom == &sw_type_link_curve) {
         fprintf(out, "number, more than 0, at most 1, or list%s",
                 field->custom == &sw_type_link_curve ? ", or path" : "");

@@ -323,13 +323,16 @@ const struct field sw_run_fields[] = {
      .about =
          "number of sequences per data-parallel rank and micro-step; auto: the best that fits"},
     {.key = "recompute",
-     .type = FIELD_WORD,
-     AT(recompute),
+     .type = FIELD_CUSTOM,
+     .offset = 0,
+     .custom = &sw_type_recompute,
      .fallback = "auto",
-     .vocabulary = sw_words_recompute,
-     .example = "auto",
-     .about = "what backward computes again instead of keeping it: nothing, what comes before "
-              "attention, whole layers, or as little as fits"},
+     .expects = "`none`, `full`, `auto` or a mapping {values, layers, rest}",
+     .example = "{values: [n1, n2, h], layers: 8}",
+     .about =
+         "what backward computes again instead of keeping it: nothing, whole layers, as little "
+         "as fits, or these values of the first layers, by their names in the printed program "
+         "(all of either where it is not said)"},
     {.key = "precision",
      .type = FIELD_SECTION,
      .offset = 0,

@@ -13,7 +13,7 @@
 #include "core/program/op/op.h"
 #include "core/program/state.h"
 
-enum { SW_COST_MAX_REGIONS = 8 };
+enum { SW_COST_MAX_REGIONS = 12 };
 
 struct sw_region_cost {
     char name[SW_NAME_BYTES];

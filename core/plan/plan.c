@@ -68,7 +68,7 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
          const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
          const uint64_t program_digest[SW_PROGRAM_KINDS], struct texts *texts, struct sw_error *err)
 {
-    if (decision->recompute == SW_RECOMPUTE_AUTO || decision->strategy == SW_ATTENTION_AUTO) {
+    if (decision->strategy == SW_ATTENTION_AUTO) {
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
         return NULL;
     }

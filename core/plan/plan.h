@@ -15,7 +15,7 @@ struct sw_decision {
     struct sw_mesh mesh;
     int64_t micro_batch_size; /* sequences per data-parallel rank and micro-step */
     int64_t accumulation_steps;
-    enum sw_recompute recompute;         /* not AUTO */
+    struct sw_recompute recompute;
     enum sw_attention_strategy strategy; /* not AUTO */
     enum sw_sequence_layout layout;
     bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins */

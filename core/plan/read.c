@@ -137,7 +137,7 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
         goto out;
     out->decision.micro_batch_size = plan->micro_batch_size;
     out->decision.accumulation_steps = plan->accumulation_steps;
-    out->decision.recompute = plan->recompute;
+    out->decision.recompute = sw_recompute_normal(plan->recompute, plan->run.model.shape.layers);
     out->decision.strategy = plan->strategy;
     out->decision.layout = plan->layout;
     out->decision.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;

@@ -144,6 +144,13 @@ void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_ma
     memcpy(out, name, sizeof name);
 }
 
+void sw_builder_instances(const struct sw_region *region, struct sw_value *value)
+{
+    value->stack = region->repeat;
+    value->first_layer = region->first_layer;
+    value->part = region->part;
+}
+
 int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role role,
                          enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                          int32_t stack)
@@ -164,6 +171,8 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;
+    if (b->region >= 0 && p->regions[b->region].part != SW_LAYERS_WHOLE)
+        sw_builder_instances(&p->regions[b->region], value);
     value->declared.spec.ndim = ndim;
     for (uint8_t d = 0; d < SW_MAX_DIMS; d++) {
         value->size[d] = value->unit[d] = 1;
@@ -203,6 +212,15 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     return p->value_count++;
 }
 
+int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
+                              enum sw_dtype dtype)
+{
+    const struct sw_region *region = &b->program->regions[b->region];
+    const int32_t value = sw_builder_value_like(b, like, prefix, dtype, region->repeat);
+    sw_builder_instances(region, &b->program->values[value]);
+    return value;
+}
+
 void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase phase, int32_t repeat,
                        bool reverse)
 {
@@ -223,6 +241,38 @@ void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase pha
     region->carry = -1;
     region->first_op = p->op_count;
     b->region = p->region_count++;
+}
+
+void sw_builder_region_like(struct sw_builder *b, const char *name, enum sw_phase phase,
+                            const struct sw_region *like, bool reverse)
+{
+    const int32_t repeat = like->repeat, first_layer = like->first_layer; /* the array may move */
+    const uint8_t part = like->part;
+    sw_builder_region(b, name, phase, repeat, reverse);
+    b->program->regions[b->region].first_layer = first_layer;
+    b->program->regions[b->region].part = part;
+}
+
+void sw_builder_layers(struct sw_builder *b, const char *name, enum sw_layer_part part)
+{
+    const int32_t layers = b->program->layers, first = sw_first_layers(b->options);
+    const struct sw_region like = {.repeat = part == SW_LAYERS_WHOLE   ? layers
+                                             : part == SW_LAYERS_FIRST ? first
+                                                                       : layers - first,
+                                   .first_layer = part == SW_LAYERS_LAST ? first : 0,
+                                   .part = (uint8_t)part};
+    sw_builder_region_like(b, name, SW_PHASE_FORWARD, &like, false);
+}
+
+int32_t sw_region_layer(const struct sw_region *region, int32_t iteration)
+{
+    return region->first_layer + (region->reverse ? region->repeat - 1 - iteration : iteration);
+}
+
+int32_t sw_ref_instance(const struct sw_program *program, struct sw_ref ref, int32_t layer)
+{
+    return ref.shift +
+           (ref.mode == SW_INDEX_LAYER ? layer - program->values[ref.value].first_layer : 0);
 }
 
 int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op)

@@ -35,6 +35,11 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
 /* A copy of value `like` under another name, as a fresh activation of that dtype. */
 int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype, int32_t stack);
+/* That, with an instance for each iteration of the open region. */
+int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
+                              enum sw_dtype dtype);
+/* Gives the value an instance for each iteration of the region. */
+void sw_builder_instances(const struct sw_region *region, struct sw_value *value);
 /* Appends an op to the open region and returns its index. */
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage);
 /* Appends an op that was detached. */
@@ -43,6 +48,11 @@ int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op);
 void sw_builder_detach(struct sw_builder *b, struct sw_op *op);
 void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase phase, int32_t repeat,
                        bool reverse);
+/* One that runs the layers of `like`. */
+void sw_builder_region_like(struct sw_builder *b, const char *name, enum sw_phase phase,
+                            const struct sw_region *like, bool reverse);
+/* Opens a forward region of that part of the layers. */
+void sw_builder_layers(struct sw_builder *b, const char *name, enum sw_layer_part part);
 void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref);
 void sw_builder_out(struct sw_builder *b, int32_t op, struct sw_ref ref);
 /* Appends to one of an op's lists; the op need not be of the program yet. -1: out of memory. */
@@ -55,6 +65,10 @@ struct sw_program *sw_program_new(void);
 struct sw_program *sw_program_next_stage(const struct sw_program *from);
 
 enum sw_dtype sw_accumulate_dtype(enum sw_dtype compute); /* f64 stays, everything else f32 */
+
+/* In how many of the first layers, and no others, these options make values again: 0 where all
+ * layers are alike. */
+int32_t sw_first_layers(const struct sw_program_options *options);
 
 /* What the symbolic sizes are under these options. */
 struct sw_sizes {

@@ -51,6 +51,12 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
                [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ])}};
 }
 
+int32_t sw_first_layers(const struct sw_program_options *o)
+{
+    const struct sw_recompute r = sw_recompute_normal(o->recompute, o->model.layers);
+    return o->kind == SW_PROGRAM_TRAIN && r.layers < o->model.layers ? r.layers : 0;
+}
+
 /* What depends on sizes that may differ between programs of one structure. */
 static void set_sizes(const struct sw_program_options *o, const struct sw_sizes *sizes,
                       struct sw_program *p)
@@ -152,6 +158,7 @@ fail:
 void sw_program_structure(const struct sw_program_options *o, struct sw_program_key *out)
 {
     struct sw_sizes sizes;
+    const int32_t first = sw_first_layers(o);
     sw_sizes_of(o, &sizes);
     memset(out, 0, sizeof *out);
     out->model = o->model;
@@ -161,7 +168,10 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->params = (uint8_t)o->params;
     out->reduce = (uint8_t)o->reduce;
     out->layout = (uint8_t)o->layout;
-    out->recompute = o->recompute;
+    if (o->kind == SW_PROGRAM_TRAIN)
+        out->recompute = sw_recompute_normal(o->recompute, o->model.layers);
+    if (first > 1 && o->model.layers - first > 1) /* both parts are loops */
+        out->recompute.layers = 0;
     out->kind = (uint8_t)o->kind;
     out->logits = o->logits;
     out->one_micro_step = sizes.of[SW_SIZE_BATCH] == o->global_batch;
@@ -184,6 +194,30 @@ static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)sizes->of[a->symbol];
 }
 
+/* How many layers each part has. */
+static void resize_parts(struct sw_program *p, int32_t first)
+{
+    const int32_t count[] = {
+        [SW_LAYERS_WHOLE] = 0, [SW_LAYERS_FIRST] = first, [SW_LAYERS_LAST] = p->layers - first};
+    for (int32_t r = 0; r < p->region_count; r++) {
+        struct sw_region *region = &p->regions[r];
+        if (region->part == SW_LAYERS_WHOLE)
+            continue;
+        if (region->repeat == count[region->part])
+            return; /* as they are */
+        region->repeat = count[region->part];
+        region->first_layer = region->part == SW_LAYERS_LAST ? first : 0;
+    }
+    for (int32_t v = 0; v < p->value_count; v++) {
+        struct sw_value *value = &p->values[v];
+        if (value->part == SW_LAYERS_WHOLE)
+            continue;
+        value->slots = value->slots > 1 ? count[value->part] : value->slots;
+        value->stack = count[value->part];
+        value->first_layer = value->part == SW_LAYERS_LAST ? first : 0;
+    }
+}
+
 int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
                       struct sw_error *err)
 {
@@ -194,6 +228,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     set_sizes(o, &sizes, p);
     for (int32_t i = 0; !same_ops && i < p->op_count; i++)
         resize_attributes(&p->ops[i], &sizes);
+    resize_parts(p, sw_first_layers(o));
     return sw_layout_measure(p, &sizes, NULL, err);
 }
 

@@ -4,7 +4,7 @@
  *
  * What backward needs of forward is either kept (a stack, one instance per layer) or recomputed:
  * its op is cloned into the backward region (remat; Chen et al. 2016), on demand, so nothing
- * unneeded is recomputed. */
+ * unneeded is recomputed. Which of the two is a property of each value of a layer. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct sw_autodiff {
     int32_t *carried;  /* [forward_values]: the cotangent's stack, of values that are carried */
     int32_t *clone;    /* [forward_values]: its recomputed version in this region, or -1 */
     int32_t *producer; /* [forward_values]: forward op, or -1 */
-    bool *recompute;   /* [forward_ops] */
+    bool *again;       /* [forward_values]: made again where backward needs it */
     int32_t *gradient; /* [forward_values]: of parameters */
     bool *contributed; /* [forward_values]: the gradient has its first contribution */
 };
@@ -53,7 +53,7 @@ struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal)
 {
     struct sw_builder *b = a->b;
     int32_t op = a->producer[primal.value];
-    if (op < 0 || !a->recompute[op])
+    if (op < 0 || !a->again[primal.value])
         return primal;
     if (a->clone[primal.value] < 0) {
         struct sw_op copy = b->program->ops[op];
@@ -65,7 +65,7 @@ struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal)
             int32_t original = copy.out[i].value;
             const struct sw_value value = b->program->values[original];
             copy.out[i].value = a->clone[original] =
-                sw_builder_value_like(b, original, "r ", value.dtype, value.stack);
+                sw_builder_value_here(b, original, "r ", value.dtype);
         }
         sw_builder_add(b, &copy);
     }
@@ -120,8 +120,7 @@ void sw_autodiff_contribute(struct sw_autodiff *a, struct sw_ref primal, struct 
     sw_builder_in(b, op, c->ref);
     sw_builder_in(b, op, cotangent);
     const struct sw_value like = b->program->values[primal.value];
-    int32_t layers = b->program->regions[b->region].repeat;
-    int32_t sum = sw_builder_value_like(b, primal.value, "d+ ", like.dtype, layers);
+    int32_t sum = sw_builder_value_here(b, primal.value, "d+ ", like.dtype);
     c->ref = sw_builder_ref(b, sum);
     sw_builder_out(b, op, c->ref);
 }
@@ -131,9 +130,8 @@ void sw_autodiff_out(struct sw_autodiff *a, int32_t op, struct sw_ref primal)
     struct sw_builder *b = a->b;
     const struct sw_value like = b->program->values[primal.value];
     bool weight = parameter_of(a, primal.value) >= 0;
-    int32_t layers = b->program->regions[b->region].repeat;
-    int32_t value = sw_builder_value_like(b, primal.value, "d ",
-                                          weight ? b->options->reduce : like.dtype, layers);
+    int32_t value =
+        sw_builder_value_here(b, primal.value, "d ", weight ? b->options->reduce : like.dtype);
     struct sw_ref ref = sw_builder_ref(b, value);
     sw_builder_out(b, op, ref);
     sw_autodiff_contribute(a, primal, ref);
@@ -155,6 +153,14 @@ static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref 
             }
 }
 
+/* Each layer's gradient begins in the region that runs the layer. */
+static void begin_layers(struct sw_autodiff *a, const struct sw_region *region)
+{
+    for (int32_t v = 0; region->part != SW_LAYERS_WHOLE && v < a->forward_values; v++)
+        if (a->b->program->values[v].stack > 1)
+            a->contributed[v] = false;
+}
+
 /* The transposed region. What it carries: the op of a later region that made the cotangent of the
  * last instance writes it into the cotangent's stack, each iteration passes on from instance l + 1
  * to l, and instance 0 is what the regions before go on with. */
@@ -163,18 +169,20 @@ static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_err
     struct sw_builder *b = a->b;
     const struct sw_region region = b->program->regions[forward];
     const int32_t x = region.carry, dx = x >= 0 ? a->carried[x] : -1;
+    const int32_t end = region.first_layer + region.repeat;
     const struct sw_ref x_in = {x, SW_INDEX_LAYER, 0}, x_out = {x, SW_INDEX_LAYER, 1};
     if (x >= 0) {
-        redirect(a, x_out, (struct sw_ref){dx, SW_INDEX_FIXED, (int16_t)region.repeat});
+        redirect(a, x_out, (struct sw_ref){dx, SW_INDEX_FIXED, (int16_t)end});
         *slot(a, x_out) = (struct cotangent){true, {dx, SW_INDEX_LAYER, 1}};
         slot(a, x_in)->present = false;
     }
     char name[SW_NAME_BYTES];
     sw_builder_name(name, region.name, 28, " backward", 9);
-    sw_builder_region(b, name, SW_PHASE_BACKWARD, region.repeat, region.repeat > 1);
+    sw_builder_region_like(b, name, SW_PHASE_BACKWARD, &region, region.repeat > 1);
     b->program->regions[b->region].carry = dx;
     for (int32_t v = 0; v < a->forward_values; v++)
         a->clone[v] = -1;
+    begin_layers(a, &region);
     for (int32_t i = region.first_op + region.op_count - 1; i >= region.first_op && !b->failed;
          i--) {
         const struct sw_op op = b->program->ops[i];
@@ -187,7 +195,8 @@ static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_err
     }
     if (x >= 0) {
         redirect(a, x_in, (struct sw_ref){dx, SW_INDEX_LAYER, 0});
-        *slot(a, x_in) = (struct cotangent){true, {dx, SW_INDEX_FIXED, 0}};
+        *slot(a, x_in) =
+            (struct cotangent){true, {dx, SW_INDEX_FIXED, (int16_t)region.first_layer}};
         slot(a, x_out)->present = false;
     }
     return 0;
@@ -269,26 +278,36 @@ static void update_region(struct sw_autodiff *a)
     }
 }
 
-/* Recomputed: in the regions that repeat, everything (full) or what comes before attention; what is
- * cheap to make again, anywhere; never what a region carries. */
-static void mark_recomputed(struct sw_autodiff *a)
+/* Whether a result of an op in a region of layers is made again where `values` are. A constraint is
+ * no op: its result goes with its operand. What has no name of its own (the residual's other
+ * addend) backward asks for only on the way to something that has one. */
+static bool again_in_layer(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
+                           uint32_t values)
+{
+    const int32_t named = sw_layer_value_find(a->b->program->values[value].name);
+    if (sw_op_info(op->kind)->lowering == SW_LOWER_CONSTRAINT)
+        return a->again[op->in[0].value];
+    return named >= 0 ? (values >> named & 1u) != 0 : values != 0;
+}
+
+/* Made again: of the layers that recomputation is for, what it names; what is cheap, anywhere;
+ * never what a region carries. */
+static void mark_again(struct sw_autodiff *a)
 {
     const struct sw_program *p = a->b->program;
-    const enum sw_recompute level = a->b->options->recompute;
+    const struct sw_recompute chosen = sw_recompute_normal(a->b->options->recompute, p->layers);
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
-        bool before_attention = true;
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op_info *info = sw_op_info(p->ops[i].kind);
-            a->recompute[i] =
-                info->cheap || (region->carry >= 0 &&
-                                (level == SW_RECOMPUTE_FULL ||
-                                 (level == SW_RECOMPUTE_BEFORE_ATTENTION && before_attention)));
-            before_attention = before_attention && info->ring == NULL;
-            for (uint16_t j = 0; j < p->ops[i].n_out; j++)
-                if (p->values[p->ops[i].out[j].value].carried)
-                    a->recompute[i] = false;
-        }
+        const uint32_t values = region->carry < 0                ? 0
+                                : region->part == SW_LAYERS_LAST ? chosen.rest
+                                                                 : chosen.values;
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
+                const int32_t v = p->ops[i].out[j].value;
+                a->again[v] = !p->values[v].carried &&
+                              (sw_op_info(p->ops[i].kind)->cheap ||
+                               (region->carry >= 0 && again_in_layer(a, &p->ops[i], v, values)));
+            }
     }
 }
 
@@ -330,9 +349,9 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
     a.producer = calloc(values, sizeof *a.producer);
     a.gradient = calloc(values, sizeof *a.gradient);
     a.contributed = calloc(values, sizeof *a.contributed);
-    a.recompute = calloc((size_t)a.forward_ops, sizeof *a.recompute);
+    a.again = calloc(values, sizeof *a.again);
     if (a.cotangent == NULL || a.carried == NULL || a.clone == NULL || a.producer == NULL ||
-        a.gradient == NULL || a.contributed == NULL || a.recompute == NULL) {
+        a.gradient == NULL || a.contributed == NULL || a.again == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while differentiating the program");
         goto out;
     }
@@ -342,7 +361,7 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
         for (uint16_t j = 0; j < p->ops[i].n_out; j++)
             if (!p->values[p->ops[i].out[j].value].carried)
                 a.producer[p->ops[i].out[j].value] = i;
-    mark_recomputed(&a);
+    mark_again(&a);
     make_gradients(&a);
     for (int32_t r = forward_regions; r-- > 0;)
         if (backward_region(&a, r, err) != 0)
@@ -359,6 +378,6 @@ out:
     free(a.producer);
     free(a.gradient);
     free(a.contributed);
-    free(a.recompute);
+    free(a.again);
     return status;
 }

@@ -8,10 +8,9 @@
 #include <string.h>
 
 struct lifetime {
-    int32_t first, last; /* op positions, inclusive; first > last: never used */
-    int32_t region;      /* the only region that touches it, -2: several, -1: none */
-    int32_t loops;       /* loop regions that touch it */
-    int32_t last_loop;   /* the last of them, -1: none */
+    int32_t first, last;     /* op positions, inclusive; first > last: never used */
+    int32_t region;          /* the only region that touches it, -2: several, -1: none */
+    bool upwards, downwards; /* a loop over rising, or over falling, layers touches it */
     bool local; /* so far only touched by refs to the iteration's own layer, written before read */
     bool started;
 };
@@ -42,13 +41,13 @@ static void touch(struct layout *l, struct sw_ref ref, int32_t position, int32_t
     struct lifetime *life = &l->life[storage(l->p, ref.value)];
     const bool loop = l->p->regions[region].repeat > 1;
     if (!life->started)
-        *life = (struct lifetime){position, until, region, 0, -1, write && !ahead, true};
+        *life = (struct lifetime){position, until, region, false, false, write && !ahead, true};
     if (life->region != region)
         life->region = -2;
-    if (loop && life->last_loop != region) {
-        life->loops++;
-        life->last_loop = region;
-    }
+    if (loop && l->p->regions[region].reverse)
+        life->downwards = true;
+    else if (loop)
+        life->upwards = true;
     if (position < life->first)
         life->first = position;
     if (until > life->last)
@@ -122,8 +121,10 @@ static int32_t settle(struct layout *l, int32_t v)
         if (region->repeat > 1 && life->last >= region->first_op && life->last <= end)
             life->last = end;
     }
-    /* a chain from iteration to iteration needs the last instance and the next */
-    return value->carried && life->loops == 1 && value->stack > 2 ? 2 : value->stack;
+    /* a chain from iteration to iteration, and from loop to loop in one direction, needs the last
+     * instance and the next */
+    return value->carried && life->upwards != life->downwards && value->stack > 2 ? 2
+                                                                                  : value->stack;
 }
 
 /* ---- Shapes ---- */
@@ -298,13 +299,17 @@ static void find_alike(const struct sw_program *p, struct sw_lifetimes *l, int32
 }
 
 /* Values of one shape in as many slots, workspaces of ops that are alike: alike for blocks of a
- * group, different for others. */
+ * group, different for others. How many layers a part has may change, so its stacks are told by the
+ * part. */
 static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *l,
                          const struct block *block)
 {
     if (block->value < 0)
         return -1 - l->alike[block->op];
-    return (int64_t)l->shape_of[block->value] << 32 | p->values[block->value].slots;
+    const struct sw_value *value = &p->values[block->value];
+    const bool part = value->part != SW_LAYERS_WHOLE && value->slots > 1;
+    const int64_t slots = part ? INT64_C(1) << 31 | value->part : value->slots;
+    return (int64_t)l->shape_of[block->value] << 32 | slots;
 }
 
 static void collect_groups(const struct sw_program *p, struct sw_lifetimes *l)

@@ -86,10 +86,10 @@ static int32_t add_version(struct partition *part, struct sw_ref like, const cha
     int32_t stack = 1;
     if (like.mode == SW_INDEX_WHOLE)
         stack = p->values[like.value].stack;
-    else if (like.mode == SW_INDEX_LAYER)
-        stack = p->regions[part->b.region].repeat;
     int32_t version = sw_builder_value_like(&part->b, like.value, "", dtype, stack);
     struct sw_value *value = value_of(part, version);
+    if (like.mode == SW_INDEX_LAYER)
+        sw_builder_instances(&p->regions[part->b.region], value);
     sw_builder_name(value->name, value->name, 28, suffix, 11);
     value->base = base;
     value->sharding = sharding;
@@ -131,6 +131,8 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
                 const struct sw_value *summand = value_of(part, at.value);
                 value->alias = summand->alias >= 0 ? summand->alias : at.value;
                 value->stack = summand->stack;
+                value->first_layer = summand->first_layer;
+                value->part = summand->part;
                 value->role = summand->role;
                 replace_current(part, at.value, version);
             }
@@ -450,6 +452,8 @@ static int emit_op(struct partition *part, struct sw_op *op)
         if (sw_spec_equal(&result->spec, &pinned.declared.spec)) { /* summed in place */
             value_of(part, version)->alias = v;
             value_of(part, version)->stack = pinned.stack;
+            value_of(part, version)->first_layer = pinned.first_layer;
+            value_of(part, version)->part = pinned.part;
             op->out[i] = (struct sw_ref){version, part->into[i].mode, part->into[i].shift};
         }
     }
@@ -555,9 +559,13 @@ static void number_names(struct sw_program *p, struct named *table, uint32_t bit
             table[at].first = v;
         const int32_t same = ++table[at].count;
         if (same > 1) {
-            char name[SW_NAME_BYTES];
-            memcpy(name, p->values[v].name, sizeof name);
-            snprintf(p->values[v].name, sizeof p->values[v].name, "%.27s#%d", name, same);
+            char number[12];
+            size_t digits = sizeof number - 1;
+            number[digits] = '\0';
+            for (int32_t left = same; left > 0; left /= 10)
+                number[--digits] = (char)('0' + left % 10);
+            number[--digits] = '#';
+            sw_builder_name(p->values[v].name, p->values[v].name, 27, number + digits, 11);
         }
     }
 }
@@ -589,7 +597,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
     find_pinned(part);
     for (int32_t r = 0; r < logical->region_count; r++) {
         const struct sw_region *region = &logical->regions[r];
-        sw_builder_region(&part->b, region->name, region->phase, region->repeat, region->reverse);
+        sw_builder_region_like(&part->b, region->name, region->phase, region, region->reverse);
         if (part->b.failed)
             goto memory;
         p->regions[part->b.region].carry = region->carry;

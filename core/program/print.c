@@ -128,6 +128,23 @@ static bool mentioned(const struct sw_program *p, int32_t value)
     return false;
 }
 
+/* The layers that a region runs, in its order. */
+static void print_layers(FILE *out, const struct sw_program *p, const struct sw_region *region)
+{
+    const int32_t last = region->first_layer + region->repeat - 1;
+    char end[16] = "last";
+    if (region->repeat == 1 && region->part == SW_LAYERS_WHOLE)
+        return;
+    if (last + 1 < p->layers && region->part != SW_LAYERS_WHOLE)
+        snprintf(end, sizeof end, "%d", last);
+    if (region->repeat == 1)
+        fprintf(out, ", l = %s", end);
+    else if (region->reverse)
+        fprintf(out, ", l = %s .. %d", end, region->first_layer);
+    else
+        fprintf(out, ", l = %d .. %s", region->first_layer, end);
+}
+
 void sw_program_print(FILE *out, const struct sw_program *p)
 {
     static const char *const stages[] = {"logical", "differentiated", "partitioned", "scheduled",
@@ -155,8 +172,7 @@ void sw_program_print(FILE *out, const struct sw_program *p)
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         fprintf(out, "%s (%s", region->name, phases[region->phase]);
-        if (region->repeat > 1)
-            fprintf(out, ", l = %s", region->reverse ? "last .. 0" : "0 .. last");
+        print_layers(out, p, region);
         fprintf(out, ")\n");
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
@@ -217,6 +233,8 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
     }
     mix_int(hash, value->sharding.partial);
     mix_int(hash, value->stack);
+    if (value->first_layer > 0)
+        mix_int(hash, value->first_layer);
     mix_int(hash, value->alias);
     mix_int(hash, value->slots);
     mix_int(hash, value->slot_bytes);
@@ -264,6 +282,8 @@ uint64_t sw_program_digest(const struct sw_program *p)
     for (int32_t r = 0; r < p->region_count; r++) {
         mix_int(&hash, p->regions[r].phase);
         mix_int(&hash, p->regions[r].repeat);
+        if (p->regions[r].first_layer > 0)
+            mix_int(&hash, p->regions[r].first_layer);
         mix_int(&hash, p->regions[r].reverse);
         mix_int(&hash, p->regions[r].carry);
         mix_int(&hash, p->regions[r].op_count);

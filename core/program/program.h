@@ -14,6 +14,7 @@
 #define SW_PROGRAM_H
 
 #include "core/base/model.h"
+#include "core/base/recompute.h"
 #include "core/base/words.h"
 #include "core/sharding/reshard.h"
 #include "core/sharding/sequence.h"
@@ -88,6 +89,15 @@ enum sw_size {
     SW_SIZE_COUNT
 };
 
+/* Which layers a region runs, and a stack has instances of. Partial recomputation splits the layers
+ * in two. */
+enum sw_layer_part {
+    SW_LAYERS_WHOLE, /* all of them, or the region is not of layers */
+    SW_LAYERS_FIRST, /* those that are made again in part */
+    SW_LAYERS_LAST,  /* the others */
+    SW_LAYERS_COUNT
+};
+
 struct sw_value {
     char name[SW_NAME_BYTES];
     enum sw_role role;
@@ -101,6 +111,8 @@ struct sw_value {
     int64_t size[SW_MAX_DIMS];   /* global, of one instance */
     int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
     int32_t stack; /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
+    int32_t first_layer;         /* instance 0 is this layer's */
+    uint8_t part;                /* enum sw_layer_part: the layers that it has instances of */
     struct sw_sharding declared; /* from the rule table; the target when it must change */
     struct sw_sharding sharding; /* as it is; set by partition */
     int32_t base;  /* index of the logical value this one is a version of; itself if none */
@@ -115,7 +127,7 @@ struct sw_value {
 
 /* Which instance(s) of a value an operand means. */
 enum sw_index_mode {
-    SW_INDEX_LAYER, /* instance (layer of this iteration) + shift */
+    SW_INDEX_LAYER, /* instance (layer of this iteration) - (value's first layer) + shift */
     SW_INDEX_FIXED, /* instance `shift` */
     SW_INDEX_WHOLE /* the whole stack as one dense tensor with the instances as leading dimension */
 };
@@ -244,8 +256,10 @@ struct sw_region {
     char name[SW_NAME_BYTES]; /* "embed", "layer", "head", "head backward", ... */
     enum sw_phase phase;
     int32_t first_op, op_count;
-    int32_t repeat; /* 1, or the number of layers: iteration i runs layer i */
-    bool reverse;   /* iteration i runs layer repeat-1-i */
+    int32_t repeat; /* 1, or the number of its layers: iteration i runs layer first_layer + i */
+    int32_t first_layer;
+    uint8_t part; /* enum sw_layer_part */
+    bool reverse; /* iteration i runs layer first_layer + repeat-1-i */
     /* Handed from one iteration to the next, -1: nothing. Iteration i reads instance i of the value
      * and writes i + 1; instance 0 comes from a region before, the last goes to one behind. */
     int32_t carry;
@@ -303,7 +317,7 @@ struct sw_program_options {
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
-    enum sw_recompute recompute; /* not AUTO */
+    struct sw_recompute recompute; /* any form; of training alone */
     enum sw_program_kind kind;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
 };
@@ -340,12 +354,14 @@ void sw_program_free(struct sw_program *program);
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 
-/* Which ops a program has depends on what is split over which axes, not on how many ways: options
- * of the same structure give programs that differ in sizes only. A search compiles one program for
+/* Which ops a program has depends on what is split over which axes, not on how many ways, and on
+ * what is made again, not in how many layers: options of the same structure give programs that
+ * differ in sizes only. A search compiles one program for
  * each structure it meets and retargets it. Keys are compared as bytes. */
 struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
-    uint8_t recompute, layout, compute, params, reduce, kind;
+    struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
+    uint8_t layout, compute, params, reduce, kind;
     bool logits, one_micro_step, kv_copies, split_kv;
     int64_t sequence_length, global_batch;
     struct sw_model model;
@@ -395,6 +411,11 @@ int32_t sw_program_alike(const struct sw_program *program, int32_t i);
 /* How many times a step runs an op of that region. */
 double sw_program_runs(const struct sw_program *program, const struct sw_region *region,
                        const struct sw_op *op);
+
+/* The layer that iteration i of a region runs. */
+int32_t sw_region_layer(const struct sw_region *region, int32_t iteration);
+/* The instance that a ref which is not SW_INDEX_WHOLE means in that layer. */
+int32_t sw_ref_instance(const struct sw_program *program, struct sw_ref ref, int32_t layer);
 
 /* Local element count of one instance. */
 int64_t sw_value_local_elems(const struct sw_value *value);

@@ -105,11 +105,16 @@ static bool is_collective(const struct sw_op *op, enum sw_collective kind)
 /* ---- 1. With one micro-step and one contribution a gradient is written where it belongs at once
  * ---- */
 
-static int32_t contributions(const struct sw_program *p, int32_t gradient)
+/* To what the ref means. No other region runs this one's layers. */
+static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
 {
+    const struct sw_program *p = s->p;
+    const bool here = gradient.mode == SW_INDEX_LAYER;
+    const int32_t first = here ? s->region->first_op : 0;
+    const int32_t end = here ? first + s->region->op_count : p->op_count;
     int32_t count = 0;
-    for (int32_t i = 0; i < p->op_count; i++)
-        count += accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient;
+    for (int32_t i = first; i < end; i++)
+        count += accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value;
     return count;
 }
 
@@ -120,7 +125,7 @@ static void write_in_place(struct schedule *s)
         return;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (!accumulates(&op) || contributions(s->p, op.in[0].value) != 1)
+        if (!accumulates(&op) || contributions(s, op.in[0]) != 1)
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -355,11 +360,12 @@ static void sink_accumulates(struct schedule *s)
 
 /* ---- 6. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
 
-/* The last region before the update that writes the value, and how it names the instance; -1: none
- */
-static int32_t completed_in(const struct sw_program *p, int32_t value, struct sw_ref *ref)
+/* The last region before `before` that backward writes the value in, and how it names the instance;
+ * -1: none */
+static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t value,
+                            struct sw_ref *ref)
 {
-    for (int32_t r = p->region_count - 1; r >= 0; r--) {
+    for (int32_t r = before - 1; r >= 0; r--) {
         const struct sw_region *region = &p->regions[r];
         if (region->phase != SW_PHASE_BACKWARD)
             continue;
@@ -373,8 +379,21 @@ static int32_t completed_in(const struct sw_program *p, int32_t value, struct sw
     return -1;
 }
 
+/* The reduction `op` of the update, of what backward has complete in that region. */
+static void add_early(struct schedule *s, const struct sw_op *op, int32_t region, struct sw_ref ref)
+{
+    struct early *early = &s->early[s->early_count++];
+    *early = (struct early){.op = *op, .from = op, .region = region};
+    early->op.last_micro_step = true;
+    early->op.n_in = early->op.n_out = 0;
+    const struct sw_ref in = {op->in[0].value, ref.mode, ref.shift};
+    const struct sw_ref out = {op->out[0].value, ref.mode, ref.shift};
+    s->failed = s->failed || sw_refs_append(s->p, &early->op.in, &early->op.n_in, in) != 0 ||
+                sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
+}
+
 /* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
- */
+ * Layers' gradients are complete where the layer is. */
 static void find_early(struct schedule *s)
 {
     const struct sw_program *p = s->p;
@@ -392,20 +411,12 @@ static void find_early(struct schedule *s)
             bool ready = true;
             for (int32_t j = region->first_op; j < i && ready; j++)
                 ready = !touches(p, &p->ops[j], op->in[0].value);
-            const int32_t from = ready ? completed_in(p, op->in[0].value, &ref) : -1;
-            if (from < 0)
-                continue;
-            struct early *early = &s->early[s->early_count++];
-            *early = (struct early){.op = *op, .from = op, .region = from};
-            early->op.last_micro_step = true;
-            early->op.n_in = early->op.n_out = 0;
-            const struct sw_ref in = {op->in[0].value, ref.mode, ref.shift};
-            const struct sw_ref out = {op->out[0].value, ref.mode, ref.shift};
-            s->failed = s->failed ||
-                        sw_refs_append(s->p, &early->op.in, &early->op.n_in, in) != 0 ||
-                        sw_refs_append(s->p, &early->op.out, &early->op.n_out, out) != 0;
-            if (s->failed)
-                return;
+            int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
+            while (from >= 0 && !s->failed) {
+                add_early(s, op, from, ref);
+                from =
+                    ref.mode == SW_INDEX_LAYER ? completed_in(p, from, op->in[0].value, &ref) : -1;
+            }
         }
     }
 }
@@ -491,12 +502,16 @@ static void waits(struct schedule *s)
     }
 }
 
-/* The update waits for what backward left under way. */
+/* The update waits for what backward left under way: of several regions' parts of one reduction,
+ * for the last. */
 static void wait_for_early(struct schedule *s)
 {
     struct list *list = &s->list;
     for (int32_t e = 0; e < s->early_count; e++) {
-        if (s->early[e].waited)
+        bool known = s->early[e].waited;
+        for (int32_t f = 0; f < e; f++)
+            known = known || (s->early[f].from == s->early[e].from && !s->early[f].waited);
+        if (known)
             continue;
         for (int32_t i = 0; i < list->count; i++)
             if (touches(s->p, list->ops[i], s->early[e].op.out[0].value)) {

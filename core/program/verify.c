@@ -28,8 +28,9 @@ static int check_ref(struct verify *v, struct sw_ref ref)
                        v->at, v->region->name);
     const struct sw_value *value = &p->values[ref.value];
     const bool fixed = ref.mode == SW_INDEX_FIXED && ref.shift >= 0 && ref.shift < value->stack;
-    const bool layer = ref.mode == SW_INDEX_LAYER && ref.shift >= 0 &&
-                       ref.shift + v->region->repeat <= value->stack;
+    const int32_t first = sw_ref_instance(p, ref, v->region->first_layer);
+    const bool layer =
+        ref.mode == SW_INDEX_LAYER && first >= 0 && first + v->region->repeat <= value->stack;
     if (!fixed && !layer && ref.mode != SW_INDEX_WHOLE)
         return wrong(v, "has no such instance", value);
     return 0;

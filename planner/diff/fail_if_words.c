@@ -53,10 +53,9 @@ static int32_t list_words(enum sw_aspect aspect, const char *out[16])
     if (aspect == SW_ASPECT_VERDICT) /* of one that does not fit, nothing is compared */
         for (int32_t v = 0; v < SW_VERDICT_DOES_NOT_FIT; v++)
             out[count++] = sw_verdict_name((enum sw_verdict)v);
-    for (const struct sw_word *w = sw_words_recompute;
-         aspect == SW_ASPECT_RECOMPUTE && w->text != NULL && count < 16; w++)
-        if (w->why == NULL && w->value != SW_RECOMPUTE_AUTO)
-            out[count++] = w->text;
+    if (aspect == SW_ASPECT_RECOMPUTE)
+        for (int32_t i = 0; sw_recompute_words[i] != NULL; i++)
+            out[count++] = sw_recompute_words[i];
     return count;
 }
 

@@ -120,7 +120,7 @@ static void measure(struct sw_diff_side *side)
     char(*word)[SW_ASPECT_BYTES] = side->measures.word;
     sw_mesh_format(&c->decision.mesh, word[SW_ASPECT_MESH], SW_ASPECT_BYTES);
     snprintf(word[SW_ASPECT_RECOMPUTE], SW_ASPECT_BYTES, "%s",
-             sw_word(sw_words_recompute, c->decision.recompute));
+             sw_recompute_word(c->decision.recompute));
     snprintf(word[SW_ASPECT_VERDICT], SW_ASPECT_BYTES, "%s", sw_verdict_name(side->memory_verdict));
 }
 

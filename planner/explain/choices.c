@@ -196,16 +196,15 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
 
 static int recompute_choices(struct sw_explain *x, struct sw_error *err)
 {
-    static const enum sw_recompute levels[] = {SW_RECOMPUTE_NONE, SW_RECOMPUTE_BEFORE_ATTENTION,
-                                               SW_RECOMPUTE_FULL};
-    const char *fixed = x->run->recompute == SW_RECOMPUTE_AUTO ? NULL : "recompute";
+    const struct sw_recompute levels[] = {sw_recompute_none(), sw_recompute_full()};
+    const char *fixed = x->run->recompute_auto ? NULL : "recompute";
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         struct sw_decision decision = x->c.decision;
         decision.recompute = levels[i];
-        if (levels[i] != x->c.decision.recompute &&
+        if (!sw_recompute_equal(levels[i], x->c.decision.recompute) &&
             try_decision(x, "recompute", &decision, fixed,
-                         sw_word(sw_words_recompute, x->c.decision.recompute),
-                         sw_word(sw_words_recompute, levels[i]), err) != 0)
+                         sw_recompute_word(x->c.decision.recompute), sw_recompute_word(levels[i]),
+                         err) != 0)
             return -1;
     }
     return 0;

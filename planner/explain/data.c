@@ -144,6 +144,9 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     if (sw_checkpoint_price_set(run, x->programs, x->memory_total, x->c.cost.step_seconds,
                                 &x->checkpoint, err) != 0)
         return -1;
+    x->again_count = sw_search_again(run, &x->c.decision, x->again, err);
+    if (x->again_count < 0)
+        return -1;
     if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||
         sw_timeline_make(x->program, run, &x->timeline, err) != 0 ||
         sw_explain_choices(x, err) != 0)

@@ -87,6 +87,25 @@ static void write_memory(struct sw_json *j, const struct sw_explain *x)
     sw_json_end(j);
 }
 
+static void write_again(struct sw_json *j, const struct sw_explain *x)
+{
+    sw_json_array(j, "recompute");
+    for (int32_t i = 0; i < x->again_count; i++) {
+        const struct sw_again *again = &x->again[i];
+        sw_json_object(j, NULL);
+        sw_json_array(j, "values");
+        for (int32_t v = 0; v < SW_LAYER_VALUES; v++)
+            if (again->values >> v & 1u)
+                sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)v));
+        sw_json_end(j);
+        sw_json_number(j, "layers", again->layers);
+        sw_json_number(j, "bytes", again->bytes);
+        sw_json_number(j, "seconds", again->seconds);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
+
 static void write_event(struct sw_json *j, const struct sw_explain *x, const struct sw_window *w,
                         const struct sw_cost_event *e)
 {
@@ -283,6 +302,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     write_regions(j, &x->c.cost);
     write_collectives(j, x);
     write_memory(j, x);
+    write_again(j, x);
     write_times(j, x);
     write_axes(j, x);
     sw_json_object(j, "timeline");

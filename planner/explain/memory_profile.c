@@ -59,14 +59,16 @@ static enum sw_memory_kind kind_of_block(const struct sw_program *p,
                                                                    : SW_MEMORY_ACTIVATIONS;
 }
 
-/* A stack over layers is shared out among them (the residual has one instance more); the rest
- * belongs to no layer. */
+/* A stack over layers is shared out among them (the residual has one instance more), one over a
+ * part of them, too: what a layer keeps is the average then. The rest belongs to no layer. */
 static void add_by_layer(const struct sw_program *p, const struct sw_value *value,
                          enum sw_memory_kind kind, int64_t bytes, struct sw_memory_profile *out)
 {
-    const bool stacked = p->layers > 1 && value->stack >= p->layers && value->slots >= p->layers;
+    const bool part = value->part != SW_LAYERS_WHOLE && value->slots > 1;
+    const bool whole = p->layers > 1 && value->stack >= p->layers && value->slots >= p->layers;
+    const bool stacked = part || whole;
     struct sw_layer_memory *to = stacked ? &out->layer : &out->outside;
-    const int64_t share = stacked ? value->slot_bytes : bytes;
+    const int64_t share = part ? bytes / p->layers : whole ? value->slot_bytes : bytes;
     if (stacked)
         add_by_layer(p, &(struct sw_value){.stack = 1, .slots = 1}, kind, bytes - share * p->layers,
                      out);

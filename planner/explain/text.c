@@ -75,6 +75,22 @@ static void print_memory(FILE *out, const struct sw_explain *x)
     }
 }
 
+/* What each value frees and takes when it is made again in every layer, the first to be taken
+ * first.
+ */
+static void print_again(FILE *out, const struct sw_explain *x)
+{
+    char values[SW_VALUES_BYTES], a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
+    fprintf(out, "\n%-20s %10s %10s %12s\n", "made again", "frees", "takes", "in layers");
+    for (int32_t i = 0; i < x->again_count; i++) {
+        const struct sw_again *again = &x->again[i];
+        fprintf(out, "%-20s %10s %10s %5d of %3d\n", sw_layer_values_format(again->values, values),
+                sw_format_bytes(again->bytes, a), sw_format_seconds(again->seconds, b),
+                again->layers, x->program->layers);
+    }
+    fprintf(out, "in all layers and a step of one rank, each operation alone\n");
+}
+
 static void print_regions(FILE *out, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
@@ -192,6 +208,7 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
     print_evaluation(out, x);
     print_run(out, x);
     print_memory(out, x);
+    print_again(out, x);
     print_regions(out, &x->c);
     print_kinds(out, x);
     print_traffic(out, x);

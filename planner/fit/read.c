@@ -252,22 +252,23 @@ static void round_fsdp(struct sw_fit_run *r)
              r->run.model.shape.hidden_size);
 }
 
-/* Recomputation. "selective" means something else in every framework: it is priced as the lightest
- * of our levels that fits. */
+/* Recomputation. "selective" means something else in every framework: it is priced as all up to
+ * attention's result, or as full where that does not fit. */
 static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const char *level = field(t, "act_ckpt");
     const bool selective = starts(level, "selective");
-    r->decision.recompute = SW_RECOMPUTE_NONE;
+    r->decision.recompute = sw_recompute_none();
     if (strcmp(level, "True") == 0 || starts(level, "full"))
-        r->decision.recompute = SW_RECOMPUTE_FULL;
+        r->decision.recompute = sw_recompute_full();
     else if (selective)
-        r->decision.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
+        r->decision.recompute = sw_recompute_all(
+            sw_values_before_attention() | UINT32_C(1) << SW_VALUE_O | UINT32_C(1) << SW_VALUE_LSE);
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&
         r->memory_bytes > r->run.cluster.accelerator.memory_bytes) {
-        r->decision.recompute = SW_RECOMPUTE_FULL;
+        r->decision.recompute = sw_recompute_full();
         snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
         return compile(r, err);
     }

@@ -88,7 +88,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
-    char limit[160], why[320];
+    char limit[160], again[SW_RECOMPUTE_BYTES], why[320];
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
@@ -105,7 +105,7 @@ static void introduction(FILE *out, const struct sw_explain *x)
         "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
         ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
         sw_mesh_format_order(&c->decision.mesh, order, sizeof order), c->decision.micro_batch_size,
-        c->decision.accumulation_steps, sw_word(sw_words_recompute, c->decision.recompute),
+        c->decision.accumulation_steps, sw_recompute_describe(c->decision.recompute, again),
         sw_word(sw_words_strategy, c->decision.strategy),
         sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
     fputs("<p class=\"dim\">Chosen by its rule: ", out);

@@ -8,16 +8,18 @@
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
  * Meshes come sorted by structure, so that a few programs are enough (a program is 0.1 MB). */
-enum { CACHE_ENTRIES = 96 };
+enum { CACHE_ENTRIES = 64 };
 
 struct sw_cached_program {
     struct sw_program_key key;
     uint64_t used; /* when, for replacing the one that was not used for longest */
     struct sw_program *program;
     struct sw_counted counted;
+    struct sw_units units;
     /* what the program was sized for, the axis order aside; a search comes back to it */
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
+    struct sw_recompute recompute;
     int64_t micro_batch, least_arena_bytes;
 };
 struct sw_program_cache {
@@ -34,6 +36,8 @@ static void clear(struct sw_cached_program *entry)
 {
     sw_program_free(entry->program);
     free(entry->counted.value);
+    free(entry->counted.seconds);
+    sw_units_free(&entry->units);
     *entry = (struct sw_cached_program){0};
 }
 
@@ -83,6 +87,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
                   struct sw_error *err)
 {
     if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
+        sw_recompute_equal(entry->recompute, options->recompute) &&
         memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
         entry->program->mesh = options->mesh;
         return 0;
@@ -92,6 +97,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
         return -1;
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
+    entry->recompute = options->recompute;
     entry->least_arena_bytes = entry->program->arena_bytes;
     memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);
     return 0;
@@ -137,6 +143,7 @@ int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
         return -1;
     out->program = out->cached->program;
     out->counted = &out->cached->counted;
+    out->units = &out->cached->units;
     out->decision.accumulation_steps = out->program->accumulation_steps;
     out->least_bytes =
         out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
@@ -164,11 +171,10 @@ static void fill_memory(const struct sw_run_config *run, const struct sw_program
     m->workspace = p->workspace_bytes;
 }
 
-int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
-                      struct sw_candidate *out, struct sw_error *err)
+int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw_candidate *out,
+                        struct sw_error *err)
 {
     const struct sw_run_config *run = s->run;
-    const struct sw_accelerator_config *a = &run->cluster.accelerator;
     struct sw_program *p = sized->program;
     memset(out, 0, sizeof *out);
     out->decision = sized->decision;
@@ -190,7 +196,18 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
     fill_memory(run, p, &out->memory);
     if (out->memory.total > sw_searcher_limit(s))
         out->reason = SW_REJECT_MEMORY;
-    if (out->reason != SW_FITS && !always)
+    return 0;
+}
+
+int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
+                      struct sw_candidate *out, struct sw_error *err)
+{
+    const struct sw_run_config *run = s->run;
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const struct sw_program *p = sized->program;
+    if (sw_searcher_measure(s, sized, out, err) != 0)
+        return -1;
+    if (p == NULL || (out->reason != SW_FITS && !always))
         return 0;
     if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;
@@ -207,7 +224,9 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
     return (struct sw_decision){
         .mesh = *mesh,
         .micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
-        .recompute = run->recompute == SW_RECOMPUTE_AUTO ? SW_RECOMPUTE_FULL : run->recompute,
+        .recompute = run->recompute_auto
+                         ? sw_recompute_full()
+                         : sw_recompute_normal(run->recompute, run->model.shape.layers),
         .strategy = variant->strategy,
         .layout = variant->layout,
         .residual_seq_tp = variant->residual_seq_tp};

@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Share of the full level's saving (memory) and price (time) that recomputing attention alone has:
- * attention's inputs are a few of the values a layer saves. */
-static const double attention_memory_share = 0.15, attention_time_share = 0.15;
-
 int sw_guess_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)
 {
     *out = (struct sw_traffics){0};
@@ -58,26 +54,18 @@ static double combine(double compute, double weight)
 
 int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw_error *err)
 {
-    size_t most = (size_t)p->value_count + 1;
-    for (int32_t i = 0; i < p->op_count; i++)
-        most += p->ops[i].stage == SW_STAGE_RECOMPUTE ? p->ops[i].n_out : 0;
     bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
     out->count = 0;
-    out->value = malloc(most * sizeof *out->value);
-    if (written == NULL || out->value == NULL) {
+    out->value = malloc(((size_t)p->value_count + 1) * sizeof *out->value);
+    out->seconds = malloc(((size_t)p->op_count + 1) * sizeof *out->seconds);
+    if (written == NULL || out->value == NULL || out->seconds == NULL) {
         free(written);
-        free(out->value);
-        out->value = NULL;
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        for (uint16_t k = 0; k < op->n_out; k++) {
-            const int32_t v = op->out[k].value;
-            if (op->stage == SW_STAGE_RECOMPUTE && sw_traffic_of_batch(&p->values[v]))
-                out->value[out->count++] = (struct sw_counted_value){v, SW_COUNTED_SAVED};
-            written[v] = true;
-        }
+        for (uint16_t k = 0; k < op->n_out; k++)
+            written[op->out[k].value] = true;
     }
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
@@ -92,19 +80,15 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     return 0;
 }
 
-/* Bytes, from the shapes: what grows with the micro-batch, what recomputation saves. */
+/* Bytes, from the shapes: what grows with the micro-batch. */
 static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, struct sw_guess *g)
 {
     const struct sw_program *p = sized->program;
-    double sum[] = {[SW_COUNTED_FIXED] = 1,
-                    [SW_COUNTED_STACKED] = 0,
-                    [SW_COUNTED_MOVING] = 0,
-                    [SW_COUNTED_SAVED] = 0};
+    double sum[] = {[SW_COUNTED_FIXED] = 1, [SW_COUNTED_STACKED] = 0, [SW_COUNTED_MOVING] = 0};
     for (int32_t i = 0; i < sized->counted->count; i++) {
         const struct sw_counted_value *counted = &sized->counted->value[i];
         const struct sw_value *value = &p->values[counted->value];
-        const int32_t slots = counted->as == SW_COUNTED_SAVED ? p->layers : value->slots;
-        sum[counted->as] += (double)(value->slot_bytes * slots);
+        sum[counted->as] += (double)(value->slot_bytes * value->slots);
     }
     const double fixed = sum[SW_COUNTED_FIXED], stacked = sum[SW_COUNTED_STACKED];
     const double moving = sum[SW_COUNTED_MOVING];
@@ -114,7 +98,6 @@ static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, st
         rest = 0;
     g->fixed_bytes = (double)reserved_bytes + state + rest * fixed / (fixed + moving);
     g->bytes_per_sequence = stacked + rest * moving / (fixed + moving);
-    g->saved_bytes = sum[SW_COUNTED_SAVED];
 }
 
 static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
@@ -128,10 +111,11 @@ static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
     return false;
 }
 
-void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *run,
+void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out)
 {
-    double *known = malloc((size_t)p->op_count * sizeof *known); /* NULL: each by itself */
+    const struct sw_program *p = sized->program;
+    double *known = sized->counted->seconds;
     *out = (struct sw_compute){0};
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
@@ -142,11 +126,10 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
             const struct sw_op *op = &p->ops[i];
             if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
                 continue;
-            const int32_t like = known != NULL ? sw_program_alike(p, i) : i;
+            const int32_t like = sw_program_alike(p, i);
             const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);
             const double seconds = times * once;
-            if (known != NULL)
-                known[i] = once;
+            known[i] = once;
             if (update)
                 out->update += seconds;
             else if (!touches_batch(p, op))
@@ -155,12 +138,11 @@ void sw_guess_compute(const struct sw_program *p, const struct sw_run_config *ru
                 *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
         }
     }
-    free(known);
 }
 
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
-                   struct sw_guess *out)
+                   const struct sw_levels *levels, struct sw_guess *out)
 {
     bool known[1 << SW_AXIS_COUNT] = {false};
     struct sw_span spans[1 << SW_AXIS_COUNT];
@@ -193,26 +175,32 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
     }
     out->compute = *compute;
     out->sequences = (double)sized->decision.micro_batch_size;
+    out->levels = *levels;
     guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
+}
+
+double sw_guess_seconds(const struct sw_guess *g, int64_t micro_batch_size, int32_t level)
+{
+    const struct sw_compute *c = &g->compute;
+    const double times = (double)micro_batch_size / g->sequences;
+    const double again = g->levels.count == 0
+                             ? 1
+                             : sw_level_seconds(&g->levels, level) /
+                                   sw_level_seconds(&g->levels, sw_levels_last(&g->levels));
+    return combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
+           combine(c->phase[1] + c->weights[1] / times + again * c->again,
+                   g->weight_seconds[1] / times) +
+           c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
 }
 
 void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
 {
-    double kept = 0, again = 1;
-    if (o->recompute == SW_RECOMPUTE_NONE) {
-        kept = 1;
-        again = 0;
-    } else if (o->recompute == SW_RECOMPUTE_BEFORE_ATTENTION) {
-        kept = 1 - attention_memory_share;
-        again = attention_time_share;
-    }
     const double times = (double)o->micro_batch_size / g->sequences;
-    o->bytes = g->fixed_bytes + times * (g->bytes_per_sequence + kept * g->saved_bytes);
-    const struct sw_compute *c = &g->compute;
-    o->seconds = combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
-                 combine(c->phase[1] + c->weights[1] / times + again * c->again,
-                         g->weight_seconds[1] / times) +
-                 c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
+    const double bytes = g->fixed_bytes + times * g->bytes_per_sequence;
+    if (g->levels.count > 0)
+        o->level = sw_level_keeping(&g->levels, ((double)g->limit_bytes - bytes) / times);
+    o->bytes = bytes + times * sw_level_bytes(&g->levels, o->level);
+    o->seconds = sw_guess_seconds(g, o->micro_batch_size, o->level);
 }
 
 int sw_guess_compare(const void *a, const void *b)
@@ -222,8 +210,6 @@ int sw_guess_compare(const void *a, const void *b)
         return x->seconds < y->seconds ? -1 : 1;
     if (x->variant != y->variant)
         return x->variant < y->variant ? -1 : 1;
-    if (x->recompute != y->recompute)
-        return x->recompute < y->recompute ? -1 : 1;
     return (x->micro_batch_size < y->micro_batch_size) -
            (x->micro_batch_size > y->micro_batch_size);
 }
@@ -246,17 +232,13 @@ static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank,
 }
 
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
-                         struct sw_option out[3 * SW_MAX_MICRO_BATCHES])
+                         struct sw_option out[SW_MAX_MICRO_BATCHES])
 {
     int64_t sizes[SW_MAX_MICRO_BATCHES];
     const int32_t n = micro_batches(run, per_rank, sizes);
-    int32_t count = 0;
-    for (int32_t level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++)
-        for (int32_t i = n - 1; i >= 0; i--)
-            if (run->recompute == SW_RECOMPUTE_AUTO || run->recompute == (enum sw_recompute)level)
-                out[count++] =
-                    (struct sw_option){(enum sw_recompute)level, sizes[i], variant, 0, 0};
-    return count;
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (struct sw_option){.micro_batch_size = sizes[n - 1 - i], .variant = variant};
+    return n;
 }
 
 /* ---- Axis orders ---- */

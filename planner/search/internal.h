@@ -33,6 +33,7 @@ struct sw_preference {
 };
 
 struct sw_program_cache;
+struct sw_units;
 
 /* One thread's view of a search. */
 struct sw_searcher {
@@ -53,24 +54,39 @@ struct sw_sized {
     struct sw_program *program; /* NULL when not admitted */
     struct sw_cached_program *cached;
     const struct sw_counted *counted; /* of the program's structure */
+    struct sw_units *units;           /* the same; read when wanted */
     enum sw_reject reason;
     int64_t least_bytes; /* no arrangement needs less, reserved memory included */
 };
 
-/* A value that memory is guessed from, and as what; a recomputed one also as what it saves. */
+/* A value that memory is guessed from, and as what. */
 struct sw_counted_value {
     int32_t value;
     enum {
         SW_COUNTED_FIXED,   /* as large whatever the micro-batch */
         SW_COUNTED_STACKED, /* of every layer, for backward */
-        SW_COUNTED_MOVING,  /* a part of them at a time */
-        SW_COUNTED_SAVED    /* recomputed: would be stacked with no recomputation */
+        SW_COUNTED_MOVING   /* a part of them at a time */
     } as;
 };
 struct sw_counted {
     struct sw_counted_value *value; /* [count] */
     int32_t count;
+    double *seconds; /* [op_count]: of each op that is no collective, once computed */
 };
+
+/* recompute.c: what of a program in which everything is made again belongs to which unit: a value
+ * that backward needs, or those that one op makes, with all that has to be made again for it. */
+struct sw_unit_part {
+    int32_t at, unit;
+};
+struct sw_units {
+    bool known;
+    uint32_t values[SW_LAYER_VALUES]; /* [count]; 0: has become part of another */
+    int32_t count, kept_count, made_count;
+    struct sw_unit_part *kept, *made; /* values that would be kept; ops that make again */
+};
+int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw_error *err);
+void sw_units_free(struct sw_units *units);
 
 /* evaluate.c */
 struct sw_program_cache *sw_program_cache_new(void); /* NULL: no memory */
@@ -81,6 +97,9 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
 /* Not admitted is no error. */
 int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
                      struct sw_sized *out, struct sw_error *err);
+/* Memory alone. */
+int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw_candidate *out,
+                        struct sw_error *err);
 /* Memory, and where it fits or `always`, the price. */
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
                       struct sw_candidate *out, struct sw_error *err);
@@ -105,10 +124,39 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
                       const struct sw_mesh_request *request);
 
+/* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
+ * in every layer, unit i in the first k. */
+struct sw_unit {
+    uint32_t values;
+    bool moves;            /* made by nothing but moving memory */
+    double bytes, seconds; /* of one layer: what keeping it takes; making it again, alone */
+};
+struct sw_levels {
+    struct sw_unit unit[SW_LAYER_VALUES]; /* [count], the most bytes for the least time first */
+    int32_t count, layers;
+};
+/* Of a program in which everything is made again, as it is sized, with the seconds of its ops. */
+void sw_levels_find(const struct sw_units *units, const struct sw_program *full,
+                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out);
+int32_t sw_levels_last(const struct sw_levels *levels);
+struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level);
+/* What a level keeps beside the last, and what it takes beside the first. */
+double sw_level_bytes(const struct sw_levels *levels, int32_t level);
+double sw_level_seconds(const struct sw_levels *levels, int32_t level);
+/* The least level that keeps no more than so many bytes. */
+int32_t sw_level_keeping(const struct sw_levels *levels, double bytes);
+/* The least level with which the decision stays within `limit` bytes of an accelerator, priced;
+ * out->reason is SW_REJECT_MEMORY where none does. level: where to begin; times: how many times as
+ * large the decision's micro-batch is as that of the levels' program. */
+int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *decision,
+                    const struct sw_levels *levels, double times, int32_t level, int64_t limit,
+                    struct sw_candidate *out, struct sw_error *err);
+
 /* guess.c: what is worth trying. Nothing of it is ever reported. */
 struct sw_guess {
     double fixed_bytes, bytes_per_sequence; /* as compiled */
-    double saved_bytes; /* per sequence: what no recomputation would keep in addition */
+    struct sw_levels levels; /* as compiled; count 0: the run says what is made again */
+    int64_t limit_bytes;     /* of an accelerator: the caller's to set */
     struct sw_compute compute;
     double weight_seconds[2],
         once_seconds; /* collectives of weights: each micro-step's, each step's */
@@ -116,14 +164,15 @@ struct sw_guess {
     double sequences;                    /* of a micro-step, as compiled */
 };
 struct sw_option {
-    enum sw_recompute recompute;
     int64_t micro_batch_size;
     int32_t variant; /* caller's */
+    int32_t level;   /* the least that may fit */
     double bytes, seconds;
 };
 /* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
-void sw_guess_compute(const struct sw_program *program, const struct sw_run_config *run,
+/* Fills the seconds of what is counted, too. */
+void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out);
 /* Of one program, whatever the axis order, by part; sw_traffics_free is the caller's. */
 int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
@@ -132,11 +181,12 @@ int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
  * order counts. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
-                   struct sw_guess *out);
+                   const struct sw_levels *levels, struct sw_guess *out);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
-/* Recompute levels and micro-batches that the run allows, level by level, largest first. */
+double sw_guess_seconds(const struct sw_guess *guess, int64_t micro_batch_size, int32_t level);
+/* Micro-batches that the run allows, largest first. */
 int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
-                         struct sw_option out[3 * SW_MAX_MICRO_BATCHES]);
+                         struct sw_option out[SW_MAX_MICRO_BATCHES]);
 /* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
  * a step; 0 where there is one order only; NULL: not wanted). -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void by_axis(struct sw_json *j, const char *key, const double value[SW_AXIS_COUNT],
                     bool whole)
@@ -31,6 +32,26 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
     sw_json_end(j);
 }
 
+static void write_values(struct sw_json *j, const char *key, uint32_t values)
+{
+    sw_json_array(j, key);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        if (values >> i & 1u)
+            sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
+    sw_json_end(j);
+}
+
+static void write_recompute(struct sw_json *j, struct sw_recompute again)
+{
+    const char *word = sw_recompute_word(again);
+    sw_json_text(j, "recompute", word);
+    if (strcmp(word, "partial") != 0)
+        return;
+    write_values(j, "recompute_values", again.values);
+    sw_json_number(j, "recompute_layers", again.layers);
+    write_values(j, "recompute_rest", again.rest);
+}
+
 void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw_candidate *c)
 {
     char mesh[64], order[64], warning[192];
@@ -39,7 +60,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     sw_json_number(j, "micro_batch_size", (double)c->decision.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.accumulation_steps);
-    sw_json_text(j, "recompute", sw_word(sw_words_recompute, c->decision.recompute));
+    write_recompute(j, c->decision.recompute);
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
     sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");

@@ -2,8 +2,8 @@
  * how sp attends, residual_seq and axis order make some hundreds for each mesh.
  *
  * All options are guessed, fastest guess first, and priced until the guesses are clearly slower
- * than the best price, each recompute level with the largest micro-batch that fits (a larger one
- * only saves time: fewer gathers, longer operations); then the axis orders of the best. Every mesh
+ * than the best price, each micro-batch with as little made again as fits (recompute.c); then the
+ * axis orders of the best. Every mesh
  * is searched so, by itself: the answer for a mesh does not depend on which others were asked for.
  * A mesh is rejected for memory only when no variant fits with its smallest options: memory grows
  * with less recomputation and larger micro-batches.
@@ -16,12 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 3 * SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
+enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
-/* And guesses of time: of an option against the best price, of an axis order against the guess at
- * the best one, of a variant against the best variant. */
-static const double worth_pricing = 1.10, worth_ordering = 1.10, likely_up_to = 1.25;
+/* And guesses of time: of an option against the best price, at first and as corrected by a price;
+ * of an axis order against the guess at the best one, of a variant against the best variant. */
+static const double worth_pricing = 1.10, worth_fitting = 1.10, worth_another = 1.02,
+                    worth_ordering = 1.10, likely_up_to = 1.25;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
@@ -54,10 +55,16 @@ static int64_t sequences_per_rank(const struct sw_sized *sized)
  * (choose_order) or the one that it has. Returns how many, -1: no memory. */
 static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, int32_t variant,
                          const struct sw_compute *compute, bool choose_order,
-                         struct sw_option options[MAX_OPTIONS], struct sw_error *err)
+                         struct sw_guess *guess, struct sw_option options[MAX_OPTIONS],
+                         struct sw_error *err)
 {
-    struct sw_guess guess;
+    struct sw_levels levels = {0};
     struct sw_traffics traffics;
+    if (s->run->recompute_auto) {
+        if (!sized->units->known && sw_units_read(sized->program, sized->units, err) != 0)
+            return -1;
+        sw_levels_find(sized->units, sized->program, s->run, sized->counted->seconds, &levels);
+    }
     if (sw_guess_traffic(sized->program, &traffics, err) != 0)
         return -1;
     int32_t count = 0;
@@ -67,13 +74,14 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
         if (count > 0)
             sized->decision.mesh = sized->program->mesh = order[0];
     }
-    sw_guess_from(sized, s->run, &traffics, compute, &guess);
+    sw_guess_from(sized, s->run, &traffics, compute, &levels, guess);
+    guess->limit_bytes = sw_searcher_limit(s);
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
     count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
     for (int32_t i = 0; i < count; i++)
-        sw_guess_option(&guess, &options[i]);
+        sw_guess_option(guess, &options[i]);
     return count;
 }
 
@@ -130,14 +138,15 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
 {
     struct sw_sized sized;
     struct sw_compute compute;
+    struct sw_guess guess;
     struct sw_option options[MAX_OPTIONS];
     const struct sw_decision smallest = sw_searcher_smallest(s, mesh, variant);
     if (sw_searcher_size(s, &smallest, &sized, err) != 0)
         return -1;
     if (sized.program == NULL)
         return 0;
-    sw_guess_compute(sized.program, s->run, &compute);
-    const int32_t count = guess_all(s, &sized, *n, &compute, false, options, err);
+    sw_guess_compute(&sized, s->run, &compute);
+    const int32_t count = guess_all(s, &sized, *n, &compute, false, &guess, options, err);
     if (count < 0)
         return -1;
     ranked[*n] = rank_variant(s, options, count, (double)sized.least_bytes);
@@ -219,32 +228,43 @@ struct looking {
     const struct sw_preference *preference;
     const struct sw_mesh *mesh;
     struct sw_decision base[SW_MAX_VARIANTS]; /* smallest options, in the order guessed best */
+    struct sw_guess guess[SW_MAX_VARIANTS];   /* from them */
     int32_t closest;                          /* variant that needs least; -1: none is admitted */
     int64_t least_bytes;
     struct sw_candidate best[2]; /* of either residual_seq: which suits depends on the axis order */
     bool hopeless;               /* the state alone does not fit, or the batch does not */
 };
 
-/* Prices one option and keeps it when it fits and is faster. */
-static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_option *option,
-                   bool *fits, struct sw_error *err)
+/* Prices a decision when it may fit. */
+static int price(struct sw_searcher *s, const struct sw_decision *decision, struct sw_candidate *c,
+                 struct sw_error *err)
 {
-    const struct sw_decision *base = &l->base[option->variant];
-    struct sw_candidate *best = &l->best[base->residual_seq_tp];
     struct sw_sized sized;
-    struct sw_candidate c;
-    struct sw_decision decision = *base;
-    decision.recompute = option->recompute;
-    decision.micro_batch_size = option->micro_batch_size;
-    *fits = false;
-    if (sw_searcher_size(s, &decision, &sized, err) != 0)
+    c->reason = SW_REJECT_MEMORY;
+    if (sw_searcher_size(s, decision, &sized, err) != 0)
         return -1;
     if (sized.program == NULL || hopeless(s, &sized))
         return 0;
-    if (sw_searcher_price(s, &sized, false, &c, err) != 0)
+    return sw_searcher_price(s, &sized, false, c, err);
+}
+
+/* Prices one option, with as little made again as fits, and keeps it when it is faster. */
+static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_option *option,
+                   double *seconds, struct sw_error *err)
+{
+    const struct sw_guess *guess = &l->guess[option->variant];
+    struct sw_decision decision = l->base[option->variant];
+    struct sw_candidate *best = &l->best[decision.residual_seq_tp];
+    struct sw_candidate c;
+    decision.micro_batch_size = option->micro_batch_size;
+    const double times = (double)option->micro_batch_size / guess->sequences;
+    if (guess->levels.count == 0 ? price(s, &decision, &c, err) != 0
+                                 : sw_searcher_fit(s, &decision, &guess->levels, times,
+                                                   option->level, guess->limit_bytes, &c, err) != 0)
         return -1;
-    *fits = c.reason == SW_FITS;
-    if (*fits && (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
+    *seconds = c.reason == SW_FITS ? c.cost.step_seconds : INFINITY;
+    if (c.reason == SW_FITS &&
+        (best->reason != SW_FITS || c.cost.step_seconds < best->cost.step_seconds))
         *best = c;
     return 0;
 }
@@ -269,15 +289,19 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
     l->hopeless = state_bytes(s, &sized) > sw_searcher_limit(s); /* the same */
     if (l->hopeless || hopeless(s, &sized))
         return 0;
-    sw_guess_compute(sized.program, s->run, &compute);
-    const int32_t count = guess_all(s, &sized, variant, &compute, true, options, err);
+    sw_guess_compute(&sized, s->run, &compute);
+    const int32_t count =
+        guess_all(s, &sized, variant, &compute, true, &l->guess[variant], options, err);
     l->base[variant] = sized.decision;
     return count;
 }
 
-/* For a variant and level: micro-batches known to fit (a smaller one is no faster) and not to. */
+/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster)
+ * and not to fit; its last price, and the guess at that. */
 struct known {
     int64_t fits, fails;
+    double seconds, guess; /* 0: none yet */
+    bool tried;            /* that price is one of those that are looked for */
 };
 
 /* Seconds of the best that fits so far. */
@@ -290,27 +314,64 @@ static double best_seconds(const struct looking *l)
     return best;
 }
 
+/* Prices a variant's smallest options, whose program is there already, for want of another price.
+ */
+static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_t variant,
+                          struct known *k, struct sw_error *err)
+{
+    const struct sw_decision *base = &l->base[variant];
+    const struct sw_guess *guess = &l->guess[variant];
+    struct sw_sized sized;
+    struct sw_cost cost;
+    if (sw_searcher_size(s, base, &sized, err) != 0 ||
+        sw_cost_price(sized.program, s->run, &cost, err) != 0)
+        return -1;
+    k->seconds = cost.step_seconds;
+    k->guess = sw_guess_seconds(guess, base->micro_batch_size, sw_levels_last(&guess->levels));
+    return 0;
+}
+
+/* Whether an option may be the best: by its guess, and by its guess as a price of its variant
+ * corrects it. */
+static int is_worth(struct sw_searcher *s, const struct looking *l, const struct sw_option *o,
+                    struct known *k, bool *worth, struct sw_error *err)
+{
+    const double best = best_seconds(l), limit = (double)sw_searcher_limit(s);
+    *worth = false;
+    if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
+        (k->fails > 0 && o->micro_batch_size >= k->fails) ||
+        (k->guess == 0 && o->seconds > worth_pricing * best))
+        return 0;
+    if (k->guess == 0 && !isinf(best) && price_smallest(s, l, o->variant, k, err) != 0)
+        return -1;
+    const double up_to = (k->tried ? worth_another : worth_fitting) * best;
+    *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= up_to;
+    return 0;
+}
+
 static int search_options(struct sw_searcher *s, struct looking *l, const struct sw_option *options,
                           int32_t count, struct sw_error *err)
 {
-    struct known known[SW_MAX_VARIANTS][3];
-    const double limit = (double)sw_searcher_limit(s);
+    struct known known[SW_MAX_VARIANTS];
     memset(known, 0, sizeof known);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_option *o = &options[i];
-        struct known *k = &known[o->variant][o->recompute];
-        bool fits = false;
-        if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
-            (k->fails > 0 && o->micro_batch_size >= k->fails))
-            continue;
-        if (o->seconds > worth_pricing * best_seconds(l))
-            continue;
-        if (attempt(s, l, o, &fits, err) != 0)
+        struct known *k = &known[o->variant];
+        bool worth;
+        double seconds;
+        if (is_worth(s, l, o, k, &worth, err) != 0 ||
+            (worth && attempt(s, l, o, &seconds, err) != 0))
             return -1;
-        if (fits)
-            k->fits = o->micro_batch_size;
-        else
+        if (!worth)
+            continue;
+        if (isinf(seconds)) {
             k->fails = o->micro_batch_size;
+            continue;
+        }
+        k->fits = o->level == 0 ? o->micro_batch_size : k->fits;
+        k->seconds = seconds;
+        k->guess = o->seconds;
+        k->tried = true;
     }
     return 0;
 }
@@ -320,7 +381,8 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
                            struct sw_error *err)
 {
     struct sw_option options[SW_MAX_VARIANTS * MAX_OPTIONS];
-    bool may_fit[SW_MAX_VARIANTS] = {false}, fits = false;
+    bool may_fit[SW_MAX_VARIANTS] = {false};
+    double seconds;
     int32_t count = 0;
     for (int32_t i = first; i < end && !l->hopeless; i++) {
         const int32_t added = look_at(s, l, i, &options[count], err);
@@ -334,8 +396,10 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
         return -1;
     for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
         const struct sw_decision *base = &l->base[i];
-        const struct sw_option least = {base->recompute, base->micro_batch_size, i, 0, 0};
-        if (may_fit[i] && attempt(s, l, &least, &fits, err) != 0)
+        const struct sw_option least = {.micro_batch_size = base->micro_batch_size,
+                                        .variant = i,
+                                        .level = sw_levels_last(&l->guess[i].levels)};
+        if (may_fit[i] && attempt(s, l, &least, &seconds, err) != 0)
             return -1;
     }
     return 0;
@@ -353,7 +417,7 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
         return 0;
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
-    sw_guess_compute(sized.program, s->run, &compute);
+    sw_guess_compute(&sized, s->run, &compute);
     if (sw_guess_traffic(sized.program, &traffics, err) != 0)
         return -1;
     const int32_t count =

@@ -104,7 +104,7 @@ static void print_mfu(FILE *out, const struct sw_run_config *run)
 void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
-        warning[192];
+        warning[192], again[SW_RECOMPUTE_BYTES];
     const struct sw_decision *decision = &c->decision;
     const int32_t *size = decision->mesh.size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
@@ -114,7 +114,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
             "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
             ", recompute %s\n          attention %s, %s, residual_seq %s\n",
             decision->micro_batch_size, decision->accumulation_steps,
-            sw_word(sw_words_recompute, decision->recompute),
+            sw_recompute_describe(decision->recompute, again),
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
     fprintf(out, "memory    %s of %s per accelerator: %s\n",
@@ -168,11 +168,7 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
     char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
         rate[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
-    int wide = (int)strlen("recompute");
-    for (int32_t i = 0; i < shown; i++) {
-        const int length = (int)strlen(sw_word(sw_words_recompute, s->mesh[i].decision.recompute));
-        wide = length > wide ? length : wide;
-    }
+    const int wide = (int)strlen("recompute");
     const struct sw_cost *best = &s->mesh[0].cost;
     fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
             sw_report_band(best), best->band_low_seconds / best->step_seconds,
@@ -184,7 +180,7 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-*s %10s %9s %9s %12s %5.1f%%%s\n",
                 i == 0 ? "✓" : " ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
                 c->decision.micro_batch_size, c->decision.accumulation_steps, wide,
-                sw_word(sw_words_recompute, c->decision.recompute),
+                sw_recompute_word(c->decision.recompute),
                 sw_format_bytes((double)c->memory.total, memory),
                 sw_format_seconds(c->cost.step_seconds, step),
                 sw_format_seconds(total_exposed(&c->cost), wait),

@@ -90,6 +90,19 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
                        struct sw_error *err);
 
+/* recompute.c: a value of a layer that backward needs, or those that one op makes, with all that
+ * has to be made again for it. */
+struct sw_again {
+    uint32_t values;
+    int32_t layers; /* in which the decision makes it again */
+    double bytes;   /* that this frees, in all layers; nothing else of the layout changes them */
+    double seconds; /* that its ops take, in all layers of a step, each alone */
+};
+/* Of the decision's mesh, in the order in which the search takes them. Returns how many, -1: err
+ * (SW_ENVIRONMENT). */
+int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
+                    struct sw_again out[SW_LAYER_VALUES], struct sw_error *err);
+
 /* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
  * fitting first. Sets feasible and fastest. */
 void sw_rank(struct sw_search *search, enum sw_prefer prefer);

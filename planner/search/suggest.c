@@ -118,8 +118,11 @@ static void lower_headroom(struct trial *t, const struct sw_candidate *c)
 /* Recomputation and the micro-batch, when the run fixed them: whether there was one to let go. */
 static bool relax(struct trial *t)
 {
-    if (t->run.recompute != SW_RECOMPUTE_AUTO && t->run.recompute != SW_RECOMPUTE_FULL) {
-        t->run.recompute = SW_RECOMPUTE_AUTO;
+    const struct sw_recompute fixed =
+        sw_recompute_normal(t->run.recompute, t->run.model.shape.layers);
+    if (!t->run.recompute_auto && !sw_recompute_equal(fixed, sw_recompute_full())) {
+        t->run.recompute_auto = true;
+        t->run.recompute = sw_recompute_none();
         note(&t->changes, "recompute", "auto");
         return true;
     }
@@ -420,7 +423,7 @@ static void explain_memory(struct sw_candidate *c)
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
-             c->decision.micro_batch_size, sw_word(sw_words_recompute, c->decision.recompute));
+             c->decision.micro_batch_size, sw_recompute_word(c->decision.recompute));
 }
 
 /* The other way to a mesh without headroom: nobody but the user chooses it. */

@@ -30,3 +30,9 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(life_of_a_run PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
 endif()
+if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
+  # "2": random sets on each mesh.
+  sw_test(test_recompute SOURCES test_recompute.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
+          ARGS 2)
+endif()

@@ -2,6 +2,7 @@
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
 #include "core/program/op/op.h"
+#include "tests/support/recompute.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -328,7 +329,7 @@ static void test_recompute(void **state)
     (void)state;
     for (uint8_t level = 1; level <= 2; level++) {
         struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
-        o.recompute = level;
+        o.recompute = sw_test_recompute(level, o.model.layers);
         struct sw_program *p = compile(&o);
         assert_int_equal(count(p, "layer").all_gather, 7);
         assert_int_equal(count(p, "layer backward").all_gather, 7);
@@ -336,10 +337,39 @@ static void test_recompute(void **state)
         sw_program_free(p);
     }
     struct sw_program_options o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
-    o.recompute = 2;
+    o.recompute = sw_recompute_full();
     struct sw_program *p = compile(&o);
     assert_int_equal(count(p, "layer backward").all_reduce, 3);
     sw_program_free(p);
+}
+
+/* Some values in two of three layers: both regions' gathers are those of any layer, and what is
+ * reduced over dp is so in both, once for each layer. */
+static void test_recompute_partly(void **state)
+{
+    (void)state;
+    struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
+    o.recompute = (struct sw_recompute){SW_ALL_VALUES, 2, 0};
+    struct sw_program *p = compile(&o);
+    const struct counts layer = {.all_gather = 7},
+                        backward = {.all_gather = 7, .reduce_scatter = 7};
+    int32_t wrong = compare(p, "first layers", layer) + compare(p, "last layers", layer) +
+                    compare(p, "first layers backward", backward) +
+                    compare(p, "last layers backward", backward);
+    sw_program_free(p);
+    o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
+    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 2, 0};
+    p = compile(&o);
+    wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 7}) +
+             compare(p, "last layers backward", (struct counts){.all_reduce = 7}) +
+             compare(p, "update", (struct counts){.all_reduce = 1});
+    sw_program_free(p);
+    o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
+    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~(1u << SW_VALUE_Y), 2, 0};
+    p = compile(&o); /* y is kept: nothing is reduced again for it */
+    wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 2});
+    sw_program_free(p);
+    assert_int_equal(wrong, 0);
 }
 
 /* A tied table gets its gradient from the head and the embedding, and is reduced over dp once. */
@@ -387,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_strategy_ulysses),
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_recompute_partly),
         cmocka_unit_test(test_tied),
         cmocka_unit_test(test_size_does_not_grow),
     };

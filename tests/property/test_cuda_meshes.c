@@ -127,7 +127,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         .reduce = SW_F32,
         .mesh = mesh,
         .layout = variant == 2 ? SW_CONTIGUOUS : SW_ZIGZAG,
-        .recompute = variant == 1 ? 2 : 0,
+        .recompute = variant == 1 ? sw_recompute_full() : sw_recompute_none(),
     };
     if (variant == 4)
         o.model.rope = (struct sw_rope){.theta = 100.0,

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/program/op/op.h"
+#include "tests/support/recompute.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +52,7 @@ static void each(struct walk *w, struct sw_ref ref, int32_t layer, bool write, c
     const struct sw_value *value = &w->p->values[root(w->p, ref.value)];
     const int32_t count = ref.mode == SW_INDEX_WHOLE ? value->stack : 1;
     for (int32_t i = 0; i < count; i++) {
-        int32_t instance = ref.mode == SW_INDEX_WHOLE
-                               ? i
-                               : (ref.mode == SW_INDEX_FIXED ? ref.shift : layer + ref.shift);
+        int32_t instance = ref.mode == SW_INDEX_WHOLE ? i : sw_ref_instance(w->p, ref, layer);
         int64_t first, last, tag;
         range(w, ref, layer, instance, &first, &last, &tag);
         assert_true(instance >= 0 && instance < value->stack);
@@ -151,7 +150,7 @@ static void run_region(struct walk *w, const struct sw_region *region)
             if ((i < 0 && !ahead) || iteration >= region->repeat ||
                 (w->p->ops[o].last_micro_step && !w->last_micro_step))
                 continue;
-            run_op(w, o, region->reverse ? region->repeat - 1 - iteration : iteration);
+            run_op(w, o, sw_region_layer(region, iteration));
         }
     for (int32_t f = 0; f < FLIGHTS; f++)
         if (w->flight[f].active &&
@@ -216,20 +215,22 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
 {
     int32_t *checked = context;
     struct sw_program_options o = options(mesh);
-    for (int variant = 0; variant < 3 * 2 * 3 * 2 * 2 * 2 * 2; variant++) {
+    uint32_t set = 3 + (uint32_t)*checked;
+    for (int variant = 0; variant < 3 * 2 * 4 * 2 * 2 * 2 * 2; variant++) {
         int v = variant;
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(v % 3));
         v /= 3;
         if (v % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
         v /= 2;
-        o.recompute = (uint8_t)(v % 3);
-        v /= 3;
+        const uint32_t level = (uint32_t)(v % 4);
+        v /= 4;
         o.model.tied = v % 2;
         v /= 2;
         o.compute = v % 2 ? SW_BF16_T : SW_F32;
         v /= 2;
         o.model.layers = v % 2 ? 1 : 4;
+        o.recompute = sw_test_recompute(level < 3 ? level : set++, o.model.layers);
         v /= 2;
         o.kind = v % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
         o.layout = variant % 5 == 0 ? SW_CONTIGUOUS : SW_ZIGZAG;
@@ -249,7 +250,7 @@ static void test_no_overlap_on_any_mesh(void **state)
     int32_t checked = 0;
     for (int32_t ranks = 1; ranks <= 8; ranks *= 2)
         assert_int_equal(sw_mesh_enumerate(ranks, check_mesh, &checked), 0);
-    assert_int_equal(checked, 35 * 288);
+    assert_int_equal(checked, 35 * 384);
 }
 
 struct template_program {
@@ -263,7 +264,7 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
 {
     struct template_program *templates = context;
     struct sw_program_options o = options(mesh);
-    o.model.layers = 3;
+    o.model.layers = 6;
     o.model.heads = o.model.kv_heads = 64;
     o.model.hidden_size = 512;
     o.model.vocab_size = 256;
@@ -278,7 +279,9 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
             o.rules.axes[SW_L_KV_HEADS] = (struct sw_axes){0};
         if (variant / 3 % 2)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
-        o.recompute = (uint8_t)(variant / 6 % 3);
+        o.recompute = sw_test_recompute((uint32_t)(variant / 6 % 3), o.model.layers);
+        if (variant / 6 % 3 == 1) /* 1 to 6 */
+            o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
         if (sw_program_admits(&o, detail, help) != SW_FITS)
             continue;

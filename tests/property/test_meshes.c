@@ -6,6 +6,7 @@
  * the stride through the variants: coprime to 2 and 3, so that every choice meets every other on
  * every mesh; 1 runs them all. */
 #include "tests/support/harness.h"
+#include "tests/support/recompute.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -157,7 +158,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .reduce = dtype,
         .mesh = mesh,
         .layout = v->zigzag ? SW_ZIGZAG : SW_CONTIGUOUS,
-        .recompute = v->recompute,
+        .recompute = sw_test_recompute(v->recompute, 2),
     };
     sw_rules_default(&o.rules, v->strategy);
     if (v->residual_tp)

@@ -3,6 +3,7 @@
  * memory is close to what is needed. */
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
+#include "tests/support/recompute.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +27,6 @@ static void search(const struct sw_run_config *run, struct sw_search *out)
 
 static struct sw_config *random_run(uint64_t *seed, struct sw_run_config *run)
 {
-    static const enum sw_recompute levels[] = {SW_RECOMPUTE_AUTO, SW_RECOMPUTE_AUTO,
-                                               SW_RECOMPUTE_NONE, SW_RECOMPUTE_FULL};
     struct sw_test_run t = sw_test_llama_7b;
     t.nodes = 2 << draw(seed, 3);
     t.per_node = 4;
@@ -40,7 +39,9 @@ static struct sw_config *random_run(uint64_t *seed, struct sw_run_config *run)
     struct sw_config *config = sw_test_read_run(&t);
     *run = *sw_config_run(config);
     run->memory_headroom = draw(seed, 8) == 0 ? 0 : draw(seed, 400) / 1000.0;
-    run->recompute = levels[draw(seed, 4)];
+    const uint32_t recompute = (uint32_t)draw(seed, 4); /* every other time: auto */
+    run->recompute_auto = recompute < 2;
+    run->recompute = recompute == 3 ? sw_recompute_full() : sw_recompute_none();
     run->strategy = draw(seed, 2) ? SW_ATTENTION_AUTO : SW_ATTENTION_RING;
     run->micro_batch_size = draw(seed, 4) == 0 ? 2 : 0;
     run->prefer = draw(seed, 2) ? SW_PREFER_TIME : SW_PREFER_FSDP;
@@ -57,15 +58,16 @@ static enum sw_verdict try_all(const struct sw_run_config *run, const struct sw_
     for (int32_t way = 0; way < 3 * 3 * 2 * 2; way++)
         for (int64_t micro = 1; micro <= per_rank; micro *= 2) {
             struct sw_candidate c;
-            const struct sw_decision d = {.mesh = *mesh,
-                                          .micro_batch_size = micro,
-                                          .recompute = (enum sw_recompute)(way % 3),
-                                          .strategy = (enum sw_attention_strategy)(way / 3 % 3),
-                                          .layout = (enum sw_sequence_layout)(way / 9 % 2),
-                                          .residual_seq_tp = way / 18 == 1};
+            const struct sw_decision d = {
+                .mesh = *mesh,
+                .micro_batch_size = micro,
+                .recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
+                .strategy = (enum sw_attention_strategy)(way / 3 % 3),
+                .layout = (enum sw_sequence_layout)(way / 9 % 2),
+                .residual_seq_tp = way / 18 == 1};
             const bool allowed =
                 (run->micro_batch_size == 0 || micro == run->micro_batch_size) &&
-                (run->recompute == SW_RECOMPUTE_AUTO || d.recompute == run->recompute) &&
+                (run->recompute_auto || sw_recompute_equal(d.recompute, run->recompute)) &&
                 (run->strategy == SW_ATTENTION_AUTO ||
                  (d.strategy == run->strategy && d.layout == run->layout)) &&
                 (mesh->size[SW_SP] > 1 || way / 3 % 3 == 0) &&

@@ -3,6 +3,7 @@
  * same whatever the threads. */
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
+#include "tests/support/recompute.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,12 +123,13 @@ static double exhaust(const struct sw_run_config *run, const struct sw_candidate
     for (int32_t way = 0; way < 3 * 2 * 2 * 3; way++)
         for (int64_t micro = 1; micro <= per_rank; micro *= 2) {
             struct sw_candidate c;
-            struct sw_decision d = {.mesh = *mesh,
-                                    .micro_batch_size = micro,
-                                    .recompute = (enum sw_recompute)(way % 3),
-                                    .strategy = strategies[way / 3 % 3],
-                                    .layout = (enum sw_sequence_layout)(way / 9 % 2),
-                                    .residual_seq_tp = way / 18 == 1};
+            struct sw_decision d = {
+                .mesh = *mesh,
+                .micro_batch_size = micro,
+                .recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
+                .strategy = strategies[way / 3 % 3],
+                .layout = (enum sw_sequence_layout)(way / 9 % 2),
+                .residual_seq_tp = way / 18 == 1};
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
             if (sw_candidate_verdict(&c) <= sw_candidate_verdict(chosen) &&
                 c.cost.step_seconds < best)
@@ -207,7 +209,8 @@ static void constraints(void **state)
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search s;
     run.micro_batch_size = 2;
-    run.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
+    run.recompute_auto = false;
+    run.recompute = sw_recompute_all(sw_values_before_attention());
     run.strategy = SW_ATTENTION_GATHER;
     run.layout = SW_CONTIGUOUS;
     search(&run, &s);
@@ -215,7 +218,8 @@ static void constraints(void **state)
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
         assert_int_equal(d->micro_batch_size, 2);
-        assert_int_equal(d->recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
+        assert_int_equal(d->recompute.values, sw_values_before_attention());
+        assert_int_equal(d->recompute.layers, run.model.shape.layers);
         assert_int_equal(d->strategy, SW_ATTENTION_GATHER);
         assert_int_equal(d->layout, SW_CONTIGUOUS);
     }
@@ -309,7 +313,7 @@ static void same_on_one_core(void **state)
         assert_memory_equal(&a->decision.mesh, &b->decision.mesh, sizeof a->decision.mesh);
         assert_int_equal(a->reason, b->reason);
         assert_int_equal(a->decision.micro_batch_size, b->decision.micro_batch_size);
-        assert_int_equal(a->decision.recompute, b->decision.recompute);
+        assert_true(sw_recompute_equal(a->decision.recompute, b->decision.recompute));
         assert_int_equal(a->decision.strategy, b->decision.strategy);
         assert_int_equal(a->decision.residual_seq_tp, b->decision.residual_seq_tp);
         assert_true(a->cost.step_seconds == b->cost.step_seconds);

@@ -73,9 +73,9 @@ static void expect_same(int run, const struct sw_candidate *row, const struct sw
                  (long long)row->memory.total, sw_reject_name(alone->reason),
                  alone->cost.step_seconds, (long long)alone->memory.total);
     if (memcmp(&a->mesh, &b->mesh, sizeof a->mesh) != 0 ||
-        a->micro_batch_size != b->micro_batch_size || a->recompute != b->recompute ||
-        a->strategy != b->strategy || a->layout != b->layout ||
-        a->residual_seq_tp != b->residual_seq_tp)
+        a->micro_batch_size != b->micro_batch_size ||
+        !sw_recompute_equal(a->recompute, b->recompute) || a->strategy != b->strategy ||
+        a->layout != b->layout || a->residual_seq_tp != b->residual_seq_tp)
         fail_msg("run %d, mesh %s: other options alone", run, mesh);
 }
 

@@ -14,7 +14,7 @@ static void apply(struct sw_run_config *run, const char *setting, const char *to
     if (strcmp(setting, "mesh_dim") == 0)
         run->mesh_dim = to;
     else if (strcmp(setting, "recompute") == 0)
-        run->recompute = strcmp(to, "auto") == 0 ? SW_RECOMPUTE_AUTO : SW_RECOMPUTE_FULL;
+        run->recompute_auto = strcmp(to, "auto") == 0;
     else if (strcmp(setting, "micro_batch_size") == 0)
         run->micro_batch_size = strcmp(to, "auto") == 0 ? 0 : strtoll(to, NULL, 10);
     else if (strcmp(setting, "sequence_length") == 0)
@@ -109,7 +109,7 @@ static void settings_of_the_run(void **state)
     t.memory = "9 GB";
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
-    run.recompute = SW_RECOMPUTE_NONE;
+    run.recompute_auto = false;
     run.micro_batch_size = 4;
     assert_true(check_run(&run, 7, "no recomputation, four sequences") > 0);
     run.strategy = SW_ATTENTION_AUTO;
@@ -135,7 +135,7 @@ static void a_mesh_that_is_asked_for(void **state)
         check_run(&run, 1, meshes[i]);
     }
     run.mesh_dim = "1,8,8,1";
-    run.recompute = SW_RECOMPUTE_NONE;
+    run.recompute_auto = false;
     struct sw_search s;
     assert_int_equal(sw_search_run(&run, &s, NULL), 0);
     if (s.feasible == 0)

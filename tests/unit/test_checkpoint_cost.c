@@ -168,7 +168,7 @@ static void prices_a_plan(void **state)
         .mesh = {.size = {1, 16, 4, 4}, .order = {SW_DP, SW_FSDP, SW_TP, SW_SP}},
         .micro_batch_size = 1,
         .accumulation_steps = 1,
-        .recompute = SW_RECOMPUTE_FULL,
+        .recompute = sw_recompute_full(),
         .strategy = SW_ATTENTION_RING,
         .layout = SW_ZIGZAG};
     struct sw_program_options options;

@@ -546,7 +546,7 @@ static void defaults_of_a_run(void **state)
     assert_int_equal(r->prefer, SW_PREFER_FSDP);
     assert_true(r->memory_headroom == 0.05);
     assert_int_equal(r->micro_batch_size, 0);
-    assert_int_equal(r->recompute, SW_RECOMPUTE_AUTO);
+    assert_true(r->recompute_auto);
     assert_int_equal(r->compute, SW_BF16_T);
     assert_int_equal(r->params, SW_F32);
     assert_int_equal(r->reduce, SW_F32);
@@ -705,6 +705,10 @@ static void quantities(void **state)
     "zigzag, residual_seq: 'sp,tp'}\ninputs: [{digest: '000000000000000f', path: "                 \
     "'../a%25b %27c%27%0'}, {digest: '0000000000000001', path: '%00'}]\n"
 
+#define ALL_VALUES                                                                                 \
+    " | values: n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn, q1, k1, k2, v2, o, lse, y, n2, gate, "   \
+    "gate+b, up, up+b, h\n"
+
 #define SETTLED_CLUSTER                                                                            \
     "{name: c, nodes: 1, accelerators_per_node: 1, accelerator: " ACCELERATOR                      \
     ", profile: {name: default}}"
@@ -714,14 +718,61 @@ static void notes(void **state)
     (void)state;
     expect(SW_CONFIG_RUN,
            RUN_HEAD "recompute: attention\nprecision: {compute: bf16,\n  params: bf16}\n",
-           "t:6:12: note: 'recompute: attention' is now called 'before_attention'; it recomputes "
-           "what comes before attention\n"
+           "t:6:12: note: 'recompute: attention' is now written 'recompute: {values: [n1, q0, k0, "
+           "v0, q1, k1, k2, v2]}'\n"
            "t:8:11: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight "
            "vanish; use params: fp32\n");
-    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\nprecision: {compute: bf16}\n", "");
-    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: atention\n",
-           "t:6:12: 'recompute' must be one of none, before_attention, full, auto, not 'atention' "
-           "| for example: recompute: auto\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\n",
+           "t:6:12: note: 'recompute: before_attention' is now written 'recompute: {values: [n1, "
+           "q0, k0, v0, q1, k1, k2, v2]}'\n");
+}
+
+static void read_recompute(const char *text, uint32_t values, int32_t layers, uint32_t rest)
+{
+    char run[512];
+    snprintf(run, sizeof run, "%srecompute: %s\n", RUN_HEAD, text);
+    struct sw_config *c = read_named("t", run, SW_CONFIG_RUN, NULL);
+    const struct sw_run_config *r = sw_config_run(c);
+    assert_non_null(r);
+    assert_int_equal(sw_config_diagnostic_count(c), 0);
+    assert_int_equal(r->recompute_auto, strcmp(text, "auto") == 0);
+    assert_int_equal(r->recompute.values, values);
+    assert_int_equal(r->recompute.layers, layers);
+    assert_int_equal(r->recompute.rest, rest);
+    sw_config_free(c);
+}
+
+static void recompute(void **state)
+{
+    (void)state;
+    const uint32_t n1_h = 1u << SW_VALUE_N1 | 1u << SW_VALUE_H;
+    read_recompute("auto", 0, 0, 0);
+    read_recompute("none", 0, 0, 0);
+    read_recompute("full", SW_ALL_VALUES, SW_ALL_LAYERS, 0);
+    read_recompute("{values: [h, n1], layers: 3}", n1_h, 3, 0);
+    read_recompute("{layers: 3, rest: [n1, h]}", SW_ALL_VALUES, 3, n1_h);
+    read_recompute("{values: [h, n1]}", n1_h, SW_ALL_LAYERS, 0);
+    read_recompute("{layers: 3}", SW_ALL_VALUES, 3, 0);
+    read_recompute("{values: all, layers: all}", SW_ALL_VALUES, SW_ALL_LAYERS, 0);
+    read_recompute("{values: []}", 0, SW_ALL_LAYERS, 0);
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: ful\n",
+           "t:6:12: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not "
+           "'ful'; did you mean 'full'?\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: [n1]\n",
+           "t:6:12: 'recompute' must be a word or a mapping, not a list | for example: recompute: "
+           "{values: [n1, n2, h], layers: 8}\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {values: [n1, [h], g], layers: 0, layer: 3}\n",
+           "t:6:26: a value of a layer must be a name, not a list" ALL_VALUES
+           "t:6:31: 'g' is no value of a layer" ALL_VALUES
+           "t:6:43: 'layers' must be 'all' or a number of layers, at least 1, not the number 0 | "
+           "for example: layers: 8\n"
+           "t:6:46: unknown key 'layer' | recompute: {values: [n1, n2, h], layers: 8}\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {values: n1}\n",
+           "t:6:21: 'values' must be 'all' or a list of values, not the text 'n1' | for example: "
+           "values: [n1, n2, h]\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {values: [n1, qn, up+b]}\n",
+           "t:6:12: the layers of this model have no qn, up+b | values: n1, q0, k0, v0, q1, k1, "
+           "k2, v2, o, lse, y, n2, gate, up, h\n");
 }
 
 /* What is allowed and hardly meant, and what was probably meant for it. */
@@ -871,7 +922,7 @@ static void plans(void **state)
     const struct sw_plan_config *plan = sw_config_plan(c);
     assert_non_null(plan);
     assert_string_equal(plan->mesh_dim, "1,2,3,4");
-    assert_int_equal(plan->recompute, SW_RECOMPUTE_FULL);
+    assert_true(sw_recompute_equal(plan->recompute, sw_recompute_full()));
     assert_int_equal(plan->residual_seq, SW_RESIDUAL_SP_TP);
     assert_true(plan->program[SW_PROGRAM_TRAIN] == 0x10);
     assert_true(plan->program[SW_PROGRAM_EVALUATE] == 0x11);
@@ -932,6 +983,7 @@ int main(void)
         cmocka_unit_test(warnings),
         cmocka_unit_test(plans),
         cmocka_unit_test(notes),
+        cmocka_unit_test(recompute),
         cmocka_unit_test(schemas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

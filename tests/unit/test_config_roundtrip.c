@@ -1,5 +1,6 @@
 /* core/config: what sw_run_config_write writes reads back as the same description. */
 #include "config_support.h"
+#include "tests/support/recompute.h"
 
 #include <float.h>
 #include <math.h>
@@ -199,7 +200,13 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->mesh_dim = draw(s) & 1 ? "!1,-1,4,1" : "sp:2,tp:8,fsdp:-1,dp:1";
     r->prefer = (enum sw_prefer)between(s, 0, 1);
     r->micro_batch_size = between(s, 0, 3);
-    r->recompute = (enum sw_recompute)between(s, 0, 3);
+    r->recompute_auto = between(s, 0, 1) == 0;
+    if (!r->recompute_auto)
+        r->recompute = sw_test_recompute((uint32_t)between(s, 0, 9), r->model.shape.layers);
+    if (r->recompute.values != SW_ALL_VALUES)
+        r->recompute.values &= sw_model_layer_values(&r->model.shape);
+    r->recompute.rest &= r->recompute.values;
+    r->recompute = sw_recompute_normal(r->recompute, INT32_MAX);
     r->compute = (enum sw_dtype)between(s, 0, 1);
     r->params = (enum sw_dtype)between(s, 0, 1);
     r->reduce = (enum sw_dtype)between(s, 0, 1);
@@ -322,7 +329,10 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(prefer);
     SAME(memory_headroom);
     SAME(micro_batch_size);
-    SAME(recompute);
+    SAME(recompute_auto);
+    SAME(recompute.values);
+    SAME(recompute.layers);
+    SAME(recompute.rest);
     SAME(compute);
     SAME(params);
     SAME(reduce);

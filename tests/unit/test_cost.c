@@ -124,7 +124,7 @@ static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_decision decision = {.mesh = mesh,
                                          .micro_batch_size = micro_batch,
-                                         .recompute = SW_RECOMPUTE_FULL,
+                                         .recompute = sw_recompute_full(),
                                          .layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
@@ -255,7 +255,7 @@ static void model_flops(void **state)
     const struct sw_test_run t = run_of(32, 16, "90 GB/s", "90 GB/s");
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_decision decision = {
-        .mesh = sw_mesh_make(1, 16, 1, 1), .micro_batch_size = 1, .recompute = SW_RECOMPUTE_FULL};
+        .mesh = sw_mesh_make(1, 16, 1, 1), .micro_batch_size = 1, .recompute = sw_recompute_full()};
     struct sw_program_options options;
     struct sw_error err = {0};
     double flops;
@@ -372,7 +372,7 @@ static void saves(void **state)
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
                                          .micro_batch_size = 1,
-                                         .recompute = SW_RECOMPUTE_FULL,
+                                         .recompute = sw_recompute_full(),
                                          .layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program_set *set = NULL;
@@ -495,7 +495,7 @@ static void too_many_regions(void **state)
     struct sw_error err = {0};
     assert_int_equal(price_changed(&t, sw_mesh_make(1, 16, 1, 1), 1, add_regions, &c, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_string_equal(err.message, "a program of 9 regions cannot be priced");
+    assert_string_equal(err.message, "a program of 13 regions cannot be priced");
 }
 
 /* Every word of a device is that of a row; measured figures are shares. */

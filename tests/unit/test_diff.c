@@ -71,7 +71,7 @@ static void judges(void **state)
         {"mesh == 1, 128, 1, 1", SW_FAIL_IF_FAIL, "1,128,1,1 == 1,128,1,1"},
         {"moved: old.mesh != mesh", SW_FAIL_IF_FAIL, "1,64,1,1 != 1,128,1,1"},
         {"recompute != old.recompute", SW_FAIL_IF_FAIL, "full != none"},
-        {"recompute == before_attention", SW_FAIL_IF_PASS, "full != before_attention"},
+        {"recompute == partial", SW_FAIL_IF_PASS, "full != partial"},
         {"verdict != fits", SW_FAIL_IF_FAIL, "fits_without_headroom != fits"},
         {"verdict==fits", SW_FAIL_IF_PASS, "fits_without_headroom != fits"},
         {" rejected ", SW_FAIL_IF_PASS, "a mesh fits"},
@@ -130,7 +130,7 @@ static void points_at_mistakes(void **state)
                            "old.mesh"},
         {"mesh != 1,0,1,1", "9: error: no mesh; use sizes of dp,fsdp,tp,sp as in 1,64,1,1, or "
                             "old.mesh"},
-        {"recompute == auto", "14: error: no recompute; use none, before_attention, full, or "
+        {"recompute == auto", "14: error: no recompute; use none, partial, full, or "
                               "old.recompute"},
         {"verdict == good", "12: error: no verdict; use fits, fits_without_headroom, or "
                             "old.verdict"},

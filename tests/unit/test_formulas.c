@@ -6,6 +6,7 @@
 #include "core/plan/plan.h"
 #include "core/program/op/op.h"
 #include "tests/unit/plan_support.h"
+#include "tests/support/recompute.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -38,7 +39,7 @@ static void count_op(const struct sw_program *p, const struct sw_region *region,
 struct setup {
     int kv_heads;
     struct sw_mesh mesh;
-    enum sw_recompute recompute;
+    struct sw_recompute recompute;
     bool residual_seq_tp;
     int64_t micro_batch; /* 0: 1 */
     const char *precision;
@@ -69,7 +70,7 @@ static struct sw_program *compile(struct setup setup)
     return p;
 }
 
-static struct counts count(int kv_heads, struct sw_mesh mesh, enum sw_recompute recompute,
+static struct counts count(int kv_heads, struct sw_mesh mesh, struct sw_recompute recompute,
                            bool residual_seq_tp)
 {
     struct sw_program *p = compile((struct setup){.kv_heads = kv_heads,
@@ -108,7 +109,7 @@ static void parameters(void **state)
 {
     (void)state;
     for (int kv = 8; kv <= 32; kv *= 4)
-        same(count(kv, sw_mesh_make(1, 1, 1, 1), SW_RECOMPUTE_NONE, false).parameters,
+        same(count(kv, sw_mesh_make(1, 1, 1, 1), sw_recompute_none(), false).parameters,
              layers * (layer_weights(kv * head_dim) + 2 * h) + h + 2 * V * h);
 }
 
@@ -121,10 +122,10 @@ static void flops(void **state)
     (void)state;
     const double tokens = s;
     for (int kv = 8; kv <= 32; kv *= 4)
-        same(count(kv, sw_mesh_make(1, 1, 1, 1), SW_RECOMPUTE_NONE, false).flops,
+        same(count(kv, sw_mesh_make(1, 1, 1, 1), sw_recompute_none(), false).flops,
              tokens * (layers * (6 * layer_weights(kv * head_dim) + 3.5 * 2 * q * s) + 6 * V * h));
     const double split = layers * (6 * layer_weights(8 * head_dim) + 3.5 * 2 * q * s) + 8 * V * h;
-    same(2 * count(8, sw_mesh_make(1, 1, 2, 1), SW_RECOMPUTE_NONE, false).flops, tokens * split);
+    same(2 * count(8, sw_mesh_make(1, 1, 2, 1), sw_recompute_none(), false).flops, tokens * split);
 }
 
 /* Full recomputation: forward once more (4/3 of the matmul flops, attention 4.5), without the last
@@ -133,7 +134,7 @@ static void recomputation(void **state)
 {
     (void)state;
     const double tokens = s, g = 32 * head_dim;
-    same(count(32, sw_mesh_make(1, 1, 1, 1), SW_RECOMPUTE_FULL, false).flops,
+    same(count(32, sw_mesh_make(1, 1, 1, 1), sw_recompute_full(), false).flops,
          tokens * (layers * (8 * layer_weights(g) - 2 * h * f + 4.5 * 2 * q * s) + 6 * V * h));
 }
 
@@ -143,9 +144,9 @@ static void fsdp(void **state)
 {
     (void)state;
     for (int32_t t = 1; t <= 4; t *= 2)
-        for (int level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++) {
-            const struct counts c =
-                count(8, sw_mesh_make(1, 16, t, 1), (enum sw_recompute)level, false);
+        for (uint32_t level = 0; level < 3; level++) { /* layers that are all alike */
+            const struct counts c = count(8, sw_mesh_make(1, 16, t, 1),
+                                          sw_test_recompute(level, (int32_t)layers), false);
             const double all = 2 * layer_weights(8 * head_dim) / t * 15 / 16;
             same(c.bytes[SW_OP_ALL_GATHER], 2 * all);
             same(c.bytes[SW_OP_REDUCE_SCATTER], all);
@@ -159,7 +160,7 @@ static void fsdp(void **state)
 static void tensor_parallel(void **state)
 {
     (void)state;
-    const struct counts c = count(32, sw_mesh_make(1, 1, 4, 1), SW_RECOMPUTE_NONE, false);
+    const struct counts c = count(32, sw_mesh_make(1, 1, 4, 1), sw_recompute_none(), false);
     same(c.calls[SW_OP_ALL_REDUCE], 4);
     same(c.bytes[SW_OP_ALL_REDUCE], 4 * 2 * s * h * 2 * 3 / 4);
 }
@@ -170,7 +171,7 @@ static void tensor_parallel(void **state)
 static void sequence_parallel(void **state)
 {
     (void)state;
-    const struct counts c = count(32, sw_mesh_make(1, 1, 4, 1), SW_RECOMPUTE_NONE, true);
+    const struct counts c = count(32, sw_mesh_make(1, 1, 4, 1), sw_recompute_none(), true);
     const double one = 2 * s * h * 3 / 4;
     same(c.calls[SW_OP_ALL_GATHER], 6);
     same(c.bytes[SW_OP_ALL_GATHER], 6 * one);
@@ -184,7 +185,7 @@ static void ring(void **state)
 {
     (void)state;
     for (int32_t sp = 2; sp <= 8; sp *= 2) {
-        const struct counts c = count(8, sw_mesh_make(1, 1, 1, sp), SW_RECOMPUTE_NONE, false);
+        const struct counts c = count(8, sw_mesh_make(1, 1, 1, sp), sw_recompute_none(), false);
         const double g = 8 * head_dim, block = 2 * 2 * g * s / sp;
         same(c.bytes[SW_OP_RING_ATTENTION], (sp - 1) * block);
         same(c.bytes[SW_OP_RING_ATTENTION_GRAD], (sp - 1) * block + sp * 2 * block);
@@ -308,8 +309,9 @@ static void activations(void **state)
             }
 }
 
-/* "attention" makes the first half of a block again from its input, all but attention's output:
- * 6 h + 2 q + 6 f. "full" keeps the inputs of layers: 2 s b h each. */
+/* What comes before attention made again from the layer's input, attention's output and its
+ * log-sum-exp kept: 6 h + 2 q + 4 x 32 heads + 6 f. Full recomputation keeps the inputs of layers:
+ * 2 s b h each. */
 static void recomputed_activations(void **state)
 {
     (void)state;
@@ -319,11 +321,12 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = SW_RECOMPUTE_BEFORE_ATTENTION;
+            setup.recompute = sw_recompute_all(sw_values_before_attention());
             struct sw_program *p = compile(setup);
-            same(saved(p), tokens * (layers * (6 * residual + (2 * q + 6 * f) / t) + 2 * residual));
+            same(saved(p),
+                 tokens * (layers * (6 * residual + (2 * q + 4 * 32 + 6 * f) / t) + 2 * residual));
             sw_program_free(p);
-            setup.recompute = SW_RECOMPUTE_FULL;
+            setup.recompute = sw_recompute_full();
             p = compile(setup);
             same(saved(p), tokens * (layers + 1) * 2 * residual);
             sw_program_free(p);
@@ -338,12 +341,12 @@ static void fsdp_transients(void **state)
 {
     (void)state;
     for (int32_t t = 1; t <= 4; t *= 2)
-        for (int level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++)
+        for (uint32_t level = 0; level < 5; level++)
             for (int wide = 0; wide <= 1; wide++) {
                 struct sw_program *p = compile(
                     (struct setup){.kv_heads = 8,
                                    .mesh = sw_mesh_make(1, 8, t, 1),
-                                   .recompute = (enum sw_recompute)level,
+                                   .recompute = sw_test_recompute(level, (int32_t)layers),
                                    .precision = wide == 1 ? "precision: {reduce: fp32}\n" : NULL});
                 const double gathered = 2 * layer_weights(8 * head_dim) / t;
                 same(most_at_once(p, SW_PHASE_FORWARD, is_gathered), gathered);

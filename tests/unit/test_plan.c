@@ -17,12 +17,13 @@ static char placed_path[4096]; /* of the last one that plan_in wrote */
 
 static struct sw_decision decision_of(void)
 {
-    return (struct sw_decision){.mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
-                                .micro_batch_size = 2,
-                                .accumulation_steps = 1,
-                                .recompute = SW_RECOMPUTE_BEFORE_ATTENTION,
-                                .strategy = SW_ATTENTION_GATHER,
-                                .layout = SW_CONTIGUOUS};
+    return (struct sw_decision){
+        .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
+        .micro_batch_size = 2,
+        .accumulation_steps = 1,
+        .recompute = {1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 3, 1u << SW_VALUE_Y},
+        .strategy = SW_ATTENTION_GATHER,
+        .layout = SW_CONTIGUOUS};
 }
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000, 20.5};
@@ -76,7 +77,8 @@ static void reads_back(void **state)
     assert_memory_equal(&plan.decision.mesh, &wanted.mesh, sizeof wanted.mesh);
     assert_int_equal(plan.decision.micro_batch_size, 2);
     assert_int_equal(plan.decision.accumulation_steps, 1);
-    assert_int_equal(plan.decision.recompute, SW_RECOMPUTE_BEFORE_ATTENTION);
+    assert_true(sw_recompute_equal(plan.decision.recompute, wanted.recompute));
+    assert_non_null(strstr(text, "\n  recompute: {values: [n1, h], layers: 3, rest: [y]}\n"));
     assert_int_equal(plan.decision.strategy, SW_ATTENTION_GATHER);
     assert_int_equal(plan.decision.layout, SW_CONTIGUOUS);
     assert_memory_equal(plan.program_digest, digests, sizeof digests);
@@ -402,7 +404,10 @@ static void is_a_description(void **state)
         const char *from, *to, *message;
         int32_t line, column;
     } cases[] = {
-        {"recompute: ", "recompute: x", NULL, 9, 14},
+        {"values: [", "values: [x",
+         "'xn1' is no value of a layer; values: n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn, q1, k1, "
+         "k2, v2, o, lse, y, n2, gate, gate+b, up, up+b, h",
+         9, 24},
         {"mesh_dim: '", "mesh_dim: 'x",
          "mesh_dim is no mesh; write the plan again with 'plan emit'", 5, 3},
         {"axis_order: '", "axis_order: 'tp,",
@@ -470,7 +475,7 @@ static void maps_options(void **state)
     assert_int_equal(options.compute, SW_BF16_T);
     assert_int_equal(options.params, SW_F32);
     assert_int_equal(options.reduce, SW_BF16_T);
-    assert_int_equal(options.recompute, 1);
+    assert_true(sw_recompute_equal(options.recompute, decision.recompute));
     assert_int_equal(options.layout, SW_CONTIGUOUS);
     assert_int_equal(options.micro_batch_per_rank, 2);
     const struct sw_axes wanted = {2, {SW_SP, SW_TP}};

@@ -101,7 +101,7 @@ annotates "::error file=$escaped,line=2,col=1::unknown key 'hiden_size'; did you
 
 # Notes: 'check' shows the line, the others one line each, and nothing of them is in what machines read.
 notes=(--set recompute=attention --set precision.params=bf16)
-old="--set:1:11: note: 'recompute: attention' is now called 'before_attention'; it recomputes what comes before attention"
+old="--set:1:11: note: 'recompute: attention' is now written 'recompute: {values: [n1, q0, k0, v0, q1, k1, k2, v2]}'"
 lost="--set:1:18: note: 'params: bf16' keeps no fp32 weights: updates below 2^-9 of a weight vanish; use params: fp32"
 for command in "check" "search" "search --json" "explain" "explain --json" "emit -o $scratch/notes --set directory=$scratch/run"; do
     # shellcheck disable=SC2086 # options
@@ -113,11 +113,12 @@ for command in "check" "search" "search --json" "explain" "explain --json" "emit
     ! grep -q 'note:' "$scratch/stdout" || complain "$command: a note among the data"
     ! grep -qE 'recompute("|:)? *:? *"?attention' "$scratch/stdout" || complain "$command: the old word"
 done
-grep -qxF '  recompute: before_attention' "$scratch/notes/quickstart.plan.yaml" || complain "emit: the old word"
-"$plan" search $runs/quickstart.yaml --json "${notes[@]}" 2>/dev/null | grep -q '"recompute":.*"before_attention"' ||
-    complain "search --json: no before_attention"
-expect 0 '' search $runs/quickstart.yaml --set recompute=before_attention
-expect 2 "--set:1:11: error: 'recompute' must be one of none, before_attention, full, auto, not 'attn'" \
+grep -qxF '  recompute: {values: [n1, q0, k0, v0, q1, k1, k2, v2], layers: 4}' "$scratch/notes/quickstart.plan.yaml" || complain "emit: the old word"
+"$plan" search $runs/quickstart.yaml --json "${notes[@]}" 2>/dev/null >"$scratch/partial.json"
+grep -q '"recompute":.*"partial"' "$scratch/partial.json" ||
+    complain "search --json: not partial"
+expect 0 '' search $runs/quickstart.yaml --set 'recompute={values: [h, n1], layers: 2}'
+expect 2 "--set:1:11: error: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not 'attn'" \
     search $runs/quickstart.yaml --set recompute=attn
 
 # A file of another kind, an empty one, and standard input.

@@ -100,15 +100,19 @@ static void test_variants(void **state)
     struct sw_program_options o = small_model(sw_mesh_make(2, 1, 2, 1));
     o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     o.model.tied = true;
-    o.recompute = 2;
+    o.recompute = sw_recompute_full();
     o.compute = SW_BF16_T;
     compare("megatron_sequence_parallel", print(&o, SW_SCHEDULED));
     o = small_model(sw_mesh_make(1, 1, 1, 4));
     sw_rules_default(&o.rules, SW_ATTENTION_ULYSSES);
     compare("ulysses", print(&o, SW_SCHEDULED));
     sw_rules_default(&o.rules, SW_ATTENTION_GATHER);
-    o.recompute = 1;
+    o.recompute = sw_recompute_all(sw_values_before_attention());
     compare("gather", print(&o, SW_SCHEDULED));
+    o = small_model(sw_mesh_make(1, 2, 2, 1));
+    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_O | 1u << SW_VALUE_H, 2,
+                                        1u << SW_VALUE_N1};
+    compare("partial", print(&o, SW_LAID_OUT));
 }
 
 /* Made over the state, behind which its buffers lie. */

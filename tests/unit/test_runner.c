@@ -86,7 +86,7 @@ static void make_plan(const struct job *job)
     const struct sw_decision decision = {.mesh = job->mesh,
                                          .micro_batch_size = 4 / shards, /* two micro-steps */
                                          .accumulation_steps = 2,
-                                         .recompute = SW_RECOMPUTE_NONE,
+                                         .recompute = sw_recompute_none(),
                                          .strategy = SW_ATTENTION_RING,
                                          .layout = SW_ZIGZAG};
     struct sw_program_options options;

@@ -4,6 +4,7 @@
 #include "core/cost/cost.h"
 #include "core/plan/plan.h"
 #include "tests/unit/plan_support.h"
+#include "tests/support/recompute.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -59,7 +60,7 @@ static void parts_are_the_whole(void **state)
     (void)state;
     static const int32_t meshes[][4] = {{1, 1, 1, 1}, {2, 8, 1, 1}, {1, 4, 4, 1}, {2, 2, 2, 2}};
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++)
-        for (int level = SW_RECOMPUTE_NONE; level <= SW_RECOMPUTE_FULL; level++) {
+        for (uint32_t level = 0; level < 5; level++) {
             struct sw_test_run t = sw_test_llama_7b;
             t.sequence_length = 4096;
             t.layers = 4;
@@ -69,7 +70,7 @@ static void parts_are_the_whole(void **state)
             const struct sw_decision decision = {
                 .mesh = sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]),
                 .micro_batch_size = 1,
-                .recompute = (enum sw_recompute)level,
+                .recompute = sw_test_recompute(level, 4),
                 .layout = SW_ZIGZAG};
             struct sw_program_options options;
             struct sw_program *p = NULL;

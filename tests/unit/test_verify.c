@@ -9,6 +9,7 @@
 
 #include "core/program/op/op.h"
 #include "core/program/state.h"
+#include "tests/support/recompute.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,8 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
     for (int variant = 0; variant < 72; variant++) {
         struct sw_program_options o = model(*mesh);
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
-        o.recompute = (uint8_t)(variant / 3 % 3);
+        o.recompute = sw_test_recompute((uint32_t)(variant % 9 > 5 ? variant : variant / 3 % 3),
+                                        o.model.layers);
         o.kind = variant / 9 % 2 ? SW_PROGRAM_EVALUATE : SW_PROGRAM_TRAIN;
         o.compute = variant / 18 % 2 ? SW_BF16_T : SW_F32;
         o.reduce = o.compute;
@@ -199,7 +201,7 @@ static int check_set(const struct sw_mesh *mesh, void *context)
         struct sw_program_set *set = NULL;
         struct sw_error err = {0};
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
-        o.recompute = 2;
+        o.recompute = sw_recompute_full();
         o.compute = variant / 3 % 2 ? SW_BF16_T : SW_F32;
         o.model.tied = variant / 6;
         with_everything(&o);

@@ -16,8 +16,7 @@ static void every_value_has_one_word(void **state)
     static const struct {
         const struct sw_word *words;
         int32_t values;
-    } tables[] = {{sw_words_recompute, SW_RECOMPUTE_AUTO + 1},
-                  {sw_words_strategy, SW_ATTENTION_AUTO + 1},
+    } tables[] = {{sw_words_strategy, SW_ATTENTION_AUTO + 1},
                   {sw_words_layout, SW_ZIGZAG + 1},
                   {sw_words_precision, SW_BF16_T + 1},
                   {sw_words_device, SW_DEVICE_CUDA + 1}};

@@ -13,14 +13,18 @@ struct layer_weights {
     int32_t bq, bk, bv, bo, b_gate, b_up, b_down, q_norm, k_norm;
 };
 
-static void layer_region(struct sw_builder *b, int32_t x, const struct layer_weights *w)
+static void layer_region(struct sw_builder *b, const char *name, enum sw_layer_part part, int32_t x,
+                         const struct layer_weights *w)
 {
     const struct sw_model *m = &b->options->model;
     struct sw_program *p = b->program;
     struct sw_sizes sizes;
     sw_sizes_of(b->options, &sizes);
     const enum sw_dtype c = b->options->compute;
-    const int32_t n = p->layers, copies = (int32_t)sizes.of[SW_SIZE_COPIES];
+    sw_builder_layers(b, name, part);
+    p->regions[b->region].carry = x;
+    const int32_t n = p->regions[b->region].repeat;
+    const int32_t copies = (int32_t)sizes.of[SW_SIZE_COPIES];
     const int64_t d = m->head_dim, s = p->sequence_length, q_size = m->heads * d;
     const enum sw_size kv_symbol = copies > 1 ? SW_SIZE_KV : SW_SIZE_FIXED;
     const int64_t kv_size = sizes.of[SW_SIZE_KV];
@@ -40,8 +44,6 @@ static void layer_region(struct sw_builder *b, int32_t x, const struct layer_wei
     const struct sw_dim lse[3] = {batch, aseq, {SW_L_ATTN_HEADS, m->heads, 1, SW_SIZE_FIXED}};
     const struct sw_dim mlp[3] = {batch, seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
 
-    sw_builder_region(b, "layer", SW_PHASE_FORWARD, n, false);
-    p->regions[b->region].carry = x;
     const struct sw_ref x_in = {x, SW_INDEX_LAYER, 0}, x_out = {x, SW_INDEX_LAYER, 1};
 
     const int32_t n1 =
@@ -214,7 +216,12 @@ int sw_build_dense(struct sw_builder *b, struct sw_error *err)
     const int32_t op = sw_build_apply(b, SW_OP_EMBEDDING, sw_program_input(p, "tokens"),
                                       sw_build_weight(b, embedding));
     sw_builder_out(b, op, (struct sw_ref){x, SW_INDEX_FIXED, 0});
-    layer_region(b, x, &w);
+    if (sw_first_layers(o) == 0) {
+        layer_region(b, "layer", SW_LAYERS_WHOLE, x, &w);
+    } else {
+        layer_region(b, "first layers", SW_LAYERS_FIRST, x, &w);
+        layer_region(b, "last layers", SW_LAYERS_LAST, x, &w);
+    }
     head_region(b, x, final_norm, head);
     if (b->failed)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");

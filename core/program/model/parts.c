@@ -35,8 +35,7 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     if (b->program->values[parameter].dtype == compute)
         return parameter;
     const int32_t op = sw_build_apply(b, SW_OP_CAST, parameter, -1);
-    const int32_t value =
-        sw_builder_value_like(b, parameter, "c ", compute, b->program->values[parameter].stack);
+    const int32_t value = sw_builder_value_here(b, parameter, "c ", compute);
     sw_builder_out(b, op, sw_builder_ref(b, value));
     return value;
 }

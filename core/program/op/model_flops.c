@@ -7,7 +7,7 @@ int sw_program_model_flops(const struct sw_program_options *options, double *out
     struct sw_program *p = NULL;
     one.mesh = sw_mesh_make(1, 1, 1, 1);
     one.global_batch = one.micro_batch_per_rank = 1;
-    one.recompute = SW_RECOMPUTE_NONE;
+    one.recompute = sw_recompute_none();
     *out = 0;
     if (sw_program_compile(&one, SW_LAID_OUT, &p, err) != 0)
         return -1;

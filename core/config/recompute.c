@@ -1,0 +1,253 @@
+/* `recompute`: a word, or values of a layer and the first layers that make them again. */
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/internal.h"
+
+#include <string.h>
+
+static const char values_help[] = "recompute: {values: [n1, n2, h], layers: 8}";
+
+/* Words that stand for a set: old ones, still understood. */
+static bool is_before_attention(const char *text)
+{
+    return strcmp(text, "before_attention") == 0 || strcmp(text, "attention") == 0;
+}
+
+static bool read_word(struct sw_config *c, const struct field *field, const struct node *value,
+                      bool *automatic, struct sw_recompute *out)
+{
+    static const char *const words[] = {"none", "full", "auto"};
+    const int32_t count = automatic != NULL ? 3 : 2;
+    const bool none = strcmp(value->text, words[0]) == 0, full = strcmp(value->text, words[1]) == 0;
+    const bool chosen = automatic != NULL && strcmp(value->text, words[2]) == 0;
+    if (automatic != NULL)
+        *automatic = chosen;
+    if (none || full || chosen) {
+        *out = full ? sw_recompute_full() : sw_recompute_none();
+        return true;
+    }
+    if (is_before_attention(value->text)) {
+        *out = sw_recompute_all(sw_values_before_attention());
+        return true; /* what it is of the model: check_recompute */
+    }
+    const char *near = sw_text_nearest(value->text, words, count);
+    sw_config_error_at(c, value,
+                       sw_config_format(c,
+                                        "'%s' must be none, full%s or {values: [...], layers: "
+                                        "...}, not %s%s%s%s",
+                                        field->key, automatic != NULL ? ", auto" : "",
+                                        sw_config_quote(c, value->text),
+                                        near != NULL ? "; did you mean '" : "",
+                                        near != NULL ? near : "", near != NULL ? "'?" : ""),
+                       NULL);
+    return false;
+}
+
+static bool read_value(struct sw_config *c, const struct node *item, uint32_t *values)
+{
+    char all[SW_VALUES_BYTES];
+    const int32_t value = item->kind == NODE_SCALAR ? sw_layer_value_find(item->text) : -1;
+    if (value >= 0) {
+        *values |= UINT32_C(1) << value;
+        return true;
+    }
+    if (item->kind != NODE_BROKEN)
+        sw_config_error_at(
+            c, item,
+            item->kind == NODE_SCALAR
+                ? sw_config_format(c, "%s is no value of a layer", sw_config_quote(c, item->text))
+                : sw_config_format(c, "a value of a layer must be a name, not %s",
+                                   sw_node_describe(c, item)),
+            sw_config_format(c, "values: %s", sw_layer_values_format(SW_ALL_VALUES, all)));
+    return false;
+}
+
+static bool read_values(struct sw_config *c, const struct field *field, const struct node *list,
+                        uint32_t *values)
+{
+    bool good = true;
+    if (list->kind == NODE_SCALAR && strcmp(list->text, "all") == 0) {
+        *values = SW_ALL_VALUES;
+        return true;
+    }
+    if (list->kind != NODE_SEQUENCE)
+        return sw_config_wrong_type(c, field, list, "'all' or a list of values");
+    *values = 0;
+    for (const struct node *item = list->first; item != NULL; item = item->next)
+        good = read_value(c, item, values) && good;
+    return good;
+}
+
+static bool read_layers(struct sw_config *c, const struct field *field, const struct node *value,
+                        int32_t *layers)
+{
+    double number;
+    if (value->kind == NODE_SCALAR && strcmp(value->text, "all") == 0)
+        return true;
+    if (value->kind != NODE_SCALAR || !value->plain || !sw_number_parse(value->text, &number) ||
+        number < 1 || number > 1 << 30 || number != (double)(int32_t)number)
+        return sw_config_wrong_type(c, field, value, "'all' or a number of layers, at least 1");
+    *layers = (int32_t)number;
+    return true;
+}
+
+static const struct field inside[] = {
+    {.key = "values", .example = "[n1, n2, h]"}, {.key = "layers", .example = "8"}, {.key = NULL}};
+
+static bool read_mapping(struct sw_config *c, const struct node *map, struct sw_recompute *out)
+{
+    bool good = true;
+    *out = sw_recompute_full();
+    for (struct node *item = map->first; item != NULL; item = item->next) {
+        if (item->key->kind == NODE_BROKEN || item->kind == NODE_BROKEN) {
+            good = false;
+        } else if (strcmp(item->key->text, "values") == 0) {
+            good = read_values(c, &inside[0], item, &out->values) && good;
+        } else if (strcmp(item->key->text, "layers") == 0) {
+            good = read_layers(c, &inside[1], item, &out->layers) && good;
+        } else if (strcmp(item->key->text, "rest") == 0) {
+            good = read_values(c, &inside[2], item, &out->rest) && good;
+        } else {
+            sw_config_error_at(
+                c, item->key,
+                sw_config_format(c, "unknown key %s", sw_config_quote(c, item->key->text)),
+                values_help);
+            good = false;
+        }
+    }
+    return good;
+}
+
+static bool read(struct sw_config *c, const struct field *field, const struct node *value,
+                 bool *automatic, struct sw_recompute *out)
+{
+    if (value->kind == NODE_SCALAR)
+        return read_word(c, field, value, automatic, out);
+    if (automatic != NULL)
+        *automatic = false;
+    if (value->kind == NODE_MAPPING)
+        return read_mapping(c, value, out);
+    return sw_config_wrong_type(c, field, value, "a word or a mapping");
+}
+
+static bool read_of_run(struct sw_config *c, const struct field *field, struct node *value,
+                        void *base)
+{
+    struct sw_run_config *run = base;
+    run->recompute_place = (struct sw_place){value->source->file, value->line, value->column};
+    return read(c, field, value, &run->recompute_auto, &run->recompute);
+}
+
+static bool read_of_plan(struct sw_config *c, const struct field *field, struct node *value,
+                         void *base)
+{
+    struct sw_plan_config *plan = base;
+    return read(c, field, value, NULL, &plan->recompute);
+}
+
+static const char *list(uint32_t values, char buffer[SW_VALUES_BYTES + 2])
+{
+    char names[SW_VALUES_BYTES];
+    if (values == SW_ALL_VALUES)
+        snprintf(buffer, SW_VALUES_BYTES + 2, "all");
+    else
+        snprintf(buffer, SW_VALUES_BYTES + 2, "[%s]", sw_layer_values_format(values, names));
+    return buffer;
+}
+
+static void write(struct writer *w, const struct field *field, struct sw_recompute r)
+{
+    char values[SW_VALUES_BYTES + 2], rest[SW_VALUES_BYTES + 2], text[SW_RECOMPUTE_BYTES];
+    char layers[16] = "all";
+    if (strcmp(sw_recompute_word(r), "partial") != 0) {
+        w->value(w, field->key, sw_recompute_word(r), STYLE_BARE);
+        return;
+    }
+    if (r.layers != SW_ALL_LAYERS)
+        snprintf(layers, sizeof layers, "%d", (int)r.layers);
+    snprintf(text, sizeof text, "{values: %s, layers: %s%s%s}", list(r.values, values), layers,
+             r.rest != 0 ? ", rest: " : "", r.rest != 0 ? list(r.rest, rest) : "");
+    w->value(w, field->key, text, STYLE_BARE);
+}
+
+static void write_of_run(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_run_config *run = base;
+    if (run->recompute_auto)
+        w->value(w, field->key, "auto", STYLE_BARE);
+    else
+        write(w, field, run->recompute);
+}
+
+static void write_of_plan(struct writer *w, const struct field *field, const void *base)
+{
+    const struct sw_plan_config *plan = base;
+    write(w, field, plan->recompute);
+}
+
+static void schema_choice(struct sw_json *j, const char *word, const char *const words[])
+{
+    sw_json_array(j, "anyOf");
+    sw_json_inline(j, NULL);
+    sw_json_array(j, "enum");
+    for (; *words != NULL; words++)
+        sw_json_text(j, NULL, *words);
+    sw_json_end(j);
+    sw_json_end(j);
+    sw_json_inline(j, NULL);
+    sw_json_text(j, "type", word);
+}
+
+static void schema_values(struct sw_json *j, const char *key)
+{
+    static const char *const all[] = {"all", NULL};
+    sw_json_inline(j, key);
+    schema_choice(j, "array", all);
+    sw_json_inline(j, "items");
+    sw_json_array(j, "enum");
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
+    sw_json_end(j);
+    sw_json_end(j);
+    sw_json_end(j);
+    sw_json_end(j);
+    sw_json_end(j);
+}
+
+static void schema(struct sw_json *j, const char *const words[])
+{
+    static const char *const all[] = {"all", NULL};
+    schema_choice(j, "object", words);
+    sw_json_object(j, "properties");
+    schema_values(j, "values");
+    sw_json_inline(j, "layers");
+    schema_choice(j, "integer", all);
+    sw_json_integer(j, "minimum", 1);
+    sw_json_end(j);
+    sw_json_end(j);
+    sw_json_end(j);
+    schema_values(j, "rest");
+    sw_json_end(j);
+    sw_json_bool(j, "additionalProperties", false);
+    sw_json_end(j);
+    sw_json_end(j);
+}
+
+static void schema_of_run(struct sw_json *j, const struct field *field)
+{
+    static const char *const words[] = {"none", "full", "auto", NULL};
+    (void)field;
+    schema(j, words);
+}
+
+static void schema_of_plan(struct sw_json *j, const struct field *field)
+{
+    static const char *const words[] = {"none", "full", NULL};
+    (void)field;
+    schema(j, words);
+}
+
+const struct field_type sw_type_recompute = {read_of_run, write_of_run, schema_of_run,
+                                             INSIDE_ANY_KEY};
+const struct field_type sw_type_decided_recompute = {read_of_plan, write_of_plan, schema_of_plan,
+                                                     INSIDE_ANY_KEY};

@@ -1,0 +1,448 @@
+/* How much is made again: levels from nothing to everything, value by value and, of each value,
+ * layer by layer, those first that free most bytes for least time. Bytes and times of one layer are
+ * read off a program in which everything is made again; they order the levels and say where to
+ * look. What fits, and how long it takes, only the level's own program says. */
+#include "planner/search/internal.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TRIES = 10, NOBODY = -1 };
+
+/* What is known of the values of one program, by the logical value that each is a version of. */
+struct reading {
+    const struct sw_program *p;
+    const struct sw_region *region;   /* backward through a layer */
+    bool *again;                      /* [value_count]: made again */
+    bool *counted;                    /* [value_count]: its bytes are in a unit */
+    int8_t *name;                     /* [value_count]: which of a layer's values, or -1 */
+    int32_t *owner;                   /* [value_count]: the unit that it is made for, or NOBODY */
+    int32_t *writer;                  /* [value_count]: op of the region, or -1 */
+    int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
+    struct sw_units *out;
+};
+
+static bool is_gather(const struct sw_op *op)
+{
+    return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == SW_ALL_GATHER;
+}
+
+/* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before.
+ */
+static void count_read(struct reading *r, int32_t value)
+{
+    struct sw_units *out = r->out;
+    while (r->writer[value] >= 0 && is_gather(&r->p->ops[r->writer[value]]))
+        value = r->p->ops[r->writer[value]].in[0].value;
+    const struct sw_value *v = &r->p->values[value];
+    const int32_t stored = v->alias >= 0 ? v->alias : value, name = r->name[v->base];
+    if (name < 0 || r->counted[stored])
+        return;
+    r->counted[stored] = true;
+    if (r->of_name[name] == NOBODY) {
+        r->of_name[name] = out->count;
+        out->values[out->count++] = UINT32_C(1) << name;
+    }
+    out->kept[out->kept_count++] = (struct sw_unit_part){value, r->of_name[name]};
+}
+
+/* Two values that one op makes are one unit. */
+static void join(struct reading *r, int32_t into, int32_t name)
+{
+    struct sw_units *out = r->out;
+    const int32_t from = r->of_name[name];
+    if (from == NOBODY || from == into)
+        return;
+    out->values[into] |= out->values[from];
+    out->values[from] = 0;
+    for (int32_t i = 0; i < out->kept_count; i++)
+        out->kept[i].unit = out->kept[i].unit == from ? into : out->kept[i].unit;
+    for (int32_t i = 0; i < out->made_count; i++)
+        out->made[i].unit = out->made[i].unit == from ? into : out->made[i].unit;
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        r->of_name[i] = r->of_name[i] == from ? into : r->of_name[i];
+}
+
+/* The unit that an op makes something of, on behalf of what comes behind it. */
+static int32_t unit_of(struct reading *r, const struct sw_op *op)
+{
+    int32_t unit = NOBODY;
+    for (uint16_t k = 0; k < op->n_out; k++) {
+        const int32_t base = r->p->values[op->out[k].value].base;
+        const int32_t name = r->name[base];
+        if (!r->again[base])
+            continue;
+        if (unit != NOBODY && name >= 0)
+            join(r, unit, name);
+        if (unit == NOBODY)
+            unit = name >= 0 && r->of_name[name] != NOBODY ? r->of_name[name] : r->owner[base];
+    }
+    return unit;
+}
+
+/* Last op first, so that what an op is made for is known when it comes. */
+static void count_made(struct reading *r, int32_t index)
+{
+    const struct sw_op *op = &r->p->ops[index];
+    const int32_t unit = sw_op_is_wait(op->kind) ? NOBODY : unit_of(r, op);
+    if (unit == NOBODY)
+        return;
+    if (!is_gather(op)) /* which backward would do as well */
+        r->out->made[r->out->made_count++] = (struct sw_unit_part){index, unit};
+    for (uint16_t k = 0; k < op->n_out; k++) {
+        const int32_t name = r->name[r->p->values[op->out[k].value].base];
+        if (name >= 0)
+            r->out->values[unit] |= UINT32_C(1) << name;
+    }
+    for (uint16_t k = 0; k < op->n_in; k++) {
+        const int32_t base = r->p->values[op->in[k].value].base, name = r->name[base];
+        if (r->again[base] && (name < 0 || r->of_name[name] == NOBODY))
+            r->owner[base] = unit;
+    }
+}
+
+static void find_made_again(struct reading *r)
+{
+    const int32_t first = r->region->first_op, end = first + r->region->op_count;
+    for (int32_t v = 0; v < r->p->value_count; v++) {
+        r->owner[v] = NOBODY;
+        r->writer[v] = r->name[v] = -1;
+    }
+    for (int32_t i = first; i < end; i++)
+        for (uint16_t k = 0; k < r->p->ops[i].n_out; k++) {
+            const int32_t v = r->p->ops[i].out[k].value;
+            r->writer[v] = i;
+            if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE)
+                r->again[r->p->values[v].base] = true;
+        }
+    for (int32_t v = 0; v < r->p->value_count; v++)
+        if (r->again[v]) /* called "r n1" */
+            r->name[v] = (int8_t)sw_layer_value_find(r->p->values[v].name + 2);
+}
+
+static void read_units(struct reading *r)
+{
+    const int32_t first = r->region->first_op, end = first + r->region->op_count;
+    find_made_again(r);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+        r->of_name[i] = NOBODY;
+    for (int32_t i = first; i < end; i++)
+        for (uint16_t k = 0; r->p->ops[i].stage == SW_STAGE_BACKWARD && k < r->p->ops[i].n_in; k++)
+            count_read(r, r->p->ops[i].in[k].value);
+    for (int32_t i = end; i-- > first;)
+        if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE || r->p->ops[i].stage == SW_STAGE_RESHARD)
+            count_made(r, i);
+}
+
+/* Units of one class cost about the same for a byte: what only moves memory is the first, attention
+ * the last, whose price grows with the sequence; the others are told apart by factors of four. */
+static int price_class(const struct sw_unit *unit)
+{
+    if (unit->values >> SW_VALUE_O & 1u)
+        return INT_MAX;
+    return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
+}
+
+/* The cheapest class first; in a class as a layer makes them, whatever the sizes, so that a search
+ * meets few sets. */
+static int by_price(const void *a, const void *b)
+{
+    const struct sw_unit *x = a, *y = b;
+    const int mine = price_class(x), theirs = price_class(y);
+    if (mine != theirs)
+        return mine < theirs ? -1 : 1;
+    return (x->values > y->values) - (x->values < y->values);
+}
+
+/* Small ones that cost alike go together, as long as they are no larger than the largest: fewer
+ * sets to look at, and no more left over. */
+static void gather_small(struct sw_levels *levels)
+{
+    double largest = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i < levels->count; i++)
+        largest = levels->unit[i].bytes > largest ? levels->unit[i].bytes : largest;
+    for (int32_t i = 0; i < levels->count; i++) {
+        struct sw_unit *into = &levels->unit[count > 0 ? count - 1 : 0];
+        const struct sw_unit unit = levels->unit[i];
+        if (count > 0 && price_class(into) == price_class(&unit) &&
+            into->bytes + unit.bytes <= largest) {
+            into->values |= unit.values;
+            into->bytes += unit.bytes;
+            into->seconds += unit.seconds;
+        } else {
+            levels->unit[count++] = unit;
+        }
+    }
+    levels->count = count;
+}
+
+int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw_error *err)
+{
+    struct reading r = {.p = full, .out = out};
+    const size_t values = (size_t)full->value_count + 1, ops = (size_t)full->op_count + 1;
+    *out = (struct sw_units){.known = true};
+    for (int32_t i = 0; i < full->region_count && r.region == NULL; i++)
+        if (full->regions[i].phase == SW_PHASE_BACKWARD && full->regions[i].carry >= 0)
+            r.region = &full->regions[i];
+    if (r.region == NULL)
+        return 0;
+    r.again = calloc(values, sizeof *r.again);
+    r.counted = calloc(values, sizeof *r.counted);
+    r.name = malloc(values * sizeof *r.name);
+    r.owner = malloc(values * sizeof *r.owner);
+    r.writer = malloc(values * sizeof *r.writer);
+    out->kept = malloc(values * sizeof *out->kept);
+    out->made = malloc(ops * sizeof *out->made);
+    const bool failed = r.again == NULL || r.counted == NULL || r.name == NULL || r.owner == NULL ||
+                        r.writer == NULL || out->kept == NULL || out->made == NULL;
+    if (!failed)
+        read_units(&r);
+    free(r.again);
+    free(r.counted);
+    free(r.name);
+    free(r.owner);
+    free(r.writer);
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "out of memory while searching") : 0;
+}
+
+void sw_units_free(struct sw_units *units)
+{
+    free(units->kept);
+    free(units->made);
+    *units = (struct sw_units){0};
+}
+
+/* Value by value. */
+static void find_levels(const struct sw_units *units, const struct sw_program *p,
+                        const struct sw_run_config *run, const double *seconds,
+                        struct sw_levels *out)
+{
+    struct sw_unit unit[SW_LAYER_VALUES] = {{0}};
+    for (int32_t i = 0; i < units->count; i++)
+        unit[i].moves = true;
+    *out = (struct sw_levels){.layers = p->layers};
+    for (int32_t i = 0; i < units->kept_count; i++)
+        unit[units->kept[i].unit].bytes += (double)p->values[units->kept[i].at].slot_bytes;
+    for (int32_t i = 0; i < units->made_count; i++) {
+        const int32_t op = units->made[i].at;
+        unit[units->made[i].unit].moves &=
+            sw_op_info(p->ops[op].kind)->cost_class == SW_CLASS_MEMORY;
+        unit[units->made[i].unit].seconds += sw_op_is_collective(p->ops[op].kind)
+                                                 ? sw_cost_op_seconds(p, &p->ops[op], run)
+                                                 : seconds[op];
+    }
+    for (int32_t i = 0; i < units->count; i++)
+        if (units->values[i] != 0) {
+            unit[i].values = units->values[i];
+            out->unit[out->count++] = unit[i];
+        }
+    qsort(out->unit, (size_t)out->count, sizeof *out->unit, by_price);
+}
+
+void sw_levels_find(const struct sw_units *units, const struct sw_program *p,
+                    const struct sw_run_config *run, const double *seconds, struct sw_levels *out)
+{
+    find_levels(units, p, run, seconds, out);
+    gather_small(out);
+}
+
+int32_t sw_levels_last(const struct sw_levels *levels)
+{
+    return levels->count * levels->layers;
+}
+
+struct sw_recompute sw_level_recompute(const struct sw_levels *levels, int32_t level)
+{
+    const int32_t whole = level / levels->layers, layers = level % levels->layers;
+    uint32_t rest = 0;
+    if (level >= sw_levels_last(levels))
+        return sw_recompute_full();
+    for (int32_t i = 0; i < whole; i++)
+        rest |= levels->unit[i].values;
+    const struct sw_recompute chosen = {rest | levels->unit[whole].values, layers, rest};
+    return sw_recompute_normal(chosen, levels->layers);
+}
+
+double sw_level_bytes(const struct sw_levels *levels, int32_t level)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < levels->count; i++) {
+        const int32_t again = level - i * levels->layers;
+        bytes +=
+            levels->unit[i].bytes * (levels->layers - (again < 0                ? 0
+                                                       : again > levels->layers ? levels->layers
+                                                                                : again));
+    }
+    return bytes;
+}
+
+double sw_level_seconds(const struct sw_levels *levels, int32_t level)
+{
+    double seconds = 0;
+    for (int32_t i = 0; i < levels->count && level > 0; i++, level -= levels->layers)
+        seconds += levels->unit[i].seconds * (level < levels->layers ? level : levels->layers);
+    return seconds;
+}
+
+int32_t sw_level_keeping(const struct sw_levels *levels, double bytes)
+{
+    int32_t level = sw_levels_last(levels);
+    for (int32_t i = levels->count; i-- > 0; level -= levels->layers) {
+        const double all = levels->unit[i].bytes * levels->layers;
+        if (bytes < all)
+            return bytes <= 0 ? level : level - (int32_t)floor(bytes / levels->unit[i].bytes);
+        bytes -= all;
+    }
+    return level;
+}
+
+/* In how many layers a unit is made again. */
+static int32_t layers_of(struct sw_recompute again, uint32_t values, int32_t layers)
+{
+    const int32_t first = again.layers < layers ? again.layers : layers;
+    return ((again.values & values) == values ? first : 0) +
+           ((again.rest & values) == values ? layers - first : 0);
+}
+
+int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
+                    struct sw_again out[SW_LAYER_VALUES], struct sw_error *err)
+{
+    struct sw_searcher s = {.run = run};
+    struct sw_decision full = *decision;
+    struct sw_units units = {0};
+    struct sw_sized sized;
+    struct sw_compute compute;
+    struct sw_levels levels;
+    int32_t count = -1;
+    full.recompute = sw_recompute_full();
+    s.cache = sw_program_cache_new();
+    if (s.cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    if (sw_searcher_size(&s, &full, &sized, err) != 0)
+        goto out;
+    count = 0;
+    if (sized.program == NULL)
+        goto out;
+    if (sw_units_read(sized.program, &units, err) != 0) {
+        count = -1;
+        goto out;
+    }
+    sw_guess_compute(&sized, run, &compute);
+    find_levels(&units, sized.program, run, sized.counted->seconds, &levels);
+    for (; count < levels.count; count++) {
+        const struct sw_unit *unit = &levels.unit[count];
+        out[count] = (struct sw_again){
+            .values = unit->values,
+            .layers = layers_of(decision->recompute, unit->values, levels.layers),
+            .bytes = unit->bytes * levels.layers,
+            .seconds = unit->seconds * levels.layers * (double)sized.program->accumulation_steps};
+    }
+out:
+    sw_units_free(&units);
+    sw_program_cache_free(s.cache);
+    return count;
+}
+
+/* ---- The level that just fits ---- */
+
+/* Levels known to fit and not to. */
+struct bounds {
+    int32_t fits, fails;
+};
+
+/* One level's memory: the least it could be, or (placed) what it is. */
+static int try_level(struct sw_searcher *s, const struct sw_decision *decision, bool placed,
+                     int64_t limit, struct sw_sized *sized, int64_t *total, struct sw_error *err)
+{
+    struct sw_candidate c;
+    if (sw_searcher_size(s, decision, sized, err) != 0)
+        return -1;
+    *total = sized->least_bytes;
+    if (sized->program == NULL || *total > limit || !placed)
+        return 0;
+    if (sw_searcher_measure(s, sized, &c, err) != 0)
+        return -1;
+    *total = c.memory.total;
+    return 0;
+}
+
+/* The level to try after one that takes so much: within what is known. */
+static int32_t next_level(const struct sw_levels *levels, double times, int32_t level,
+                          int64_t total, int64_t limit, const struct bounds *known)
+{
+    const double kept = sw_level_bytes(levels, level) + (double)(limit - total) / times;
+    const int32_t next = sw_level_keeping(levels, kept);
+    if (total > limit) { /* more has to be made again */
+        const int32_t more = next > level ? next : level + 1;
+        return known->fits >= 0 && more >= known->fits ? known->fits - 1 : more;
+    }
+    const int32_t fewer = next < level ? next : level;
+    return fewer <= known->fails ? known->fails + 1 : fewer;
+}
+
+/* What is looked for: the least level of a decision that stays within `limit` bytes. */
+struct fitting {
+    struct sw_searcher *s;
+    const struct sw_decision *base;
+    const struct sw_levels *levels;
+    double times;
+    int64_t limit;
+    struct bounds known;
+    bool admitted;
+};
+
+/* From `level` on, until all that is left is less than one value of one layer takes. */
+static int settle(struct fitting *f, int32_t level, bool placed, struct sw_error *err)
+{
+    const int32_t last = sw_levels_last(f->levels);
+    for (int32_t tries = 0; tries < MAX_TRIES; tries++) {
+        struct sw_decision decision = *f->base;
+        struct sw_sized sized;
+        int64_t total = 0;
+        decision.recompute = sw_level_recompute(f->levels, level);
+        if (try_level(f->s, &decision, placed, f->limit, &sized, &total, err) != 0)
+            return -1;
+        f->admitted = sized.program != NULL;
+        *(total > f->limit ? &f->known.fails : &f->known.fits) = level;
+        if (!f->admitted || f->known.fails >= last || f->known.fits == f->known.fails + 1)
+            return 0;
+        const int32_t next = next_level(f->levels, f->times, level, total, f->limit, &f->known);
+        if (next == level)
+            return 0;
+        level = next > last ? last : next;
+    }
+    return 0;
+}
+
+int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
+                    const struct sw_levels *levels, double times, int32_t level, int64_t limit,
+                    struct sw_candidate *out, struct sw_error *err)
+{
+    struct fitting f = {.s = s,
+                        .base = base,
+                        .levels = levels,
+                        .times = times,
+                        .limit = limit,
+                        .known = {.fits = -1, .fails = -1}};
+    struct sw_decision decision = *base;
+    struct sw_sized sized;
+    out->reason = SW_REJECT_MEMORY;
+    /* what no arrangement goes below is quickly known, and mostly what it comes to */
+    if (settle(&f, level, false, err) != 0)
+        return -1;
+    if (!f.admitted || f.known.fits < 0)
+        return 0;
+    level = f.known.fits;
+    f.known.fits = -1;
+    if (settle(&f, level, true, err) != 0)
+        return -1;
+    if (f.known.fits < 0)
+        return 0;
+    decision.recompute = sw_level_recompute(levels, f.known.fits);
+    if (sw_searcher_size(s, &decision, &sized, err) != 0)
+        return -1;
+    return sw_searcher_price(s, &sized, false, out, err);
+}
