@@ -67,14 +67,21 @@ const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_
 {
     char values[SW_VALUES_BYTES], rest[SW_VALUES_BYTES];
     const char *word = sw_recompute_word(recompute);
+    const uint32_t more = recompute.values & ~recompute.rest;
+    const int layers = (int)recompute.layers;
+    const char *const plural = layers == 1 ? "" : "s";
     if (strcmp(word, "partial") != 0)
         snprintf(buffer, SW_RECOMPUTE_BYTES, "%s", word);
+    else if (recompute.rest == 0)
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s",
+                 describe_values(recompute.values, values), layers, plural);
+    else if ((recompute.rest & ~recompute.values) == 0 && recompute.values != SW_ALL_VALUES)
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in all layers, %s in the first %d",
+                 describe_values(recompute.rest, rest), describe_values(more, values), layers);
     else
-        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s%s%s%s",
-                 describe_values(recompute.values, values), (int)recompute.layers,
-                 recompute.layers == 1 ? "" : "s", recompute.rest != 0 ? ", " : "",
-                 recompute.rest != 0 ? describe_values(recompute.rest, rest) : "",
-                 recompute.rest != 0 ? " in the rest" : "");
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s, %s in the rest",
+                 describe_values(recompute.values, values), layers, plural,
+                 describe_values(recompute.rest, rest));
     return buffer;
 }
 

@@ -76,8 +76,7 @@ bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b);
 extern const char *const sw_recompute_words[];
 /* One of these, of a normal one. */
 const char *sw_recompute_word(struct sw_recompute recompute);
-/* "none", "full", "n1, h in the first 20 layers, n1 in the rest"; of a normal one. Returns
- * buffer. */
+/* "none", "full", "n1 in all layers, h in the first 20"; of a normal one. Returns buffer. */
 const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_RECOMPUTE_BYTES]);
 
 /* The name of one value, in static memory. */

@@ -104,7 +104,7 @@ static void print_mfu(FILE *out, const struct sw_run_config *run)
 void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
-        warning[192], again[SW_RECOMPUTE_BYTES];
+        warning[192], again[SW_RECOMPUTE_BYTES], text[SW_RECOMPUTE_BYTES + 16];
     const struct sw_decision *decision = &c->decision;
     const int32_t *size = decision->mesh.size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
@@ -112,11 +112,12 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
             size[SW_TP], size[SW_SP], sw_mesh_format_order(&decision->mesh, order, sizeof order));
     fprintf(out,
             "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            ", recompute %s\n          attention %s, %s, residual_seq %s\n",
+            "\n          attention %s, %s, residual_seq %s\n          ",
             decision->micro_batch_size, decision->accumulation_steps,
-            sw_recompute_describe(decision->recompute, again),
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
+    snprintf(text, sizeof text, "recompute %s", sw_recompute_describe(decision->recompute, again));
+    sw_format_wrapped(out, text, 10, 20, WIDTH);
     fprintf(out, "memory    %s of %s per accelerator: %s\n",
             sw_format_bytes((double)c->memory.total, a),
             sw_format_bytes((double)c->memory.limit, b),
