@@ -8,6 +8,7 @@
 #include "runner/version.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ static const char help[] =
     "(auto,\n"
     "                           the default), from that one, or start over\n"
     "  --overwrite              with --resume none: delete the run's checkpoints\n"
+    "  --digest HEX             refuse another plan than the one of that digest; job scripts say "
+    "it\n"
     "\n"
     "usage: runner evaluate NAME.plan.yaml --checkpoint DIR [--json]\n"
     "the loss of a checkpoint or a Hugging Face model directory on the data that the run holds out "
@@ -133,6 +136,16 @@ static int on_plan(struct sw_launch *launch, const char *path,
 static int train_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
     struct sw_train_options *o = options;
+    struct sw_error err = {0};
+    if (o->wants_digest && plan->digest != o->digest)
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = o->plan_path},
+                   "it has digest %016" PRIx64
+                   ", the script that starts it was written for %016" PRIx64
+                   ": the run was emitted again since; use the script that is there now",
+                   plan->digest, o->digest);
+    const enum sw_status status = sw_launch_agree(launch, err.status == SW_OK ? NULL : &err);
+    if (status != SW_OK)
+        return (int)status;
     sw_life_set_checkpoint_signal(o->life, plan->run->checkpoint_signal);
     return sw_train(launch, plan, o);
 }

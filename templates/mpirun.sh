@@ -55,7 +55,7 @@ exec 3> >(trap '' INT TERM HUP && exec tee -p /dev/null >&2)
 tee=$! # mpirun would end the run when the reader of its standard error goes away
 set -m
 mpirun -quiet --mca ess_base_forward_signals 40,41 "${options[@]}" \
-    "$runner" train "$plan" "$@" </dev/null 2>&3 3>&- &
+    "$runner" train "$plan" --digest {{digest}} "$@" </dev/null 2>&3 3>&- &
 mpirun=$!
 set +m
 exec 3>&-

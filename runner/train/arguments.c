@@ -22,6 +22,15 @@ static int parse_steps(const char *text, int64_t *steps)
     return 0;
 }
 
+/* Sixteen digits, as plans have it. */
+static int parse_digest(const char *text, uint64_t *digest)
+{
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return -1;
+    *digest = strtoull(text, NULL, 16);
+    return 0;
+}
+
 /* One plan, by its place among the arguments. */
 static int take_plan(const char *argument, const char **path, const char **problem,
                      const char **which)
@@ -46,6 +55,10 @@ int sw_train_arguments(int argc, char **argv, struct sw_train_options *out, cons
             if (last || argv[i + 1][0] == '\0' || argv[i + 1][0] == '-')
                 return wrong(problem, which, "--resume needs auto, none or a checkpoint", "");
             out->resume.from = argv[++i];
+        } else if (strcmp(argv[i], "--digest") == 0) {
+            if (last || parse_digest(argv[++i], &out->digest) != 0)
+                return wrong(problem, which, "--digest needs the 16 digits of a plan's digest", "");
+            out->wants_digest = true;
         } else if (strcmp(argv[i], "--overwrite") == 0) {
             out->resume.overwrite = true;
         } else if (take_plan(argv[i], &out->plan_path, problem, which) != 0) {

@@ -185,6 +185,9 @@ options() {
     said "$out/options.plan/tiny.plan.yaml: error: '$folder' has checkpoints up to step-000008; --resume none would start over beside them: add --overwrite to delete them"
     train 0 options # finished
     said "tiny is finished: step 8 of 8 is in $(step options 8)"
+    # a script that was written for another plan
+    train 2 options --digest 0123456789abcdef
+    said "$out/options.plan/tiny.plan.yaml: error: it has digest $(sed -n "s/^digest: '\?\([0-9a-f]*\).*/\1/p" "$out/options.plan/tiny.plan.yaml"), the script that starts it was written for 0123456789abcdef: the run was emitted again since; use the script that is there now"
     # a checkpoint of another run, by its own name, and by that of its folder
     emit other other 1,1,1,1
     train 0 other --steps 6 --resume "$(step options 3)"

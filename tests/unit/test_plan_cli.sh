@@ -536,16 +536,26 @@ for name in srun mpirun runner; do
     printf '#!/usr/bin/env bash\nprintf "%%s|" "$0" "$@"; echo "$OMP_NUM_THREADS"\n' >"$scratch/bin/$name"
     chmod +x "$scratch/bin/$name"
 done
+digest_of() { sed -n "s/^digest: '\?\([0-9a-f]*\).*/\1/p" "$1"; }
+digest=$(digest_of "$scratch/a b/quickstart.plan.yaml")
+[ ${#digest} -eq 16 ] || complain "the plan has no digest"
 said=$(cd / && env -u OMP_NUM_THREADS PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
     "$scratch/a b/quickstart.sh" --steps 3)
 case $said in
-    */mpirun\|-quiet\|--mca\|ess_base_forward_signals\|40,41\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--steps|3|1") ;;
+    */mpirun\|-quiet\|--mca\|ess_base_forward_signals\|40,41\|-np\|8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart.plan.yaml|--digest|$digest|--steps|3|1") ;;
     *) complain "quickstart.sh runs $said" ;;
 esac
+# Outside a job srun would take an allocation of its own.
+(env -u SLURM_JOB_ID PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$script") \
+    >"$scratch/stdout" 2>"$scratch/stderr"
+[ $? -eq 2 ] && [ ! -s "$scratch/stdout" ] &&
+    grep -qxF "this is a job script: submit it with 'sbatch $script'" "$scratch/stderr" || complain "the sbatch script starts outside a job"
+export SLURM_JOB_ID=17
+digest=$(digest_of "$scratch/a b/quickstart-slurm.plan.yaml")
 said=$(cd / && env -u SLURM_CPUS_PER_TASK PATH="$scratch/bin:$PATH" \
     SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$script")
 case $said in
-    */srun\|--mpi=pmix\|--ntasks=8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart-slurm.plan.yaml|1") ;;
+    */srun\|--mpi=pmix\|--ntasks=8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart-slurm.plan.yaml|--digest|$digest|1") ;;
     *) complain "the sbatch script runs $said" ;;
 esac
 # Without a verdict of this attempt the launcher's exit code counts.
