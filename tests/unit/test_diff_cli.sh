@@ -103,7 +103,8 @@ expect 1 diff "$scratch/old/$run" "$scratch/old/$run" --fail-if 'memory > 0' --f
 says '^    FAILED  memory > 0: 2[0-9]{2} MB > 0 B$'
 expect 0 diff "$scratch/old" "$scratch/old" --fail-if 'memory > 0' && silent an unchanged folder
 expect 1 diff "$scratch/old" "$scratch/old" --fail-if 'memory > 0' --fail-all
-says "^0 changed, 0 added, 0 removed; $(ls configs/runs/*.yaml | wc -l) conditions failed$"
+runs=(configs/runs/*.yaml)
+says "^0 changed, 0 added, 0 removed; ${#runs[@]} conditions failed$"
 sed 's/learning_rate: [^,}]*/learning_rate: 1.0e-5/' "$scratch/old/$run" >"$scratch/old/runs/other.yaml"
 expect 4 diff "$scratch/old/$run" "$scratch/old/runs/other.yaml" --fail-if 'memory > 0' --fail-if 'step > 0'
 says '^  conditions not judged: the plan is the same \(--fail-all judges it, too\)$'

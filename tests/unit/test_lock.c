@@ -320,7 +320,9 @@ static void from_another_host(void **state)
              folder, (int)other.pid);
     refused(&me, 20, expected); /* as soon as it is renewed, not after a minute */
     assert_true(still_holds(&other));
+    int stopped;
     kill(other.pid, SIGSTOP);
+    assert_int_equal(waitpid(other.pid, &stopped, WUNTRACED), other.pid); /* all its threads */
     const double from = sw_clock_now();
     snprintf(expected, sizeof expected,
              "took '%s' over from pid %d on host n3 (job 42, attempt 1), which gave no sign for "

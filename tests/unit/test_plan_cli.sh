@@ -281,7 +281,7 @@ done
 expect 0 "$runs/llama-8b-64.yaml: warning: mesh_dim 1,64,1,1 $tight" emit $runs/llama-8b-64.yaml "${full[@]}" \
     -o "$scratch/tight" --set "directory=$scratch/run"
 expect 0 '' check "$scratch/tight/llama-8b-64.plan.yaml"
-named=("${full[@]:0:4}" --set mesh_dim=1,64,1,1)
+named=("${full[@]:0:4}" --set 'mesh_dim=1,64,1,1')
 expect 0 "$runs/llama-8b-64.yaml: warning: $tight" check $runs/llama-8b-64.yaml "${named[@]}"
 "$plan" check --format github $runs/llama-8b-64.yaml "${named[@]}" |
     grep -qxF "::warning file=$runs/llama-8b-64.yaml::$tight" || complain "check --format github: no warning"
@@ -454,7 +454,9 @@ assert abs(r["accelerator_hours"] - r["run_seconds"] * 64 / 3600) < 1e-6 * r["ac
 PYTHON
 sed '/^optimizer:/,$d; s,\.\./,'"$PWD"'/configs/,' $runs/llama-8b-64.yaml >"$scratch/no-steps.yaml"
 expect 0 '' search "$scratch/no-steps.yaml"
-! grep -q '^run  ' "$scratch/stdout" && ! grep -q 'time limit' "$scratch/stderr.whole" || complain "a run without steps has a time"
+if grep -q '^run  ' "$scratch/stdout" || grep -q 'time limit' "$scratch/stderr.whole"; then
+    complain "a run without steps has a time"
+fi
 expect 0 '' search "$scratch/no-steps.yaml" --json
 grep -q '"run_seconds":.*null' "$scratch/stdout" || complain "search --json: the time of no steps"
 # One accelerator waits for nobody, and there is one of it.
@@ -548,8 +550,11 @@ esac
 # Outside a job srun would take an allocation of its own.
 (env -u SLURM_JOB_ID PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$script") \
     >"$scratch/stdout" 2>"$scratch/stderr"
-[ $? -eq 2 ] && [ ! -s "$scratch/stdout" ] &&
-    grep -qxF "this is a job script: submit it with 'sbatch $script'" "$scratch/stderr" || complain "the sbatch script starts outside a job"
+status=$?
+if [ $status -ne 2 ] || [ -s "$scratch/stdout" ] ||
+    ! grep -qxF "this is a job script: submit it with 'sbatch $script'" "$scratch/stderr"; then
+    complain "the sbatch script starts outside a job"
+fi
 export SLURM_JOB_ID=17
 digest=$(digest_of "$scratch/a b/quickstart-slurm.plan.yaml")
 said=$(cd / && env -u SLURM_CPUS_PER_TASK PATH="$scratch/bin:$PATH" \
