@@ -1,6 +1,7 @@
 #include "planner/format.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,12 +64,12 @@ char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES])
     static const struct {
         double unit, most;
         const char *name;
-    } units[] = {{60, 59.95, "min"}, {3600, 47.95, "h"}, {86400, 1e300, "days"}};
+    } units[] = {{60, 59.95, "min"}, {3600, 47.95, "h"}, {86400, INFINITY, "days"}};
     char digits[SW_FORMAT_BYTES];
     size_t i = 0;
     if (seconds < 59.95)
         return sw_format_seconds(seconds, buffer);
-    while (seconds / units[i].unit >= units[i].most)
+    while (seconds / units[i].unit >= units[i].most && units[i].most < INFINITY)
         i++;
     const double value = seconds / units[i].unit;
     if (value < 99.95)

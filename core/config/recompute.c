@@ -39,7 +39,7 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
                                         sw_config_quote(c, value->text),
                                         near != NULL ? "; did you mean '" : "",
                                         near != NULL ? near : "", near != NULL ? "'?" : ""),
-                       NULL);
+                       near == NULL ? sw_config_example(c, field) : NULL);
     return false;
 }
 
@@ -91,8 +91,9 @@ static bool read_layers(struct sw_config *c, const struct field *field, const st
     return true;
 }
 
-static const struct field inside[] = {
-    {.key = "values", .example = "[n1, n2, h]"}, {.key = "layers", .example = "8"}, {.key = NULL}};
+static const struct field inside[] = {{.key = "values", .example = "[n1, n2, h]"},
+                                      {.key = "layers", .example = "8"},
+                                      {.key = "rest", .example = "[n1]"}};
 
 static bool read_mapping(struct sw_config *c, const struct node *map, struct sw_recompute *out)
 {

@@ -758,6 +758,12 @@ static void recompute(void **state)
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: ful\n",
            "t:6:12: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not "
            "'ful'; did you mean 'full'?\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: some\n",
+           "t:6:12: 'recompute' must be none, full, auto or {values: [...], layers: ...}, not "
+           "'some' | for example: recompute: {values: [n1, n2, h], layers: 8}\n");
+    expect(SW_CONFIG_RUN, RUN_HEAD "recompute: {layers: 3, rest: n1}\n",
+           "t:6:30: 'rest' must be 'all' or a list of values, not the text 'n1' | for example: "
+           "rest: [n1]\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: [n1]\n",
            "t:6:12: 'recompute' must be a word or a mapping, not a list | for example: recompute: "
            "{values: [n1, n2, h], layers: 8}\n");

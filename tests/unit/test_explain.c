@@ -213,9 +213,11 @@ static void long_times_are_short(void **state)
     static const struct {
         double seconds;
         const char *text;
-    } cases[] = {{0.5, "500 ms"},      {59.9, "59.9 s"},     {59.96, "1.0 min"},
-                 {3590, "59.8 min"},   {3599, "1.0 h"},      {172000, "47.8 h"},
-                 {172700, "2.0 days"}, {2.8e6, "32.4 days"}, {1e9, "11,574 days"}};
+    } cases[] = {{0.5, "500 ms"},      {59.9, "59.9 s"},
+                 {59.96, "1.0 min"},   {3590, "59.8 min"},
+                 {3599, "1.0 h"},      {172000, "47.8 h"},
+                 {172700, "2.0 days"}, {2.8e6, "32.4 days"},
+                 {1e9, "11,574 days"}, {1e308, "1,000,000,000,000,000 days"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[SW_FORMAT_BYTES];
         assert_string_equal(sw_format_duration(cases[i].seconds, text), cases[i].text);
