@@ -118,10 +118,28 @@ kill_rank() {
     done
     return 1
 }
+# While a save is being written: it is slow, and they follow one another.
+cancel_in_a_save() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        [ -n "$(find "$run/checkpoints" -maxdepth 1 -name '.step-*partial*' 2>/dev/null)" ] && scancel "$job" && return
+        sleep 0.1
+    done
+    return 1
+}
 send_usr1() { scancel --signal=USR1 "$job"; }
 cancel() { scancel "$job"; }
 ends "USR1 to the ranks" FAILED 75 75 30 send_usr1
 ends "scancel" CANCELLED 143 143 30 cancel
+"$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" \
+    --set optimizer.total_steps=100000 --set global_batch_size=2 --set sequence_length=64 \
+    --set checkpoint.every_steps=5 --set checkpoint.bandwidth='20 MB/s' >/dev/null || fail "plan emit failed"
+ends "scancel in a save" CANCELLED 143 143 30 cancel_in_a_save
+"$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null || fail "no whole checkpoint after scancel in a save"
+saved=$(readlink "$run/checkpoints/latest")
+[ "$(sed -nE 's/^ *"step": ([0-9]+),?$/\1/p' "$run/attempt.json")" -eq "$((10#${saved#step-}))" ] ||
+    fail "attempt.json says another step than $saved: $(cat "$run/attempt.json")"
+[ -z "$(find "$run/checkpoints" -maxdepth 1 -name '.*')" ] || fail "a part of a save is left"
 ends "a rank is killed" FAILED 3 3 20 kill_rank
 [ "$(grep -ac 'error: ended by signal' "$run"/slurm-*.out)" -eq 1 ] || fail "not one line says it"
 grep -aq '^rank 5 (host n3): error: ended by signal 9 (Killed) after step' "$run"/slurm-*.out ||
