@@ -1,12 +1,12 @@
 /* How the options of one mesh are chosen without trying all of them: recompute level, micro-batch,
  * how sp attends, residual_seq and axis order make some hundreds for each mesh.
  *
- * All options are guessed, fastest guess first, and priced until the guesses are clearly slower
- * than the best price, each micro-batch with as little made again as fits (recompute.c); then the
- * axis orders of the best. Every mesh
- * is searched so, by itself: the answer for a mesh does not depend on which others were asked for.
- * A mesh is rejected for memory only when no variant fits with its smallest options: memory grows
- * with less recomputation and larger micro-batches.
+ * All options are guessed, fastest guess first, and priced until the guesses, corrected by the
+ * prices so far, are slower than the best price; each micro-batch with as little made again as fits
+ * (recompute.c); then the axis orders of the best. Every mesh is searched so, by itself: the answer
+ * for a mesh does not depend on which others were asked for. A mesh is rejected for memory only
+ * when no variant fits with its smallest options: memory grows with less recomputation and larger
+ * micro-batches.
  *
  * zigzag is tried and contiguous only where 2 x sp does not divide the sequence, or when the run
  * says so: zigzag loads all ranks alike and is never slower. */
