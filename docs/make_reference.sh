@@ -31,7 +31,7 @@ Data goes to stdout, everything for people to stderr.
 
 END
     block "$build/plan" --help
-    "$build/plan" --help | sed -nE 's/^  plan ([a-z]+) .*/\1/p' | while read -r command; do
+    "$build/plan" --help | sed -nE 's/^  plan ([a-z-]+) .*/\1/p' | while read -r command; do
         printf '\n### plan %s\n\n' "$command"
         block "$build/plan" "$command" --help
     done
@@ -84,13 +84,18 @@ END
 | --- | --- | --- |
 | `OMP_NUM_THREADS` | runner | threads of a rank; default: its share of the node's cores |
 | `SHARDWRIGHT_STALL_SECONDS` | runner | seconds after which a rank that hears nothing from another ends the job; default of a training: 20 predicted steps, at least 60 s and at most 240 s, or 4 steps where these are longer |
+| `SHARDWRIGHT_START_SECONDS` | runner | seconds for the ranks of a job to find each other; default 300 |
 | `SHARDWRIGHT_GRACE_SECONDS` | runner | seconds between TERM and KILL; default 30: a training that is told to end saves if it will be done by then |
 | `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
 | `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
 | `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes |
+| `NCCL_GRAPH_MIXING_SUPPORT`, `NCCL_RUNTIME_CONNECT` | runner, device cuda | NCCL's own, set to 0 unless they are set: no call runs beside a recording, and connections take their memory at the start |
 | `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
+| `NCCL_RUNTIME_CONNECT`, `NCCL_GRAPH_MIXING_SUPPORT` | runner, device cuda | NCCL's own; 0 where they are not set: memory is taken before the arena, no call runs beside a recording |
 | `SW_CUDA_ATTENTION` | runner, device cuda | `cudnn`, or `own` kernels; default: cudnn where it is built in |
 | `NO_COLOR` | plan | when set, messages have no colour |
+| `SLURM_CONF` | plan | Slurm's configuration, where it is not in its usual place |
+| `XDG_STATE_HOME` | plan | where it keeps [what Slurm said of its jobs](json.md#plan-submit---dry-run---json); default ~/.local/state |
 
 Launchers say who is who in `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `PMIX_RANK`,
 `PMI_RANK`, `PMI2_RANK`, `PMI_LOCAL_RANK`, `SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_STEP_NUM_TASKS`; `runner
@@ -102,9 +107,9 @@ in attempt.json.
 | code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, or a training's loss or gradient norm is no use |
+| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, a folder has a live job already, Slurm refuses a job, or a training's loss or gradient norm is no use |
 | 2 | bad input: the command line or a file |
-| 3 | the environment failed: memory, disk, network, another rank |
+| 3 | the environment failed: memory, disk, network, another rank; Slurm does not answer |
 | 4 | `plan diff`, `runner checkpoint diff`: the two differ |
 | 75 | `runner train`: stopped by USR1 after the step at hand, to go on in another job |
 | 76 | `runner train`: as 3, and the node that attempt.json names is broken |
@@ -112,6 +117,8 @@ in attempt.json.
 | 130 | `runner train`: stopped by INT after the step at hand |
 | 141 | `plan`: whoever reads the output went away before its end, as with `plan search ... \| head`; what should be written is |
 | 143 | `runner train`: stopped by TERM or HUP after the step at hand |
+
+`plan status --watch` ends with the verdict of the run: 0 done, else one of these.
 
 Launchers do not pass on the exit code of every rank; what counts is the verdict in
 [attempt.json](json.md#attemptjson), which is durable before any rank leaves. The scripts of `plan emit` end with it.

@@ -3,7 +3,9 @@
 #include "planner/command.h"
 
 #include "core/program/state.h"
+#include "planner/emit/script.h"
 #include "planner/format.h"
+#include "planner/serving.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,17 +81,10 @@ static int unmet(const struct sw_options *options, const char *path,
     return SW_UNMET;
 }
 
-void sw_command_warn_of_time(const struct sw_options *options, const char *path,
-                             const struct sw_run_config *run, double step_seconds)
+/* At the place of slurm.time, where the run or its cluster says it. */
+static void warn_of_limit(const struct sw_options *options, const char *path,
+                          const struct sw_place *at, const char *message)
 {
-    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
-    const double seconds = (double)run->optimizer.total_steps * step_seconds;
-    const struct sw_place *at = &run->time_place;
-    if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
-        return;
-    snprintf(message, sizeof message, "%s take %s, %s",
-             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
-             sw_format_duration(seconds, took), limit);
     const bool placed = at->file != NULL;
     if (options->github)
         annotate("warning", placed ? at->file : sw_command_shown(path), placed ? at->line : 0,
@@ -99,6 +94,41 @@ void sw_command_warn_of_time(const struct sw_options *options, const char *path,
                 message);
     else
         fprintf(stderr, "%s: warning: %s\n", sw_command_shown(path), message);
+}
+
+void sw_command_warn_of_short_limit(const struct sw_options *options, const char *path,
+                                    const struct sw_run_config *run, int64_t lead_seconds)
+{
+    char message[320];
+    if (sw_script_short_limit(run, lead_seconds, message, sizeof message)[0] != '\0')
+        warn_of_limit(options, path, &run->time_place, message);
+}
+
+/* The same of the plan that the run would get. */
+static void check_limit(const struct sw_options *options, const char *path,
+                        const struct sw_run_config *run, const struct sw_decision *decision)
+{
+    int64_t lead_seconds;
+    if (run->cluster.slurm.continues != SW_CONTINUE_NONE && run->cluster.slurm.time != NULL &&
+        sw_emit_signal_lead_of(run, decision, &lead_seconds) == 0)
+        sw_command_warn_of_short_limit(options, path, run, lead_seconds);
+}
+
+void sw_command_warn_of_time(const struct sw_options *options, const char *path,
+                             const struct sw_run_config *run, double step_seconds)
+{
+    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
+    const double seconds = (double)run->optimizer.total_steps * step_seconds;
+    if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
+        return;
+    snprintf(message, sizeof message, "%s take %s, %s",
+             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
+             sw_format_duration(seconds, took), limit);
+    /* a run that goes on by itself is as long as it likes */
+    if (run->cluster.slurm.continues != SW_CONTINUE_NONE)
+        fprintf(stderr, "%s: note: %s\n", sw_command_shown(path), message);
+    else
+        warn_of_limit(options, path, &run->time_place, message);
 }
 
 /* Both figures of each link: which of the two a file's author had in mind is seen at once. */
@@ -138,8 +168,9 @@ static int check_run(const struct sw_options *options, const char *path,
     if (status == SW_OK) {
         print_links(&run->cluster);
         sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
+        check_limit(options, path, run, &search.mesh[0].decision);
     }
-    if (status == SW_OK && run->data_path == NULL) {
+    if (status == SW_OK && run->data_path == NULL && run->job.type == SW_JOB_TRAIN) {
         if (options->github)
             annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);
         else
@@ -189,14 +220,28 @@ static int check_plan(const struct sw_options *options, const char *path)
     int status = SW_OK;
     if (sw_plan_read(path, &plan, &err) != 0)
         return fail(options, path, &err);
+    /* one that serves on a mesh that cannot train has no programs of training */
+    const bool trains = plan.program_digest[SW_PROGRAM_TRAIN] != 0;
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
-        sw_program_set_compile(&program_options, &programs, &err) != 0) {
+        (trains && sw_program_set_compile(&program_options, &programs, &err) != 0)) {
         /* unless a rule's mistake names its own */
         sw_fail_place(&err, plan.decision_place);
         status = fail(options, path, &err);
         goto out;
     }
-    const enum sw_program_kind other = sw_program_set_differs(programs, plan.program_digest);
+    enum sw_program_kind other =
+        trains ? sw_program_set_differs(programs, plan.program_digest) : SW_PROGRAM_KINDS;
+    if (other == SW_PROGRAM_KINDS) {
+        uint64_t digests[SW_PROGRAM_KINDS] = {0};
+        if (sw_serving_digests(plan.run, &plan.decision, digests, &err) != 0) {
+            sw_fail_place(&err, plan.decision_place);
+            status = fail(options, path, &err);
+            goto out;
+        }
+        for (int32_t k = SW_PROGRAM_KINDS - 1; k >= SW_PROGRAM_TRAINING_KINDS; k--)
+            if (digests[k] != plan.program_digest[k])
+                other = (enum sw_program_kind)k;
+    }
     if (other != SW_PROGRAM_KINDS) {
         sw_fail_at(&err, SW_BAD_INPUT, plan.program_place[other],
                    "this version of plan makes another '%s' program of it; write it again "
@@ -216,7 +261,7 @@ out:
 static int check_file(const struct sw_options *options, const char *path)
 {
     static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
-                                        "a plan",  "a profile",      "a curve"};
+                                        "a plan",  "a profile",      "a curve",   "a fabric"};
     struct sw_error err = {0};
     struct sw_config *config = sw_command_read(path, SW_CONFIG_UNKNOWN, options, &err);
     const bool piped = strcmp(path, "-") == 0;
@@ -264,13 +309,23 @@ int sw_command_check(const struct sw_options *options)
 int sw_command_schema(const struct sw_options *options)
 {
     static const char *const names[] = {"model", "accelerator", "cluster", "run",
-                                        "plan",  "profile",     "curve"};
+                                        "plan",  "profile",     "curve",   "fabric"};
     enum { NAMES = sizeof names / sizeof names[0] };
     _Static_assert((int)SW_CONFIG_UNKNOWN == (int)NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
-                "one kind: 'plan schema model|accelerator|profile|curve|cluster|run|plan'");
+                "one kind: 'plan schema "
+                "model|accelerator|profile|curve|fabric|cluster|run|plan|template'");
+        return sw_command_fail(&err);
+    }
+    if (strcmp(options->files[0], "template") == 0) {
+        if (options->markdown) {
+            sw_script_write_reference(stdout);
+            return SW_OK;
+        }
+        sw_fail(&err, SW_BAD_INPUT,
+                "a template is a script and has no JSON Schema; --markdown shows its placeholders");
         return sw_command_fail(&err);
     }
     for (int i = 0; i < NAMES; i++)
@@ -287,7 +342,8 @@ int sw_command_schema(const struct sw_options *options)
                 near);
     else
         sw_fail(&err, SW_BAD_INPUT,
-                "no schema '%.40s'; use model, accelerator, profile, curve, cluster, run or plan",
+                "no schema '%.40s'; use model, accelerator, profile, curve, fabric, cluster, run, "
+                "plan or template",
                 options->files[0]);
     return sw_command_fail(&err);
 }

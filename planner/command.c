@@ -110,6 +110,12 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
     return SW_OK;
 }
 
+bool sw_command_serves(const struct sw_options *options, const struct sw_run_config *run)
+{
+    return options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
+                                    : run->job.type != SW_JOB_TRAIN;
+}
+
 void sw_session_free(struct sw_session *session)
 {
     sw_config_free(session->config);

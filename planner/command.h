@@ -12,8 +12,14 @@ int sw_command_check(const struct sw_options *options);
 int sw_command_search(const struct sw_options *options);
 int sw_command_explain(const struct sw_options *options);
 int sw_command_emit(const struct sw_options *options);
+int sw_command_submit(const struct sw_options *options);
+int sw_command_status(const struct sw_options *options);
+int sw_command_runs(const struct sw_options *options);
+int sw_command_logs(const struct sw_options *options);
+int sw_command_cancel(const struct sw_options *options);
 int sw_command_fit(const struct sw_options *options);
 int sw_command_diff(const struct sw_options *options);
+int sw_command_import_cluster(const struct sw_options *options);
 int sw_command_schema(const struct sw_options *options);
 
 /* A run file, with the command line's overrides. */
@@ -26,6 +32,9 @@ struct sw_session {
  */
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
+
+/* Whether meshes are ranked for making texts: --for, or `job` of the run. */
+bool sw_command_serves(const struct sw_options *options, const struct sw_run_config *run);
 
 /* As sw_config_read; "-" is standard input, seen from the working directory. */
 struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
@@ -75,11 +84,22 @@ void sw_report_rejected(FILE *out, const struct sw_candidate *c);
  * github: an annotation on stdout. Nothing where the run does not say its steps. */
 void sw_command_warn_of_time(const struct sw_options *options, const char *path,
                              const struct sw_run_config *run, double step_seconds);
+/* The same of a limit that is hardly longer than lead_seconds, in which a run that goes on by
+ * itself would hardly train. */
+void sw_command_warn_of_short_limit(const struct sw_options *options, const char *path,
+                                    const struct sw_run_config *run, int64_t lead_seconds);
+
+/* search/counts.c: a line for each number of nodes; the member `node_counts`. */
+void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
+                           const struct sw_node_count *counts, int32_t count);
+struct sw_json;
+void sw_node_counts_write_json(struct sw_json *json, const struct sw_run_config *run,
+                               const struct sw_node_count *counts, int32_t count);
 
 /* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
-struct sw_json;
 void sw_search_print_json(FILE *out, const struct sw_run_config *run,
-                          const struct sw_search *search, const struct sw_options *options);
+                          const struct sw_search *search, const struct sw_options *options,
+                          const struct sw_node_count *counts, int32_t count);
 void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
 #endif

@@ -1,11 +1,12 @@
-# cmake -DOUTPUT=templates.c "-DINPUTS=a;b" -P embed.cmake: each file as an array of bytes that ends with 0,
-# named sw_template_ and the file's name with _ for what C does not allow.
-set(text "#include \"planner/template.h\"\n")
+# cmake -DOUTPUT=templates.c -DHEADER=planner/template.h -DPREFIX=sw_template_ "-DINPUTS=a;b" -P embed.cmake:
+# each file as an array of bytes that ends with 0, named by the prefix and the file's name with _ for what C
+# does not allow.
+set(text "#include \"${HEADER}\"\n")
 foreach(input IN LISTS INPUTS)
   get_filename_component(name ${input} NAME)
   string(MAKE_C_IDENTIFIER ${name} name)
   file(READ ${input} bytes HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1, " bytes "${bytes}")
-  string(APPEND text "\nconst char sw_template_${name}[] = {\n    ${bytes}0x00};\n")
+  string(APPEND text "\nconst char ${PREFIX}${name}[] = {\n    ${bytes}0x00};\n")
 endforeach()
 file(WRITE ${OUTPUT} "${text}")

@@ -1,6 +1,7 @@
 /* `plan`: the table of its commands. */
 #include "core/base/text.h"
 #include "planner/command.h"
+#include "planner/slurm/controller.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -49,6 +50,23 @@ static const char fit_details[] =
     "  gpus               number of ranks\n"
     "  busbw_GBps         bus bandwidth\n";
 
+static const char submit_details[] =
+    "\nPlan, script and submission.json are written to the run's directory, where never more than "
+    "one job\n"
+    "waits or runs. Of a plan file, the script beside it is submitted.\n";
+
+static const char status_details[] =
+    "\nDIR: the run's directory; default the working directory. --watch ends with the run, and its "
+    "exit code\n"
+    "is then the run's verdict: 0 done, else as of 'runner train'. Slurm is asked at most every 10 "
+    "s.\n"
+    "Exit code 3 when Slurm does not answer; what the directory tells is shown all the same.\n";
+
+static const char cancel_details[] =
+    "\nA job that trains gets INT: it ends after the step at hand with a checkpoint, and is not "
+    "started again.\n"
+    "One that waits or has not begun to train is cancelled. Returns when it is over.\n";
+
 static const struct command {
     const char *name, *arguments, *about;
     uint32_t options;
@@ -58,23 +76,40 @@ static const struct command {
     {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check, NULL},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
-     SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_PREFER | SW_OPTION_MESH_DIM |
-         SW_OPTION_SET | SW_OPTION_HELP,
+     SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FOR | SW_OPTION_PREFER |
+         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
      sw_command_search, NULL},
     {"explain", "RUN.yaml", "where the memory and the time of one mesh go",
-     SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_HTML | SW_OPTION_REJECTED | SW_OPTION_PREFER |
-         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
+     SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_HTML | SW_OPTION_REJECTED | SW_OPTION_FOR |
+         SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
      sw_command_explain, NULL},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
          SW_OPTION_HELP,
      sw_command_emit, NULL},
+    {"submit", "RUN.yaml|NAME.plan.yaml", "plan a run, submit its job, print the job's number",
+     SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_TEMPLATE | SW_OPTION_PREFER |
+         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON | SW_OPTION_HELP,
+     sw_command_submit, submit_details},
+    {"status", "[RUN.yaml|JOB|DIR]", "where a run is: its job, its steps, its end",
+     SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET | SW_OPTION_HELP, sw_command_status,
+     status_details},
+    {"logs", "[RUN.yaml|JOB|DIR]", "what a run's job printed",
+     SW_OPTION_FOLLOW | SW_OPTION_LINES | SW_OPTION_SET | SW_OPTION_HELP, sw_command_logs, NULL},
+    {"cancel", "[RUN.yaml|JOB|DIR]", "end a run's job after a checkpoint",
+     SW_OPTION_NOW | SW_OPTION_SET | SW_OPTION_HELP, sw_command_cancel, cancel_details},
+    {"runs", "[DIR]", "the runs in a folder and below it",
+     SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_HELP, sw_command_runs, NULL},
     {"fit", "MEASUREMENTS FILE.yaml...", "profiles, and constants of links, from measurements",
      SW_OPTION_COLLECTIVE | SW_OPTION_HELP, sw_command_fit, fit_details},
     {"diff", "OLD NEW", "what two runs, plans or folders of them differ in, and what that costs",
      SW_OPTION_JSON | SW_OPTION_MARKDOWN | SW_OPTION_FAIL_IF | SW_OPTION_FAIL_ALL | SW_OPTION_HELP,
      sw_command_diff, NULL},
-    {"schema", "model|accelerator|profile|curve|cluster|run|plan",
+    {"import-cluster", "[--partition NAME] [--into FILE]",
+     "a cluster file read from the Slurm controller",
+     SW_OPTION_PARTITION | SW_OPTION_INTO | SW_OPTION_OUTPUT | SW_OPTION_HELP,
+     sw_command_import_cluster, NULL},
+    {"schema", "model|accelerator|profile|curve|fabric|cluster|run|plan|template",
      "JSON Schema of a file, for editors", SW_OPTION_MARKDOWN | SW_OPTION_HELP, sw_command_schema,
      NULL},
 };
@@ -104,6 +139,14 @@ static void print_command_help(const struct command *command)
         fputs(command->details, stdout);
 }
 
+/* What is built in: libslurm stands in a program of its own. */
+static void print_version(void)
+{
+    char library[32];
+    sw_slurm_library_version(library);
+    printf("plan %s\ncuda: no\nlibslurm: %s\n", sw_version(), library[0] != '\0' ? library : "no");
+}
+
 static int unknown_command(const char *name)
 {
     struct sw_error err = {0};
@@ -131,7 +174,7 @@ static int run(int argc, char **argv)
         return SW_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("plan %s\ncuda: no\nlibslurm: no\n", sw_version());
+        print_version();
         return SW_OK;
     }
     for (size_t i = 0; i < COMMANDS; i++) {

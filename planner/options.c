@@ -16,14 +16,25 @@ static const struct option_info {
 } table[] = {
     {"--mesh_dim", "--mesh-dim", "M", SW_OPTION_MESH_DIM,
      "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1"},
+    {"--for", NULL, "train|serve", SW_OPTION_FOR,
+     "what meshes are ranked for: training, or making texts as 'serve' of the run says; default: "
+     "as 'job'"},
     {"--prefer", NULL, "fsdp|time", SW_OPTION_PREFER, "largest fsdp first, or fastest first"},
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
     {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
-    {"--program", NULL, "[train|evaluate|save]", SW_OPTION_PROGRAM,
-     "the program that every rank runs, of a step, an evaluation or a checkpoint"},
+    {"--program", NULL, "[NAME]", SW_OPTION_PROGRAM,
+     "the program that every rank runs: train, evaluate, save, prefill, decode or score"},
     {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
-    {"--output", "-o", "DIR", SW_OPTION_OUTPUT, "folder for the files, default ."},
+    {"--output", "-o", "PATH", SW_OPTION_OUTPUT,
+     "folder for the files, default .; of import-cluster: the file, default standard output"},
+    {"--partition", NULL, "NAME", SW_OPTION_PARTITION, "another partition than the default one"},
+    {"--into", NULL, "FILE", SW_OPTION_INTO,
+     "bring this cluster file up to date, and keep what was measured or written by hand"},
+    {"--dry-run", NULL, NULL, SW_OPTION_DRY_RUN,
+     "submit nothing: ask when and where the best plans would start, and when they would be done"},
+    {"--soonest", NULL, NULL, SW_OPTION_SOONEST,
+     "take the nodes, partition and mesh whose result is there first, waiting included"},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
     {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
      "override a value of the run file; may be repeated"},
@@ -36,6 +47,10 @@ static const struct option_info {
      "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
      "all_gather, reduce_scatter or alltoall"},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
+    {"--watch", NULL, NULL, SW_OPTION_WATCH, "tell it again whenever it changes, until it ends"},
+    {"--follow", "-f", NULL, SW_OPTION_FOLLOW, "go on with what is written, until the run ends"},
+    {"--lines", "-n", "N", SW_OPTION_LINES, "begin with the last N lines, default 20"},
+    {"--now", NULL, NULL, SW_OPTION_NOW, "end it at once, without a checkpoint"},
     {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
 };
 enum { OPTIONS = sizeof table / sizeof table[0] };
@@ -103,7 +118,20 @@ static int choose_program(const char *name, enum sw_program_kind *out, struct sw
     const char *near = sw_text_nearest(name, names, SW_PROGRAM_KINDS);
     if (near != NULL)
         return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; did you mean '%s'?", name, near);
-    return sw_fail(err, SW_BAD_INPUT, "no program '%.40s'; use train, evaluate or save", name);
+    return sw_fail(err, SW_BAD_INPUT,
+                   "no program '%.40s'; use train, evaluate, save, prefill, decode or score", name);
+}
+
+static int read_number(const char *name, const char *value, int64_t least, int64_t *out,
+                       struct sw_error *err)
+{
+    char *stop;
+    errno = 0;
+    *out = strtoll(value, &stop, 10);
+    if (stop == value || *stop != '\0' || errno != 0 || *out < least)
+        return sw_fail(err, SW_BAD_INPUT, "%s needs a number from %d, not '%.40s'", name,
+                       (int)least, value);
+    return 0;
 }
 
 static int store(const struct option_info *info, const char *value, struct sw_options *out,
@@ -143,6 +171,18 @@ static int store(const struct option_info *info, const char *value, struct sw_op
     case SW_OPTION_FAIL_ALL:
         out->fail_all = true;
         return 0;
+    case SW_OPTION_DRY_RUN:
+        out->dry_run = true;
+        return 0;
+    case SW_OPTION_SOONEST:
+        out->soonest = true;
+        return 0;
+    case SW_OPTION_PARTITION:
+        out->partition = value;
+        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a name", info->name);
+    case SW_OPTION_INTO:
+        out->into = value;
+        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a file", info->name);
     case SW_OPTION_HELP:
         out->help = true;
         return 0;
@@ -151,7 +191,7 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return 0;
     case SW_OPTION_OUTPUT:
         out->output = value;
-        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a folder", info->name);
+        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a path", info->name);
     case SW_OPTION_HTML:
         out->html = value;
         return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a file", info->name);
@@ -163,14 +203,24 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         if (strcmp(value, "fsdp") == 0 || strcmp(value, "time") == 0)
             return 0;
         return sw_fail(err, SW_BAD_INPUT, "--prefer is fsdp or time, not '%.40s'", value);
-    case SW_OPTION_TOP: {
-        char *stop;
-        errno = 0;
-        out->top = strtoll(value, &stop, 10);
-        if (stop == value || *stop != '\0' || errno != 0 || out->top < 1)
-            return sw_fail(err, SW_BAD_INPUT, "--top needs a number from 1, not '%.40s'", value);
+    case SW_OPTION_FOR:
+        out->purpose = value;
+        if (strcmp(value, "serve") == 0 || strcmp(value, "train") == 0)
+            return 0;
+        return sw_fail(err, SW_BAD_INPUT, "--for is train or serve, not '%.40s'", value);
+    case SW_OPTION_TOP:
+        return read_number("--top", value, 1, &out->top, err);
+    case SW_OPTION_LINES:
+        return read_number("--lines", value, 0, &out->lines, err);
+    case SW_OPTION_WATCH:
+        out->watch = true;
         return 0;
-    }
+    case SW_OPTION_FOLLOW:
+        out->follow = true;
+        return 0;
+    case SW_OPTION_NOW:
+        out->now = true;
+        return 0;
     default: /* --set */
         if (out->override_count == SW_MAX_OVERRIDES)
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --set", SW_MAX_OVERRIDES);
@@ -189,6 +239,7 @@ int sw_options_parse(const char *command, int argc, char **argv, uint32_t accept
     bool only_files = false;
     memset(out, 0, sizeof *out);
     out->top = -1;
+    out->lines = -1;
     out->files = argv;
     for (int i = 0; i < argc; i++) {
         const char *argument = argv[i], *value;

@@ -23,7 +23,16 @@ enum sw_option_bit {
     SW_OPTION_FORMAT = 1 << 12,
     SW_OPTION_HTML = 1 << 13,
     SW_OPTION_FAIL_ALL = 1 << 14,
-    SW_OPTION_COLLECTIVE = 1 << 15
+    SW_OPTION_COLLECTIVE = 1 << 15,
+    SW_OPTION_DRY_RUN = 1 << 16,
+    SW_OPTION_SOONEST = 1 << 17,
+    SW_OPTION_PARTITION = 1 << 18,
+    SW_OPTION_INTO = 1 << 19,
+    SW_OPTION_FOR = 1 << 20,
+    SW_OPTION_WATCH = 1 << 24,
+    SW_OPTION_FOLLOW = 1 << 25,
+    SW_OPTION_LINES = 1 << 26,
+    SW_OPTION_NOW = 1 << 27
 };
 
 struct sw_options {
@@ -36,6 +45,10 @@ struct sw_options {
     const char *template_path;
     const char *html;       /* NULL: no page */
     const char *collective; /* NULL: as the file tells */
+    const char *partition;  /* NULL: not given */
+    const char *into;       /* NULL: not given */
+    bool dry_run, soonest;
+    const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;
     bool markdown;
@@ -43,6 +56,8 @@ struct sw_options {
     const char *fail_if[SW_MAX_FAIL_IF];
     int32_t fail_if_count;
     bool fail_all; /* conditions are also about what did not change */
+    bool watch, follow, now;
+    int64_t lines; /* -1: not given */
     char **files;  /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };

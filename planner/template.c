@@ -1,5 +1,6 @@
 #include "planner/template.h"
 
+#include "core/base/shell.h"
 #include "core/base/text.h"
 #include "planner/command.h"
 
@@ -13,6 +14,8 @@ enum line_kind { LINE_SBATCH, LINE_COMMENT, LINE_SHELL };
 struct filling {
     const char *file, *text;
     const struct sw_template_value *values;
+    struct sw_shell_scan scan; /* of the template, with a word in the place of each placeholder */
+    bool has_command;          /* a command stands before this line: sbatch reads no further */
     struct sw_error *err;
 };
 
@@ -37,7 +40,8 @@ static bool is_plain(const char *value, const char *more)
 
 void sw_template_write_word(FILE *out, const char *value)
 {
-    if (is_plain(value, "_-./:,=+@%")) {
+    /* a '=' in front would read as a comparison */
+    if (is_plain(value, "_-./:,=+@%") && value[0] != '=') {
         fputs(value, out);
         return;
     }
@@ -51,7 +55,7 @@ void sw_template_write_word(FILE *out, const char *value)
 }
 
 /* sbatch splits its lines at spaces, starts comments at #, and takes quotes off. */
-static void write_sbatch(FILE *out, const char *value)
+void sw_template_write_sbatch(FILE *out, const char *value)
 {
     if (value[0] == '\0' || is_plain(value, "_-./:,=+@%&|*[]()")) {
         fputs(value, out);
@@ -66,15 +70,31 @@ static void write_sbatch(FILE *out, const char *value)
     fputc('"', out);
 }
 
+/* All names, as far as they fit. */
+static void append_names(const struct filling *f, char *text, size_t room)
+{
+    size_t used = strlen(text);
+    used += (size_t)snprintf(text + used, room - used, "; there are:");
+    for (const struct sw_template_value *v = f->values; v->name != NULL; v++) {
+        const size_t wants = strlen(v->name) + 6;
+        if (used + wants >= room) {
+            snprintf(text + used, room - used, " ...");
+            return;
+        }
+        used +=
+            (size_t)snprintf(text + used, room - used, "%s %s", v == f->values ? "" : ",", v->name);
+    }
+}
+
 static const struct sw_template_value *find(const struct filling *f, const char *at, size_t length)
 {
-    char name[64], what[256];
-    const char *names[64];
+    char name[64], what[SW_ERROR_BYTES];
+    const char *names[128];
     int32_t count = 0;
     for (const struct sw_template_value *v = f->values; v->name != NULL; v++) {
         if (strlen(v->name) == length && memcmp(v->name, at, length) == 0)
             return v;
-        if (count < 64)
+        if (count < 128)
             names[count++] = v->name;
     }
     snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), at);
@@ -82,75 +102,196 @@ static const struct sw_template_value *find(const struct filling *f, const char 
         if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
             *p = '?';
     const char *near = sw_text_nearest(name, names, count);
-    if (near != NULL)
-        snprintf(what, sizeof what, "unknown placeholder '{{%s}}'; did you mean '{{%s}}'?", name,
-                 near);
-    else
-        snprintf(what, sizeof what, "unknown placeholder '{{%s}}'", name);
+    snprintf(what, sizeof what, "unknown placeholder '{{%s}}'%s%s%s", name,
+             near != NULL ? "; did you mean '{{" : "", near != NULL ? near : "",
+             near != NULL ? "}}'?" : "");
+    append_names(f, what, sizeof what);
     fail_at(f, at, what);
     return NULL;
 }
 
-/* Writes one line (with its end) unless a value that it needs is not set. */
-static int fill_line(const struct filling *f, const char *from, const char *end, FILE *out)
+/* Whether `at`, in the #SBATCH line that begins at `from`, stands in quotes as sbatch has them. */
+static bool is_quoted(const char *from, const char *at)
 {
-    const enum line_kind kind = strncmp(from, "#SBATCH", 7) == 0 ? LINE_SBATCH
-                                : *from == '#'                   ? LINE_COMMENT
-                                                                 : LINE_SHELL;
-    int status = -1;
+    char quote = '\0';
+    for (; from < at; from++) {
+        if (*from == '\\' && quote != '\'') {
+            if (++from == at)
+                return true;
+        } else if (quote != '\0') {
+            quote = *from == quote ? '\0' : quote;
+        } else if (*from == '"' || *from == '\'') {
+            quote = *from;
+        }
+    }
+    return quote != '\0';
+}
+
+/* Whether the value may stand there: in the open, where it is one word. */
+static int check_place(struct filling *f, const struct sw_template_value *v, enum line_kind kind,
+                       const char *from, const char *at, const char *end)
+{
+    char what[256];
+    sw_shell_scan_to(&f->scan, at);
+    const enum sw_shell_place place = sw_shell_scan_place(&f->scan);
+    sw_shell_scan_word(&f->scan, end);
+    if (kind == LINE_SBATCH && is_quoted(from, at))
+        snprintf(what, sizeof what,
+                 "'{{%.40s}}' stands in quotes or behind a backslash; values are quoted for sbatch "
+                 "where they need it: leave yours out",
+                 v->name);
+    else if (kind == LINE_SHELL && place != SW_SHELL_WORD && place != SW_SHELL_COMMENT)
+        snprintf(what, sizeof what,
+                 "'{{%.40s}}' stands in %s, where its value could be read as code; give it to a "
+                 "variable, name={{%.40s}}, and use \"$name\"",
+                 v->name, sw_shell_place_name(place), v->name);
+    else if (v->kind != SW_TEMPLATE_TEXT && kind != LINE_SHELL)
+        snprintf(what, sizeof what, "'{{%.40s}}' cannot stand in a comment or an #SBATCH line",
+                 v->name);
+    else
+        return 0;
+    return fail_at(f, at, what);
+}
+
+/* As check_place, of what fills whole lines. */
+static int check_lines(const struct filling *f, const struct sw_template_value *v, const char *from,
+                       const char *at, const char *end)
+{
+    char what[256];
+    const bool alone = from + strspn(from, " \t") == at &&
+                       (end[strspn(end, " \t\r")] == '\n' || end[strspn(end, " \t\r")] == '\0');
+    if (!alone)
+        snprintf(what, sizeof what,
+                 "'{{%.40s}}' stands for whole lines: put it in a line of its "
+                 "own",
+                 v->name);
+    else if (v->kind == SW_TEMPLATE_DIRECTIVES && f->has_command)
+        snprintf(what, sizeof what,
+                 "'{{%.40s}}' stands behind the first command, where sbatch reads no directives",
+                 v->name);
+    else
+        return 0;
+    return fail_at(f, at, what);
+}
+
+static int check_characters(const struct filling *f, const struct sw_template_value *v,
+                            const char *at)
+{
+    char what[128];
+    const bool lines = v->kind == SW_TEMPLATE_LINES || v->kind == SW_TEMPLATE_DIRECTIVES;
+    for (const char *c = v->value == NULL ? "" : v->value; *c != '\0'; c++)
+        if (((unsigned char)*c < 0x20 && !(lines && (*c == '\n' || *c == '\t'))) || *c == 0x7f) {
+            snprintf(what, sizeof what, "the value of '{{%.40s}}' has a control character",
+                     v->name);
+            return fail_at(f, at, what);
+        }
+    return 0;
+}
+
+static void write_value(FILE *out, const struct sw_template_value *v, enum line_kind kind)
+{
+    const char *value = v->value == NULL ? "" : v->value;
+    if (v->kind != SW_TEMPLATE_TEXT || kind == LINE_COMMENT)
+        fputs(value, out);
+    else if (kind == LINE_SBATCH)
+        sw_template_write_sbatch(out, value);
+    else
+        sw_template_write_word(out, value);
+}
+
+/* Whether the line is one that sbatch ends its reading at. */
+static bool is_command(const char *from, const char *end)
+{
+    from += strspn(from, " \t\r\v\f");
+    return from < end && *from != '\n' && *from != '#';
+}
+
+/* What the line is; *from moves behind the indentation of a directive. */
+static enum line_kind line_kind(struct filling *f, const char **from)
+{
+    const char *text = *from + strspn(*from, " \t");
+    if (strncmp(text, "#SBATCH", 7) == 0 && !f->has_command) {
+        *from = text;
+        return LINE_SBATCH;
+    }
+    /* what looks like a comment is none in a here-document or in quotes over several lines */
+    sw_shell_scan_to(&f->scan, *from);
+    return **from == '#' && sw_shell_scan_place(&f->scan) == SW_SHELL_WORD ? LINE_COMMENT
+                                                                           : LINE_SHELL;
+}
+
+static int check_directive(struct filling *f, const char *from)
+{
+    const char *text = from + strspn(from, " \t");
+    sw_shell_scan_to(&f->scan, from);
+    if (!f->has_command || strncmp(text, "#SBATCH", 7) != 0 ||
+        sw_shell_scan_place(&f->scan) != SW_SHELL_WORD)
+        return 0;
+    return fail_at(f, text,
+                   "sbatch reads no '#SBATCH' behind the first command; put it further up");
+}
+
+/* One placeholder at p of a line; *p moves behind it. *keep: false when the line goes. */
+static int fill_one(struct filling *f, enum line_kind kind, const char *from, const char **p,
+                    const char *end, bool *keep, FILE *out)
+{
+    const char *stop = *p + 2;
+    while (stop + 1 < end && (stop[0] != '}' || stop[1] != '}'))
+        stop++;
+    if (stop + 1 >= end)
+        return fail_at(f, *p, "'{{' without '}}'");
+    const struct sw_template_value *v = find(f, *p + 2, (size_t)(stop - *p - 2));
+    const char *next = stop + 2;
+    if (v == NULL || check_place(f, v, kind, from, *p, next) != 0 ||
+        check_characters(f, v, *p) != 0)
+        return -1;
+    const bool lines = v->kind == SW_TEMPLATE_LINES || v->kind == SW_TEMPLATE_DIRECTIVES;
+    const bool empty = v->value == NULL || v->value[0] == '\0';
+    if (lines && check_lines(f, v, from, *p, next) != 0)
+        return -1;
+    *keep = *keep && !(kind == LINE_SBATCH && v->value == NULL) && !(lines && empty);
+    write_value(out, v, kind);
+    *p = next;
+    if (lines) /* its own end of line */
+        *p = end;
+    else if (v->kind == SW_TEMPLATE_WORDS && empty && **p == ' ')
+        ++*p;
+    return 0;
+}
+
+/* Writes one line (with its end) unless a value that it needs is not set. */
+static int fill_line(struct filling *f, const char *from, const char *end, FILE *out)
+{
+    int status = check_directive(f, from);
     char *line = NULL;
     size_t bytes = 0;
     bool keep = true;
-    FILE *memory = open_memstream(&line, &bytes);
+    const enum line_kind kind = line_kind(f, &from);
+    FILE *memory = status == 0 ? open_memstream(&line, &bytes) : NULL;
     if (memory == NULL)
-        return sw_fail(f->err, SW_ENVIRONMENT, "out of memory while filling a template");
-    for (const char *p = from; p < end;) {
-        if (p[0] != '{' || p + 1 >= end || p[1] != '{') {
-            fputc(*p++, memory);
-            continue;
-        }
-        const char *stop = p + 2;
-        while (stop + 1 < end && (stop[0] != '}' || stop[1] != '}'))
-            stop++;
-        if (stop + 1 >= end) {
-            fail_at(f, p, "'{{' without '}}'");
-            goto out;
-        }
-        const struct sw_template_value *v = find(f, p + 2, (size_t)(stop - p - 2));
-        if (v == NULL)
-            goto out;
-        const char *value = v->value == NULL ? "" : v->value;
-        for (const char *c = value; *c != '\0'; c++)
-            if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-                char what[128];
-                snprintf(what, sizeof what, "the value of '{{%.40s}}' has a control character",
-                         v->name);
-                fail_at(f, p, what);
-                goto out;
-            }
-        keep = keep && (kind != LINE_SBATCH || v->value != NULL);
-        if (kind == LINE_SBATCH)
-            write_sbatch(memory, value);
-        else if (kind == LINE_COMMENT)
-            fputs(value, memory);
+        return status != 0
+                   ? status
+                   : sw_fail(f->err, SW_ENVIRONMENT, "out of memory while filling a template");
+    for (const char *p = from; p < end && status == 0;)
+        if (p[0] == '{' && p + 1 < end && p[1] == '{')
+            status = fill_one(f, kind, from, &p, end, &keep, memory);
         else
-            sw_template_write_word(memory, value);
-        p = stop + 2;
-    }
-    status = 0;
-out:
+            fputc(*p++, memory);
     if (fclose(memory) != 0 && status == 0)
         status = sw_fail(f->err, SW_ENVIRONMENT, "out of memory while filling a template");
     if (status == 0 && keep)
         fwrite(line, 1, bytes, out);
     free(line);
+    /* the lines of {{directives}} are none */
+    f->has_command = f->has_command || (is_command(from, end) &&
+                                        strncmp(from + strspn(from, " \t"), "{{directives}}", 14));
     return status;
 }
 
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
                        struct sw_error *err)
 {
-    const struct filling f = {file, text, values, err};
+    struct filling f = {.file = file, .text = text, .values = values, .err = err};
     char *result = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&result, &bytes);
@@ -159,6 +300,7 @@ char *sw_template_fill(const char *file, const char *text, const struct sw_templ
         sw_fail(err, SW_ENVIRONMENT, "out of memory while filling a template");
         return NULL;
     }
+    f.scan.text = text;
     for (const char *p = text; *p != '\0' && status == 0;) {
         const char *newline = strchr(p, '\n');
         const char *end = newline == NULL ? p + strlen(p) : newline + 1;

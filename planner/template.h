@@ -3,7 +3,8 @@
  * How a value is written depends on its line, so that a template cannot quote wrongly:
  *   #SBATCH ...   quoted for sbatch where needed; a value that is not set removes the line
  *   # ...         as it is
- *   any other     as one word of the shell, in single quotes where needed; '' when not set */
+ *   any other     as one word of the shell, in single quotes where needed; '' when not set
+ * A placeholder where such a word would be no word (in quotes, in a here-document) is refused. */
 #ifndef SW_PLANNER_TEMPLATE_H
 #define SW_PLANNER_TEMPLATE_H
 
@@ -11,20 +12,32 @@
 
 #include <stdio.h>
 
-extern const char sw_template_slurm_sbatch[], sw_template_mpirun_sh[];
+extern const char sw_template_slurm_sbatch[], sw_template_inference_sbatch[],
+    sw_template_mpirun_sh[];
+
+enum sw_template_kind {
+    SW_TEMPLATE_TEXT,       /* one value, as above */
+    SW_TEMPLATE_WORDS,      /* none, one or several words of the shell, ready; not in comments */
+    SW_TEMPLATE_LINES,      /* none, one or several lines of the shell, ready; alone in its line */
+    SW_TEMPLATE_DIRECTIVES, /* the same of #SBATCH lines: before the first command */
+};
 
 struct sw_template_value {
     const char *name;
     const char *value; /* NULL: not set */
+    enum sw_template_kind kind;
 };
 
 /* The filled template in memory that the caller frees, or NULL. file: for messages; values end with
- * a NULL name. Errors (SW_BAD_INPUT): unknown placeholder (with did-you-mean), '{{' without '}}', a
- * control character in a value. */
+ * a NULL name. sbatch reads no '#SBATCH' that is indented, so these lose their indentation. Errors
+ * (SW_BAD_INPUT): unknown placeholder (with all that there are), '{{' without '}}', one in quotes
+ * or a here-document, a control character in a value, a '#SBATCH' behind the first command. */
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
                        struct sw_error *err);
 
 /* Writes a value as one word of a POSIX shell. */
 void sw_template_write_word(FILE *out, const char *value);
+/* Writes a value so that sbatch reads it back from a #SBATCH line. */
+void sw_template_write_sbatch(FILE *out, const char *value);
 
 #endif

@@ -1,19 +1,14 @@
 #include "runner/accelerator.h"
 
 #include "runner/collective/comm.h"
-#include "runner/collective/staged.h"
-#ifdef SW_HAVE_CUDA
-#include "runner/device/cuda/device.h"
-#endif
-#ifdef SW_HAVE_NCCL
 #include "runner/collective/nccl.h"
-#endif
+#include "runner/collective/staged.h"
+#include "runner/cuda_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SW_HAVE_CUDA
 /* Launchers number the ranks of a node; without a number, ranks are dealt out in blocks. */
 static int32_t local_rank(const struct sw_launch *launch)
 {
@@ -50,32 +45,25 @@ static struct sw_device *create_cuda(const struct sw_launch *launch, int32_t thr
     bool own;
     if (choose_attention(&own, err) != 0)
         return NULL;
-    const int32_t count = sw_cuda_device_count(err);
+    const struct sw_cuda_module *cuda = sw_cuda_module_load(err);
+    if (cuda == NULL)
+        return NULL;
+    const int32_t count = cuda->device_count(err);
     struct sw_device *device =
-        count < 1 ? NULL : sw_cuda_device_create(local_rank(launch) % count, err);
+        count < 1 ? NULL : cuda->device_create(local_rank(launch) % count, err);
     if (device == NULL)
         return NULL;
     if (own)
-        sw_cuda_device_own_attention(device);
+        cuda->own_attention(device);
     if (launch->rank == 0) {
         char text[256], attention[256];
         fprintf(stderr, "rank 0 uses %s; attention: %s\n",
-                sw_cuda_device_describe(device, text, sizeof text),
-                sw_cuda_device_attention(device, attention, sizeof attention));
-        sw_cuda_device_on_note(device, print_note, NULL);
+                cuda->describe(device, text, sizeof text),
+                cuda->attention(device, attention, sizeof attention));
+        cuda->on_note(device, print_note, NULL);
     }
     return device;
 }
-#else
-static struct sw_device *create_cuda(const struct sw_launch *launch, int32_t threads,
-                                     struct sw_error *err)
-{
-    (void)launch;
-    (void)threads;
-    sw_fail(err, SW_ENVIRONMENT, "cuda devices are asked for, which this runner was built without");
-    return NULL;
-}
-#endif
 
 static struct sw_device *create_cpu(const struct sw_launch *launch, int32_t threads,
                                     struct sw_error *err)
@@ -85,9 +73,11 @@ static struct sw_device *create_cpu(const struct sw_launch *launch, int32_t thre
 }
 
 static int host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     struct sw_device *device, double stall_seconds, struct sw_comm **out,
-                     struct sw_error *err)
+                     const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
+                     double stall_seconds, struct sw_comm **out, struct sw_error *err)
 {
+    (void)groups;
+    (void)group_count;
     (void)device;
     (void)stall_seconds; /* without MPI */
     if (launch->size == 1)
@@ -102,41 +92,70 @@ static int host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
 }
 
 /* nccl unless asked for staged; without NCCL in the build there is only staged. */
-static int choose(bool *staged, struct sw_error *err)
+static int choose(bool have_nccl, bool *staged, struct sw_error *err)
 {
     const char *wanted = getenv("SW_COLLECTIVES");
-#ifdef SW_HAVE_NCCL
-    *staged = false;
-#else
-    *staged = true;
-#endif
+    *staged = !have_nccl;
     if (wanted == NULL || *wanted == '\0')
         return 0;
     if (strcmp(wanted, "staged") == 0) {
         *staged = true;
         return 0;
     }
-    if (strcmp(wanted, "nccl") == 0 && !*staged)
+    if (strcmp(wanted, "nccl") == 0 && have_nccl)
         return 0;
     return sw_fail(err, SW_BAD_INPUT, "SW_COLLECTIVES is '%s'; this build knows %sstaged", wanted,
-                   *staged ? "" : "nccl and ");
+                   have_nccl ? "nccl and " : "");
+}
+
+static int job_broadcast(void *launch, void *data, size_t bytes)
+{
+    sw_launch_broadcast(launch, data, bytes);
+    return 0;
+}
+
+static bool job_agree(void *launch, bool mine)
+{
+    return sw_launch_max(launch, mine ? 0 : 1) == 0;
+}
+
+static int job_barrier(void *launch)
+{
+    (void)sw_launch_max(launch, 0);
+    return 0;
+}
+
+/* What is known of this program before NCCL starts: its user's own settings stay. */
+static void set_up_nccl(void)
+{
+    (void)setenv("NCCL_RUNTIME_CONNECT", "0", 0);      /* memory at the start, not in a step */
+    (void)setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0); /* no call runs beside a recording */
 }
 
 static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     struct sw_device *device, double stall_seconds, struct sw_comm **out,
-                     struct sw_error *err)
+                     const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
+                     double stall_seconds, struct sw_comm **out, struct sw_error *err)
 {
     bool staged = true;
-    if (launch->size > 1 && choose(&staged, err) != 0)
+    if (launch->size == 1)
+        return host_comm(launch, mesh, groups, group_count, device, stall_seconds, out, err);
+    const struct sw_cuda_module *cuda = sw_cuda_module_load(err);
+    if (cuda == NULL || choose(cuda->nccl_create != NULL, &staged, err) != 0)
         return -1;
-    if (launch->size > 1 && launch->rank == 0)
+    if (launch->rank == 0)
         fprintf(stderr, "collectives: %s\n", staged ? "MPI, staged through host memory" : "NCCL");
-#ifdef SW_HAVE_NCCL
-    if (!staged)
-        return sw_comm_nccl_create(mesh, sw_cuda_device_stream(device), stall_seconds, out, err);
-#endif
+    if (!staged) {
+        const struct sw_nccl_job job = {.rank = launch->rank,
+                                        .context = (void *)(uintptr_t)launch,
+                                        .broadcast = job_broadcast,
+                                        .agree = job_agree,
+                                        .barrier = job_barrier};
+        set_up_nccl();
+        return cuda->nccl_create(mesh, &job, groups, group_count, cuda->stream(device),
+                                 stall_seconds, out, err);
+    }
     struct sw_comm *inner = NULL;
-    if (host_comm(launch, mesh, device, stall_seconds, &inner, err) != 0)
+    if (host_comm(launch, mesh, groups, group_count, device, stall_seconds, &inner, err) != 0)
         return -1;
     return sw_comm_staged_create(inner, device, out, err);
 }
@@ -147,8 +166,8 @@ static const struct {
     struct sw_device *(*create)(const struct sw_launch *launch, int32_t threads,
                                 struct sw_error *err);
     int (*comm)(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                struct sw_device *device, double stall_seconds, struct sw_comm **out,
-                struct sw_error *err);
+                const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
+                double stall_seconds, struct sw_comm **out, struct sw_error *err);
 } kinds[] = {
     [SW_DEVICE_CPU] = {create_cpu, host_comm}, [SW_DEVICE_CUDA] = {create_cuda, cuda_comm}};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SW_DEVICE_COUNT, "a row for each kind of device");
@@ -160,22 +179,24 @@ struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_
 }
 
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, enum sw_device_kind kind, double stall_seconds,
-                        struct sw_comm **out, struct sw_error *err)
+                        const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
+                        enum sw_device_kind kind, double stall_seconds, struct sw_comm **out,
+                        struct sw_error *err)
 {
-    return kinds[kind].comm(launch, mesh, device, stall_seconds, out, err);
+    return kinds[kind].comm(launch, mesh, groups, group_count, device, stall_seconds, out, err);
 }
 
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes)
 {
-#ifdef SW_HAVE_CUDA
-    sw_cuda_versions(buffer, buffer_bytes);
-#ifdef SW_HAVE_NCCL
+    struct sw_error err = {0};
+    const struct sw_cuda_module *cuda = sw_cuda_module_load(&err);
+    if (cuda == NULL) {
+        snprintf(buffer, buffer_bytes, "none (%s)", err.message);
+        return buffer;
+    }
+    cuda->versions(buffer, buffer_bytes);
     const size_t used = strlen(buffer);
-    snprintf(buffer + used, buffer_bytes - used, ", NCCL");
-#endif
-#else
-    snprintf(buffer, buffer_bytes, "not in this build");
-#endif
+    if (cuda->nccl_create != NULL)
+        snprintf(buffer + used, buffer_bytes - used, ", NCCL");
     return buffer;
 }

@@ -8,19 +8,22 @@
 #include "runner/launch.h"
 
 /* kind: the plan's. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
- * the node's visible ones. Errors (SW_ENVIRONMENT): this build has no CUDA; no GPU, no driver. */
+ * the node's visible ones. Errors (SW_ENVIRONMENT): as sw_cuda_module_load's for a cuda device; no
+ * GPU, no driver. SW_BAD_INPUT for another SW_CUDA_ATTENTION. */
 struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_device_kind kind,
                                         int32_t threads, struct sw_error *err);
 
 /* The communicator for `device`; collective over all ranks. On GPUs NCCL, or, with
  * SW_COLLECTIVES=staged in the environment (several ranks share a GPU), MPI through host memory;
- * rank 0 says on stderr which. stall_seconds: as for sw_comm_mpi_create. Errors (SW_ENVIRONMENT),
- * SW_BAD_INPUT for another SW_COLLECTIVES. */
+ * rank 0 says on stderr which. One rank copies, whatever the device. groups[group_count]: the axes
+ * of the programs to come (sw_program_set_axes), may be none. stall_seconds: as for
+ * sw_comm_mpi_create. Errors (SW_ENVIRONMENT), SW_BAD_INPUT for another SW_COLLECTIVES. */
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                        struct sw_device *device, enum sw_device_kind kind, double stall_seconds,
-                        struct sw_comm **out, struct sw_error *err);
+                        const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
+                        enum sw_device_kind kind, double stall_seconds, struct sw_comm **out,
+                        struct sw_error *err);
 
-/* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0, NCCL 2.28.9", or "not in this build". */
+/* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0, NCCL", or "none (WHY)". Loads the CUDA device. */
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes);
 
 #endif

@@ -30,8 +30,7 @@ struct running {
     const struct sw_program *program; /* NULL: the set has none of this kind */
     struct prepared *prepared;        /* [op_count] */
     struct operand *operands;         /* of all ops */
-    uint64_t *ticket;                 /* [value_count]: of the newest collective that writes it */
-    bool *in_flight;                  /* [value_count] */
+    uint64_t *ticket; /* [value_count]: of the newest collective that writes it; 0: none yet */
     bool records, warm;
     struct sw_recording *recording[PHASES];
 };
@@ -55,10 +54,12 @@ struct sw_executor {
     size_t arena_bytes;        /* as allocated */
     struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
     struct transfers transfers;
+    uint64_t waited; /* the newest ticket that was waited for */
     /* this rank's part of a micro-batch */
     int64_t first_row, rows, first_position, columns;
     int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
     int32_t *stored;     /* [rows, columns] in storage order */
+    void *part;          /* this rank's part of any input of serving */
 };
 
 /* ---- Addresses ---- */
@@ -94,9 +95,12 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     t->dtype = value->dtype;
     t->ndim = value->ndim;
     t->elems = 1;
-    sw_shard_offset(&p->mesh, &value->sharding.spec, value->size, x->comm->rank, t->start);
+    sw_shard_offset(&p->mesh, &value->sharding.spec, value->padded, x->comm->rank, t->start);
     for (uint8_t d = 0; d < value->ndim; d++) {
         t->size[d] = value->local[d];
+        if (ref.mode != SW_INDEX_WHOLE)
+            t->padding[d] =
+                t->size[d] - sw_shard_owned(value->size[d], t->start[d], value->local[d]);
         t->global[d] = value->size[d];
         t->elems *= value->local[d];
     }
@@ -185,19 +189,21 @@ static int start_collective(struct sw_executor *x, int32_t index, int32_t layer,
     }
     if (x->comm->vtable->start(x->comm, &call, &ticket, err) != 0)
         return -1;
-    for (uint16_t i = 0; i < op->n_out; i++) {
+    for (uint16_t i = 0; i < op->n_out; i++)
         x->now->ticket[op->out[i].value] = ticket;
-        x->now->in_flight[op->out[i].value] = true;
-    }
     return 0;
 }
 
+/* Calls are in order: with the one that is waited for those before it are done, and its other
+ * results. They may not be waited for again: that may be in a recording, where nothing from before
+ * it may be waited for. */
 static int wait_for(struct sw_executor *x, int32_t value, struct sw_error *err)
 {
-    if (!x->now->in_flight[value])
+    const uint64_t ticket = x->now->ticket[value];
+    if (ticket <= x->waited)
         return 0;
-    x->now->in_flight[value] = false;
-    return x->comm->vtable->wait(x->comm, x->now->ticket[value], err);
+    x->waited = ticket;
+    return x->comm->vtable->wait(x->comm, ticket, err);
 }
 
 static int compute(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
@@ -293,10 +299,19 @@ static int write_batch(struct sw_executor *x, const struct sw_step *step,
                        const struct sw_batches *inputs, struct sw_error *err)
 {
     static const char *const names[2] = {"tokens", "labels"};
-    const int64_t length = x->now->program->sequence_length;
-    if (inputs->read(inputs->context, step->step, step->micro_step, x->first_row, x->rows,
-                     x->natural[0], x->natural[1], err) != 0)
+    const struct sw_program *p = x->now->program;
+    const int64_t length = p->sequence_length;
+    /* sequences of the batch: the last micro-step may have more places than it has of them left */
+    const bool last = step->micro_step == p->accumulation_steps - 1;
+    const int64_t count = p->micro_batch - (last ? p->padding_sequences : 0);
+    const int64_t rows = sw_shard_owned(count, x->first_row, x->rows);
+    if (rows > 0 && inputs->read(inputs->context, step->step, step->micro_step, x->first_row, rows,
+                                 x->natural[0], x->natural[1], err) != 0)
         return -1;
+    for (int64_t i = rows * length; i < x->rows * length; i++) {
+        x->natural[0][i] = 0;
+        x->natural[1][i] = -1;
+    }
     for (int32_t k = 0; k < 2; k++) {
         for (int64_t row = 0; row < x->rows; row++)
             for (int64_t i = 0; i < x->columns; i++)
@@ -319,18 +334,32 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
         operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
         if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_info(kind)->driven &&
             x->device->vtable->run[kind] == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "device %s cannot run %s", x->device->vtable->name,
+            return sw_fail(err, SW_ENVIRONMENT,
+                           "device %s cannot run the program '%s': it has no %s",
+                           x->device->vtable->name,
+                           sw_program_kind_name((enum sw_program_kind)(x->now - x->programs)),
                            sw_op_info(kind)->name);
     }
     x->now->program = p;
     x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);
     x->now->operands = calloc(operands + 1, sizeof *x->now->operands);
     x->now->ticket = calloc((size_t)p->value_count + 1, sizeof *x->now->ticket);
-    x->now->in_flight = calloc((size_t)p->value_count + 1, sizeof *x->now->in_flight);
-    if (x->now->prepared == NULL || x->now->operands == NULL || x->now->ticket == NULL ||
-        x->now->in_flight == NULL)
+    if (x->now->prepared == NULL || x->now->operands == NULL || x->now->ticket == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
     return 0;
+}
+
+/* Bytes of a rank's part of it, of the programs of serving. */
+static size_t largest_input(const struct sw_program_set *set)
+{
+    size_t largest = 1;
+    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++)
+        for (int32_t i = 0; set->program[k] != NULL && i < set->program[k]->inputs.count; i++) {
+            const struct sw_program *p = set->program[k];
+            const int64_t bytes = p->values[p->inputs.at[i].value].slot_bytes;
+            largest = (size_t)bytes > largest ? (size_t)bytes : largest;
+        }
+    return largest;
 }
 
 /* The buffers of the host, for the programs of a set, which all read the same part of a batch. */
@@ -344,11 +373,11 @@ static int allocate_host(struct sw_executor *x, struct sw_error *err)
         for (int32_t i = 0; i < p->op_count; i++)
             if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
                 most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
-        if (sw_program_input(p, "tokens") < 0)
+        if (sw_program_input(p, "tokens") < 0 || k >= SW_PROGRAM_TRAINING_KINDS)
             continue;
         const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
         int64_t offset[SW_MAX_DIMS];
-        sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->size, x->comm->rank, offset);
+        sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->padded, x->comm->rank, offset);
         if (x->stored != NULL && (x->first_row != offset[0] || x->rows != tokens->local[0] ||
                                   x->first_position != offset[1] || x->columns != tokens->local[1]))
             return sw_fail(err, SW_ENVIRONMENT, "the programs read different parts of a batch");
@@ -366,7 +395,8 @@ static int allocate_host(struct sw_executor *x, struct sw_error *err)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
     }
     x->tensors = calloc(most_operands, sizeof *x->tensors);
-    if (x->tensors == NULL)
+    x->part = malloc(largest_input(x->set));
+    if (x->tensors == NULL || x->part == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
     return 0;
 }
@@ -375,7 +405,9 @@ static int allocate_arena(struct sw_executor *x, struct sw_error *err)
 {
     const long long planned = (long long)x->set->arena_bytes;
     x->arena_bytes = (size_t)x->set->arena_bytes;
-    x->arena = x->device->vtable->allocate(x->device, x->arena_bytes);
+    x->arena = x->comm->vtable->allocate != NULL
+                   ? x->comm->vtable->allocate(x->comm, x->arena_bytes)
+                   : x->device->vtable->allocate(x->device, x->arena_bytes);
     if (x->arena == NULL && x->device->vtable->free_bytes != NULL)
         return sw_fail(err, SW_ENVIRONMENT,
                        "the arena of %lld planned bytes does not fit: %lld are free on the device; "
@@ -454,16 +486,18 @@ void sw_executor_free(struct sw_executor *x)
         free(r->prepared);
         free(r->operands);
         free(r->ticket);
-        free(r->in_flight);
     }
     if (x->arena != NULL && x->comm->vtable->attach != NULL)
         (void)x->comm->vtable->attach(x->comm, NULL, 0, NULL);
-    if (x->arena != NULL)
+    if (x->arena != NULL && x->comm->vtable->release != NULL)
+        x->comm->vtable->release(x->comm, x->arena);
+    else if (x->arena != NULL)
         x->device->vtable->release(x->device, x->arena);
     free(x->tensors);
     free(x->natural[0]);
     free(x->natural[1]);
     free(x->stored);
+    free(x->part);
     free(x);
 }
 
@@ -494,7 +528,7 @@ static int run_regions(struct sw_executor *x, enum phase phase, const struct sw_
     return 0;
 }
 
-/* A recording ends with all that it started: no other can wait for it. */
+/* A recording ends with all that it started: no other can wait for it. So does a step. */
 static int wait_for_all(struct sw_executor *x, struct sw_error *err)
 {
     for (int32_t v = 0; v < x->now->program->value_count; v++)
@@ -558,7 +592,7 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
             run_phase(x, last ? LAST_MICRO_STEP : MICRO_STEP, step, err) != 0)
             return -1;
     }
-    if (run_phase(x, UPDATE, step, err) != 0 ||
+    if (run_phase(x, UPDATE, step, err) != 0 || wait_for_all(x, err) != 0 ||
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
@@ -572,6 +606,69 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
             return sw_fail(err, SW_ENVIRONMENT, "cannot read the %s from the device",
                            outputs[i].name);
     }
+    return 0;
+}
+
+/* ---- Serving ---- */
+
+static size_t whole_bytes(const struct sw_value *v)
+{
+    size_t bytes = sw_dtype_bytes(v->dtype);
+    for (uint8_t d = 0; d < v->ndim; d++)
+        bytes *= (size_t)v->size[d];
+    return bytes;
+}
+
+static int feed(struct sw_executor *x, const struct sw_feed *feed, struct sw_error *err)
+{
+    const struct sw_program *p = x->now->program;
+    const int32_t value = sw_program_input(p, feed->name);
+    const struct sw_value *v = &p->values[value < 0 ? 0 : value];
+    if (value < 0 || feed->bytes != whole_bytes(v))
+        return sw_fail(err, SW_ENVIRONMENT, "the program takes no '%s' of %zu bytes", feed->name,
+                       feed->bytes);
+    sw_device_put(&p->mesh, &v->sharding.spec, v->size, v->padded, sw_dtype_bytes(v->dtype),
+                  x->comm->rank, feed->data, x->part);
+    if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,
+                                   (size_t)v->slot_bytes) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
+    return 0;
+}
+
+static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_error *err)
+{
+    const struct sw_program *p = x->now->program;
+    const int32_t value = sw_program_output(p, fetch->name);
+    const struct sw_value *v = &p->values[value < 0 ? 0 : value];
+    if (value < 0 || fetch->bytes != whole_bytes(v) || v->slot_bytes != (int64_t)fetch->bytes)
+        return sw_fail(err, SW_ENVIRONMENT, "the program gives no '%s' of %zu bytes", fetch->name,
+                       fetch->bytes);
+    if (x->device->vtable->copy_out(x->device, fetch->data, x->arena + v->offset, fetch->bytes) !=
+        0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot read '%s' from the device", fetch->name);
+    return 0;
+}
+
+int sw_executor_call(struct sw_executor *x, enum sw_program_kind program,
+                     const struct sw_feed *feeds, int32_t feed_count,
+                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err)
+{
+    const struct sw_step step = {.step = 1, .loss_scale = 1};
+    x->now = &x->programs[program];
+    if (x->now->program == NULL || program < SW_PROGRAM_TRAINING_KINDS)
+        return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s' to call",
+                       sw_program_kind_name(program));
+    for (int32_t i = 0; i < feed_count; i++)
+        if (feed(x, &feeds[i], err) != 0)
+            return -1;
+    if (run_phase(x, LAST_MICRO_STEP, &step, err) != 0 || wait_for_all(x, err) != 0 ||
+        (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
+        x->device->vtable->synchronize(x->device, err) != 0)
+        return -1;
+    x->now->warm = true;
+    for (int32_t i = 0; i < fetch_count; i++)
+        if (fetch(x, &fetches[i], err) != 0)
+            return -1;
     return 0;
 }
 

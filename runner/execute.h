@@ -23,11 +23,12 @@ int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double s
 struct sw_batches {
     /* Tokens, labels [rows, sequence_length] of one micro-step over the whole mesh, natural order:
      * called before each micro-step for the rows [first_row, first_row + rows) that this rank
-     * needs. A label below 0 is ignored. */
+     * needs, unless they are all padding: places behind the step's batch are never asked for. A
+     * label below 0 is ignored. */
     int (*read)(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
                 int32_t *tokens, int32_t *labels, struct sw_error *err);
     /* Labels of the whole step, over all ranks, that are not ignored: the loss is their mean. NULL:
-     * all of them. */
+     * all of the batch. */
     int64_t (*counted)(void *context, int64_t step);
     void *context;
 };
@@ -44,6 +45,26 @@ struct sw_output {
 int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
                     struct sw_step *step, const struct sw_batches *inputs,
                     struct sw_output *outputs, int32_t output_count, struct sw_error *err);
+
+/* An input of a program of serving, by name: all of it, row-major in the input's dtype, the same on
+ * every rank, which takes its part. */
+struct sw_feed {
+    const char *name;
+    const void *data;
+    size_t bytes; /* of data: must be those of the input */
+};
+/* An output that every rank has all of. */
+struct sw_fetch {
+    const char *name;
+    void *data;
+    size_t bytes;
+};
+
+/* Collective. Runs prefill, decode or score once. An input that is not fed is as it was last time,
+ * at first zero. Errors (SW_ENVIRONMENT): as sw_executor_run; a feed of another size. */
+int sw_executor_call(struct sw_executor *executor, enum sw_program_kind program,
+                     const struct sw_feed *feeds, int32_t feed_count,
+                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
 
 /* This rank's shard of a tensor's instance (host pointer on the CPU): of the state by its row, or
  * of a program by its value. */

@@ -31,14 +31,23 @@ struct filling {
     void *data;
 };
 
-/* Index in the whole tensor of element i of the shard. */
-static int64_t whole_index(const struct filling *f, int64_t i)
+/* Index in the whole tensor of element i of the shard, and how many from there on are adjacent in
+ * both; index -1: these are padding. */
+static int64_t whole_index(const struct filling *f, int64_t i, int64_t *adjacent)
 {
+    const struct sw_state_row *row = f->row;
     int64_t index = 0, scale = 1;
-    for (int d = f->row->ndim - 1; d >= 0; d--) {
-        index += (f->start[d] + i % f->row->local[d]) * scale;
-        i /= f->row->local[d];
-        scale *= f->row->size[d];
+    *adjacent = row->local[row->ndim - 1] - i % row->local[row->ndim - 1];
+    for (int d = row->ndim - 1; d >= 0; d--) {
+        const int64_t at = i % row->local[d];
+        const int64_t owned = sw_shard_owned(row->size[d], f->start[d], row->local[d]);
+        if (at >= owned)
+            return -1;
+        if (d == row->ndim - 1)
+            *adjacent = owned - at;
+        index += (f->start[d] + at) * scale;
+        i /= row->local[d];
+        scale *= row->size[d];
     }
     return index;
 }
@@ -46,11 +55,10 @@ static int64_t whole_index(const struct filling *f, int64_t i)
 static void *fill_part(void *argument)
 {
     const struct filling *f = argument;
-    const int64_t row = f->row->local[f->row->ndim - 1];
     for (int64_t i = f->first, n; i < f->end; i += n) {
-        const int64_t index = whole_index(f, i);
-        n = row - i % row < f->end - i ? row - i % row : f->end - i;
-        for (int64_t j = 0; j < n; j++)
+        const int64_t index = whole_index(f, i, &n);
+        n = n < f->end - i ? n : f->end - i;
+        for (int64_t j = 0; index >= 0 && j < n; j++)
             store(f->row->dtype, f->data, i + j,
                   f->row->initial == SW_INITIAL_ONES
                       ? 1.0
@@ -80,7 +88,7 @@ static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *ro
                                    .key = key,
                                    .stddev = stddev,
                                    .data = data};
-        sw_shard_offset(&comm->mesh, &row->sharding.spec, row->size, comm->rank, part[i].start);
+        sw_shard_offset(&comm->mesh, &row->sharding.spec, row->padded, comm->rank, part[i].start);
         started[i] = i + 1 < count && pthread_create(&thread[i], NULL, fill_part, &part[i]) == 0;
         if (!started[i])
             (void)fill_part(&part[i]);

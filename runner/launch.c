@@ -1,11 +1,16 @@
 #include "runner/launch.h"
 
+#include "core/base/clock.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef SW_HAVE_MPI
@@ -92,6 +97,9 @@ int32_t sw_launch_threads(const struct sw_launch *launch)
 
 #ifdef SW_HAVE_MPI
 
+/* For a job's ranks to find each other. */
+enum { START_SECONDS = 300 };
+
 static bool under_launcher(void)
 {
     static const char *const signs[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
@@ -113,6 +121,63 @@ static int check_srun(struct sw_launch *launch, struct sw_error *err)
                    tasks);
 }
 
+/* MPI_Init waits for every rank of the job, however long one takes that never comes. */
+struct start_watch {
+    const struct sw_launch *launch;
+    double seconds;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+};
+
+static void *watch_start(void *argument)
+{
+    struct start_watch *watch = argument;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)ceil(watch->seconds);
+    int status = 0;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->over && status != ETIMEDOUT)
+        status = pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
+    const bool over = watch->over;
+    pthread_mutex_unlock(&watch->lock);
+    if (over)
+        return NULL;
+    fprintf(stderr,
+            "rank %d (host %s): error: MPI does not start for %.0f s: not all of the job's ranks "
+            "are there; see whether each node starts the runner (SHARDWRIGHT_START_SECONDS waits "
+            "longer)\n",
+            watch->launch->rank, watch->launch->host, watch->seconds);
+    fflush(stderr);
+    _exit(SW_ENVIRONMENT);
+}
+
+/* provided: as MPI_Init_thread. Without a thread to watch it, the start is as patient as MPI. */
+static int init_mpi(const struct sw_launch *launch, int *provided)
+{
+    struct start_watch watch = {.launch = launch,
+                                .seconds = seconds_of("SHARDWRIGHT_START_SECONDS", START_SECONDS),
+                                .lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_condattr_t monotonic;
+    pthread_t thread;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    const bool watched = pthread_create(&thread, NULL, watch_start, &watch) == 0;
+    const int status = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
+    if (watched) {
+        pthread_mutex_lock(&watch.lock);
+        watch.over = true;
+        pthread_cond_signal(&watch.changed);
+        pthread_mutex_unlock(&watch.lock);
+        pthread_join(thread, NULL);
+    }
+    pthread_cond_destroy(&watch.changed);
+    return status;
+}
+
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
 {
     *launch = (struct sw_launch){.size = 1, .local_size = 1};
@@ -121,7 +186,7 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
     if (!under_launcher())
         return check_srun(launch, err);
     int provided, rank, size, local;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+    if (init_mpi(launch, &provided) != MPI_SUCCESS)
         return sw_fail(err, SW_ENVIRONMENT, "MPI does not start");
     launch->mpi = true;
     /* ranks agree on errors while their communication threads may be in a call */
@@ -191,6 +256,35 @@ void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t byte
     for (size_t at = 0; launch->mpi && at < bytes; at += most)
         MPI_Bcast((char *)data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0,
                   MPI_COMM_WORLD);
+}
+
+/* Naps grow with the time that was waited for nothing, so that a rank that is needed at once looks
+ * often, and one that idles costs nothing. */
+static void nap(double waited_s)
+{
+    const double most_s = 5e-3, most_look_s = 2e-4;
+    const double seconds = waited_s / 16 < most_s ? waited_s / 16 : most_s;
+    if (waited_s < most_look_s) {
+        (void)sched_yield();
+        return;
+    }
+    const struct timespec time = {0, (long)(seconds * 1e9)};
+    (void)nanosleep(&time, NULL);
+}
+
+void sw_launch_pass_on(const struct sw_launch *launch, void *data, size_t bytes)
+{
+    const size_t most = 1 << 30; /* MPI counts in int */
+    for (size_t at = 0; launch->mpi && at < bytes; at += most) {
+        const double begin = sw_clock_now();
+        MPI_Request request;
+        int done = 0;
+        MPI_Ibcast((char *)data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0,
+                   MPI_COMM_WORLD, &request);
+        for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done;
+             MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+            nap(sw_clock_now() - begin);
+    }
 }
 
 int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)
@@ -271,6 +365,11 @@ void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t byte
     (void)launch;
     (void)data;
     (void)bytes;
+}
+
+void sw_launch_pass_on(const struct sw_launch *launch, void *data, size_t bytes)
+{
+    sw_launch_broadcast(launch, data, bytes);
 }
 
 int64_t sw_launch_max(const struct sw_launch *launch, int64_t value)

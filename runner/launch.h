@@ -27,7 +27,8 @@ void sw_launch_name(struct sw_launch *launch);
  */
 void sw_launch_print_error(const struct sw_error *err);
 
-/* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Errors (SW_ENVIRONMENT;
+/* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Ends the process with a line
+ * when the other ranks don't come (300 s, or SHARDWRIGHT_START_SECONDS). Errors (SW_ENVIRONMENT;
  * SW_BAD_INPUT: srun without MPI, launch->rank is the task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 
@@ -45,6 +46,10 @@ void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t 
 
 /* All ranks call it: data [bytes] becomes rank 0's. */
 void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t bytes);
+
+/* The same where rank 0 may take long to come, hours: the others sleep until it does, instead of
+ * looking for it all the time, and no stall is called. */
+void sw_launch_pass_on(const struct sw_launch *launch, void *data, size_t bytes);
 
 /* All ranks call it: the largest of their values. */
 int64_t sw_launch_max(const struct sw_launch *launch, int64_t value);

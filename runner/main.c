@@ -2,9 +2,14 @@
 #include "runner/calibrate/calibrate.h"
 #include "runner/checkpoint/checkpoint_command.h"
 #include "runner/checkpoint/export_command.h"
+#include "runner/generate/arguments.h"
+#include "runner/next_command.h"
+#include "runner/preflight/preflight.h"
+#include "runner/serve/serve.h"
+#include "runner/text/tokenize_command.h"
 #include "runner/train/arguments.h"
-#include "runner/train/dataset.h"
 #include "runner/train/train.h"
+#include "runner/train/watch.h"
 #include "runner/version.h"
 
 #include <errno.h>
@@ -31,6 +36,65 @@ static const char help[] =
     "(on\n"
     "all of it when it holds nothing out), on any mesh; started like train\n"
     "\n"
+    "usage: runner generate NAME.plan.yaml --checkpoint DIR --prompt TEXT | --prompts FILE "
+    "[OPTIONS]\n"
+    "goes on with texts, on the plan's mesh, with the weights of a checkpoint or a Hugging Face "
+    "model\n"
+    "directory; started like train\n"
+    "\n"
+    "  --prompt TEXT            the text to go on with\n"
+    "  --prompts FILE           lines of {\"prompt\": TEXT} or {\"tokens\": [1, 2]}, with the "
+    "options "
+    "below\n"
+    "                           as keys (max_new_tokens, stop, ...) where they differ; - is stdin\n"
+    "  -o OUT.jsonl             a line for each text, in the order of the prompts (default: "
+    "stdout)\n"
+    "  --resume                 go on with OUT.jsonl as a run that was ended left it: lines that "
+    "are there\n"
+    "                           are not made again, half of one is cut off; texts are those of "
+    "one go\n"
+    "  --shard I/N              part I of N of the prompts, from 0: as one of N jobs\n"
+    "  --max-new-tokens N       at most (default: 128)\n"
+    "  --temperature T          0: the most probable token (the default); else drawn, 1: as the "
+    "model "
+    "has it\n"
+    "  --top-k K, --top-p P, --min-p P\n"
+    "                           of the first K, of those that make P together, of those that have "
+    "P of the\n"
+    "                           first one's probability\n"
+    "  --repetition-penalty R   divides the logits of tokens that were there before (default: 1)\n"
+    "  --stop TEXT              ends a text, which does not get it; may be given several times\n"
+    "  --seed N, --n N          of what is drawn; how many texts for each prompt\n"
+    "  --logprobs               each token's log-probability, as the model has it\n"
+    "\n"
+    "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
+    "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"
+    "how probable the model finds the text of files, or of lines of {\"text\": TEXT} or "
+    "{\"tokens\": [1, 2]};\n"
+    "started like train\n"
+    "\n"
+    "  -o OUT.jsonl, --resume, --shard I/N\n"
+    "                           of lines, as of generate\n"
+    "  --logprobs               of lines: each token's log-probability, too\n"
+    "\n"
+    "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
+    "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
+    "ends it\n"
+    "when what it took is answered; a second one at once\n"
+    "\n"
+    "  --listen ADDRESS         HOST:PORT, PORT or unix:PATH (default: 127.0.0.1:8000; port 0: a "
+    "free one)\n"
+    "  --token-file FILE        its first line is what clients must show; needed where other "
+    "machines reach\n"
+    "                           the address\n"
+    "  --model NAME             by which clients call it (default: the run's name)\n"
+    "  --chat-template NAME     llama-3, chatml or mistral (default: by the tokenizer's special "
+    "tokens)\n"
+    "  --queue N                texts that may wait; more are told to come again (default: 64)\n"
+    "  --connections N          at a time (default: 256)\n"
+    "  --client-timeout S       for a request to arrive (default: 30)\n"
+    "  --drain S                from TERM to when what is not done is cut off (default: 30)\n"
+    "\n"
     "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"
     "lists checkpoints, reads them and compares every checksum, or says how far two are apart\n"
     "\n"
@@ -48,8 +112,19 @@ static const char help[] =
     "from,\n"
     "                           else as they are)\n"
     "\n"
-    "usage: runner tokenize --bytes IN OUT.bin\n"
-    "writes the bytes of a file as tokens, in llm.c's form\n"
+    "usage: runner tokenize --bytes IN... OUT.bin\n"
+    "       runner tokenize --tokenizer TOKENIZER.json [OPTIONS] IN... OUT.bin\n"
+    "writes files as tokens to train on, in llm.c's form\n"
+    "\n"
+    "  --bytes                  each byte is a token\n"
+    "  --tokenizer FILE|DIR     a tokenizer.json, or the folder of a model that has one; a file is "
+    "a\n"
+    "                           document, of NAME.jsonl each line, {\"text\": \"...\"}\n"
+    "  --end TOKEN|none         the token behind each document (default: the one that ends a text "
+    "by\n"
+    "                           generation_config.json or tokenizer_config.json beside the "
+    "tokenizer)\n"
+    "  --parse-special          special tokens that stand in a text are tokens, not plain text\n"
     "\n"
     "usage: runner calibrate -o PROFILE.yaml [OPTIONS]\n"
     "measures this machine, or the nodes of the job it runs in, and writes the YAML for 'plan'\n"
@@ -60,6 +135,34 @@ static const char help[] =
     "folder\n"
     "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
     "  --quick                  measure for 6 seconds instead of 45\n"
+    "\n"
+    "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
+    "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "
+    "the\n"
+    "plan's collectives, memory, disk, GPUs; started like train. Exit code 76: a node is out of "
+    "its "
+    "band,\n"
+    "and named in attempt.json\n"
+    "\n"
+    "  --full                   for about a minute instead of ten seconds\n"
+    "\n"
+    "usage: runner next RUNDIR [--status N --before N] [OPTIONS]\n"
+    "what a job script does next, for scripts: 'go', 'end', 'again' or 'requeue', an exit code, "
+    "and "
+    "the\n"
+    "nodes that the run does without (RUNDIR/excluded_nodes.jsonl)\n"
+    "\n"
+    "  --status N               the ranks ended with it; without, they are yet to be started\n"
+    "  --before N               number of the attempt in attempt.json before they were started\n"
+    "  --continue none|requeue|chain, --max-attempts N\n"
+    "                           slurm.continue and slurm.max_attempts of the run\n"
+    "  --link                   the job was queued by another job of the run\n"
+    "  --starts N, --restarts N starts of this job that began nothing; SLURM_RESTART_COUNT\n"
+    "  --launcher FILE          what the launcher said\n"
+    "  --dead N,N               nodes that do not answer\n"
+    "  --nodes N, --plans N-N   nodes that the ranks were started on, numbers of nodes with a "
+    "plan\n"
+    "  --checkpoints DIR        of the run (default: RUNDIR/checkpoints)\n"
     "\n"
     "  runner --version | --help\n"
     "\n"
@@ -133,19 +236,26 @@ static int on_plan(struct sw_launch *launch, const char *path,
     return status;
 }
 
-static int train_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+/* Agreed on by all ranks. */
+static int check_digest(const struct sw_launch *launch, const struct sw_plan *plan,
+                        const char *path, bool wanted, uint64_t digest)
 {
-    struct sw_train_options *o = options;
     struct sw_error err = {0};
-    if (o->wants_digest && plan->digest != o->digest)
-        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = o->plan_path},
+    if (wanted && plan->digest != digest)
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
                    "it has digest %016" PRIx64
                    ", the script that starts it was written for %016" PRIx64
                    ": the run was emitted again since; use the script that is there now",
-                   plan->digest, o->digest);
-    const enum sw_status status = sw_launch_agree(launch, err.status == SW_OK ? NULL : &err);
+                   plan->digest, digest);
+    return (int)sw_launch_agree(launch, err.status == SW_OK ? NULL : &err);
+}
+
+static int train_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+{
+    struct sw_train_options *o = options;
+    const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
     if (status != SW_OK)
-        return (int)status;
+        return status;
     sw_life_set_checkpoint_signal(o->life, plan->run->checkpoint_signal);
     return sw_train(launch, plan, o);
 }
@@ -178,6 +288,24 @@ static int train(int argc, char **argv)
     return status;
 }
 
+static int preflight_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+{
+    const struct sw_preflight_options *o = options;
+    const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
+    return status == SW_OK ? sw_preflight(launch, plan, o) : status;
+}
+
+static int preflight(int argc, char **argv)
+{
+    struct sw_preflight_options options = {.full = false};
+    struct sw_launch launch = {0};
+    const char *problem = NULL, *which = "";
+    if (sw_preflight_arguments(argc, argv, &options, &problem, &which) != 0)
+        return usage(problem, which);
+    forbid_core_dumps();
+    return on_plan(&launch, options.plan_path, preflight_plan, &options);
+}
+
 static int evaluate(int argc, char **argv)
 {
     struct sw_evaluate_options options = {0};
@@ -188,12 +316,73 @@ static int evaluate(int argc, char **argv)
     return on_plan(&launch, options.plan_path, evaluate_plan, &options);
 }
 
+static int generate_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+{
+    return sw_generate(launch, plan, options);
+}
+
+static int score_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+{
+    return sw_score(launch, plan, options);
+}
+
+static int generate(int argc, char **argv)
+{
+    struct sw_generate_options options;
+    struct sw_launch launch = {0};
+    const char *problem = NULL, *which = "";
+    char text[160];
+    const bool good = sw_generate_arguments(argc, argv, &options, text, &problem, &which) == 0;
+    const int status =
+        good ? on_plan(&launch, options.plan_path, generate_plan, &options) : usage(problem, which);
+    sw_stops_free(&options.stops);
+    return status;
+}
+
+static int score(int argc, char **argv)
+{
+    struct sw_score_options options;
+    struct sw_launch launch = {0};
+    const char *problem = NULL, *which = "";
+    char **files = calloc((size_t)argc + 1, sizeof *files);
+    if (files == NULL)
+        return SW_ENVIRONMENT;
+    const bool good = sw_score_arguments(argc, argv, &options, files, &problem, &which) == 0;
+    const int status =
+        good ? on_plan(&launch, options.plan_path, score_plan, &options) : usage(problem, which);
+    free(files);
+    return status;
+}
+
+static int serve_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+{
+    return sw_serve(launch, plan, options);
+}
+
+static int serve(int argc, char **argv)
+{
+    struct sw_serve_options options;
+    struct sw_launch launch = {0};
+    struct sw_error err = {0};
+    const char *problem = NULL, *which = "";
+    if (sw_serve_arguments(argc, argv, &options, &problem, &which) != 0)
+        return usage(problem, which);
+    /* as for train; a board that never says that it runs is no attempt's */
+    forbid_core_dumps();
+    (void)sw_watch_begin();
+    if (sw_life_begin(&options.life, &err) != 0) {
+        sw_launch_print_error(&err);
+        return (int)err.status;
+    }
+    const int status = on_plan(&launch, options.plan_path, serve_plan, &options);
+    sw_life_end(options.life);
+    return status;
+}
+
 static int tokenize(int argc, char **argv)
 {
     struct sw_error err = {0};
-    if (argc != 5 || strcmp(argv[2], "--bytes") != 0 || *argv[3] == '\0' || *argv[4] == '\0')
-        return usage("tokenize takes --bytes IN OUT.bin", "");
-    if (sw_tokenize_bytes(argv[3], argv[4], &err) == 0)
+    if (sw_tokenize_command(argc, argv, &err) == 0)
         return SW_OK;
     sw_launch_print_error(&err);
     return (int)err.status;
@@ -257,14 +446,17 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"train", train},         {"evaluate", evaluate},
-    {"export", export},       {"checkpoint", sw_checkpoint_command},
-    {"calibrate", calibrate}, {"tokenize", tokenize},
+    {"train", train},          {"evaluate", evaluate},
+    {"export", export},        {"checkpoint", sw_checkpoint_command},
+    {"calibrate", calibrate},  {"tokenize", tokenize},
+    {"generate", generate},    {"score", score},
+    {"next", sw_next_command}, {"preflight", preflight},
+    {"serve", serve},
 };
 
 int main(int argc, char **argv)
 {
-    char text[512];
+    char text[1024];
     if (argc < 2)
         return usage("no command", "");
     if (argc == 3 && strcmp(argv[2], "--help") == 0)

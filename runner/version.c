@@ -34,7 +34,7 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
 
 const char *sw_version_text(char *buffer, size_t buffer_bytes)
 {
-    char dnnl[32], mpi[128], cuda[128];
+    char dnnl[32], mpi[128], cuda[512];
     onednn(dnnl);
     snprintf(buffer, buffer_bytes, "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: %s\n",
              SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi),

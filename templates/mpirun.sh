@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Written by plan {{version}} from {{run_path}}: do not edit, change the run file and emit again.
 # mesh_dim {{mesh_dim}} ({{axis_order}}), plan digest {{digest}}
-# predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step
+# predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step; {{run_time}}
 #
 # Arguments go to `runner train`. SHARDWRIGHT_RUNNER names another runner, SHARDWRIGHT_HOSTFILE the
 # machines of a mesh on several nodes. INT (Ctrl-C), TERM and USR1 end the run after the step at

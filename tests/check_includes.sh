@@ -18,6 +18,7 @@ core/sharding: core/base
 core/program: core/sharding core/base
 core/cost: core/program core/sharding core/config core/base
 core/plan: core/program core/sharding core/config core/base
+core/run: core/base
 core:
 planner: core
 runner/device: core/program core/sharding core/base

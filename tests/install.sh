@@ -10,13 +10,14 @@ set -uo pipefail
 
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config
-    libyaml-dev libjansson-dev libxxhash-dev libdnnl-dev libopenmpi-dev openmpi-bin
+    libyaml-dev libjansson-dev libpcre2-dev libutf8proc-dev libxxhash-dev libdnnl-dev
+    libopenmpi-dev openmpi-bin libmicrohttpd-dev curl
     '?jargon-text'
 )
 test_packages=(
     libcmocka-dev python3
     '?clang' '?clang-format' '?libclang-rt-14-dev|libclang-rt-dev' '?shellcheck'
-    '?slurmctld' '?slurmd' '?slurm-client' '?munge' '?iproute2'
+    '?slurmctld' '?slurmd' '?slurm-client' '?libslurm-dev' '?munge' '?iproute2'
 )
 
 case ${1:-test} in

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # The long trials of what people trust runs with: kills, faults at every file operation of a save,
-# flipped bits, the lock. Hours on a small machine; interrupted, it goes on where it was.
+# flipped bits, the lock, job scripts. Hours on a small machine; interrupted, it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--kills N] [--faults N|all] [--flips N] [--locks N]
-#                 [--machine WORDS] [--report FILE.md] [--anew]
+#                 [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS]
+#                 [--report FILE.md] [--anew]
 #
+# --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
 # those in DIR now is begun anew; one that held is not run again. The table goes to stdout
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' kills=50 faults=all flips=1000 locks=20 report='' anew=false
+build=build seed='' kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 fuzz=600
+report='' only='' anew=false
 machine="$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
     case $1 in
@@ -19,7 +22,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --kills | --faults | --flips | --locks | --machine | --report)
+    --build | --seed | --kills | --faults | --flips | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -50,11 +53,17 @@ programs=$(cat "$build/runner" "$build/plan" | cksum)
 trial() {
     local name=$1 what=$2 begin=$SECONDS outcome said
     shift 2
+    [ -z "$only" ] || [ "$only" = "$name" ] || return 0
     [ -f "$out/$name.row" ] && return
     echo "$(date +%H:%M:%S) $name"
     [ "$(cat "$out/$name.programs" 2>/dev/null)" = "$programs" ] || rm -rf "${out:?}/$name"
     echo "$programs" >"$out/$name.programs"
-    if nice "$@" >"$out/$name.log" 2>&1; then outcome=held; else outcome=FAILED; fi
+    # what counts seconds is not put behind others
+    if nice -n "$([ "$name" = lives ] || [ "$name" = each ] && echo 0 || echo 10)" "$@" >"$out/$name.log" 2>&1; then
+        outcome=held
+    else
+        outcome=FAILED
+    fi
     said=$(tail -n 1 "$out/$name.log")
     [ $outcome = held ] || said=$(grep -m 1 FAIL "$out/$name.log")
     printf '| %s | %s | %s | %s | %s s |\n' "$what" "$outcome" "${said//|/,}" \
@@ -72,6 +81,7 @@ lock_trials() {
     echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
 }
 
+trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"
@@ -83,8 +93,69 @@ export -f lock_trials
 export locks build
 trial lock "the lock" bash -c lock_trials
 
+trial serve "1000 hostile requests to a server, 64 clients for five minutes" \
+    bash tests/property/test_serve.sh "$build" 1000 64 300 "$seed"
+
+# shellcheck disable=SC2317
+fuzz_all() {
+    local fuzzer count=0
+    mkdir -p "$out/fuzz"
+    for fuzzer in build-fuzz/tests/fuzz_*; do
+        if [ ! -f "$fuzzer" ] || [ ! -x "$fuzzer" ]; then continue; fi
+        count=$((count + 1))
+        bash tests/fuzz/explore.sh "$fuzzer" "$fuzz" "$seed" "$out/fuzz" || {
+            echo "FAIL ${fuzzer##*/}: what it found is in $out/fuzz"
+            return 1
+        }
+    done
+    [ "$count" -gt 0 ] || { echo "FAIL: no fuzzers in build-fuzz" && return 1; }
+    echo "$count fuzzers, $fuzz s each, found nothing"
+}
+export -f fuzz_all
+export fuzz
+trial fuzz "fuzzers" bash -c fuzz_all
+
+# On four live Slurm nodes; each life that held is not lived again.
+# shellcheck disable=SC2317
+live() {
+    local i
+    mkdir -p "$out/lives"
+    for ((i = 1; i <= lives; i++)); do
+        [ -f "$out/lives/$i" ] && continue
+        if ! bash tests/cluster/test_lives.sh "$build" "random:$((seed + i))" >"$out/lives/$i.log" 2>&1; then
+            cat "$out/lives/$i.log"
+            return 1
+        fi
+        if ip netns list | grep '^swtest' || pgrep -f "runner train $build/slurm-lives"; then
+            echo "FAIL: life $i left a namespace or a process"
+            return 1
+        fi
+        touch "$out/lives/$i"
+    done
+    echo "$lives lives under random faults: every run finished, losses within 1e-5, no process left"
+}
+# Each kind of life once, but those that the tests of every build have.
+# shellcheck disable=SC2317
+live_each() {
+    local life
+    for life in crash array chain unchain cancel slow full host cut; do
+        [ -f "$out/lives/$life" ] && continue
+        if ! bash tests/cluster/test_lives.sh "$build" "$life" >"$out/lives/$life.log" 2>&1; then
+            cat "$out/lives/$life.log"
+            return 1
+        fi
+        touch "$out/lives/$life"
+    done
+    echo "a start that crashes, an array, a chain, one that is cancelled, cancel in a step and a save, a slow node, a full disk, the batch host, a cut link"
+}
+export -f live live_each
+mkdir -p "$out/lives"
+export out lives seed
+trial each "nine lives on four Slurm nodes" bash -c live_each
+trial lives "$lives lives on four Slurm nodes" bash -c live
+
 table() {
-    echo "# Soak of checkpoints, $(date +%F)"
+    echo "# Soak, $(date +%F)"
     echo
     echo "\`tests/soak.sh\`, seed $seed, commit $(git rev-parse --short=10 HEAD 2>/dev/null)$(
         git diff --quiet HEAD 2>/dev/null || echo ' and changes'
@@ -93,7 +164,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in kill faults flips lock; do
+    for name in settings kill faults flips lock serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

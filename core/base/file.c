@@ -182,6 +182,17 @@ out:
     return status;
 }
 
+int sw_file_sync_folder(const char *path)
+{
+    const int handle = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0)
+        return -1;
+    const int status = fsync(handle), reason = errno;
+    (void)close(handle);
+    errno = reason;
+    return status == 0 || reason == EINVAL || reason == ENOTSUP ? 0 : -1;
+}
+
 char *sw_path_join(const char *folder, const char *path)
 {
     const size_t bytes = strlen(folder) + strlen(path) + 2;

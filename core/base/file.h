@@ -33,6 +33,10 @@ void sw_file_abandon(struct sw_new_file *file);
 int sw_file_write(const char *path, const void *data, size_t bytes, mode_t mode,
                   struct sw_error *err);
 
+/* Puts on the disk what renames and removals did in a folder: without it they may be undone by a
+ * crash. File systems that cannot do it alone are content. Returns 0, or -1 and errno. */
+int sw_file_sync_folder(const char *path);
+
 /* Makes a folder and those above it, unless they are there. Errors: SW_ENVIRONMENT. */
 int sw_file_make_folder(const char *path, struct sw_error *err);
 

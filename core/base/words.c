@@ -12,8 +12,20 @@ const struct sw_word sw_words_layout[] = {
     {"zigzag", SW_ZIGZAG, NULL}, {"contiguous", SW_CONTIGUOUS, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_precision[] = {
     {"bf16", SW_BF16_T, NULL}, {"fp32", SW_F32, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_cache[] = {{"bf16", SW_BF16_T, NULL},
+                                         {"fp32", SW_F32, NULL},
+                                         {"auto", SW_DTYPE_COUNT, NULL},
+                                         {NULL, 0, NULL}};
 const struct sw_word sw_words_device[] = {
     {"cpu", SW_DEVICE_CPU, NULL}, {"cuda", SW_DEVICE_CUDA, NULL}, {NULL, 0, NULL}};
+const struct sw_word sw_words_continue[] = {{"none", SW_CONTINUE_NONE, NULL},
+                                            {"requeue", SW_CONTINUE_REQUEUE, NULL},
+                                            {"chain", SW_CONTINUE_CHAIN, NULL},
+                                            {NULL, 0, NULL}};
+const struct sw_word sw_words_preflight[] = {{"off", SW_PREFLIGHT_OFF, NULL},
+                                             {"quick", SW_PREFLIGHT_QUICK, NULL},
+                                             {"full", SW_PREFLIGHT_FULL, NULL},
+                                             {NULL, 0, NULL}};
 const struct sw_word sw_words_signal[] = {
     {"USR1", SIGUSR1, NULL}, {"USR2", SIGUSR2, NULL}, {NULL, 0, NULL}};
 

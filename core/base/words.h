@@ -25,8 +25,19 @@ enum sw_program_kind {
     SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
     SW_PROGRAM_EVALUATE, /* the loss alone */
     SW_PROGRAM_SAVE,     /* the state goes to the ranks that write it */
+    SW_PROGRAM_TRAINING_KINDS,
+    /* over a state of weights and a cache of keys and values */
+    SW_PROGRAM_PREFILL = SW_PROGRAM_TRAINING_KINDS, /* a chunk of every prompt, and what follows */
+    SW_PROGRAM_DECODE,                              /* one token more of every text */
+    SW_PROGRAM_SCORE, /* a chunk of every text, and each token's log-probability */
     SW_PROGRAM_KINDS
 };
+
+/* How a job goes on that ended before its run did. */
+enum sw_continue { SW_CONTINUE_NONE, SW_CONTINUE_REQUEUE, SW_CONTINUE_CHAIN };
+
+/* What is tried of the nodes before a job trains on them. */
+enum sw_preflight { SW_PREFLIGHT_OFF, SW_PREFLIGHT_QUICK, SW_PREFLIGHT_FULL };
 
 struct sw_word {
     const char *text; /* NULL: the end of a table */
@@ -37,7 +48,7 @@ struct sw_word {
 /* In the order in which people are told them; "auto", where there is one, is the last of them; old
  * words follow. */
 extern const struct sw_word sw_words_strategy[], sw_words_layout[], sw_words_precision[],
-    sw_words_device[];
+    sw_words_device[], sw_words_continue[], sw_words_preflight[], sw_words_cache[];
 /* Of signals; their values are those of <signal.h>. */
 extern const struct sw_word sw_words_signal[];
 

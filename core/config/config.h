@@ -89,15 +89,84 @@ struct sw_link_config {
 
 enum sw_launcher { SW_LAUNCHER_SLURM, SW_LAUNCHER_MPIRUN };
 
-struct sw_slurm_config { /* NULL / 0: not set. Each string is checked against what Slurm allows */
-    const char *partition, *account, *qos, *time, *gpus_per_node, *constraint, *reservation;
-    int32_t cpus_per_task; /* default 0: not set */
-    const char *mem;       /* e.g. '0' */
-    bool exclusive;
+/* Texts in their order. */
+struct sw_texts {
+    const char *const *item;
+    int32_t count;
 };
+/* Variables of the environment, each name once, in the order in which they were first set. */
+struct sw_variable {
+    const char *name, *value;
+};
+struct sw_environment {
+    const struct sw_variable *item;
+    int32_t count;
+};
+
+/* What a kind of network wants its libraries told. */
+struct sw_fabric_config {
+    const char *path, *name; /* NULL: no fabric is named */
+    struct sw_environment environment;
+};
+
+enum sw_exclusive {
+    SW_EXCLUSIVE_AUTO, /* where whole nodes are used */
+    SW_EXCLUSIVE_YES,
+    SW_EXCLUSIVE_NO,
+    SW_EXCLUSIVE_USER,
+    SW_EXCLUSIVE_MCS
+};
+enum sw_requeue { SW_REQUEUE_AUTO, SW_REQUEUE_YES, SW_REQUEUE_NO, SW_REQUEUE_EXPEDITE };
+
+/* What starts a rank inside an image: pyxis is srun's own option, the others are programs. */
+enum sw_container_kind {
+    SW_CONTAINER_PYXIS,
+    SW_CONTAINER_APPTAINER,
+    SW_CONTAINER_SINGULARITY,
+    SW_CONTAINER_NONE
+};
+struct sw_container_config {
+    enum sw_container_kind kind;
+    const char *image;      /* NULL: no container */
+    const char *runner;     /* path in the image; NULL: the node's own, mounted */
+    struct sw_texts mounts; /* "/from:/to" or "/from:/to:flags" */
+    struct sw_texts options;
+};
+
+/* NULL / 0: not set. Each string is checked against what Slurm allows. Lists that Slurm wants with
+ * commas are one string. */
+struct sw_slurm_config {
+    const char *version; /* "23.11"; what newer ones have is refused */
+    const char *partition, *account, *qos, *reservation, *constraint, *nodelist, *exclude;
+    enum sw_exclusive exclusive;
+    const char *gres, *gpus_per_node;
+    int32_t cpus_per_task;
+    const char *cpu_bind, *gpu_bind; /* of srun */
+    const char *mem;                 /* e.g. '0' */
+    const char *time, *time_min, *switches;
+    int32_t segment; /* nodes */
+    const char *dependency, *begin;
+    int32_t nice;
+    const char *licenses, *mail_type, *mail_user, *comment, *job_name, *wckey;
+    const char *log;    /* a name inside the run's directory; with Slurm's %j */
+    const char *signal; /* "USR1", "USR1@300", "none" */
+    enum sw_requeue requeue;
+    const char *mpi; /* of srun */
+    struct sw_texts modules, setup;
+    struct sw_environment environment;
+    struct sw_fabric_config fabric;
+    struct sw_container_config container;
+    struct sw_texts directives, srun_options; /* "--name" or "--name=value" */
+    enum sw_continue continues;               /* how a job goes on that ended before its run did */
+    enum sw_preflight preflight; /* what is tried of the nodes before a job trains on them */
+    int32_t max_attempts;        /* of a run that goes on by itself; 0: SW_MAX_ATTEMPTS */
+};
+enum { SW_MAX_ATTEMPTS = 100 };
 /* Seconds that a time limit of Slurm means ("90", "24:00:00", "2-12"); INFINITY where there is
  * none: UNLIMITED, 0, NULL. */
 double sw_slurm_time_seconds(const char *time);
+/* GPUs of a node that gpus_per_node, or else gres, asks for; -1: neither says. */
+int64_t sw_slurm_gpus(const struct sw_slurm_config *slurm);
 
 struct sw_cluster_config {
     const char *path, *name;
@@ -114,6 +183,10 @@ struct sw_cluster_config {
     struct sw_slurm_config
         slurm; /* cluster's; the run's overrides are already applied in sw_run_config */
 };
+
+/* The same cluster with so many nodes: links that span all of them follow, and those that then join
+ * nothing more than the one inside them are gone, as where a file is read. */
+void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes);
 
 enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
 enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
@@ -132,12 +205,29 @@ struct sw_rule_config {  /* one override of the logical axis -> mesh axes table 
     struct sw_place place;
 };
 
+/* What `plan emit` writes a script for. */
+enum sw_job_type { SW_JOB_TRAIN, SW_JOB_GENERATE, SW_JOB_SCORE, SW_JOB_SERVE };
+struct sw_job_config {
+    enum sw_job_type type;
+    /* resolved; checkpoint NULL: that of the run; the others NULL: not given */
+    const char *checkpoint, *input, *output, *token_file;
+    const char *host;        /* that serving listens on */
+    int32_t port;            /* 0: auto, one of the job's own */
+    int32_t shards, at_once; /* tasks of an array; of them, at a time; 0: all */
+    struct sw_place place;   /* of the section */
+};
+
+/* Whether weights stay split over fsdp while texts are made; auto: where they do not fit else. */
+enum sw_stream_weights { SW_STREAM_AUTO, SW_STREAM_NEVER, SW_STREAM_ALWAYS };
+
 struct sw_run_config {
     const char *path, *name;
     struct sw_model_config model;
     struct sw_cluster_config cluster; /* slurm: overrides applied */
     int64_t sequence_length, global_batch_size;
-    const char *mesh_dim; /* text, parsed by core/sharding; default "auto" */
+    const char *nodes;               /* "3-4": numbers of nodes that the run may have; NULL: all */
+    int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
+    const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
     bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
@@ -168,11 +258,17 @@ struct sw_run_config {
     int checkpoint_signal;          /* SIGUSR1 or SIGUSR2; default SIGUSR1 */
     const char *init_from;          /* Hugging Face directory, resolved; NULL: random weights */
     int64_t evaluate_every_steps;   /* 0: at the end only; default 0 */
+    /* What the run wants of serving; 0: auto. All of it auto: it says nothing of it. */
+    int64_t serve_max_batch, serve_max_tokens, serve_prompt_tokens, serve_chunk;
+    enum sw_dtype serve_cache; /* SW_DTYPE_COUNT: auto, the compute precision */
+    enum sw_stream_weights serve_stream_weights;
+    double serve_token_latency, serve_first_token_latency; /* goals, s; 0: none */
+    struct sw_job_config job; /* no part of a plan: its script has it */
 };
 
 /* The files that a plan was written from. */
-/* run, model, cluster, accelerator, profile, and the curves of links */
-enum { SW_PLAN_MAX_INPUTS = 5 + SW_MAX_LINKS };
+/* run, model, cluster, accelerator, profile, fabric, and the curves of links */
+enum { SW_PLAN_MAX_INPUTS = 6 + SW_MAX_LINKS };
 struct sw_plan_input {
     char *path; /* relative to the plan's folder */
     uint64_t digest;
@@ -215,6 +311,7 @@ enum sw_config_kind {
     SW_CONFIG_PLAN,
     SW_CONFIG_PROFILE,
     SW_CONFIG_CURVE,
+    SW_CONFIG_FABRIC,
     SW_CONFIG_UNKNOWN
 };
 
@@ -270,6 +367,7 @@ const struct sw_accelerator_config *sw_config_accelerator(const struct sw_config
 const struct sw_cluster_config *sw_config_cluster(const struct sw_config *config);
 const struct sw_profile_config *sw_config_profile(const struct sw_config *config);
 const struct sw_curve *sw_config_curve(const struct sw_config *config);
+const struct sw_fabric_config *sw_config_fabric(const struct sw_config *config);
 const struct sw_run_config *sw_config_run(const struct sw_config *config);
 const struct sw_plan_config *sw_config_plan(const struct sw_config *config);
 /* Where the digest of a plan stands, also when there are errors; file NULL: nowhere. */

@@ -116,7 +116,7 @@ static void write_curve(struct writer *w, const struct field *field, const void 
     w->value(w, field->key, text, STYLE_BARE);
 }
 
-const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING};
+const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING, NULL};
 
 /* Of a link: also a file, which clusters of one fabric share. */
 static bool read_link_curve(struct sw_config *c, const struct field *field, struct node *value,
@@ -133,7 +133,8 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
     return true;
 }
 
-const struct field_type sw_type_link_curve = {read_link_curve, write_curve, NULL, INSIDE_NOTHING};
+const struct field_type sw_type_link_curve = {read_link_curve, write_curve, NULL, INSIDE_NOTHING,
+                                              NULL};
 
 /* What `spans` holds for the words of its row. */
 enum { SPANS_NODE = -1, SPANS_ALL = -2 };
@@ -156,6 +157,23 @@ static bool joins_nothing(const struct sw_link_config *link, bool in_words)
 {
     return in_words && link->spans > 0 &&
            (link->spans_all ? link->spans <= link[-1].spans : link->spans == link[-1].spans);
+}
+
+void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes)
+{
+    int32_t kept = 0;
+    cluster->nodes = nodes;
+    for (int32_t i = 0; i < cluster->link_count; i++) {
+        struct sw_link_config *link = &cluster->link[i];
+        if (link->spans_all)
+            link->spans = nodes * cluster->accelerators_per_node;
+        if (kept > 0 && link->spans_all && link->spans <= cluster->link[kept - 1].spans)
+            continue;
+        cluster->link[kept++] = *link;
+    }
+    for (int32_t i = kept; i < cluster->link_count; i++)
+        cluster->link[i] = (struct sw_link_config){.name = NULL};
+    cluster->link_count = kept;
 }
 
 /* One of the two bandwidths stands, and means that of one accelerator. */
@@ -263,7 +281,7 @@ static void schema_links(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
-const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS};
+const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS, NULL};
 
 /* The mesh axes of one rule: a list of texts, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)
@@ -354,7 +372,7 @@ static void write_rules(struct writer *w, const struct field *field, const void 
     w->close(w);
 }
 
-const struct field_type sw_type_rules = {read_rules, write_rules, NULL, INSIDE_ANY_KEY};
+const struct field_type sw_type_rules = {read_rules, write_rules, NULL, INSIDE_ANY_KEY, NULL};
 
 static bool read_betas(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
@@ -388,7 +406,7 @@ static void write_betas(struct writer *w, const struct field *field, const void 
     w->value(w, field->key, text, STYLE_BARE);
 }
 
-const struct field_type sw_type_betas = {read_betas, write_betas, NULL, INSIDE_NOTHING};
+const struct field_type sw_type_betas = {read_betas, write_betas, NULL, INSIDE_NOTHING, NULL};
 
 struct node *sw_config_follow(struct sw_config *c, const struct field *field, struct node *value)
 {
@@ -436,4 +454,4 @@ static void schema_reference(struct sw_json *j, const struct field *field)
 }
 
 const struct field_type sw_type_reference = {read_reference, write_reference, schema_reference,
-                                             INSIDE_DESCRIPTION};
+                                             INSIDE_DESCRIPTION, NULL};

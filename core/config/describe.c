@@ -150,6 +150,9 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
     }
     if (s.bad == 0)
         sw_config_warn_of_cluster(c, root, out);
+    /* in a run, what it says counts as well */
+    if (s.bad == 0 && c->kind == SW_CONFIG_CLUSTER)
+        return sw_config_check_slurm_of_cluster(c, root, out);
     return s.bad == 0;
 }
 
@@ -239,6 +242,63 @@ static void check_recompute(struct sw_config *c, struct section *s, struct sw_ru
              sw_config_format(c, "values: %s", sw_layer_values_format(has, values)));
 }
 
+/* A run may have fewer nodes than the cluster. */
+static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_config *run)
+{
+    struct sw_cluster_config *cluster = &run->cluster;
+    if (!sw_section_good(s, "nodes", "cluster", NULL))
+        return;
+    run->nodes_least = run->nodes_most = cluster->nodes;
+    if (run->nodes == NULL || sw_node_range_parse(run->nodes, &run->nodes_least, &run->nodes_most))
+        return;
+    if (run->nodes_most > cluster->nodes) {
+        complain(c, s, "nodes",
+                 sw_config_format(c, "'nodes: %s' is more than the cluster has, %d", run->nodes,
+                                  (int)cluster->nodes),
+                 sw_config_format(c, "use nodes: %d", (int)cluster->nodes));
+        return;
+    }
+    sw_cluster_resize(cluster, run->nodes_most);
+}
+
+/* What a job needs, and what goes with training alone. */
+static void check_job(struct sw_config *c, struct section *s, struct sw_run_config *run)
+{
+    static const char *const names[] = {"train", "generate", "score", "serve"};
+    struct sw_job_config *job = &run->job;
+    const char *missing = NULL;
+    if (!sw_section_good(s, "job", "cluster", NULL))
+        return;
+    job->place = place_of(s, "job");
+    if (job->type == SW_JOB_TRAIN)
+        return;
+    if (job->type == SW_JOB_SERVE)
+        missing = job->token_file == NULL ? "token_file" : NULL;
+    else
+        missing = job->input == NULL ? "input" : NULL;
+    if (missing != NULL)
+        complain(c, s, "job",
+                 sw_config_format(c, "'job' of type %s needs '%s'", names[job->type], missing),
+                 job->type == SW_JOB_SERVE
+                     ? "others on the cluster's network can reach it: name a file with a token"
+                     : "name a file of lines of JSON");
+    if (job->type == SW_JOB_SERVE && job->shards > 1)
+        complain(c, s, "job", "'shards' are of generate and score",
+                 "start one job for each server");
+    if (run->nodes_least < run->nodes_most)
+        complain(c, s, "job", "'nodes' of a job that does not train is one number",
+                 sw_config_format(c, "use nodes: %d", (int)run->nodes_most));
+    if (run->cluster.slurm.continues == SW_CONTINUE_CHAIN)
+        complain(c, s, "job", "'slurm.continue: chain' is for training",
+                 "use slurm.continue: requeue");
+    if (run->cluster.launcher != SW_LAUNCHER_SLURM)
+        complain(c, s, "job",
+                 sw_config_format(c, "a job of type %s is one of Slurm, and the launcher is mpirun",
+                                  names[job->type]),
+                 sw_config_format(c, "leave 'job' out, and start 'runner %s' with mpirun",
+                                  names[job->type]));
+}
+
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))
@@ -255,6 +315,8 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
     check_recompute(c, &s, out);
+    take_nodes(c, &s, out);
+    check_job(c, &s, out);
     if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))
         return false;
     sw_config_warn_of_run(c, root, out);
@@ -268,6 +330,8 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     if (out->directory == NULL)
         out->directory =
             sw_config_resolve(c, root->source, sw_config_format(c, "runs/%s", out->name));
+    if (!sw_config_check_slurm(c, root, out))
+        return false;
     if (out->checkpoint_directory == NULL)
         out->checkpoint_directory = sw_config_join(c, out->directory, "checkpoints");
     return true;

@@ -423,8 +423,9 @@ static void schema_model_type(struct sw_json *j, const struct field *field)
 }
 
 const struct field_type sw_type_architectures = {read_names, write_architectures,
-                                                 schema_architectures, INSIDE_NOTHING};
-const struct field_type sw_type_model_type = {read_names, NULL, schema_model_type, INSIDE_NOTHING};
+                                                 schema_architectures, INSIDE_NOTHING, NULL};
+const struct field_type sw_type_model_type = {read_names, NULL, schema_model_type, INSIDE_NOTHING,
+                                              NULL};
 
 /* ---- Keys ---- */
 

@@ -161,12 +161,40 @@ static bool read_bool(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
+/* A list that Slurm wants with commas. */
+static bool read_commas(struct sw_config *c, const struct field *field, const struct node *value,
+                        void *base)
+{
+    const char *text = NULL;
+    bool good = true;
+    for (const struct node *item = value->first; item != NULL; item = item->next) {
+        if (item->kind != NODE_SCALAR) {
+            good = sw_config_wrong_type(c, field, item, "a text or a list of texts");
+        } else if (!field->accept(item->text)) {
+            sw_config_error_at(c, item,
+                               sw_config_format(c, "'%s' must be %s, not %s", field->key,
+                                                field->expects, sw_config_quote(c, item->text)),
+                               sw_config_example(c, field));
+            good = false;
+        } else {
+            text = text == NULL ? item->text : sw_config_format(c, "%s,%s", text, item->text);
+        }
+    }
+    if (good)
+        put(field, base, &text, sizeof text);
+    return good;
+}
+
 static bool read_text(struct sw_config *c, const struct field *field, struct node *value,
                       void *base)
 {
+    if (value->kind == NODE_SEQUENCE && field->commas)
+        return read_commas(c, field, value, base);
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value,
-                                    field->type == FIELD_PATH ? "a path" : "a text");
+                                    field->type == FIELD_PATH ? "a path"
+                                    : field->commas           ? "a text or a list of texts"
+                                                              : "a text");
     const char *text = value->text;
     if (field->type == FIELD_PATH) {
         if (text[0] == 0) {

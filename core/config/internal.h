@@ -67,13 +67,14 @@ struct sw_config {
     struct sw_cluster_config *cluster;
     struct sw_profile_config *profile;
     struct sw_curve *curve;
+    struct sw_fabric_config *fabric;
     const struct node *profile_at; /* the last 'profile' that was read */
     struct sw_run_config *run;     /* of a plan: inside it */
     struct sw_plan_config *plan;
     struct sw_place digest_place; /* of a plan */
-    /* for checks between files: where slurm.gpus_per_node and slurm.time of the cluster stand, and
-     * whether the model says how long its sequences may be; NULL, false: not told */
-    const struct node *cluster_gpus, *cluster_time;
+    /* for checks between files: where slurm, slurm.gpus_per_node and slurm.time of the cluster
+     * stand, and whether the model says how long its sequences may be; NULL, false: not told */
+    const struct node *cluster_gpus, *cluster_time, *cluster_slurm;
     bool knows_longest;
 
     struct stored_diagnostic *stored; /* malloc, freed when the reading ends */
@@ -93,6 +94,8 @@ const char *sw_config_format(struct sw_config *c, const char *format, ...)
 const char *sw_config_quote(struct sw_config *c, const char *text);
 /* The same without the quotes. */
 const char *sw_config_shown(struct sw_config *c, const char *text);
+/* Writes a text so that YAML reads it back as that text, also inside [ ] and { }. */
+void sw_config_write_text(FILE *out, const char *text);
 /* A path (or several) without the quotes and not shortened. */
 const char *sw_config_shown_path(struct sw_config *c, const char *path);
 void sw_config_release(struct sw_config *c);
@@ -176,6 +179,7 @@ struct field_type {
     void (*write)(struct writer *w, const struct field *field, const void *base); /* NULL: never */
     void (*schema)(struct sw_json *j, const struct field *field); /* NULL: field->schema */
     enum inside inside;
+    bool (*empty)(const void *at); /* whether there is nothing to write; NULL: there always is */
 };
 
 #define FIELD_NOWHERE ((size_t)-1)
@@ -190,6 +194,7 @@ struct field {
     bool old;             /* of older files: read, but neither written nor described */
     bool brief;           /* not written when it is empty, or a scalar's default;
                              a section: when nothing in it would be */
+    bool commas;          /* FIELD_TEXT: a list may stand, which becomes one text with commas */
     bool quoted;          /* FIELD_WORD: in quotes, for it looks like something else */
     const char *fallback; /* the default as it would be written; NULL: the bytes stay as they are */
     double min, max;      /* numbers and quantities, both included; 0,0: not limited */
@@ -240,7 +245,7 @@ const char *sw_config_example(struct sw_config *c, const struct field *field);
 const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
 
-/* tables.c, tables_profile.c, tables_run.c, tables_plan.c */
+/* tables.c, tables_slurm.c, tables_profile.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */
 #define SW_MANY 9007199254740992.0 /* 2^53: integers that a double holds exactly */
 #define SW_PLAN_SCHEMA "shardwright.plan/1"
@@ -249,7 +254,7 @@ const struct field *sw_field_find(const struct field *fields, const char *key);
 
 extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile_fields[],
     sw_older_constants[], sw_cluster_fields[], sw_curve_fields[], sw_run_fields[], sw_plan_fields[],
-    sw_link_fields[], sw_slurm_fields[];
+    sw_link_fields[], sw_slurm_fields[], sw_fabric_fields[];
 #define SW_CURVE_SCHEMA                                                                            \
     "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
     "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
@@ -306,12 +311,60 @@ void sw_config_warn_of_run(struct sw_config *c, const struct node *root,
 
 /* checks.c: what the texts of a description may look like */
 bool sw_text_is_name(const char *text);
+bool sw_text_is_not_empty(const char *text);
+/* 1 to `max` letters, digits and `others`, all of them ASCII */
+bool sw_text_consists_of(const char *text, const char *others, size_t max);
+
+/* checks_slurm.c */
 bool sw_text_is_slurm_word(const char *text);
 bool sw_text_is_slurm_constraint(const char *text);
+bool sw_text_is_slurm_nodes(const char *text);
 bool sw_text_is_slurm_time(const char *text);
+bool sw_text_is_slurm_switches(const char *text);
 bool sw_text_is_slurm_gpus(const char *text);
+bool sw_text_is_slurm_gres(const char *text);
 bool sw_text_is_slurm_memory(const char *text);
-bool sw_text_is_not_empty(const char *text);
+bool sw_text_is_node_range(const char *text);
+/* "4", "3-4". Returns -1 for anything else. */
+int sw_node_range_parse(const char *text, int32_t *least, int32_t *most);
+bool sw_text_is_slurm_version(const char *text);
+bool sw_text_is_slurm_cpu_bind(const char *text);
+bool sw_text_is_slurm_gpu_bind(const char *text);
+bool sw_text_is_slurm_dependency(const char *text);
+bool sw_text_is_slurm_begin(const char *text);
+bool sw_text_is_slurm_mail(const char *text);
+bool sw_text_is_slurm_signal(const char *text);
+bool sw_text_is_slurm_log(const char *text);
+bool sw_text_is_slurm_mpi(const char *text);
+bool sw_text_is_mail_address(const char *text);
+bool sw_text_is_module(const char *text);
+bool sw_text_is_image(const char *text);
+bool sw_text_is_mount(const char *text);
+bool sw_text_is_absolute_path(const char *text);
+bool sw_text_is_variable(const char *text);
+bool sw_text_is_line(const char *text);  /* not empty, nothing in it that is not seen */
+bool sw_text_is_value(const char *text); /* a line, or empty */
+bool sw_text_is_option(const char *text);
+size_t sw_option_name_length(const char *text);
+/* 2311 of "23.11.4"; NULL: 0 */
+int32_t sw_slurm_release(const char *text);
+
+/* slurm.c: the values of Slurm's settings that are no scalars, and the checks between settings */
+extern const struct field_type sw_type_texts, sw_type_lines, sw_type_environment, sw_type_fabric;
+/* An option of sbatch or srun that a directive may not be, with the key that it has or why it has
+ * none. With neither it may: it stands there because another one begins like it. */
+struct sw_option_row {
+    const char *name, *key, *why;
+};
+extern const struct sw_option_row sw_option_rows[]; /* ascending, ends with a NULL name */
+bool sw_config_describe_fabric(struct sw_config *c, struct node *root,
+                               struct sw_fabric_config *out);
+/* Of a run's settings, its own and the cluster's; false: mistakes reported. */
+bool sw_config_check_slurm(struct sw_config *c, const struct node *root,
+                           const struct sw_run_config *run);
+/* Of a cluster's alone: what no run can make good. */
+bool sw_config_check_slurm_of_cluster(struct sw_config *c, const struct node *root,
+                                      const struct sw_cluster_config *cluster);
 
 /* describe.c: a tree into a description, with the checks between fields; false: mistakes reported
  */

@@ -117,26 +117,15 @@ static void warn_of_links(struct sw_config *c, const struct node *root,
     }
 }
 
-/* GPUs that "8", "h100:8" or "a100:4,h100:4" ask for. */
-static int64_t count_gpus(const char *text)
-{
-    int64_t sum = 0;
-    for (const char *p = text; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        const size_t length = strcspn(p, ",");
-        const char *colon = memchr(p, ':', length);
-        sum += strtoll(colon != NULL ? colon + 1 : p, NULL, 10);
-    }
-    return sum;
-}
-
 static void warn_of_gpus(struct sw_config *c, const struct node *at,
                          const struct sw_cluster_config *cluster)
 {
     const char *text = cluster->slurm.gpus_per_node;
     const int32_t per_node = cluster->accelerators_per_node;
+    const int64_t gpus = sw_slurm_gpus(&cluster->slurm);
     if (at == NULL || text == NULL || cluster->launcher != SW_LAUNCHER_SLURM ||
-        cluster->accelerator.device == SW_DEVICE_CPU || count_gpus(text) == per_node)
+        cluster->accelerator.device == SW_DEVICE_CPU || gpus == per_node ||
+        (gpus < per_node && c->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
         return;
     const char *colon = strchr(text, ':');
     const char *type = colon != NULL && strchr(text, ',') == NULL
@@ -146,18 +135,19 @@ static void warn_of_gpus(struct sw_config *c, const struct node *at,
         c, at,
         sw_config_format(
             c, "'gpus_per_node' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",
-            count_gpus(text), (int)per_node),
+            gpus, (int)per_node),
         sw_config_format(
             c, "did you mean 'gpus_per_node: %s%d', or 'accelerators_per_node: %" PRId64 "'?", type,
-            (int)per_node, count_gpus(text)));
+            (int)per_node, gpus));
 }
 
 void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
                                const struct sw_cluster_config *cluster)
 {
     warn_of_links(c, root, cluster);
-    c->cluster_gpus = sw_node_find(sw_node_find(root, "slurm"), "gpus_per_node");
-    c->cluster_time = sw_node_find(sw_node_find(root, "slurm"), "time");
+    c->cluster_slurm = sw_node_find(root, "slurm");
+    c->cluster_gpus = sw_node_find(c->cluster_slurm, "gpus_per_node");
+    c->cluster_time = sw_node_find(c->cluster_slurm, "time");
     if (c->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
         warn_of_gpus(c, c->cluster_gpus, cluster);
 }

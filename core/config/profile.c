@@ -99,7 +99,7 @@ static void schema_profile(struct sw_json *j, const struct field *field)
 }
 
 const struct field_type sw_type_profile = {read_profile, write_profile, schema_profile,
-                                           INSIDE_DESCRIPTION};
+                                           INSIDE_DESCRIPTION, NULL};
 
 /* "clusters/a.yaml" -> "clusters/a.profile.yaml", where `runner calibrate` is told to write; NULL:
  * the cluster has no such file of its own. */

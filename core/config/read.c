@@ -60,6 +60,7 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
         [SW_CONFIG_CLUSTER] = "a cluster has 'nodes', 'accelerators_per_node' and 'accelerator'",
         [SW_CONFIG_PROFILE] = "a profile has 'matmul', 'attention' and 'memory'",
         [SW_CONFIG_CURVE] = "a curve has 'points'",
+        [SW_CONFIG_FABRIC] = "a fabric has 'environment'",
     };
     const char *file = sw_config_shown_path(c, root->source->file);
     if (kind == SW_CONFIG_PLAN && found == SW_CONFIG_RUN)
@@ -72,6 +73,8 @@ static const char *other_kind_help(struct sw_config *c, const struct node *root,
         return sw_config_format(c, "a cluster or a run names it, 'profile: %s'", file);
     if (found == SW_CONFIG_CURVE)
         return sw_config_format(c, "a link of a cluster names it, 'efficiency: %s'", file);
+    if (found == SW_CONFIG_FABRIC)
+        return sw_config_format(c, "a cluster or a run names it, 'slurm: {fabric: %s}'", file);
     if (found == SW_CONFIG_ACCELERATOR)
         return sw_config_format(c, "a cluster names it, 'accelerator: %s'; a run names the cluster",
                                 file);
@@ -188,6 +191,11 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         if (c->curve != NULL)
             sw_config_describe_curve(c, root, c->curve);
         break;
+    case SW_CONFIG_FABRIC:
+        c->fabric = sw_config_alloc(c, sizeof *c->fabric);
+        if (c->fabric != NULL)
+            sw_config_describe_fabric(c, root, c->fabric);
+        break;
     case SW_CONFIG_PLAN:
         c->plan = sw_config_alloc(c, sizeof *c->plan);
         if (c->plan == NULL || !sw_config_describe_plan(c, root, c->plan))
@@ -267,6 +275,11 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
         run->data_path = sw_config_join(config, here, run->data_path);
     if (run->init_from != NULL)
         run->init_from = sw_config_join(config, here, run->init_from);
+    const char **job[] = {&run->job.checkpoint, &run->job.input, &run->job.output,
+                          &run->job.token_file};
+    for (size_t i = 0; i < sizeof job / sizeof job[0]; i++)
+        if (*job[i] != NULL)
+            *job[i] = sw_config_join(config, here, *job[i]);
     run->directory = sw_config_join(config, here, run->directory);
     run->checkpoint_directory = sw_config_join(config, here, run->checkpoint_directory);
     free(here);
@@ -316,6 +329,11 @@ const struct sw_profile_config *sw_config_profile(const struct sw_config *config
 const struct sw_curve *sw_config_curve(const struct sw_config *config)
 {
     return config->error_count == 0 ? config->curve : NULL;
+}
+
+const struct sw_fabric_config *sw_config_fabric(const struct sw_config *config)
+{
+    return config->error_count == 0 ? config->fabric : NULL;
 }
 
 const struct sw_run_config *sw_config_run(const struct sw_config *config)

@@ -249,6 +249,6 @@ static void schema_of_plan(struct sw_json *j, const struct field *field)
 }
 
 const struct field_type sw_type_recompute = {read_of_run, write_of_run, schema_of_run,
-                                             INSIDE_ANY_KEY};
+                                             INSIDE_ANY_KEY, NULL};
 const struct field_type sw_type_decided_recompute = {read_of_plan, write_of_plan, schema_of_plan,
-                                                     INSIDE_ANY_KEY};
+                                                     INSIDE_ANY_KEY, NULL};

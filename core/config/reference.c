@@ -103,7 +103,8 @@ static void write_custom(FILE *out, const struct field *field)
         fputs(list ? "list of " : "", out);
         write_words(out, field);
     } else if (field->expects != NULL) {
-        fputs(field->expects, out);
+        fputs(field->custom == &sw_type_texts ? "list: " : "", out);
+        write_cell(out, field->expects);
     } else if (field->custom == &sw_type_curve || field->custom == &sw_type_link_curve) {
         fprintf(out, "number, more than 0, at most 1, or list%s",
                 field->custom == &sw_type_link_curve ? ", or path" : "");
@@ -145,7 +146,7 @@ static void write_type(FILE *out, const struct field *field)
         fputs("`true` or `false`", out);
         break;
     case FIELD_TEXT:
-        fputs(field->expects != NULL ? "text: " : "text", out);
+        fputs(field->expects == NULL ? "text" : field->commas ? "text or list: " : "text: ", out);
         write_cell(out, field->expects != NULL ? field->expects : "");
         break;
     case FIELD_PATH:
@@ -257,7 +258,11 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
         ("A measured curve, for the links of several clusters of one fabric: what `efficiency` of "
          "a "
          "[cluster's](cluster.md) links\nmay name."),
+        ("A kind of network between nodes: the variables that NCCL and Open MPI want set on it. "
+         "`slurm.fabric` of a cluster names\none, and the job script exports them; "
+         "`slurm.environment` goes before. configs/fabrics has the usual ones."),
     };
+    _Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
     static const struct {
         const char *name, *plain;
         char dimension;

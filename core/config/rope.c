@@ -232,6 +232,7 @@ static void schema_rope(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
-const struct field_type sw_type_rope_parameters = {read_rope, NULL, schema_rope, INSIDE_FIELDS};
+const struct field_type sw_type_rope_parameters = {read_rope, NULL, schema_rope, INSIDE_FIELDS,
+                                                   NULL};
 const struct field_type sw_type_rope_scaling = {read_rope, write_rope_scaling, schema_rope,
-                                                INSIDE_FIELDS};
+                                                INSIDE_FIELDS, NULL};

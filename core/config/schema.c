@@ -48,8 +48,13 @@ static void write_words(struct sw_json *j, const struct field *field)
 {
     const char *word;
     sw_json_array(j, "enum");
-    for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++)
-        sw_json_text(j, NULL, word);
+    for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++) {
+        /* what YAML takes for a truth stands as one */
+        if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
+            sw_json_raw(j, NULL, word, strlen(word));
+        else
+            sw_json_text(j, NULL, word);
+    }
     sw_json_end(j);
 }
 
@@ -69,6 +74,10 @@ static void write_type(struct sw_json *j, const struct field *field)
         sw_json_text(j, "type", "boolean");
         break;
     case FIELD_TEXT:
+        if (field->commas) {
+            sw_type_texts.schema(j, field);
+            break;
+        }
         /* Names and Slurm's settings may be written as bare numbers. */
         sw_json_array(j, "type");
         sw_json_text(j, NULL, "string");

@@ -9,8 +9,6 @@ static const char *const launcher_words[] = {"slurm", "mpirun", NULL};
 static const char *const silu_words[] = {"silu", NULL};
 static const char *const span_words[] = {"node", "all", NULL}; /* as SW_SPANS_NODE, SW_SPANS_ALL */
 
-#define SLURM_EXPECTS "letters, digits and any of _ . , : = + @ / % - without spaces"
-
 #define AT(member) .offset = offsetof(struct sw_model_config, shape.member)
 const struct field sw_model_fields[] = {
     {.key = "architectures",
@@ -410,63 +408,6 @@ const struct field sw_link_fields[] = {
 };
 #undef AT
 
-#define AT(member) .offset = offsetof(struct sw_slurm_config, member)
-#define SLURM_WORD(name, shown, text)                                                              \
-    {                                                                                              \
-        .key = #name, .type = FIELD_TEXT, AT(name), .accept = sw_text_is_slurm_word,               \
-        .expects = SLURM_EXPECTS, .example = shown, .about = text                                  \
-    }
-const struct field sw_slurm_fields[] = {
-    SLURM_WORD(partition, "gpu", "sbatch --partition: where the job queues; default: Slurm's own"),
-    SLURM_WORD(account, "research",
-               "sbatch --account: whom the job is charged to; default: the user's own"),
-    SLURM_WORD(qos, "normal", "sbatch --qos: quality of service; default: Slurm's own"),
-    {.key = "time",
-     .type = FIELD_TEXT,
-     AT(time),
-     .accept = sw_text_is_slurm_time,
-     .expects = "a time limit of Slurm (minutes, minutes:seconds, hours:minutes:seconds, "
-                "days-hours, days-hours:minutes, days-hours:minutes:seconds or UNLIMITED)",
-     .example = "'24:00:00'",
-     .about = "sbatch --time: limit of the job's time; default: the partition's"},
-    {.key = "gpus_per_node",
-     .type = FIELD_TEXT,
-     AT(gpus_per_node),
-     .accept = sw_text_is_slurm_gpus,
-     .expects = "a number of GPUs or 'type:number'",
-     .example = "'h100:8'",
-     .about = "sbatch --gpus-per-node; default: accelerators_per_node where the device is cuda"},
-    {.key = "constraint",
-     .type = FIELD_TEXT,
-     AT(constraint),
-     .accept = sw_text_is_slurm_constraint,
-     .expects = "letters, digits and any of _ . , : = + @ / % - & | * [ ] ( ) without spaces",
-     .example = "'a100&nvme'",
-     .about = "sbatch --constraint: features that the nodes must have"},
-    SLURM_WORD(reservation, "maintenance", "sbatch --reservation: name of a reservation to use"),
-    {.key = "cpus_per_task",
-     .type = FIELD_INTEGER32,
-     AT(cpus_per_task),
-     .min = 1,
-     .max = 65536,
-     .example = "12",
-     .about = "sbatch --cpus-per-task: CPU cores of one rank; default: Slurm's own"},
-    {.key = "mem",
-     .type = FIELD_TEXT,
-     AT(mem),
-     .accept = sw_text_is_slurm_memory,
-     .expects = "a whole number of megabytes, or a number with K, M, G or T",
-     .example = "'0'",
-     .about = "sbatch --mem: memory of one node; 0: all of it, the default of an exclusive job"},
-    {.key = "exclusive",
-     .type = FIELD_BOOL,
-     AT(exclusive),
-     .example = "true",
-     .about = "sbatch --exclusive: whole nodes for this job; default: false"},
-    {.key = NULL},
-};
-#undef AT
-
 #define AT(member) .offset = offsetof(struct sw_cluster_config, member)
 static const struct field storage_fields[] = {
     {.key = "bandwidth",
@@ -586,6 +527,7 @@ const struct field sw_cluster_fields[] = {
     {.key = "slurm",
      .type = FIELD_SECTION,
      AT(slurm),
+     .brief = true,
      .fields = sw_slurm_fields,
      .example = "{}",
      .about = "settings of the Slurm job; keys that are not written are not in the script"},
@@ -610,6 +552,8 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
         return sw_profile_fields;
     case SW_CONFIG_CURVE:
         return sw_curve_fields;
+    case SW_CONFIG_FABRIC:
+        return sw_fabric_fields;
     default:
         return NULL;
     }
@@ -618,6 +562,6 @@ const struct field *sw_config_fields(enum sw_config_kind kind)
 const char *sw_config_kind_name(enum sw_config_kind kind)
 {
     static const char *const names[] = {"model", "accelerator", "cluster", "run",
-                                        "plan",  "profile",     "curve"};
+                                        "plan",  "profile",     "curve",   "fabric"};
     return kind < SW_CONFIG_UNKNOWN ? names[kind] : "description";
 }

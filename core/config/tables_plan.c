@@ -35,11 +35,14 @@ static void write_digest(struct writer *w, const struct field *field, const void
     uint64_t digest;
     char text[DIGEST_DIGITS + 1];
     memcpy(&digest, (const char *)base + field->offset, sizeof digest);
+    if (digest == 0 && field->brief)
+        return;
     snprintf(text, sizeof text, "%016" PRIx64, digest);
     w->value(w, field->key, text, STYLE_QUOTED);
 }
 
-static const struct field_type digest_type = {read_digest, write_digest, NULL, INSIDE_NOTHING};
+static const struct field_type digest_type = {read_digest, write_digest, NULL, INSIDE_NOTHING,
+                                              NULL};
 #define DIGEST_SCHEMA "{\"type\": \"string\", \"pattern\": \"^[0-9a-f]{16}$\"}"
 
 /* A prediction is worth six digits. */
@@ -60,8 +63,8 @@ static void write_estimate(struct writer *w, const struct field *field, const vo
     w->value(w, field->key, text, STYLE_BARE);
 }
 
-static const struct field_type estimate_type = {read_estimate, write_estimate, NULL,
-                                                INSIDE_NOTHING};
+static const struct field_type estimate_type = {read_estimate, write_estimate, NULL, INSIDE_NOTHING,
+                                                NULL};
 
 /* The path with its %XX undone; NULL: no memory. */
 static char *path_of(struct sw_config *c, const char *text)
@@ -138,7 +141,8 @@ static void write_inputs(struct writer *w, const struct field *field, const void
     w->close(w);
 }
 
-static const struct field_type inputs_type = {read_inputs, write_inputs, NULL, INSIDE_NOTHING};
+static const struct field_type inputs_type = {read_inputs, write_inputs, NULL, INSIDE_NOTHING,
+                                              NULL};
 
 /* Never a path: a plan is self-contained. */
 static bool read_run(struct sw_config *c, const struct field *field, struct node *value, void *base)
@@ -162,7 +166,8 @@ static void schema_run(struct sw_json *j, const struct field *field)
     sw_json_end(j);
 }
 
-static const struct field_type run_type = {read_run, write_run, schema_run, INSIDE_DESCRIPTION};
+static const struct field_type run_type = {read_run, write_run, schema_run, INSIDE_DESCRIPTION,
+                                           NULL};
 
 #define AT(member) .offset = offsetof(struct sw_plan_config, member)
 static const struct field decision_fields[] = {
@@ -278,7 +283,7 @@ static const struct field program_fields[] = {
     {.key = "train",
      .type = FIELD_CUSTOM,
      AT(program[SW_PROGRAM_TRAIN]),
-     .required = true,
+     .brief = true,
      .custom = &digest_type,
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,
@@ -286,7 +291,7 @@ static const struct field program_fields[] = {
     {.key = "evaluate",
      .type = FIELD_CUSTOM,
      AT(program[SW_PROGRAM_EVALUATE]),
-     .required = true,
+     .brief = true,
      .custom = &digest_type,
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,
@@ -294,11 +299,35 @@ static const struct field program_fields[] = {
     {.key = "save",
      .type = FIELD_CUSTOM,
      AT(program[SW_PROGRAM_SAVE]),
-     .required = true,
+     .brief = true,
      .custom = &digest_type,
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,
      .about = "of what moves the state to the ranks that write a checkpoint"},
+    {.key = "prefill",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_PREFILL]),
+     .brief = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of a chunk of every prompt, where the run has serve"},
+    {.key = "decode",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_DECODE]),
+     .brief = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of one token more of every text, where the run has serve"},
+    {.key = "score",
+     .type = FIELD_CUSTOM,
+     AT(program[SW_PROGRAM_SCORE]),
+     .brief = true,
+     .custom = &digest_type,
+     .example = "'0123456789abcdef'",
+     .schema = DIGEST_SCHEMA,
+     .about = "of the log-probabilities of a chunk of every text, where the run has serve"},
     {.key = NULL},
 };
 _Static_assert(sizeof program_fields / sizeof program_fields[0] == SW_PROGRAM_KINDS + 1,

@@ -40,7 +40,7 @@ static bool is_printable(const char *text)
 }
 
 /* Plain where nobody can misread it, 'single' where it is printable ASCII, "double" otherwise. */
-static void write_text(FILE *out, const char *text)
+void sw_config_write_text(FILE *out, const char *text)
 {
     bool plain = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
     for (const unsigned char *p = (const unsigned char *)text; *p != 0; p++) {
@@ -95,6 +95,12 @@ static bool is_default(const struct field *field, const void *at)
     double real;
     bool truth;
     switch (field->type) {
+    case FIELD_WORD: /* an enum: without a default its first word */
+        memcpy(&narrow, at, sizeof narrow);
+        if (field->fallback == NULL)
+            return narrow == 0;
+        return strcmp(fallback, field->vocabulary != NULL ? sw_word(field->vocabulary, narrow)
+                                                          : field->words[narrow]) == 0;
     case FIELD_BOOL:
         memcpy(&truth, at, sizeof truth);
         return truth == (strcmp(fallback, "true") == 0);
@@ -132,6 +138,8 @@ static bool is_unset(const struct field *field, const void *at)
 /* Whether a setting is not written: not set, or brief and without anything to say. */
 static bool is_left_out(const struct field *field, const void *at)
 {
+    if (field->type == FIELD_CUSTOM)
+        return field->custom->empty != NULL && field->custom->empty(at);
     if (!field->brief || field->type != FIELD_SECTION)
         return is_unset(field, at) || (field->brief && is_default(field, at));
     const struct field *inside = field->fields;
@@ -227,7 +235,7 @@ static void yaml_open(struct writer *w, const char *key)
 {
     struct yaml_writer *y = (struct yaml_writer *)w;
     fprintf(y->out, "%*s", (int)y->indent, "");
-    write_text(y->out, key);
+    sw_config_write_text(y->out, key);
     fputs(":\n", y->out);
     y->indent += 2;
 }
@@ -258,10 +266,10 @@ static void yaml_value(struct writer *w, const char *key, const char *text, enum
     else if (!y->first)
         fputs(", ", y->out);
     y->first = false;
-    write_text(y->out, key);
+    sw_config_write_text(y->out, key);
     fputs(": ", y->out);
     if (style == STYLE_TEXT)
-        write_text(y->out, text);
+        sw_config_write_text(y->out, text);
     else
         fprintf(y->out, style == STYLE_QUOTED ? "'%s'" : "%s", text);
     if (!y->in_item)
@@ -332,7 +340,7 @@ static void list_value(struct writer *w, const char *key, const char *text, enum
     size_t bytes = 0;
     FILE *out = open_memstream(&quoted, &bytes);
     if (out != NULL)
-        write_text(out, text);
+        sw_config_write_text(out, text);
     if (out != NULL && fclose(out) == 0)
         l->visit(l->context, l->path, quoted);
     free(quoted);

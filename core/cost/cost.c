@@ -146,9 +146,12 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
-    t->communication = like != NULL ? like->communication
-                                    : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
-                                                       sw_op_collective(op->kind), sent->bytes);
+    t->communication =
+        like != NULL
+            ? like->communication
+            : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
+                               sent->bytes) +
+                  sw_device_message_seconds(c->run->cluster.accelerator.device, sent->messages);
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,

@@ -80,6 +80,11 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
 double sw_cost_compute_seconds(const struct sw_program *program, const struct sw_op *op,
                                const struct sw_run_config *run);
 
+/* What the messages of a collective cost beyond the first: many rows or pieces are many. 0 for
+ * every other op. Part of sw_cost_op_seconds. */
+double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
+                               const struct sw_run_config *run);
+
 /* Fraction of peak that a product [m,k] x [k,n] reaches by the cluster's profile; causal attention
  * over `length` queries. */
 double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, double n, double k);

@@ -3,12 +3,19 @@
 /* GPUs: compute beside a collective, which takes multiprocessors, memory bandwidth and power from
  * it, is 18.9 % slower on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
  * arXiv:2507.03114). CPUs: not told. To the host: what pinned copies reach over PCIe 4.0 x16, 25 of
- * 32 GB/s, an estimate; newer ones have twice that. */
+ * 32 GB/s, an estimate; newer ones have twice that.
+ *
+ * A message more in a call: NCCL takes each peer once into a batch of its kernel, one batch after
+ * the other, so 6 us is what a short message takes on the way between two GPUs (its latency in
+ * nccl-tests is 5 to 15 us); MPI in a node exchanges a short one in about 1 us. Both are
+ * estimates, too small to matter where messages are few. */
 static const struct sw_device_row rows[] = {
-    [SW_DEVICE_CPU] = {.adds_apart = true},
+    [SW_DEVICE_CPU] = {.adds_apart = true, .transport = SW_CARRIER_HOST, .message_s = 1e-6},
     [SW_DEVICE_CUDA] = {.contention = 0.19,
                         .host_bandwidth = 25e9,
                         .tiled = true,
+                        .transport = SW_CARRIER_QUEUED,
+                        .message_s = 6e-6,
                         .allocated = true},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each kind of device");
@@ -16,4 +23,10 @@ _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each 
 const struct sw_device_row *sw_device_row(enum sw_device_kind kind)
 {
     return &rows[kind];
+}
+
+double sw_device_message_seconds(enum sw_device_kind kind, const double messages[SW_CARRIER_COUNT])
+{
+    const struct sw_device_row *row = sw_device_row(kind);
+    return messages[row->transport] * row->message_s;
 }

@@ -4,6 +4,7 @@
 #include "core/cost/cost.h"
 
 #include "core/cost/links.h"
+#include "core/program/messages.h"
 
 #include <math.h>
 
@@ -135,6 +136,18 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     return (moving > seconds ? moving : seconds) + launch + after;
 }
 
+double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
+                               const struct sw_run_config *run)
+{
+    const struct sw_device_row *device = sw_device_row(run->cluster.accelerator.device);
+    if (!sw_op_is_collective(op->kind) || sw_axes_size(&program->mesh, op->axes) <= 1)
+        return 0;
+    const struct sw_collective_blocks blocks = sw_collective_blocks(program, op);
+    const struct sw_collective_route route =
+        sw_collective_route(device->transport, sw_op_collective(op->kind), &blocks);
+    return (double)(route.messages - 1) * device->message_s;
+}
+
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
                           const struct sw_run_config *run)
 {
@@ -150,5 +163,6 @@ double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *
                                          (double)sw_op_communication_bytes(program, op),
                                          sw_op_info(op->kind)->messages(op));
     return sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind),
-                            (double)sw_op_communication_bytes(program, op));
+                            (double)sw_op_communication_bytes(program, op)) +
+           sw_cost_message_seconds(program, op, run);
 }

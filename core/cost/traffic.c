@@ -1,5 +1,7 @@
 #include "core/cost/traffic.h"
 
+#include "core/program/messages.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,20 @@ struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
     return (struct sw_traffic_walk){.program = program, .last_again = UNKNOWN};
 }
 
+static void count_messages(struct sw_traffic_walk *w)
+{
+    for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
+        w->messages[c] = 0;
+    if (!sw_op_is_collective(w->op->kind))
+        return;
+    const struct sw_collective_blocks blocks = sw_collective_blocks(w->program, w->op);
+    for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
+        w->messages[c] =
+            (double)(sw_collective_route((enum sw_carrier)c, sw_op_collective(w->op->kind), &blocks)
+                         .messages -
+                     1);
+}
+
 bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
                    const struct sw_op *op)
 {
@@ -29,6 +45,7 @@ bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
     w->op = op;
     w->calls = sw_program_runs(w->program, region, op);
     w->bytes = (double)sw_op_communication_bytes(w->program, op);
+    count_messages(w);
     return true;
 }
 
@@ -109,6 +126,8 @@ struct sw_traffic *sw_traffics_add(struct sw_traffics *list, const struct sw_tra
     }
     t->calls += walk->calls;
     t->bytes += walk->calls * walk->bytes;
+    for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
+        t->messages[c] += walk->calls * walk->messages[c];
     return t;
 }
 

@@ -12,7 +12,9 @@ struct sw_traffic_walk {
     const struct sw_op *op;
     struct sw_axes axes; /* effective ones */
     double calls, bytes; /* calls in a step; bytes of one call (sw_op_communication_bytes) */
-    int32_t region, next, last_again; /* the walk's own */
+    double messages[SW_CARRIER_COUNT]; /* of one call to each member beyond the first, by who
+                                          carries them (messages.h) */
+    int32_t region, next, last_again;  /* the walk's own */
 };
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program);
 bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: there is no other */
@@ -38,9 +40,10 @@ struct sw_traffic {
     enum sw_op_kind kind;
     enum sw_traffic_part part;
     struct sw_axes axes;
-    int32_t op;          /* the first of them, in the program */
-    double calls, bytes; /* of a step; of all calls */
-    double seconds;      /* the caller's, 0 at first */
+    int32_t op;                        /* the first of them, in the program */
+    double calls, bytes;               /* of a step; of all calls */
+    double messages[SW_CARRIER_COUNT]; /* of all calls, beyond the first of each */
+    double seconds;                    /* the caller's, 0 at first */
 };
 struct sw_traffics {
     struct sw_traffic *entry; /* [count], in the order of the walk */

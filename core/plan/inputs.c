@@ -51,9 +51,12 @@ static int add(struct sw_plan_inputs *out, const char *directory, const char *pa
 int sw_plan_inputs_gather(const struct sw_run_config *run, const char *plan_directory,
                           struct sw_plan_inputs *out, struct sw_error *err)
 {
-    const char *paths[SW_PLAN_MAX_INPUTS] = {run->path, run->model.path, run->cluster.path,
+    const char *paths[SW_PLAN_MAX_INPUTS] = {run->path,
+                                             run->model.path,
+                                             run->cluster.path,
                                              run->cluster.accelerator.path,
-                                             run->cluster.profile.path};
+                                             run->cluster.profile.path,
+                                             run->cluster.slurm.fabric.path};
     for (int32_t i = 0; i < run->cluster.link_count; i++)
         paths[SW_PLAN_MAX_INPUTS - SW_MAX_LINKS + i] = run->cluster.link[i].efficiency_path;
     memset(out, 0, sizeof *out);

@@ -48,6 +48,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->mesh = decision->mesh;
     out->layout = decision->layout;
     out->recompute = decision->recompute;
+    out->gpu_attention = run->cluster.accelerator.device == SW_DEVICE_CUDA;
     sw_rules_default(&out->rules, decision->strategy);
     if (decision->residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
@@ -55,6 +56,30 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)
             return -1;
     return 0;
+}
+
+bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out)
+{
+    enum { USUAL_TEXTS = 8 };
+    const int64_t batch = run->serve_max_batch, tokens = run->serve_max_tokens;
+    const bool any_cache = run->serve_cache == SW_DTYPE_COUNT;
+    *out = (struct sw_serving){.max_batch = batch > 0 ? batch : USUAL_TEXTS,
+                               .max_tokens = tokens > 0 ? tokens : run->sequence_length,
+                               .chunk = run->serve_chunk,
+                               .cache = any_cache ? run->compute : run->serve_cache,
+                               .stream_weights = run->serve_stream_weights == SW_STREAM_ALWAYS};
+    return batch > 0 || tokens > 0 || run->serve_prompt_tokens > 0 || run->serve_chunk > 0 ||
+           !any_cache || run->serve_stream_weights != SW_STREAM_AUTO ||
+           run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
+}
+
+int64_t sw_plan_prompt_tokens(const struct sw_run_config *run)
+{
+    struct sw_serving serving;
+    (void)sw_plan_serving(run, &serving);
+    if (run->serve_prompt_tokens > 0)
+        return run->serve_prompt_tokens;
+    return serving.max_tokens > 1 ? serving.max_tokens / 2 : 1;
 }
 
 /* What a plan file holds; the texts of the mesh are in `texts`. NULL: no memory, or a choice is not

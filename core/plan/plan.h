@@ -8,7 +8,7 @@
 #include "core/config/config.h"
 #include "core/plan/inputs.h"
 #include "core/plan/paths.h"
-#include "core/program/program.h"
+#include "core/program/serving.h"
 
 /* Every choice that the search makes. */
 struct sw_decision {
@@ -25,6 +25,12 @@ struct sw_decision {
  * its place. */
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err);
+
+/* What the run wants of serving, with what it leaves open filled in. Returns whether it says
+ * anything of it: then its plan has digests of prefill, decode and score. */
+bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out);
+/* The prompt for which the time to the first token is told. */
+int64_t sw_plan_prompt_tokens(const struct sw_run_config *run);
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
  * the prediction, the digests of the `programs:`, the inputs (NULL: none) and the whole run

@@ -1,4 +1,4 @@
-/* What a mesh must divide. */
+/* What a mesh must divide: sizes of activations. Of weights, embed may be split unevenly. */
 #include "core/program/program.h"
 
 #include <inttypes.h>
@@ -68,18 +68,16 @@ static bool admits_batch(const struct sw_program_options *o, char detail[256], c
                  ways);
         return false;
     }
-    if (!divides(o, "global_batch_size", o->global_batch, SW_L_BATCH, detail, help))
-        return false;
-    const int64_t per_rank = o->global_batch / ways;
-    if (o->micro_batch_per_rank < 1 || per_rank % o->micro_batch_per_rank != 0) {
+    const int64_t per_rank = (o->global_batch + ways - 1) / ways; /* at most: the rest is padding */
+    if (o->micro_batch_per_rank < 1 || o->micro_batch_per_rank > per_rank) {
         if (detail == NULL)
             return false;
         char options[128];
         divisors(per_rank, options);
         snprintf(detail, 256,
-                 "micro_batch_size %" PRId64 " does not divide the %" PRId64
-                 " sequences of each rank",
-                 o->micro_batch_per_rank, per_rank);
+                 "micro_batch_size %" PRId64 " is more than the %" PRId64
+                 " sequence%s that a rank has in a step",
+                 o->micro_batch_per_rank, per_rank, per_rank == 1 ? "" : "s");
         snprintf(help, 256, "use micro_batch_size %s", options);
         return false;
     }
@@ -133,8 +131,11 @@ static bool admits_size(const struct sw_program_options *o, char detail[256], ch
 {
     const double h = (double)o->model.hidden_size, f = (double)o->model.intermediate_size,
                  q = (double)o->model.heads * o->model.head_dim,
-                 layers = (double)o->model.layers + 1;
-    const double weights = layers * h * (4 * q + 3 * f + 2) + 2 * h * (double)o->model.vocab_size;
+                 layers = (double)o->model.layers + 1,
+                 rows = (double)sw_padded_size(o->model.hidden_size,
+                                               sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED]));
+    const double weights =
+        layers * rows * (4 * q + 3 * f + 2) + 2 * rows * (double)o->model.vocab_size;
     const double values =
         layers * (double)o->micro_batch_per_rank * (double)o->sequence_length * 16 * (h + q + f);
     if (16 * weights + 4 * values < 0x1p62)
@@ -163,8 +164,7 @@ enum sw_reject sw_program_admits(const struct sw_program_options *o, char detail
         !admits_kv_heads(o, SW_L_KV_HEADS, detail, help) ||
         !admits_kv_heads(o, SW_L_ATTN_HEADS, detail, help))
         return SW_REJECT_KV_HEADS;
-    if (!divides(o, "hidden_size", o->model.hidden_size, SW_L_EMBED, detail, help) ||
-        !divides(o, "hidden_size", o->model.hidden_size, SW_L_ACT_EMBED, detail, help))
+    if (!divides(o, "hidden_size", o->model.hidden_size, SW_L_ACT_EMBED, detail, help))
         return SW_REJECT_HIDDEN;
     if (!divides(o, "intermediate_size", o->model.intermediate_size, SW_L_MLP, detail, help))
         return SW_REJECT_INTERMEDIATE;

@@ -175,12 +175,13 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
         sw_builder_instances(&p->regions[b->region], value);
     value->declared.spec.ndim = ndim;
     for (uint8_t d = 0; d < SW_MAX_DIMS; d++) {
-        value->size[d] = value->unit[d] = 1;
+        value->size[d] = value->padded[d] = value->unit[d] = 1;
         if (d >= ndim)
             continue;
         value->axis[d] = (uint8_t)dims[d].axis;
         value->symbol[d] = (uint8_t)dims[d].symbol;
         value->size[d] = dims[d].size;
+        value->padded[d] = sw_logical_pads(dims[d].axis) ? p->sizes[SW_SIZE_EMBED] : dims[d].size;
         value->unit[d] = dims[d].unit ? dims[d].unit : 1;
         value->declared.spec.dim[d] = b->options->rules.axes[dims[d].axis];
     }
@@ -360,7 +361,7 @@ int32_t sw_program_output(const struct sw_program *program, const char *name)
 
 bool sw_role_is_state(enum sw_role role)
 {
-    return role == SW_ROLE_PARAMETER || role == SW_ROLE_OPTIMIZER;
+    return role == SW_ROLE_PARAMETER || role == SW_ROLE_OPTIMIZER || role == SW_ROLE_CACHE;
 }
 
 struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value)

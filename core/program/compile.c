@@ -20,9 +20,10 @@ const char *sw_dtype_name(enum sw_dtype dtype)
 
 const char *sw_program_kind_name(enum sw_program_kind kind)
 {
-    static const char *const kinds[] = {[SW_PROGRAM_TRAIN] = "train",
-                                        [SW_PROGRAM_EVALUATE] = "evaluate",
-                                        [SW_PROGRAM_SAVE] = "save"};
+    static const char *const kinds[] = {
+        [SW_PROGRAM_TRAIN] = "train",   [SW_PROGRAM_EVALUATE] = "evaluate",
+        [SW_PROGRAM_SAVE] = "save",     [SW_PROGRAM_PREFILL] = "prefill",
+        [SW_PROGRAM_DECODE] = "decode", [SW_PROGRAM_SCORE] = "score"};
     _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a name for every kind");
     return kinds[kind];
 }
@@ -43,12 +44,15 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
     *out = (struct sw_sizes){
         .of = {[SW_SIZE_BATCH] =
                    o->micro_batch_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]),
+               [SW_SIZE_EMBED] = sw_padded_size(o->model.hidden_size,
+                                                sw_axes_size(&o->mesh, o->rules.axes[SW_L_EMBED])),
                [SW_SIZE_STATS] =
                    (int64_t)SW_STATS_PER_SHARD * sw_axes_size(&o->mesh, o->rules.axes[SW_L_VOCAB]),
                [SW_SIZE_KV] = kv_heads * o->model.head_dim,
                [SW_SIZE_COPIES] = copies,
                [SW_SIZE_GROUP] = o->model.heads / kv_heads,
-               [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ])}};
+               [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]),
+               [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ])}};
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)
@@ -64,9 +68,11 @@ static void set_sizes(const struct sw_program_options *o, const struct sw_sizes 
     p->mesh = o->mesh;
     memcpy(p->sizes, sizes->of, sizeof p->sizes);
     p->micro_batch = sizes->of[SW_SIZE_BATCH];
-    p->accumulation_steps = (int32_t)(o->global_batch / p->micro_batch);
+    p->accumulation_steps = (int32_t)((o->global_batch + p->micro_batch - 1) / p->micro_batch);
+    p->padding_sequences = p->accumulation_steps * p->micro_batch - o->global_batch;
     p->tokens_per_step = o->global_batch * o->sequence_length;
     p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
+    p->gpu_attention = o->gpu_attention;
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 
@@ -80,6 +86,12 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
     p->sequence_length = o->sequence_length;
     set_sizes(o, &sizes, p);
     p->stage = SW_LOGICAL;
+    if (o->kind >= SW_PROGRAM_TRAINING_KINDS) {
+        if (sw_build_serving(&b, err) != 0)
+            return -1;
+        p->stage = until == SW_LOGICAL ? SW_LOGICAL : SW_DIFFERENTIATED;
+        return 0;
+    }
     if (sw_build_dense(&b, err) != 0)
         return -1;
     if (until == SW_LOGICAL)
@@ -174,7 +186,9 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
         out->recompute.layers = 0;
     out->kind = (uint8_t)o->kind;
     out->logits = o->logits;
-    out->one_micro_step = sizes.of[SW_SIZE_BATCH] == o->global_batch;
+    out->gpu_attention = o->gpu_attention;
+    out->one_micro_step = sizes.of[SW_SIZE_BATCH] >= o->global_batch;
+    out->padded = sizes.of[SW_SIZE_EMBED] != o->model.hidden_size;
     out->kv_copies = sizes.of[SW_SIZE_COPIES] > 1;
     out->split_kv = o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
     for (int32_t row = 0; row < SW_L_COUNT; row++) {

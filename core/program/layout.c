@@ -19,24 +19,29 @@ static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, 
 {
     const struct sw_value *like = &p->values[out->like];
     memcpy(out->size, like->size, sizeof out->size);
-    memcpy(out->local, like->size, sizeof out->local);
+    memcpy(out->padded, like->padded, sizeof out->padded);
+    memcpy(out->local, like->padded, sizeof out->local);
     out->slot_bytes = (int64_t)sw_dtype_bytes(like->dtype);
     for (uint8_t d = 0; d < like->ndim; d++) {
         const struct sw_axes axes = like->sharding.spec.dim[d];
-        if (sizes != NULL)
+        if (sizes != NULL) {
             out->size[d] =
                 like->symbol[d] != SW_SIZE_FIXED ? sizes->of[like->symbol[d]] : like->size[d];
-        out->local[d] = out->size[d];
+            out->padded[d] = sw_logical_pads((enum sw_logical)like->axis[d])
+                                 ? sizes->of[SW_SIZE_EMBED]
+                                 : out->size[d];
+        }
+        out->local[d] = out->padded[d];
         if (axes.count > 0) {
             const int64_t split = sw_axes_size(&p->mesh, axes);
-            if (out->size[d] % (split * like->unit[d]) != 0) {
+            if (out->padded[d] % (split * like->unit[d]) != 0) {
                 char names[32];
                 return sw_fail(err, SW_UNMET,
                                "dimension %d of '%s' (%lld) is not divisible by %s %lld", d,
-                               like->name, (long long)(out->size[d] / like->unit[d]),
+                               like->name, (long long)(out->padded[d] / like->unit[d]),
                                sw_axes_format(axes, names, sizeof names), (long long)split);
             }
-            out->local[d] = out->size[d] / split;
+            out->local[d] = out->padded[d] / split;
         }
         out->slot_bytes *= out->local[d];
     }
@@ -52,6 +57,7 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
         if (find_shard(p, sizes, &now, err) != 0)
             return -1;
         if (shape->known && memcmp(shape->size, now.size, sizeof now.size) == 0 &&
+            memcmp(shape->padded, now.padded, sizeof now.padded) == 0 &&
             memcmp(shape->local, now.local, sizeof now.local) == 0)
             continue;
         now.known = true;
@@ -59,6 +65,7 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
         for (int32_t k = 0; k < shape->count; k++) {
             struct sw_value *value = &p->values[l->by_shape[shape->first + k]];
             memcpy(value->size, shape->size, sizeof value->size);
+            memcpy(value->padded, shape->padded, sizeof value->padded);
             memcpy(value->local, shape->local, sizeof value->local);
             value->slot_bytes = shape->slot_bytes;
         }
@@ -111,8 +118,9 @@ static int place_persistent(struct sw_program *p, const struct sw_state *state,
         of_role[value->role] += bytes;
     }
     p->parameter_bytes = state != NULL ? state->parameter_bytes : of_role[SW_ROLE_PARAMETER];
-    p->optimizer_bytes =
-        state != NULL ? state->bytes - state->parameter_bytes : of_role[SW_ROLE_OPTIMIZER];
+    p->optimizer_bytes = state != NULL ? state->bytes - state->parameter_bytes - state->cache_bytes
+                                       : of_role[SW_ROLE_OPTIMIZER];
+    p->cache_bytes = state != NULL ? state->cache_bytes : of_role[SW_ROLE_CACHE];
     p->gradient_bytes = of_role[SW_ROLE_GRADIENT];
     return 0;
 }
@@ -124,7 +132,7 @@ static void set_arena(struct sw_program *p, int64_t transient_bytes)
     p->arena_bytes = p->lifetimes->state_bytes + transient_bytes;
     p->workspace_bytes = largest < transient_bytes ? largest : transient_bytes;
     p->activation_bytes = p->arena_bytes - p->parameter_bytes - p->gradient_bytes -
-                          p->optimizer_bytes - p->workspace_bytes;
+                          p->optimizer_bytes - p->cache_bytes - p->workspace_bytes;
 }
 
 /* Bytes of the blocks that are alive at once, at most. */

@@ -44,7 +44,7 @@ struct shape {
     int32_t previous;     /* another of the same hash, or -1 */
     int32_t first, count; /* its values, in by_shape */
     bool known;           /* all of its values have these: */
-    int64_t size[SW_MAX_DIMS], local[SW_MAX_DIMS];
+    int64_t size[SW_MAX_DIMS], padded[SW_MAX_DIMS], local[SW_MAX_DIMS];
     int64_t slot_bytes;
 };
 

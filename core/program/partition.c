@@ -114,7 +114,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
     struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
     const struct sw_value source = p->values[from.value];
     int count =
-        sw_reshard(&p->mesh, source.size, source.unit, &source.sharding, to, steps, part->err);
+        sw_reshard(&p->mesh, source.padded, source.unit, &source.sharding, to, steps, part->err);
     if (count < 0)
         return sw_fail_context(part->err, "resharding '%s'", source.name);
     struct sw_ref at = from;
@@ -361,6 +361,22 @@ static void claim_ring(struct partition *part, struct sw_op *op, struct factors 
         f->claim[keys] = op->axes = query;
 }
 
+/* What is put beside what lies there already takes its axes where it is split by them, too; an
+ * operand that is whole stays whole, and every rank keeps what belongs in its part. */
+static void claim_beside(struct partition *part, const struct sw_op *op, struct factors *f,
+                         const struct sw_ref *in)
+{
+    const char *beside = sw_op_info(op->kind)->beside;
+    if (beside == NULL)
+        return;
+    const uint8_t there = factor_of(beside[0]), put = factor_of(beside[1]);
+    const struct sw_axes axes = agreement(part, op, f, there, in);
+    claim(f, there, axes);
+    f->decided |= 1u << put;
+    if (sw_axes_equal(axes, agreement(part, op, f, put, in)))
+        f->claim[put] = axes;
+}
+
 /* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
  */
 static void claim_nested(struct partition *part, const struct sw_op *op, struct factors *f,
@@ -380,6 +396,29 @@ static void claim_nested(struct partition *part, const struct sw_op *op, struct 
     f->claimed |= sw_axes_set(f->claim[many]);
 }
 
+/* A factor that is padded in one operand and not in another is split in neither: shards of the two
+ * would not be of the same elements. */
+static void leave_padded_whole(struct partition *part, const struct sw_op *op, struct factors *f,
+                               const struct sw_ref *in)
+{
+    int64_t length[LETTERS] = {0};
+    uint32_t padded = 0, differ = 0; /* one bit for each factor */
+    for (uint16_t i = 0; i < op->n_in + op->n_out; i++) {
+        const bool given = i < op->n_in;
+        const struct sw_value *value =
+            value_of(part, given ? in[i].value : op->out[i - op->n_in].value);
+        const struct dims *dims = given ? &f->in[i] : &f->out[i - op->n_in];
+        for (uint8_t d = 0; d < dims->count; d++) {
+            const uint32_t bit = 1u << dims->factor[d];
+            int64_t *known = &length[dims->factor[d]];
+            padded |= value->padded[d] != value->size[d] ? bit : 0;
+            differ |= *known != 0 && *known != value->padded[d] ? bit : 0;
+            *known = value->padded[d];
+        }
+    }
+    f->decided |= padded & differ;
+}
+
 static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
                           const struct sw_ref *in)
 {
@@ -387,8 +426,10 @@ static void decide_claims(struct partition *part, struct sw_op *op, struct facto
     uint32_t in_every_result = UINT32_MAX;
     for (; whole != NULL && *whole != '\0'; whole++)
         f->decided |= 1u << factor_of(*whole);
+    leave_padded_whole(part, op, f, in);
     claim_ring(part, op, f, in);
     claim_nested(part, op, f, in);
+    claim_beside(part, op, f, in);
     for (uint16_t i = 0; i < op->n_out; i++)
         in_every_result &= f->out[i].set;
     for (uint16_t i = 0; i < op->n_in; i++)

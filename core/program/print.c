@@ -1,6 +1,7 @@
 /* The readable text of a program at any stage, and its digest. */
 #include "core/base/hash.h"
 #include "core/program/builder.h"
+#include "core/program/messages.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -56,7 +57,26 @@ static void print_attribute(FILE *out, const struct sw_op *op, const struct sw_a
         fprintf(out, " %s=%" PRId64, a->name, sw_attribute_int(op, a));
 }
 
-static void print_attributes(FILE *out, const struct sw_program *p, const struct sw_op *op)
+static void print_count(FILE *out, int64_t count, const char *what)
+{
+    fprintf(out, ", %" PRId64 " %s%s", count, what, count == 1 ? "" : "s");
+}
+
+static void print_messages(FILE *out, const struct sw_program *p, const struct sw_region *region,
+                           const struct sw_op *op, enum sw_carrier transport)
+{
+    const struct sw_collective_blocks b = sw_collective_blocks(p, op);
+    fprintf(out, " %" PRId64 " bytes", sw_op_communication_bytes(p, op));
+    if (b.group <= 1)
+        return;
+    print_count(out, (int64_t)sw_program_runs(p, region, op), "call");
+    print_count(out, sw_collective_route(transport, sw_op_collective(op->kind), &b).messages,
+                "message");
+    print_count(out, b.send_rows > b.receive_rows ? b.send_rows : b.receive_rows, "row");
+}
+
+static void print_attributes(FILE *out, const struct sw_program *p, const struct sw_region *region,
+                             const struct sw_op *op, enum sw_carrier transport)
 {
     char axes[32];
     const struct sw_op_info *info = sw_op_info(op->kind);
@@ -75,7 +95,7 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
         else if (kind != SW_ALL_REDUCE)
             fprintf(out, " dim %d", op->as.move.dim);
         if (p->stage == SW_LAID_OUT && sw_op_is_collective(op->kind))
-            fprintf(out, " %" PRId64 " bytes", sw_op_communication_bytes(p, op));
+            print_messages(out, p, region, op, transport);
     }
     if (op->ahead)
         fprintf(out, " ahead");
@@ -86,9 +106,10 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
 static const char *role_name(enum sw_role role)
 {
     static const char *const names[] = {
-        [SW_ROLE_PARAMETER] = "parameter",     [SW_ROLE_OPTIMIZER] = "optimizer",
-        [SW_ROLE_GRADIENT] = "gradient",       [SW_ROLE_INPUT] = "input",
-        [SW_ROLE_ACCUMULATOR] = "accumulator", [SW_ROLE_ACTIVATION] = "activation"};
+        [SW_ROLE_PARAMETER] = "parameter",  [SW_ROLE_OPTIMIZER] = "optimizer",
+        [SW_ROLE_CACHE] = "cache",          [SW_ROLE_GRADIENT] = "gradient",
+        [SW_ROLE_INPUT] = "input",          [SW_ROLE_ACCUMULATOR] = "accumulator",
+        [SW_ROLE_ACTIVATION] = "activation"};
     _Static_assert(sizeof names / sizeof names[0] == SW_ROLE_COUNT, "a name for every role");
     return names[role];
 }
@@ -100,9 +121,12 @@ static void print_value(FILE *out, const struct sw_program *p, const struct sw_v
     if (value->stack > 1)
         fprintf(out, " %d x", value->stack);
     fprintf(out, " [");
-    for (uint8_t d = 0; d < value->ndim; d++)
+    for (uint8_t d = 0; d < value->ndim; d++) {
         fprintf(out, "%s%s=%" PRId64, d > 0 ? ", " : "", sw_logical_name(value->axis[d]),
                 value->size[d]);
+        if (value->padded[d] > value->size[d])
+            fprintf(out, "+%" PRId64, value->padded[d] - value->size[d]);
+    }
     fprintf(out, "]");
     if (p->stage >= SW_PARTITIONED)
         fprintf(out, " %s", sw_sharding_format(&value->sharding, text, sizeof text));
@@ -145,7 +169,7 @@ static void print_layers(FILE *out, const struct sw_program *p, const struct sw_
         fprintf(out, ", l = %d .. %s", region->first_layer, end);
 }
 
-void sw_program_print(FILE *out, const struct sw_program *p)
+void sw_program_print(FILE *out, const struct sw_program *p, enum sw_carrier transport)
 {
     static const char *const stages[] = {"logical", "differentiated", "partitioned", "scheduled",
                                          "laid out"};
@@ -158,6 +182,9 @@ void sw_program_print(FILE *out, const struct sw_program *p)
         fprintf(out, ", micro-batch %" PRId64 " x %" PRId64 " tokens, %d micro-step%s",
                 p->micro_batch, p->sequence_length, p->accumulation_steps,
                 p->accumulation_steps == 1 ? "" : "s");
+    if (p->padding_sequences > 0)
+        fprintf(out, ", %" PRId64 " padding sequence%s in the last", p->padding_sequences,
+                p->padding_sequences == 1 ? "" : "s");
     fprintf(out, "\n");
     if (p->stage == SW_LAID_OUT)
         fprintf(out,
@@ -184,7 +211,7 @@ void sw_program_print(FILE *out, const struct sw_program *p)
             fprintf(out, "%s(", sw_op_info(op->kind)->name);
             print_refs(out, p, op->in, op->n_in);
             fprintf(out, ")");
-            print_attributes(out, p, op);
+            print_attributes(out, p, region, op, transport);
             fprintf(out, "%s\n", stage_mark(op->stage));
         }
     }
@@ -219,10 +246,16 @@ static void mix_refs(uint64_t *hash, const struct sw_ref *refs, uint16_t count)
     }
 }
 
+/* As it was before there were caches, so that plans keep their digests. */
+static int32_t role_number(enum sw_role role)
+{
+    return role == SW_ROLE_CACHE ? SW_ROLE_COUNT : role - (role > SW_ROLE_CACHE);
+}
+
 static void mix_value(uint64_t *hash, const struct sw_value *value)
 {
     mix(hash, value->name, strlen(value->name));
-    mix_int(hash, value->role);
+    mix_int(hash, role_number(value->role));
     mix_int(hash, value->initial);
     mix_int(hash, value->decay);
     mix_int(hash, value->dtype);
@@ -268,6 +301,8 @@ uint64_t sw_program_digest(const struct sw_program *p)
     }
     mix_int(&hash, p->accumulation_steps);
     mix_int(&hash, p->micro_batch);
+    if (p->padding_sequences > 0)
+        mix_int(&hash, p->padding_sequences);
     mix_int(&hash, p->sequence_length);
     mix_int(&hash, p->layers);
     mix_int(&hash, p->sequence_layout);

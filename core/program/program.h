@@ -46,9 +46,17 @@ enum sw_logical {
     SW_L_VOCAB,        /* "vocab" */
     SW_L_EMBED,        /* "embed": of weights, gradients, optimizer state */
     SW_L_ACT_EMBED,    /* "act_embed": of activations and norms */
+    /* of serving alone */
+    SW_L_CACHE_SEQ,    /* "cache_seq": positions of the cache of keys and values */
+    SW_L_MERGED_HEADS, /* "merged_heads": heads * head_dim, as the output projection takes them */
     SW_L_COUNT
 };
 const char *sw_logical_name(enum sw_logical axis);
+/* Whether it may be split into shards that its size does not fill: embed. */
+static inline bool sw_logical_pads(enum sw_logical axis)
+{
+    return axis == SW_L_EMBED;
+}
 
 struct sw_rules {
     struct sw_axes axes[SW_L_COUNT];
@@ -63,6 +71,7 @@ enum sw_role {
     /* state: outlives the program */
     SW_ROLE_PARAMETER,
     SW_ROLE_OPTIMIZER, /* AdamW's m and v */
+    SW_ROLE_CACHE,     /* keys and values of the texts at hand */
     /* lasts as long as a run of the program: survives micro-steps */
     SW_ROLE_GRADIENT,
     SW_ROLE_INPUT, /* tokens, labels, positions: written by the runner before each micro-step */
@@ -81,11 +90,13 @@ enum sw_initial { SW_INITIAL_ZEROS, SW_INITIAL_ONES, SW_INITIAL_NORMAL };
 enum sw_size {
     SW_SIZE_FIXED,  /* the model's or the run's: the same on every mesh */
     SW_SIZE_BATCH,  /* sequences of a micro-step over the whole mesh */
+    SW_SIZE_EMBED,  /* hidden_size as weights store it: rounded up to whole shards */
     SW_SIZE_STATS,  /* of lm_head_stats: elements for each token */
     SW_SIZE_KV,     /* kv heads with their copies: elements */
     SW_SIZE_COPIES, /* of each kv head */
     SW_SIZE_GROUP,  /* query heads per copied kv head */
     SW_SIZE_SHARDS, /* parts of the sequence */
+    SW_SIZE_PARTS,  /* of the cache's positions */
     SW_SIZE_COUNT
 };
 
@@ -109,6 +120,7 @@ struct sw_value {
     uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
     int64_t size[SW_MAX_DIMS];   /* global, of one instance */
+    int64_t padded[SW_MAX_DIMS]; /* what is split: size, or that rounded up to whole shards */
     int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
     int32_t stack; /* 1, or the number of instances (layers, or layers + 1 of what is carried) */
     int32_t first_layer;         /* instance 0 is this layer's */
@@ -174,6 +186,14 @@ enum sw_op_kind {
     SW_OP_ALL_TO_ALL,
     SW_OP_WAIT,
     SW_OP_SNAPSHOT, /* of the program `save` alone */
+    /* serving */
+    SW_OP_ROPE_SLOTS,
+    SW_OP_CACHE_APPEND,
+    SW_OP_DECODE_ATTENTION,
+    SW_OP_SOFTMAX_MERGE,
+    SW_OP_PICK_TOKEN,
+    SW_OP_SAMPLE,
+    SW_OP_LM_HEAD_LOGPROBS,
     SW_OP_COUNT
 };
 
@@ -197,8 +217,18 @@ struct sw_attention_attributes {
     int32_t sequence_shards; /* storage order of the sequence (sequence.h) */
     int32_t sequence_layout; /* enum sw_sequence_layout */
 };
+struct sw_cache_attributes { /* cache_append, decode_attention; begins as that of attention */
+    double scale;
+    int32_t head_dim;
+    int32_t group;
+    int32_t chunk; /* positions that prefill takes at a time: serving.h */
+};
 struct sw_accumulate_attributes {
     bool first; /* overwrites in the first micro-step */
+};
+struct sw_gradient_attributes { /* linear_dw, lm_head_grad; begins as that of accumulate */
+    bool first;
+    bool adds; /* to the sum that is its last operand and its result, in place */
 };
 struct sw_adamw_attributes {
     bool decay; /* weight decay applies */
@@ -219,7 +249,9 @@ union sw_attributes {
     struct sw_rope_attributes rope;
     struct sw_copies_attributes copies;
     struct sw_attention_attributes attention;
+    struct sw_cache_attributes cache;
     struct sw_accumulate_attributes accumulate;
+    struct sw_gradient_attributes gradient;
     struct sw_adamw_attributes adamw;
     struct sw_move_attributes move;
     struct sw_snapshot_attributes snapshot;
@@ -288,11 +320,13 @@ struct sw_program {
     int64_t sizes[SW_SIZE_COUNT]; /* what the symbolic ones are here */
     int32_t accumulation_steps;   /* micro-steps per step */
     int64_t micro_batch;          /* sequences of one micro-step over the whole mesh */
+    int64_t padding_sequences;    /* of the last micro-step, at its end: no labels count */
     int64_t sequence_length;
     int32_t layers;
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
+    bool gpu_attention; /* as in the options */
     /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]; none (save). Outputs, complete
      * after the update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits
      * (asked for)
@@ -301,25 +335,39 @@ struct sw_program {
     /* set by layout, bytes */
     int64_t arena_bytes;
     int64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, workspace_bytes;
+    int64_t cache_bytes;
     struct sw_lifetimes *lifetimes; /* layout's own; NULL before layout */
     struct sw_pool *pool;           /* of the ops' operands */
 };
 
-const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate", "save" */
+const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate", "save" ... */
+
+/* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
+struct sw_serving_shape {
+    int64_t max_tokens;      /* positions of the cache; a multiple of chunk */
+    int64_t chunk;           /* of a prompt, that prefill takes at a time; divides by the sequence's
+                                ranks */
+    enum sw_dtype cache;     /* of keys and values as they are kept */
+    struct sw_rules weights; /* where the weights lie: the same in every program of the state */
+};
 
 /* What to compile. Plain values; strings and pointers are not kept. */
 struct sw_program_options {
     struct sw_model model;
     /* run */
     int64_t sequence_length, global_batch; /* sequences */
-    int64_t micro_batch_per_rank; /* sequences of one data-parallel rank in one micro-step */
+    /* sequences of one data-parallel rank in one micro-step; where global_batch does not fill the
+     * last one, the rest of its places are padding */
+    int64_t micro_batch_per_rank;
     enum sw_dtype compute, params, reduce;
     struct sw_mesh mesh;
     struct sw_rules rules;
     enum sw_sequence_layout layout;
     struct sw_recompute recompute; /* any form; of training alone */
     enum sw_program_kind kind;
+    bool gpu_attention; /* room in the arena for what a GPU's attention works in (workspace.h) */
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
+    struct sw_serving_shape serving;
 };
 
 /* Why a mesh cannot run the model: the `reason` of the search JSON. */
@@ -342,9 +390,9 @@ const char *sw_reject_name(enum sw_reject reason);
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 
-/* Of kind `train` or `evaluate` (`save`: state.h). The whole pipeline: build, differentiate,
- * partition, schedule, layout; stops after `until`. *out is the caller's, free with
- * sw_program_free. */
+/* Of any kind but `save` (state.h); those of serving with options of sw_serving_options. The whole
+ * pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out is the
+ * caller's, free with sw_program_free. */
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);
@@ -362,7 +410,7 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint8_t layout, compute, params, reduce, kind;
-    bool logits, one_micro_step, kv_copies, split_kv;
+    bool logits, one_micro_step, kv_copies, split_kv, padded, gpu_attention;
     int64_t sequence_length, global_batch;
     struct sw_model model;
 };
@@ -384,8 +432,17 @@ void sw_program_place(struct sw_program *program);
 int32_t sw_program_input(const struct sw_program *program, const char *name);
 int32_t sw_program_output(const struct sw_program *program, const char *name);
 
-/* The readable text of a program, golden-tested. Same program, same bytes. */
-void sw_program_print(FILE *out, const struct sw_program *program);
+/* Who carries messages: which device the ranks have says so (core/cost/device.h). */
+enum sw_carrier {
+    SW_CARRIER_HOST,   /* runner/collective/direct.c over MPI or threads: everything is packed */
+    SW_CARRIER_QUEUED, /* runner/collective/nccl_calls.c: few, large rows go as they are */
+    SW_CARRIER_COUNT
+};
+
+/* The readable text of a program, golden-tested. Same program, same bytes. A collective of a
+ * laid-out one says what a rank sends in a call, how often a step calls it, in how many messages to
+ * each member (messages.h) and of how many rows a member's block is. */
+void sw_program_print(FILE *out, const struct sw_program *program, enum sw_carrier transport);
 /* FNV-1a 64 over everything that execution depends on. */
 uint64_t sw_program_digest(const struct sw_program *program);
 

@@ -1,7 +1,8 @@
-/* When things happen: collectives run beside compute on their own stream, in order. Seven rewrites,
- * region by region: drop copies into gradients, add where a product is made, prefetch parameters
- * one layer ahead, start reductions early and together, keep at most one whole gradient alive,
- * reduce gradients while the rest of backward computes, and wait as late as possible. */
+/* When things happen: collectives run beside compute on their own stream, in order. Eight rewrites,
+ * region by region: drop copies into gradients, add gradients and other sums where a product is
+ * made, prefetch parameters one layer ahead, start reductions early and together, keep at most one
+ * whole gradient alive, reduce gradients while the rest of backward computes, and wait as late as
+ * possible. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -102,8 +103,8 @@ static bool is_collective(const struct sw_op *op, enum sw_collective kind)
     return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == kind;
 }
 
-/* ---- 1. With one micro-step and one contribution a gradient is written where it belongs at once
- * ---- */
+/* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
+ * where it belongs at once ---- */
 
 /* To what the ref means. No other region runs this one's layers. */
 static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
@@ -125,7 +126,7 @@ static void write_in_place(struct schedule *s)
         return;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (!accumulates(&op) || contributions(s, op.in[0]) != 1)
+        if (!accumulates(&op) || (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first))
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -148,8 +149,7 @@ static void write_in_place(struct schedule *s)
     }
 }
 
-/* ---- 2. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
- * residual, and cotangents of what several ops read, are not moved once more ---- */
+/* ---- 2. A product that makes a weight's gradient adds it to the sum itself ---- */
 
 /* The last op before `before` that writes the value, or -1. */
 static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
@@ -165,6 +165,60 @@ static bool same_instance(struct sw_ref a, struct sw_ref b)
     return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
 }
 
+/* Only these two ops of the region, and no other region, touch the value? */
+static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
+{
+    for (int32_t i = 0; i < s->list.count; i++)
+        if (i != a && i != b && touches(s->p, s->list.ops[i], value))
+            return false;
+    for (int32_t i = 0; i < s->p->op_count; i++) /* in other regions */
+        if ((i < s->region->first_op || i >= s->region->first_op + s->region->op_count) &&
+            touches(s->p, &s->p->ops[i], value))
+            return false;
+    return true;
+}
+
+/* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
+static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
+{
+    const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
+    const struct sw_value *total = &s->p->values[op->in[0].value];
+    const struct sw_value *x = &s->p->values[op->in[1].value];
+    const uint8_t result = sw_op_info(made_by->kind)->gradient;
+    if (result == 0 || made_by->as.gradient.adds ||
+        !same_instance(made_by->out[result - 1], op->in[1]) || x->alias >= 0 ||
+        total->dtype != x->dtype ||
+        total->dtype != sw_accumulate_dtype(s->p->values[made_by->in[0].value].dtype) ||
+        !only_between(s, op->in[1].value, sum, maker))
+        return false;
+    for (int32_t i = maker; i < sum; i++)
+        if (touches(s->p, s->list.ops[i], op->out[0].value))
+            return false;
+    return true;
+}
+
+static void add_in_place(struct schedule *s)
+{
+    struct list *list = &s->list;
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct sw_op op = *list->ops[i];
+        const int32_t maker = accumulates(&op) ? writer(s, op.in[1].value, i) : -1;
+        if (maker < 0 || !can_add_in_place(s, i, maker))
+            continue;
+        struct sw_op *into = list->ops[maker];
+        if (sw_refs_append(s->p, &into->in, &into->n_in, op.in[0]) != 0) {
+            s->failed = true;
+            return;
+        }
+        into->out[sw_op_info(into->kind)->gradient - 1] = op.out[0];
+        into->as.gradient = (struct sw_gradient_attributes){op.as.accumulate.first, true};
+        erase(list, i--);
+    }
+}
+
+/* ---- 3. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
+ * residual, and cotangents of what several ops read, are not moved once more ---- */
+
 /* Whether the sum at `sum` can be made by the op at `maker` instead, whose result is one of its
  * operands and nobody else's, with `addend`, the other. */
 static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struct sw_ref addend)
@@ -177,13 +231,8 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
         s->p->values[addend.value].dtype != s->p->values[result].dtype ||
         s->p->values[op->out[0].value].dtype != s->p->values[result].dtype)
         return false;
-    for (int32_t i = 0; i < s->list.count; i++)
-        if (i != sum && i != maker && touches(s->p, s->list.ops[i], result))
-            return false;
-    for (int32_t i = 0; i < s->p->op_count; i++) /* in other regions */
-        if ((i < s->region->first_op || i >= s->region->first_op + s->region->op_count) &&
-            touches(s->p, &s->p->ops[i], result))
-            return false;
+    if (!only_between(s, result, sum, maker))
+        return false;
     /* what is added is there by then; were it a collective's result, its maker would wait for it */
     const int32_t from = writer(s, addend.value, sum);
     if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
@@ -218,7 +267,7 @@ static void fold_sums(struct schedule *s)
     }
 }
 
-/* ---- 3. Parameters one layer ahead ---- */
+/* ---- 4. Parameters one layer ahead ---- */
 
 static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 {
@@ -279,7 +328,7 @@ static void prefetch(struct schedule *s)
     }
 }
 
-/* ---- 4. Reductions early, small ones together ---- */
+/* ---- 5. Reductions early, small ones together ---- */
 
 static void hoist_reductions(struct schedule *s)
 {
@@ -333,7 +382,7 @@ static void coalesce(struct schedule *s)
     }
 }
 
-/* ---- 5. A scattered gradient is added to its sum only when the next one is about to be made ----
+/* ---- 6. A scattered gradient is added to its sum only when the next one is about to be made ----
  */
 
 static int32_t next_gradient(const struct list *list, int32_t after)
@@ -358,7 +407,7 @@ static void sink_accumulates(struct schedule *s)
     }
 }
 
-/* ---- 6. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
+/* ---- 7. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
 
 /* The last region before `before` that backward writes the value in, and how it names the instance;
  * -1: none */
@@ -451,7 +500,7 @@ static void reduce_early(struct schedule *s)
     }
 }
 
-/* ---- 7. Waits ---- */
+/* ---- 8. Waits ---- */
 
 static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
 {
@@ -547,6 +596,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
             s.list.ops[s.list.count++] = &program->ops[region->first_op + i];
         drop_moved(&s);
         write_in_place(&s);
+        add_in_place(&s);
         fold_sums(&s);
         prefetch(&s);
         hoist_reductions(&s);

@@ -48,6 +48,7 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->ndim = value->ndim;
             memcpy(row->axis, value->axis, sizeof row->axis);
             memcpy(row->size, value->size, sizeof row->size);
+            memcpy(row->padded, value->padded, sizeof row->padded);
             memcpy(row->local, value->local, sizeof row->local);
             row->sharding = value->sharding;
             row->stack = value->stack;
@@ -55,7 +56,8 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->offset = value->offset;
         }
     state->parameter_bytes = p->parameter_bytes;
-    state->bytes = p->parameter_bytes + p->optimizer_bytes;
+    state->cache_bytes = p->cache_bytes;
+    state->bytes = p->parameter_bytes + p->optimizer_bytes + p->cache_bytes;
     return 0;
 }
 
@@ -126,6 +128,38 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
     return 0;
 }
 
+int sw_program_set_compile_serving(const struct sw_program_options *training,
+                                   const struct sw_serving *want, uint32_t kinds,
+                                   struct sw_program_set **out, struct sw_error *err)
+{
+    struct sw_program_set *set = NULL;
+    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++) {
+        struct sw_program_options one;
+        struct sw_program *program = NULL;
+        if ((kinds >> k & 1u) == 0)
+            continue;
+        if (sw_serving_options(training, want, (enum sw_program_kind)k, &one, err) != 0 ||
+            sw_program_compile(&one, set == NULL ? SW_LAID_OUT : SW_SCHEDULED, &program, err) != 0)
+            goto fail;
+        if (set == NULL) {
+            if (sw_program_set_single(program, (enum sw_program_kind)k, &set, err) != 0)
+                return -1;
+            continue;
+        }
+        set->program[k] = program;
+        if (sw_layout(program, &set->state, err) != 0)
+            goto fail;
+    }
+    if (set == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "no program of serving was asked for");
+    set_arena(set);
+    *out = set;
+    return 0;
+fail:
+    sw_program_set_free(set);
+    return -1;
+}
+
 void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PROGRAM_KINDS])
 {
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
@@ -138,7 +172,7 @@ enum sw_program_kind sw_program_set_differs(const struct sw_program_set *set,
     uint64_t mine[SW_PROGRAM_KINDS];
     int32_t k = 0;
     sw_program_set_digests(set, mine);
-    while (k < SW_PROGRAM_KINDS && mine[k] == digest[k])
+    while (k < SW_PROGRAM_KINDS && (set->program[k] == NULL || mine[k] == digest[k]))
         k++;
     return (enum sw_program_kind)k;
 }
@@ -153,4 +187,27 @@ void sw_program_set_free(struct sw_program_set *set)
     sw_placement_free(&set->placement);
     free(set->state.row);
     free(set);
+}
+
+static int32_t add_axes(struct sw_axes axes, struct sw_axes *out, int32_t count)
+{
+    if (axes.count == 0)
+        return count;
+    for (int32_t i = 0; i < count; i++)
+        if (sw_axes_equal(out[i], axes))
+            return count;
+    out[count] = axes;
+    return count + 1;
+}
+
+/* There are no more lists of distinct axes than there is room for. */
+int32_t sw_program_set_axes(const struct sw_program_set *set, struct sw_axes out[SW_MESH_GROUPS])
+{
+    int32_t count = 0;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = set->program[k];
+        for (int32_t i = 0; p != NULL && i < p->op_count; i++)
+            count = add_axes(sw_axes_effective(&p->mesh, p->ops[i].axes), out, count);
+    }
+    return count;
 }

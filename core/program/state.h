@@ -8,6 +8,7 @@
 #define SW_STATE_H
 
 #include "core/program/checkpoint/exchange.h"
+#include "core/program/serving.h"
 
 /* The programs of a plan. */
 struct sw_program_set {
@@ -25,15 +26,24 @@ struct sw_program_set {
  * with sw_program_set_free. Errors: as sw_program_compile. */
 int sw_program_set_compile(const struct sw_program_options *options, struct sw_program_set **out,
                            struct sw_error *err);
+/* Those of serving that `kinds` has a bit for (1 << SW_PROGRAM_DECODE ...), over one state of
+ * weights and cache. training: as sw_serving_options. Without `save`. */
+int sw_program_set_compile_serving(const struct sw_program_options *training,
+                                   const struct sw_serving *want, uint32_t kinds,
+                                   struct sw_program_set **out, struct sw_error *err);
 void sw_program_set_free(struct sw_program_set *set); /* may be NULL */
 /* A set of one laid-out program, over its own state; the program becomes the set's, also on
  * failure. Without `save`. For tests and measurements. */
 int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
                           struct sw_program_set **out, struct sw_error *err);
 
+/* The axes over which its ops talk, each list once, without axes of one rank; returns how many. */
+int32_t sw_program_set_axes(const struct sw_program_set *set, struct sw_axes out[SW_MESH_GROUPS]);
+
 /* sw_program_digest of each of its programs; 0: the set has none of that kind. */
 void sw_program_set_digests(const struct sw_program_set *set, uint64_t out[SW_PROGRAM_KINDS]);
-/* The first program with another digest; SW_PROGRAM_KINDS: none. */
+/* The first program of the set with another digest; SW_PROGRAM_KINDS: none. Kinds that it has not
+ * are not looked at. */
 enum sw_program_kind sw_program_set_differs(const struct sw_program_set *set,
                                             const uint64_t digest[SW_PROGRAM_KINDS]);
 

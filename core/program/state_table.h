@@ -7,14 +7,15 @@
 
 struct sw_state_row {
     char name[SW_NAME_BYTES];
-    enum sw_role role; /* parameter or optimizer */
+    enum sw_role role; /* parameter, optimizer or cache */
     enum sw_dtype dtype;
     enum sw_initial initial; /* normal: of the model's initializer_range */
     bool decay;              /* weight decay applies */
     uint8_t ndim;
-    uint8_t axis[SW_MAX_DIMS];  /* enum sw_logical */
-    int64_t size[SW_MAX_DIMS];  /* global, of one instance */
-    int64_t local[SW_MAX_DIMS]; /* of one rank's shard */
+    uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
+    int64_t size[SW_MAX_DIMS];   /* global, of one instance */
+    int64_t padded[SW_MAX_DIMS]; /* what is split, as in struct sw_value */
+    int64_t local[SW_MAX_DIMS];  /* of one rank's shard, with its padding */
     struct sw_sharding sharding;
     int32_t stack;          /* instances, one for each layer; 1: not of a layer */
     int64_t instance_bytes; /* of one rank's shard of one; instance i lies at offset + i of these */
@@ -24,7 +25,7 @@ struct sw_state_row {
 struct sw_state {
     struct sw_state_row *row; /* [count], as they lie in the arena */
     int32_t count;
-    int64_t bytes, parameter_bytes;
+    int64_t bytes, parameter_bytes, cache_bytes;
 };
 
 /* The row of that name; NULL: none. */

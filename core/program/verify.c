@@ -72,10 +72,29 @@ static const char *next_pattern(const char *at, const char **begin, size_t *leng
     return at[*length] == ',' ? at + *length + 1 : at;
 }
 
+/* Where a letter was met first. */
+struct letter {
+    const struct sw_value *value; /* NULL: not yet */
+    size_t dim;
+};
+
+/* Shards of what is padded and of what is not, or otherwise, are not of the same elements. */
+static bool splits_unlike(const struct verify *v, const struct letter *known,
+                          const struct sw_value *value, size_t d)
+{
+    const struct sw_value *other = known->value;
+    const bool padded =
+        value->padded[d] != value->size[d] || other->padded[known->dim] != other->size[known->dim];
+    return v->p->stage >= SW_PARTITIONED && padded &&
+           value->padded[d] != other->padded[known->dim] &&
+           (value->sharding.spec.dim[d].count > 0 ||
+            other->sharding.spec.dim[known->dim].count > 0);
+}
+
 /* As many dimensions as the pattern has letters, and the same letter the same size wherever it
  * means the same axis in the same units. Heads of queries and of keys are two. */
 static int check_side(struct verify *v, const char *pattern, const struct sw_ref *refs,
-                      uint16_t count, const struct sw_value *of_letter[128])
+                      uint16_t count, struct letter of_letter[128])
 {
     const bool sizes = !sw_op_is_ring(v->p->ops[v->at].kind);
     for (uint16_t i = 0; i < count; i++) {
@@ -88,16 +107,19 @@ static int check_side(struct verify *v, const char *pattern, const struct sw_ref
         if (length != value->ndim)
             return wrong(v, "has another number of dimensions than its op's factors", value);
         for (size_t d = 0; d < length && sizes; d++) {
-            const struct sw_value **known = &of_letter[(unsigned char)begin[d] & 127];
-            if (*known == NULL) {
-                *known = value;
+            struct letter *known = &of_letter[(unsigned char)begin[d] & 127];
+            if (known->value == NULL) {
+                *known = (struct letter){value, d};
                 continue;
             }
-            for (uint8_t e = 0; e < (*known)->ndim; e++)
-                if ((*known)->axis[e] == value->axis[d] && (*known)->unit[e] == value->unit[d] &&
-                    value->axis[d] != SW_L_NONE && (*known)->symbol[e] == value->symbol[d] &&
-                    (*known)->size[e] != value->size[d])
+            const struct sw_value *first = known->value;
+            for (uint8_t e = 0; e < first->ndim; e++)
+                if (first->axis[e] == value->axis[d] && first->unit[e] == value->unit[d] &&
+                    value->axis[d] != SW_L_NONE && first->symbol[e] == value->symbol[d] &&
+                    first->size[e] != value->size[d])
                     return wrong(v, "disagrees with another operand about a size", value);
+            if (splits_unlike(v, known, value, d))
+                return wrong(v, "is split along what another operand pads otherwise", value);
         }
     }
     return 0;
@@ -106,11 +128,13 @@ static int check_side(struct verify *v, const char *pattern, const struct sw_ref
 static int check_factors(struct verify *v, const struct sw_op *op)
 {
     const struct sw_op_info *info = sw_op_info(op->kind);
-    const struct sw_value *of_letter[128] = {NULL};
+    struct letter of_letter[128] = {{NULL, 0}};
     if (info->factors == NULL)
         return 0;
     /* what was added to an op by a later pass is shaped as its result */
-    const uint16_t own = info->addend > 0 && op->n_in > info->addend ? info->addend : op->n_in;
+    const uint16_t own = info->addend > 0 && op->n_in > info->addend ? info->addend
+                         : sw_op_adds_gradient(op)                   ? op->n_in - 1
+                                                                     : op->n_in;
     const char *arrow = strstr(info->factors, "->");
     if (arrow == NULL || check_side(v, info->factors, op->in, own, of_letter) != 0)
         return -1;
@@ -126,7 +150,8 @@ static int check_partials(struct verify *v, const struct sw_op *op)
     const struct sw_op_info *info = sw_op_info(op->kind);
     for (uint16_t i = 0; i < op->n_in && v->p->stage >= SW_PARTITIONED; i++) {
         const struct sw_value *value = &v->p->values[op->in[i].value];
-        const bool added = info->addend > 0 && i >= info->addend;
+        const bool added = (info->addend > 0 && i >= info->addend) ||
+                           (sw_op_adds_gradient(op) && i + 1 == op->n_in);
         if (value->sharding.partial != 0 && !info->linear && info->collective == 0 && !added &&
             !sw_op_is_wait(op->kind))
             return wrong(v, "is an unreduced sum", value);

@@ -65,14 +65,48 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
             out->cotangent[i] = reserve(out, out->cotangent_bytes);
 }
 
+/* f32 sums of dq and of its products with o; dk and dv of each query head where several share one.
+ */
+static int64_t cudnn_bytes(int64_t batch, int64_t heads, int64_t group, int64_t sq, int64_t sk,
+                           int64_t dim, bool backward)
+{
+    if (!backward)
+        return 256;
+    return batch * heads * (sq * dim + (sq + 31) / 32 * 32) * 4 +
+           (group > 1 ? 2 * 2 * batch * heads * sk * dim : 0) + 256;
+}
+
+int64_t sw_attention_library_bytes(const int64_t q[3], const int64_t k[3], int32_t head_dim,
+                                   enum sw_dtype dtype, bool hops, bool direct, bool backward)
+{
+    const int64_t heads = q[2] / head_dim, kv_heads = k[2] / head_dim;
+    const int64_t q_elems = q[0] * q[1] * q[2], k_elems = k[0] * k[1] * k[2];
+    const int64_t rows = align(q[0] * q[1] * heads * 4), wide_q = hops ? 0 : align(q_elems * 4);
+    if (dtype != SW_BF16_T)
+        return backward ? rows + wide_q : 0;
+    const int64_t library =
+        cudnn_bytes(q[0], heads, heads / kv_heads, q[1], k[1], head_dim, backward);
+    if (direct)
+        return rows + align(library);
+    return rows + wide_q + align(q_elems * 2) + (backward ? 2 * align(k_elems * 2) : 0) +
+           align(library);
+}
+
 static int64_t attention_bytes(const struct sw_program *program, const struct sw_op *op,
                                bool backward)
 {
     const struct sw_value *q = operand(program, op->in[0]), *k = operand(program, op->in[1]);
+    const struct sw_attention_attributes *as = &op->as.attention;
+    const bool hops = sw_axes_size(&program->mesh, op->axes) > 1;
+    const bool in_order = as->sequence_shards <= 1 || as->sequence_layout == SW_CONTIGUOUS;
     struct sw_attention_workspace layout;
-    sw_attention_workspace_layout(q->local, k->local, op->as.attention.head_dim, q->dtype,
-                                  sw_axes_size(&program->mesh, op->axes) > 1, backward, &layout);
-    return layout.bytes;
+    sw_attention_workspace_layout(q->local, k->local, as->head_dim, q->dtype, hops, backward,
+                                  &layout);
+    if (!program->gpu_attention)
+        return layout.bytes;
+    return layout.bytes +
+           sw_attention_library_bytes(q->local, k->local, as->head_dim, q->dtype, hops,
+                                      !hops && in_order && q->local[1] == k->local[1], backward);
 }
 
 int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op)
@@ -102,8 +136,8 @@ static int64_t logits_bytes(const struct sw_program *program, const struct sw_op
 {
     const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);
     const int64_t vocab = table->local[0];
-    return align(sw_lm_head_chunk_tokens(x->local[0] * x->local[1], vocab) * vocab *
-                 wide_bytes(x->dtype));
+    return align(sw_lm_head_chunk_tokens(x->local[0] * x->local[1], vocab) *
+                 sw_lm_head_row_elems(vocab) * wide_bytes(x->dtype));
 }
 
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op)

@@ -15,7 +15,10 @@ enum {
      * time of a byte: with 64 tokens a chunk would take ten times as long as its products, with
      * 2048 it is hidden behind them. */
     SW_LM_HEAD_CHUNK_ELEMS = 4 << 20,
-    SW_LM_HEAD_CHUNK_TOKENS = 2048
+    SW_LM_HEAD_CHUNK_TOKENS = 2048,
+    /* Floats that a row of logits is rounded up to: as bf16 too, rows then begin where the fastest
+     * kernels of libraries may load them, whatever the vocabulary. */
+    SW_LM_HEAD_ROW_ELEMS = 64
 };
 
 /* How ring_attention(_grad) uses its workspace. Offsets in bytes, each a multiple of
@@ -34,10 +37,24 @@ struct sw_attention_workspace {
     int64_t bytes;        /* all of it */
 };
 
+/* Floats from one token's logits to the next's, where a device keeps to that. */
+static inline int64_t sw_lm_head_row_elems(int64_t local_vocab)
+{
+    return (local_vocab + SW_LM_HEAD_ROW_ELEMS - 1) / SW_LM_HEAD_ROW_ELEMS * SW_LM_HEAD_ROW_ELEMS;
+}
+
 /* q, k: local shapes [batch, s, heads * head_dim]; hops: the ring has more than one member. */
 void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32_t head_dim,
                                    enum sw_dtype dtype, bool hops, bool backward,
                                    struct sw_attention_workspace *out);
+
+/* What a GPU's attention works in besides that: cuDNN's workspace, and what lies between its pieces
+ * and the op's results; or what the own kernels keep between them. `direct`: one piece is all there
+ * is, without hops (a square of consecutive positions); else room for pieces as large as the
+ * operands. cuDNN's part is what 9.19 asks for where sequences are multiples of 32, up to a
+ * kilobyte more elsewhere (tests/unit/test_cudnn_plans.c); the runner compares. */
+int64_t sw_attention_library_bytes(const int64_t q[3], const int64_t k[3], int32_t head_dim,
+                                   enum sw_dtype dtype, bool hops, bool direct, bool backward);
 
 /* Scratch bytes of one op on one rank; the op's operands have their local shapes. */
 int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op);

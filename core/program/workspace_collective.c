@@ -49,7 +49,10 @@ struct sw_collective_slots sw_collective_slots(enum sw_collective kind, int32_t 
     if (slots == 0)
         return none;
     int64_t slot_bytes = round_up(block_bytes, SW_SLOT_ALIGNMENT);
-    int64_t most = SW_COLLECTIVE_WORKSPACE_MAX / slots / SW_SLOT_ALIGNMENT * SW_SLOT_ALIGNMENT;
+    int64_t budget = SW_COLLECTIVE_WORKSPACE_MAX;
+    if ((send_strided || receive_strided) && block_bytes * group / SW_COLLECTIVE_PIECES > budget)
+        budget = block_bytes * group / SW_COLLECTIVE_PIECES;
+    int64_t most = budget / slots / SW_SLOT_ALIGNMENT * SW_SLOT_ALIGNMENT;
     if (most < SW_SLOT_MIN)
         most = SW_SLOT_MIN;
     if (slot_bytes > most)

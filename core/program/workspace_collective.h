@@ -4,7 +4,7 @@
  * A collective exchanges one block per pair of members. Where a block is not contiguous it is
  * packed, where it is summed the others' blocks are received beside each other; both happen in
  * slots of the workspace. Large blocks pass through the slots in pieces, so the workspace is
- * bounded, not proportional to the tensor. Owns nothing. */
+ * bounded, but for arrays of gigabytes not proportional to the tensor. Owns nothing. */
 #ifndef SW_WORKSPACE_COLLECTIVE_H
 #define SW_WORKSPACE_COLLECTIVE_H
 
@@ -14,6 +14,8 @@ enum {
     SW_SLOT_ALIGNMENT = 64,                 /* bytes; a multiple of every dtype's */
     SW_COLLECTIVE_WORKSPACE_MAX = 32 << 20, /* bytes, as long as a slot keeps SW_SLOT_MIN */
     SW_SLOT_MIN = 4096,                     /* bytes */
+    SW_COLLECTIVE_PIECES =
+        56, /* a strided array larger than so many of those workspaces gets more */
     SW_ALL_REDUCE_SMALL = 64 << 10 /* bytes times members up to which all_reduce is one exchange */
 };
 

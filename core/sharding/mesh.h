@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 enum sw_axis { SW_DP, SW_FSDP, SW_TP, SW_SP, SW_AXIS_COUNT };
+/* Ordered lists of axes, and so groups of ranks on one mesh: 4 + 12 + 24 + 24. */
+enum { SW_MESH_GROUPS = 64 };
 
 /* One bit per axis: 1u << SW_TP. */
 typedef uint8_t sw_axis_set;

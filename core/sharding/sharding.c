@@ -63,83 +63,55 @@ void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec 
     }
 }
 
-/* Where the contiguous runs of one rank's shard lie in the dense global array. */
-struct runs {
-    int outer;                   /* leading dimensions that are walked index by index */
-    int64_t count[SW_MAX_DIMS];  /* of those dimensions: local size */
-    int64_t stride[SW_MAX_DIMS]; /* of those dimensions: global elements per step */
-    int64_t start_elems;         /* global position of the shard's first element */
-    int64_t run_elems;           /* elements that are adjacent in both arrays */
-    int64_t run_count;
-};
-
-static struct runs find_runs(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
-                             const int64_t *global, int32_t rank)
+/* Between one rank's shard and the global array, in runs of the last dimension. Padding of the
+ * shard has no place there. */
+static void copy_shard(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
+                       const int64_t *size, const int64_t *padded, size_t element_bytes,
+                       int32_t rank, char *shard, char *global, bool put)
 {
-    struct runs runs = {.run_elems = 1, .run_count = 1};
-    int64_t offset[SW_MAX_DIMS];
-    sw_shard_offset(mesh, spec, global, rank, offset);
-    int64_t stride = 1;
-    bool adjacent = true;
-    for (int d = spec->ndim - 1; d >= 0; d--) {
-        int64_t local = global[d] / sw_axes_size(mesh, spec->dim[d]);
-        runs.start_elems += offset[d] * stride;
-        if (adjacent) {
-            runs.run_elems *= local;
-            adjacent = local == global[d]; /* the next dimension out continues the run */
-        } else {
-            runs.run_count *= local;
-            runs.outer = runs.outer > d + 1 ? runs.outer : d + 1;
-            runs.count[d] = local;
-            runs.stride[d] = stride;
-        }
-        stride *= global[d];
+    int64_t start[SW_MAX_DIMS], local[SW_MAX_DIMS], owned[SW_MAX_DIMS], runs = 1, run = 1;
+    sw_shard_offset(mesh, spec, padded, rank, start);
+    for (int d = 0; d < spec->ndim; d++) {
+        local[d] = padded[d] / sw_axes_size(mesh, spec->dim[d]);
+        owned[d] = sw_shard_owned(size[d], start[d], local[d]);
+        runs *= d + 1 < spec->ndim ? owned[d] : 1;
+        run = owned[d];
     }
-    return runs;
-}
-
-/* Global position of the run that follows, in the shard's order, the one with these indices. */
-static void next_run(const struct runs *runs, int64_t index[SW_MAX_DIMS], int64_t *position)
-{
-    for (int d = runs->outer - 1; d >= 0; d--) {
-        *position += runs->stride[d];
-        if (++index[d] < runs->count[d])
-            return;
-        *position -= runs->stride[d] * runs->count[d];
-        index[d] = 0;
+    for (int64_t i = 0; i < runs && run > 0; i++) {
+        int64_t in_shard = 0, in_global = 0, shard_stride = 1, global_stride = 1, left = i;
+        for (int d = spec->ndim - 1; d >= 0; d--) {
+            const int64_t index = d + 1 < spec->ndim ? left % owned[d] : 0;
+            left = d + 1 < spec->ndim ? left / owned[d] : left;
+            in_shard += index * shard_stride;
+            in_global += (start[d] + index) * global_stride;
+            shard_stride *= local[d];
+            global_stride *= size[d];
+        }
+        char *here = shard + (size_t)in_shard * element_bytes;
+        char *there = global + (size_t)in_global * element_bytes;
+        memcpy(put ? here : there, put ? there : here, (size_t)run * element_bytes);
     }
 }
 
 void sw_device_put(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
-                   const int64_t *global, size_t element_bytes, int32_t rank,
+                   const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
                    const void *global_data, void *shard)
 {
-    struct runs runs = find_runs(mesh, spec, global, rank);
-    int64_t index[SW_MAX_DIMS] = {0};
-    int64_t position = runs.start_elems;
-    size_t run_bytes = (size_t)runs.run_elems * element_bytes;
-    char *to = shard;
-    for (int64_t i = 0; i < runs.run_count; i++) {
-        memcpy(to, (const char *)global_data + (size_t)position * element_bytes, run_bytes);
-        to += run_bytes;
-        next_run(&runs, index, &position);
-    }
+    const int64_t *stored = padded != NULL ? padded : size;
+    size_t bytes = element_bytes;
+    for (int d = 0; d < spec->ndim; d++)
+        bytes *= (size_t)(stored[d] / sw_axes_size(mesh, spec->dim[d]));
+    memset(shard, 0, bytes);
+    copy_shard(mesh, spec, size, stored, element_bytes, rank, shard, (char *)(uintptr_t)global_data,
+               true);
 }
 
 void sw_gather(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
-               const int64_t *global, size_t element_bytes, int32_t rank, const void *shard,
-               void *global_data)
+               const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
+               const void *shard, void *global_data)
 {
-    struct runs runs = find_runs(mesh, spec, global, rank);
-    int64_t index[SW_MAX_DIMS] = {0};
-    int64_t position = runs.start_elems;
-    size_t run_bytes = (size_t)runs.run_elems * element_bytes;
-    const char *from = shard;
-    for (int64_t i = 0; i < runs.run_count; i++) {
-        memcpy((char *)global_data + (size_t)position * element_bytes, from, run_bytes);
-        from += run_bytes;
-        next_run(&runs, index, &position);
-    }
+    copy_shard(mesh, spec, size, padded != NULL ? padded : size, element_bytes, rank,
+               (char *)(uintptr_t)shard, global_data, false);
 }
 
 struct text {

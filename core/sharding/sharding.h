@@ -48,19 +48,38 @@ struct sw_sharding sw_sharding_normalize(const struct sw_mesh *mesh, struct sw_s
 int sw_local_shape(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                    const int64_t *global, const int64_t *unit, int64_t *local,
                    struct sw_error *err);
-/* Global offset of the first element of rank's shard, per dimension; sizes must divide. */
+/* A dimension that is split unevenly is stored longer than it is: rounded up to whole shards of
+ * `ways` (>= 1), so that every rank has as many elements, and sharding and collectives work on that
+ * length. What is behind `size` is padding: zero where it is state, never read by an op that knows
+ * its size. Sizes that divide stay as they are. */
+static inline int64_t sw_padded_size(int64_t size, int64_t ways)
+{
+    return (size + ways - 1) / ways * ways;
+}
+
+/* How many of a shard's `local` elements from global offset `start` on are no padding; 0 where all
+ * are. */
+static inline int64_t sw_shard_owned(int64_t size, int64_t start, int64_t local)
+{
+    const int64_t left = size - start;
+    return left < 0 ? 0 : left < local ? left : local;
+}
+
+/* Global offset of the first element of rank's shard, per dimension; sizes must divide (of what is
+ * split unevenly: the padded ones). */
 void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                      const int64_t *global, int32_t rank, int64_t *offset);
 
-/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) into
- * shard. */
+/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) of that
+ * size into shard, whose padding becomes zero. padded: what is split; NULL: the size itself. */
 void sw_device_put(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
-                   const int64_t *global, size_t element_bytes, int32_t rank,
+                   const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
                    const void *global_data, void *shard);
-/* gather: the inverse, writes rank's shard into its place of the global array. */
+/* gather: the inverse, writes rank's shard, without its padding, into its place of the global
+ * array. */
 void sw_gather(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
-               const int64_t *global, size_t element_bytes, int32_t rank, const void *shard,
-               void *global_data);
+               const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
+               const void *shard, void *global_data);
 
 /* "[(dp,fsdp), sp, -] partial(tp)" into buffer; returns buffer. */
 char *sw_sharding_format(const struct sw_sharding *sharding, char *buffer, size_t buffer_bytes);

@@ -32,8 +32,8 @@ struct sw_diff_side {
 
     /* set by sw_diff_side_price */
     bool priced, fits;
-    enum sw_verdict memory_verdict; /* where it fits */
-    char why_not[1024];             /* detail and help of what came closest to fitting */
+    enum sw_fit_verdict memory_verdict; /* where it fits */
+    char why_not[1024];                 /* detail and help of what came closest to fitting */
     struct sw_candidate chosen;
     struct sw_settings choices; /* decision.*: how the search, or the plan, decided */
     struct sw_measures measures;

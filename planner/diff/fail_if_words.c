@@ -52,7 +52,7 @@ static int32_t list_words(enum sw_aspect aspect, const char *out[16])
     int32_t count = 0;
     if (aspect == SW_ASPECT_VERDICT) /* of one that does not fit, nothing is compared */
         for (int32_t v = 0; v < SW_VERDICT_DOES_NOT_FIT; v++)
-            out[count++] = sw_verdict_name((enum sw_verdict)v);
+            out[count++] = sw_verdict_name((enum sw_fit_verdict)v);
     if (aspect == SW_ASPECT_RECOMPUTE)
         for (int32_t i = 0; sw_recompute_words[i] != NULL; i++)
             out[count++] = sw_recompute_words[i];

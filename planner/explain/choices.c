@@ -23,7 +23,7 @@ static void judge(const struct sw_explain *x, const struct sw_candidate *other, 
                   struct sw_choice *choice)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], memory[128];
-    const enum sw_verdict verdict = sw_candidate_verdict(other);
+    const enum sw_fit_verdict verdict = sw_candidate_verdict(other);
     const double mine = x->c.cost.step_seconds, theirs = other->cost.step_seconds;
     choice->reason = other->reason;
     choice->step_seconds = theirs;
@@ -215,7 +215,8 @@ static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
 {
     const int32_t *size = x->c.decision.mesh.size;
     const int64_t mine = x->c.decision.micro_batch_size;
-    const int64_t per_rank = x->run->global_batch_size / ((int64_t)size[SW_DP] * size[SW_FSDP]);
+    const int64_t ways = (int64_t)size[SW_DP] * size[SW_FSDP];
+    const int64_t per_rank = (x->run->global_batch_size + ways - 1) / ways;
     int64_t tried[2] = {0, 0};
     for (int64_t m = mine - 1; m >= 1 && tried[0] == 0; m--)
         if (per_rank % m == 0)

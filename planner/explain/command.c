@@ -1,6 +1,10 @@
 /* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "planner/explain/data.h"
+#include "planner/search/serve.h"
+
+#include "planner/format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +32,79 @@ static int search_all(const struct sw_run_config *run, const struct sw_search *s
     return sw_search_run(&open, all, err);
 }
 
+/* Of an elastic run. */
+static int tell_counts(const struct sw_run_config *run, struct sw_error *err)
+{
+    struct sw_node_count *counts;
+    int32_t count;
+    if (sw_search_node_counts(run, &counts, &count, err) != 0)
+        return -1;
+    if (count > 0)
+        printf("\n");
+    sw_report_node_counts(stdout, run, counts, count);
+    free(counts);
+    return 0;
+}
+
 static int tell(const struct sw_options *options, const struct sw_explain *x, struct sw_error *err)
 {
     if (options->html != NULL && write_html(options->html, x, err) != 0)
         return -1;
+    const struct sw_program_set *set =
+        options->program_kind < SW_PROGRAM_TRAINING_KINDS ? x->programs : x->serving.programs;
+    if (options->program && set == NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the run says nothing of serving; add serve: {max_batch: 8}, or "
+                       "--set serve.max_batch=8");
     if (options->program)
-        sw_program_print(stdout, x->programs->program[options->program_kind]);
+        sw_program_print(stdout, set->program[options->program_kind],
+                         sw_device_row(x->run->cluster.accelerator.device)->transport);
     else if (options->json)
         sw_explain_print_json(stdout, x, options->rejected);
     else if (options->html == NULL)
         sw_explain_text(stdout, x, options->rejected);
-    return 0;
+    else
+        return 0;
+    return options->program || options->json ? 0 : tell_counts(x->run, err);
+}
+
+/* The mesh that serving would take, or that mesh_dim names, as the search for it tells. */
+static int explain_serving(const struct sw_options *options, const struct sw_run_config *run)
+{
+    struct sw_serve_search search = {0};
+    struct sw_error err = {0};
+    char why[320];
+    int status = SW_OK;
+    if (options->program || options->html != NULL) {
+        sw_fail(&err, SW_BAD_INPUT,
+                "--for serve goes neither with --program nor with --html; 'plan explain --program "
+                "decode' prints a program");
+        return sw_command_fail(&err);
+    }
+    if (sw_serve_search_run(run, &search, &err) != 0)
+        return sw_command_fail(&err);
+    const struct sw_serve_candidate *c = &search.mesh[0];
+    if (search.count > 0 && (c->reason == SW_FITS || c->reason == SW_REJECT_MEMORY)) {
+        if (options->json) {
+            struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
+            sw_json_object(&j, NULL);
+            sw_json_text(&j, "schema", "shardwright.explain.serve/1");
+            sw_json_text(&j, "run", run->name);
+            sw_json_text(&j, "why", sw_serve_why(run, why, sizeof why));
+            sw_serve_write_json(&j, "mesh", c);
+            sw_json_end(&j);
+            putchar('\n');
+        } else {
+            printf("%s on %s, to serve\n", run->name, run->cluster.name);
+            sw_report_serve_mesh(stdout, run, c);
+            printf("why       ");
+            sw_format_wrapped(stdout, sw_serve_why(run, why, sizeof why), 10, 10, 100);
+        }
+    }
+    if (search.keeping == 0)
+        status = sw_serve_unmet(run, &search);
+    sw_serve_search_free(&search);
+    return status;
 }
 
 int sw_command_explain(const struct sw_options *options)
@@ -52,6 +118,10 @@ int sw_command_explain(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &session.run;
+    if (sw_command_serves(options, run)) {
+        status = explain_serving(options, run);
+        goto out;
+    }
     if (sw_search_run(run, &search, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;

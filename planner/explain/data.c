@@ -144,6 +144,8 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     if (sw_checkpoint_price_set(run, x->programs, x->memory_total, x->c.cost.step_seconds,
                                 &x->checkpoint, err) != 0)
         return -1;
+    if (sw_serving_price_make(run, &x->c.decision, &x->serving, err) != 0)
+        return -1;
     x->again_count = sw_search_again(run, &x->c.decision, x->again, err);
     if (x->again_count < 0)
         return -1;
@@ -159,6 +161,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
 void sw_explain_free(struct sw_explain *x)
 {
     sw_program_set_free(x->programs);
+    sw_serving_price_free(&x->serving);
     sw_traffics_free(&x->traffic);
     sw_memory_profile_free(&x->memory);
     sw_timeline_free(&x->timeline);

@@ -13,7 +13,7 @@ static void write_programs(struct sw_json *j, const struct sw_explain *x)
     char digits[20];
     sw_program_set_digests(x->programs, digest);
     sw_json_array(j, "programs");
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++) {
         const int64_t arena = x->programs->program[k]->arena_bytes;
         snprintf(digits, sizeof digits, "%016" PRIx64, digest[k]);
         sw_json_object(j, NULL);
@@ -25,6 +25,30 @@ static void write_programs(struct sw_json *j, const struct sw_explain *x)
         sw_json_text(j, "digest", digits);
         sw_json_end(j);
     }
+    sw_json_end(j);
+}
+
+static void write_serving(struct sw_json *j, const struct sw_explain *x)
+{
+    const struct sw_serving_price *s = &x->serving;
+    if (s->programs == NULL) {
+        sw_json_null(j, "serving");
+        return;
+    }
+    sw_json_object(j, "serving");
+    sw_json_number(j, "texts", (double)s->texts);
+    sw_json_number(j, "max_tokens", (double)s->max_tokens);
+    sw_json_number(j, "chunk", (double)s->chunk);
+    sw_json_number(j, "prompt_tokens", (double)s->prompt_tokens);
+    sw_json_text(j, "cache", sw_dtype_name(s->cache));
+    sw_json_bool(j, "stream_weights", s->streams);
+    sw_json_number(j, "token_seconds", s->token_seconds);
+    sw_json_number(j, "first_token_seconds", s->first_seconds);
+    sw_json_number(j, "tokens_per_second", s->tokens_per_second);
+    sw_json_number(j, "arena_bytes", (double)s->programs->arena_bytes);
+    sw_json_number(j, "weight_bytes", (double)s->programs->state.parameter_bytes);
+    sw_json_number(j, "cache_bytes", (double)s->programs->state.cache_bytes);
+    sw_json_number(j, "sent_bytes_per_token", (double)s->decode_bytes);
     sw_json_end(j);
 }
 
@@ -299,6 +323,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_number(j, "accelerator_hours",
                    sw_report_accelerator_hours(x->run, x->c.cost.step_seconds));
     write_programs(j, x);
+    write_serving(j, x);
     write_regions(j, &x->c.cost);
     write_collectives(j, x);
     write_memory(j, x);

@@ -21,6 +21,27 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
             sw_format_bytes((double)step, d));
 }
 
+/* Both arenas: one after the other on the same ranks, not at a time. */
+static void print_serving(FILE *out, const struct sw_explain *x)
+{
+    const struct sw_serving_price *s = &x->serving;
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
+    if (s->programs == NULL)
+        return;
+    fprintf(out,
+            "serving   %" PRId64 " texts of %" PRId64 " tokens: %s a token, %.4g tokens/s; the "
+            "first after %s of %" PRId64 " prompt tokens, %" PRId64 " at a time\n",
+            s->texts, s->max_tokens, sw_format_seconds(s->token_seconds, a), s->tokens_per_second,
+            sw_format_seconds(s->first_seconds, b), s->prompt_tokens, s->chunk);
+    fprintf(
+        out, "          a rank has %s: weights %s%s, cache %s in %s; it sends %s for a token%s\n",
+        sw_format_bytes((double)s->programs->arena_bytes, a),
+        sw_format_bytes((double)s->programs->state.parameter_bytes, b),
+        s->streams ? " streamed" : "", sw_format_bytes((double)s->programs->state.cache_bytes, d),
+        sw_dtype_name(s->cache), sw_format_bytes((double)s->decode_bytes, e),
+        sw_serving_fits(x->run, s->programs) ? "" : "; that does not fit");
+}
+
 static void print_run(FILE *out, const struct sw_explain *x)
 {
     char line[160], limit[160];
@@ -206,6 +227,7 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
     sw_report_choice(out, x->run, &x->c);
     sw_report_why(out, x->run);
     print_evaluation(out, x);
+    print_serving(out, x);
     print_run(out, x);
     print_memory(out, x);
     print_again(out, x);

@@ -235,25 +235,10 @@ static int compile(struct sw_fit_run *r, struct sw_error *err)
     return 0;
 }
 
-/* An fsdp that does not divide the hidden size is priced as the next smaller one that does, with
- * the same work for each accelerator. */
-static void round_fsdp(struct sw_fit_run *r)
-{
-    int32_t *fsdp = &r->decision.mesh.size[SW_FSDP];
-    const int32_t wanted = *fsdp, others = sw_mesh_rank_count(&r->decision.mesh) / wanted;
-    const int64_t ways = (int64_t)r->decision.mesh.size[SW_SP];
-    while (*fsdp > 1 && r->run.model.shape.hidden_size % (*fsdp * ways) != 0)
-        --*fsdp;
-    if (*fsdp == wanted)
-        return;
-    r->run.global_batch_size = r->run.global_batch_size / wanted * *fsdp;
-    fit_cluster(&r->run.cluster, others * *fsdp);
-    snprintf(r->note, sizeof r->note, "priced as fsdp %d: hidden size %" PRId64, *fsdp,
-             r->run.model.shape.hidden_size);
-}
+static const double usual_headroom = 0.05;
 
 /* Recomputation. "selective" means something else in every framework: it is priced as all up to
- * attention's result, or as full where that does not fit. */
+ * attention's result, or as full where that does not fit with the headroom that runs have. */
 static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const char *level = field(t, "act_ckpt");
@@ -267,7 +252,7 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&
-        r->memory_bytes > r->run.cluster.accelerator.memory_bytes) {
+        r->memory_bytes > (1 - usual_headroom) * (double)r->run.cluster.accelerator.memory_bytes) {
         r->decision.recompute = sw_recompute_full();
         snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
         return compile(r, err);
@@ -324,7 +309,6 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
         skip(r, "no model file of that name was given, and the row has no sizes");
         return 0;
     }
-    round_fsdp(r);
     return compile_level(t, r, err);
 }
 

@@ -88,7 +88,7 @@ static void cards(FILE *out, const struct sw_explain *x)
 static void introduction(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], order[64], warning[192];
-    char limit[160], again[SW_RECOMPUTE_BYTES], why[320];
+    char limit[160], again[SW_RECOMPUTE_BYTES], why[320], padding[SW_FORMAT_RATE + 16] = "";
     const struct sw_candidate *c = &x->c;
     fputs("<h1>", out);
     sw_text_write_html(out, x->run->name);
@@ -100,14 +100,18 @@ static void introduction(FILE *out, const struct sw_explain *x)
             sw_format_counted((double)x->run->global_batch_size, "sequence", a),
             sw_format_counted((double)x->run->sequence_length, "token", b));
     cards(out, x);
-    fprintf(
-        out,
-        "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-        ", recompute %s, attention %s (%s), residual_seq %s.</p>\n",
-        sw_mesh_format_order(&c->decision.mesh, order, sizeof order), c->decision.micro_batch_size,
-        c->decision.accumulation_steps, sw_recompute_describe(c->decision.recompute, again),
-        sw_word(sw_words_strategy, c->decision.strategy),
-        sw_word(sw_words_layout, c->decision.layout), c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    if (c->padding_sequences > 0)
+        snprintf(padding, sizeof padding, " (%s in the last)",
+                 sw_format_counted((double)c->padding_sequences, "padding sequence", a));
+    fprintf(out,
+            "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
+            "%s, recompute %s, attention %s (%s), residual_seq %s.</p>\n",
+            sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
+            c->decision.micro_batch_size, c->decision.accumulation_steps, padding,
+            sw_recompute_describe(c->decision.recompute, again),
+            sw_word(sw_words_strategy, c->decision.strategy),
+            sw_word(sw_words_layout, c->decision.layout),
+            c->decision.residual_seq_tp ? "sp,tp" : "sp");
     fputs("<p class=\"dim\">Chosen by its rule: ", out);
     sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
     fputs(".</p>\n", out);

@@ -1,13 +1,44 @@
 #include "planner/command.h"
+#include "planner/search/serve.h"
+
+#include <stdlib.h>
+
+static int search_to_serve(const struct sw_options *options, const struct sw_run_config *run)
+{
+    struct sw_serve_search search = {0};
+    struct sw_error err = {0};
+    int status = SW_OK;
+    if (sw_serve_search_run(run, &search, &err) != 0 ||
+        (options->rejected &&
+         sw_serve_search_explain(run, &search, search.feasible, search.count, &err) != 0)) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (options->json)
+        sw_serve_search_print_json(stdout, run, &search, options);
+    else
+        sw_report_serve_search(stdout, run, &search, options);
+    if (search.keeping == 0)
+        status = sw_serve_unmet(run, &search);
+out:
+    sw_serve_search_free(&search);
+    return status;
+}
 
 int sw_command_search(const struct sw_options *options)
 {
     struct sw_session session;
     struct sw_search search = {0};
     struct sw_error err = {0};
+    struct sw_node_count *counts = NULL;
+    int32_t count = 0;
     int status = sw_session_open(options, false, &session);
     if (status != SW_OK)
         goto out;
+    if (sw_command_serves(options, &session.run)) {
+        status = search_to_serve(options, &session.run);
+        goto out;
+    }
     if (sw_search_run(&session.run, &search, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
@@ -20,13 +51,20 @@ int sw_command_search(const struct sw_options *options)
     if (search.feasible > 0)
         sw_command_warn_of_time(options, options->files[0], &session.run,
                                 search.mesh[0].cost.step_seconds);
-    if (!options->json)
+    if (sw_search_node_counts(&session.run, &counts, &count, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (!options->json) {
         sw_report_search(stdout, &session.run, &search, options);
-    else
-        sw_search_print_json(stdout, &session.run, &search, options);
+        sw_report_node_counts(stdout, &session.run, counts, count);
+    } else {
+        sw_search_print_json(stdout, &session.run, &search, options, counts, count);
+    }
     if (search.feasible == 0)
         status = sw_command_unmet(&session.run, &search);
 out:
+    free(counts);
     sw_search_free(&search);
     sw_session_free(&session);
     return status;

@@ -194,9 +194,21 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
         sw_program_place(p);
     sized->cached->placed = true;
     fill_memory(run, p, &out->memory);
+    out->padding_sequences = p->padding_sequences;
     if (out->memory.total > sw_searcher_limit(s))
         out->reason = SW_REJECT_MEMORY;
     return 0;
+}
+
+/* A step takes as long as if the padding were sequences. */
+static void price_padding(const struct sw_program *p, struct sw_candidate *out)
+{
+    double seconds = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        if (p->regions[r].phase != SW_PHASE_UPDATE)
+            seconds += out->cost.region[r].seconds;
+    out->padding_seconds = seconds * (double)p->padding_sequences /
+                           ((double)p->accumulation_steps * (double)p->micro_batch);
 }
 
 int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always,
@@ -212,6 +224,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
     if (sw_cost_price(p, run, &out->cost, err) != 0)
         return -1;
     const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
+    price_padding(p, out);
     out->tokens_per_second = (double)p->tokens_per_step / out->cost.step_seconds;
     out->mfu = s->model_flops / (out->cost.step_seconds * peak * sw_mesh_rank_count(&p->mesh));
     return 0;

@@ -37,7 +37,8 @@ static double traffic_seconds(const struct sw_traffic *t, double block,
         return 0;
     if (t->part != SW_TRAFFIC_RING)
         return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
-                                           t->bytes / t->calls);
+                                           t->bytes / t->calls) +
+               sw_device_message_seconds(run->cluster.accelerator.device, t->messages);
     const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
     return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
@@ -175,22 +176,33 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
     }
     out->compute = *compute;
     out->sequences = (double)sized->decision.micro_batch_size;
+    out->padded = sized->program->padding_sequences > 0;
+    out->rank_sequences = out->sequences * (double)sized->decision.accumulation_steps;
     out->levels = *levels;
     guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
+}
+
+double sw_guess_places(const struct sw_guess *g, int64_t micro_batch_size)
+{
+    const double micro = (double)micro_batch_size;
+    return ceil(g->rank_sequences / micro) * micro;
 }
 
 double sw_guess_seconds(const struct sw_guess *g, int64_t micro_batch_size, int32_t level)
 {
     const struct sw_compute *c = &g->compute;
     const double times = (double)micro_batch_size / g->sequences;
+    /* micro-steps that are not full take as long as those that are */
+    const double filled = sw_guess_places(g, micro_batch_size) / g->rank_sequences;
     const double again = g->levels.count == 0
                              ? 1
                              : sw_level_seconds(&g->levels, level) /
                                    sw_level_seconds(&g->levels, sw_levels_last(&g->levels));
-    return combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
-           combine(c->phase[1] + c->weights[1] / times + again * c->again,
-                   g->weight_seconds[1] / times) +
-           c->update + g->once_seconds + g->batch_seconds + again * g->again_seconds;
+    return filled * combine(c->phase[0] + c->weights[0] / times, g->weight_seconds[0] / times) +
+           filled * combine(c->phase[1] + c->weights[1] / times + again * c->again,
+                            g->weight_seconds[1] / times) +
+           c->update + g->once_seconds + filled * g->batch_seconds +
+           filled * (again * g->again_seconds);
 }
 
 void sw_guess_option(const struct sw_guess *g, struct sw_option *o)
@@ -214,8 +226,9 @@ int sw_guess_compare(const void *a, const void *b)
            (x->micro_batch_size > y->micro_batch_size);
 }
 
-/* Powers of two that divide, largest last, and all sequences at once. */
-static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank,
+/* Powers of two that divide, largest last, and all sequences at once. Where there is padding as it
+ * is, powers of two need not divide. */
+static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank, bool padded,
                              int64_t out[SW_MAX_MICRO_BATCHES])
 {
     int32_t count = 0;
@@ -224,18 +237,20 @@ static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank,
         return count;
     }
     int64_t size = 1;
-    for (; per_rank % size == 0 && count < SW_MAX_MICRO_BATCHES - 1; size *= 2)
+    for (;
+         (per_rank % size == 0 || (padded && size < per_rank)) && count < SW_MAX_MICRO_BATCHES - 1;
+         size *= 2)
         out[count++] = size;
     if (count > 0 && out[count - 1] != per_rank)
         out[count++] = per_rank;
     return count;
 }
 
-int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
-                         struct sw_option out[SW_MAX_MICRO_BATCHES])
+int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool padded,
+                         int32_t variant, struct sw_option out[SW_MAX_MICRO_BATCHES])
 {
     int64_t sizes[SW_MAX_MICRO_BATCHES];
-    const int32_t n = micro_batches(run, per_rank, sizes);
+    const int32_t n = micro_batches(run, per_rank, padded, sizes);
     for (int32_t i = 0; i < n; i++)
         out[i] = (struct sw_option){.micro_batch_size = sizes[n - 1 - i], .variant = variant};
     return n;
@@ -245,7 +260,7 @@ int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int3
 
 /* The k-th permutation of the axes that split something, in the places that the default order gives
  * them; the others stay where they are. Returns false beyond the last. */
-static bool permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out)
+bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out)
 {
     int32_t place[SW_AXIS_COUNT], n = 0, radix = 1;
     uint8_t left[SW_AXIS_COUNT];
@@ -400,7 +415,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     out[0] = base;
     if (seconds != NULL)
         seconds[0] = 0;
-    if (run->cluster.link_count <= 1 || !permute(&base, 1, &mesh))
+    if (run->cluster.link_count <= 1 || !sw_search_permute(&base, 1, &mesh))
         return 1; /* every order lies on the links alike */
     g.run = run;
     g.traffics = traffics;
@@ -408,7 +423,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     if (g.placed == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     find_groups(&g, p);
-    for (int32_t k = 0; permute(&base, k, &mesh); k++) {
+    for (int32_t k = 0; sw_search_permute(&base, k, &mesh); k++) {
         place_groups(&g, &mesh);
         /* equals keep their turn, the default order first */
         const double now = guess_order(&g, c);

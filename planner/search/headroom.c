@@ -10,7 +10,7 @@ int64_t sw_headroom_bytes(const struct sw_run_config *run)
     return (int64_t)floor(run->memory_headroom * (double)run->cluster.accelerator.memory_bytes);
 }
 
-enum sw_verdict sw_memory_verdict(const struct sw_memory *memory)
+enum sw_fit_verdict sw_memory_verdict(const struct sw_memory *memory)
 {
     if (memory->total > memory->limit)
         return SW_VERDICT_DOES_NOT_FIT;
@@ -18,20 +18,20 @@ enum sw_verdict sw_memory_verdict(const struct sw_memory *memory)
                                                             : SW_VERDICT_FITS;
 }
 
-enum sw_verdict sw_candidate_verdict(const struct sw_candidate *c)
+enum sw_fit_verdict sw_candidate_verdict(const struct sw_candidate *c)
 {
     const bool has_memory = c->reason == SW_FITS || c->reason == SW_REJECT_MEMORY;
     return has_memory ? sw_memory_verdict(&c->memory) : SW_VERDICT_DOES_NOT_FIT;
 }
 
-const char *sw_verdict_name(enum sw_verdict verdict)
+const char *sw_verdict_name(enum sw_fit_verdict verdict)
 {
     static const char *const names[SW_VERDICT_COUNT] = {"fits", "fits_without_headroom",
                                                         "does_not_fit"};
     return names[verdict];
 }
 
-const char *sw_verdict_text(enum sw_verdict verdict)
+const char *sw_verdict_text(enum sw_fit_verdict verdict)
 {
     static const char *const texts[SW_VERDICT_COUNT] = {"fits", "fits without headroom",
                                                         "does not fit"};
@@ -42,7 +42,7 @@ const char *sw_headroom_warning(const struct sw_memory *m, char *buffer, size_t 
 {
     char total[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES], rest[SW_FORMAT_BYTES],
         wanted[SW_FORMAT_BYTES];
-    const enum sw_verdict verdict = sw_memory_verdict(m);
+    const enum sw_fit_verdict verdict = sw_memory_verdict(m);
     buffer[0] = '\0';
     sw_format_bytes((double)m->total, total);
     sw_format_bytes((double)m->limit, limit);

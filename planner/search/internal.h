@@ -162,6 +162,8 @@ struct sw_guess {
         once_seconds; /* collectives of weights: each micro-step's, each step's */
     double batch_seconds, again_seconds; /* of activations; of those, in recomputation */
     double sequences;                    /* of a micro-step, as compiled */
+    double rank_sequences;               /* of a step, of a rank */
+    bool padded;                         /* not of every rank */
 };
 struct sw_option {
     int64_t micro_batch_size;
@@ -182,16 +184,22 @@ int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,
                    const struct sw_traffics *traffics, const struct sw_compute *compute,
                    const struct sw_levels *levels, struct sw_guess *out);
+/* Of a rank in a step, with padding. */
+double sw_guess_places(const struct sw_guess *guess, int64_t micro_batch_size);
 void sw_guess_option(const struct sw_guess *guess, struct sw_option *option);
 double sw_guess_seconds(const struct sw_guess *guess, int64_t micro_batch_size, int32_t level);
-/* Micro-batches that the run allows, largest first. */
-int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, int32_t variant,
-                         struct sw_option out[SW_MAX_MICRO_BATCHES]);
+/* Micro-batches that the run allows, largest first, of `per_rank` sequences; padded: they are not
+ * that many on every rank. */
+int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool padded,
+                         int32_t variant, struct sw_option out[SW_MAX_MICRO_BATCHES]);
 /* The axis orders of the program's mesh that differ, best guess first, with the guesses (seconds of
  * a step; 0 where there is one order only; NULL: not wanted). -1: no memory. */
 int32_t sw_guess_orders(const struct sw_program *program, const struct sw_run_config *run,
                         const struct sw_traffics *traffics, const struct sw_compute *compute,
                         struct sw_mesh out[SW_MAX_ORDERS], double *seconds, struct sw_error *err);
+/* The k-th order of the base's axes that have more than one rank, 0 the base's own; false: there
+ * are no more. */
+bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out);
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 

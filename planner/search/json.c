@@ -60,6 +60,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     sw_json_number(j, "micro_batch_size", (double)c->decision.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.accumulation_steps);
+    sw_json_number(j, "padding_sequences", (double)c->padding_sequences);
     write_recompute(j, c->decision.recompute);
     sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
     sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
@@ -68,6 +69,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);
     sw_json_number(j, "compute_seconds", c->cost.compute_seconds);
+    sw_json_number(j, "padding_seconds", c->padding_seconds);
     sw_json_number(j, "band_low_seconds", c->cost.band_low_seconds);
     sw_json_number(j, "band_high_seconds", c->cost.band_high_seconds);
     sw_json_text(j, "profile", c->cost.profile != NULL ? c->cost.profile : "");
@@ -118,7 +120,8 @@ static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
 }
 
 void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
-                          const struct sw_options *options)
+                          const struct sw_options *options, const struct sw_node_count *counts,
+                          int32_t count)
 {
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
     char why[320];
@@ -148,6 +151,8 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         sw_json_null(j, "chosen");
         sw_json_null(j, "fastest");
     }
+    if (count > 0)
+        sw_node_counts_write_json(j, run, counts, count);
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
         sw_candidate_write_json(j, NULL, &s->mesh[i]);

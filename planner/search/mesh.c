@@ -16,13 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 6 };
+enum { MAX_OPTIONS = SW_MAX_MICRO_BATCHES, MOST_ORDERS = 3 };
 /* Guesses of memory may be this far off before an option is not even tried. */
 static const double try_up_to = 1.5;
 /* And guesses of time: of an option against the best price, at first and as corrected by a price;
  * of an axis order against the guess at the best one, of a variant against the best variant. */
 static const double worth_pricing = 1.10, worth_fitting = 1.10, worth_another = 1.02,
-                    worth_ordering = 1.10, likely_up_to = 1.25;
+                    worth_ordering = 1.002, likely_up_to = 1.25;
+/* Of an option of a mesh that the batch does not fill: a larger micro-batch may pay for its padding
+ * with fewer gathers of weights, and its guess be further off. */
+static const double worth_padded = 1.25;
 /* A price that another axis order may bring down to the best. */
 static const double another_order_up_to = 1.3;
 
@@ -79,7 +82,8 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
-    count = sw_guess_options(s->run, sequences_per_rank(sized), variant, options);
+    count = sw_guess_options(s->run, sequences_per_rank(sized),
+                             sized->program->padding_sequences > 0, variant, options);
     for (int32_t i = 0; i < count; i++)
         sw_guess_option(guess, &options[i]);
     return count;
@@ -296,8 +300,8 @@ static int32_t look_at(struct sw_searcher *s, struct looking *l, int32_t variant
     return count;
 }
 
-/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster)
- * and not to fit; its last price, and the guess at that. */
+/* For a variant: micro-batches known to fit with nothing made again (a smaller one is no faster,
+ * unless it has less padding) and not to fit; its last price, and the guess at that. */
 struct known {
     int64_t fits, fails;
     double seconds, guess; /* 0: none yet */
@@ -337,14 +341,20 @@ static int is_worth(struct sw_searcher *s, const struct looking *l, const struct
                     struct known *k, bool *worth, struct sw_error *err)
 {
     const double best = best_seconds(l), limit = (double)sw_searcher_limit(s);
+    const struct sw_guess *g = &l->guess[o->variant];
+    const bool slower = o->micro_batch_size <= k->fits &&
+                        sw_guess_places(g, o->micro_batch_size) >= sw_guess_places(g, k->fits);
     *worth = false;
-    if (o->bytes > try_up_to * limit || o->micro_batch_size <= k->fits ||
+    if (o->bytes > try_up_to * limit || slower ||
         (k->fails > 0 && o->micro_batch_size >= k->fails) ||
         (k->guess == 0 && o->seconds > worth_pricing * best))
         return 0;
     if (k->guess == 0 && !isinf(best) && price_smallest(s, l, o->variant, k, err) != 0)
         return -1;
-    const double up_to = (k->tried ? worth_another : worth_fitting) * best;
+    const double up_to = (g->padded  ? worth_padded
+                          : k->tried ? worth_another
+                                     : worth_fitting) *
+                         best;
     *worth = k->guess == 0 || o->seconds * k->seconds / k->guess <= up_to;
     return 0;
 }
@@ -425,12 +435,16 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     sw_traffics_free(&traffics);
     if (count < 0)
         return -1;
-    const struct sw_mesh had = best->decision.mesh;
+    double last = -1; /* priced: orders that lie on the links alike are guessed alike */
+    for (int32_t i = 0; i < count; i++)
+        if (memcmp(order[i].order, best->decision.mesh.order, sizeof order[i].order) == 0)
+            last = guess[i];
     for (int32_t i = 0; i < count && i < MOST_ORDERS && guess[i] <= worth_ordering * guess[0];
          i++) {
         struct sw_candidate c;
-        if (memcmp(order[i].order, had.order, sizeof had.order) == 0)
+        if (guess[i] == last)
             continue;
+        last = guess[i];
         sized.decision.mesh = order[i];
         if (sw_searcher_price(s, &sized, false, &c, err) != 0)
             return -1;
@@ -496,14 +510,22 @@ static int search_within_limit(struct sw_searcher *s, const struct sw_preference
     return 0;
 }
 
+/* Where nothing keeps the headroom, what uses it up is looked for, too: a mesh that is asked for
+ * may use it. And making everything again, which a mesh is rejected by, is not always what needs
+ * least: where that is found now, it keeps the headroom after all. */
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err)
 {
     int status = search_within_limit(s, preference, out, err);
-    if (status != 0 || !s->asked || out->reason != SW_REJECT_MEMORY)
+    if (status != 0 || out->reason != SW_REJECT_MEMORY ||
+        (!s->asked && out->memory.total > s->run->cluster.accelerator.memory_bytes))
         return status;
+    struct sw_candidate wide = *out;
     s->spends_headroom = true;
-    status = search_within_limit(s, preference, out, err);
+    status = search_within_limit(s, preference, &wide, err);
     s->spends_headroom = false;
+    if (status == 0 &&
+        (s->asked || (wide.reason == SW_FITS && wide.memory.total <= sw_searcher_limit(s))))
+        *out = wide;
     return status;
 }

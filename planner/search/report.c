@@ -4,6 +4,7 @@
 #include "planner/format.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
@@ -47,12 +48,20 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
                                  size_t bytes)
 {
     const char *limit = run->cluster.slurm.time;
+    const double limit_s = sw_slurm_time_seconds(limit);
     buffer[0] = '\0';
-    if (run->cluster.launcher == SW_LAUNCHER_SLURM && run_seconds > sw_slurm_time_seconds(limit))
+    if (run->cluster.launcher != SW_LAUNCHER_SLURM || run_seconds <= limit_s)
+        return buffer;
+    if (run->cluster.slurm.continues != SW_CONTINUE_NONE)
+        snprintf(buffer, bytes,
+                 "about %.0f jobs of %s one after the other, each of which goes on where the one "
+                 "before was saved",
+                 ceil(run_seconds / limit_s), limit);
+    else
         snprintf(
             buffer, bytes,
-            "more than the job's time limit, %s: it is saved before, and goes on from there in "
-            "the next job",
+            "more than the job's time limit, %s: it is saved before, and waits for the next job; "
+            "slurm.continue: requeue or chain goes on by itself",
             limit);
     return buffer;
 }
@@ -101,6 +110,19 @@ static void print_mfu(FILE *out, const struct sw_run_config *run)
     sw_format_wrapped(out, text, 10, 10, WIDTH);
 }
 
+/* What the batch does not fill, and which would. */
+static void print_padding(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char count[SW_FORMAT_RATE], seconds[SW_FORMAT_BYTES];
+    if (c->padding_sequences > 0)
+        fprintf(out,
+                "          %s in the last of them: %s of the step; global_batch_size %" PRId64
+                " has none\n",
+                sw_format_counted((double)c->padding_sequences, "padding sequence", count),
+                sw_format_seconds(c->padding_seconds, seconds),
+                run->global_batch_size + c->padding_sequences);
+}
+
 void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
@@ -110,10 +132,10 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
             sw_mesh_format(&decision->mesh, mesh, sizeof mesh), size[SW_DP], size[SW_FSDP],
             size[SW_TP], size[SW_SP], sw_mesh_format_order(&decision->mesh, order, sizeof order));
-    fprintf(out,
-            "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64
-            "\n          attention %s, %s, residual_seq %s\n          ",
-            decision->micro_batch_size, decision->accumulation_steps,
+    fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
+            decision->micro_batch_size, decision->accumulation_steps);
+    print_padding(out, run, c);
+    fprintf(out, "          attention %s, %s, residual_seq %s\n          ",
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
     snprintf(text, sizeof text, "recompute %s", sw_recompute_describe(decision->recompute, again));

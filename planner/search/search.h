@@ -17,14 +17,14 @@ struct sw_memory {    /* bytes on each accelerator */
 };
 
 /* What there is to say about a mesh's memory: with the headroom, without it, or not at all. */
-enum sw_verdict {
+enum sw_fit_verdict {
     SW_VERDICT_FITS,
     SW_VERDICT_NO_HEADROOM, /* only for a mesh that mesh_dim names */
     SW_VERDICT_DOES_NOT_FIT,
     SW_VERDICT_COUNT
 };
-const char *sw_verdict_name(enum sw_verdict verdict); /* "fits" "fits_without_headroom" ... */
-const char *sw_verdict_text(enum sw_verdict verdict); /* the same for people */
+const char *sw_verdict_name(enum sw_fit_verdict verdict); /* "fits" "fits_without_headroom" ... */
+const char *sw_verdict_text(enum sw_fit_verdict verdict); /* the same for people */
 
 /* Settings of the run file (dotted where nested) that together would admit a rejected mesh, or,
  * with mesh_dim among them, the mesh that takes its place. count 0: none is known. */
@@ -41,8 +41,12 @@ struct sw_candidate {
     struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
     struct sw_cost cost;
     double tokens_per_second, mfu; /* over all accelerators; a fraction */
-    enum sw_reject reason;         /* SW_FITS: a candidate */
-    char detail[256], help[256];   /* of a rejection */
+    /* places of the last micro-step that no sequence of the batch takes, and their share of the
+     * time of all micro-steps; 0 where the batch fills them */
+    int64_t padding_sequences;
+    double padding_seconds;
+    enum sw_reject reason;       /* SW_FITS: a candidate */
+    char detail[256], help[256]; /* of a rejection */
     struct sw_suggestion suggestion;
     bool tp_leaves_domain; /* the fastest link domain */
     bool explained;        /* detail, help and suggestion are complete: sw_search_explain */
@@ -60,9 +64,9 @@ struct sw_search {
 
 /* headroom.c: bytes of the accelerator's memory that memory_headroom wants to stay free. */
 int64_t sw_headroom_bytes(const struct sw_run_config *run);
-enum sw_verdict sw_memory_verdict(const struct sw_memory *memory);
+enum sw_fit_verdict sw_memory_verdict(const struct sw_memory *memory);
 /* A mesh that is rejected for another reason than memory does not fit. */
-enum sw_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
+enum sw_fit_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
 /* One line on memory without headroom or too little of it; "" where it fits. Returns buffer. */
 const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, size_t bytes);
 
@@ -79,6 +83,20 @@ void sw_search_free(struct sw_search *search);
  * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
 int sw_search_explain(const struct sw_run_config *run, struct sw_search *search, int32_t first,
                       int32_t count, struct sw_error *err);
+
+/* counts.c: the run on so many of the cluster's nodes. */
+struct sw_run_config sw_run_on_nodes(const struct sw_run_config *run, int32_t nodes);
+/* What each number of nodes costs that an elastic run may have. */
+struct sw_node_count {
+    int32_t nodes;
+    bool fits; /* any mesh does; then */
+    struct sw_mesh mesh;
+    double step_seconds, accelerator_hours; /* of all steps */
+};
+/* *out is the caller's to free; none (NULL) where the run has one number. Errors: as
+ * sw_search_run. */
+int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count **out,
+                          int32_t *count, struct sw_error *err);
 
 /* Flops of a step that MFU counts: they do not depend on the mesh. */
 int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err);

@@ -158,7 +158,7 @@ static int fix(const struct sw_searcher *like, struct trial *t, const struct sw_
     *stuck = t->changes.count == SW_MAX_CHANGES;
     switch (*stuck ? SW_FITS : c->reason) {
     case SW_REJECT_BATCH:
-        if (t->run.global_batch_size % ways == 0 && micro > 1) {
+        if (t->run.global_batch_size >= ways && micro > 1) {
             t->run.micro_batch_size = 0;
             note(&t->changes, "micro_batch_size", "auto");
             return 0;

@@ -70,8 +70,8 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
     }
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (sw_accelerator_comm(c->launch, &flat, c->device, SW_DEVICE_CPU, stall_seconds(), &comm,
-                            err) != 0 ||
+    if (sw_accelerator_comm(c->launch, &flat, NULL, 0, c->device, SW_DEVICE_CPU, stall_seconds(),
+                            &comm, err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -263,8 +263,8 @@ static int measure(struct calibrating *c, struct sw_error *err)
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    if (sw_accelerator_comm(c->launch, &mesh, c->device, c->options->device, stall_seconds(),
-                            &c->comm, err) != 0)
+    if (sw_accelerator_comm(c->launch, &mesh, NULL, 0, c->device, c->options->device,
+                            stall_seconds(), &c->comm, err) != 0)
         return -1;
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)

@@ -261,7 +261,8 @@ int sw_gpu_link(struct sw_device *device, struct sw_comm *comm, const struct sw_
     if (find_largest(&l, &largest, err) != 0)
         return -1;
     const size_t bytes = (size_t)memory_for(comm, l.axes, l.groups, largest);
-    l.memory = device->vtable->allocate(device, bytes);
+    const bool own = comm->vtable->allocate != NULL;
+    l.memory = own ? comm->vtable->allocate(comm, bytes) : device->vtable->allocate(device, bytes);
     if (l.memory == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "no %zu bytes of device memory to send", bytes);
     int status = 0;
@@ -271,6 +272,9 @@ int sw_gpu_link(struct sw_device *device, struct sw_comm *comm, const struct sw_
         status = measure_level(&l, seconds, largest, out, err);
     if (comm->vtable->attach != NULL && comm->vtable->attach(comm, NULL, 0, err) != 0)
         status = -1;
-    device->vtable->release(device, l.memory);
+    if (own)
+        comm->vtable->release(comm, l.memory);
+    else
+        device->vtable->release(device, l.memory);
     return status;
 }

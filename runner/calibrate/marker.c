@@ -94,12 +94,15 @@ static int marked_run(struct sw_device *device, const struct sw_call *call, stru
     return m->recording && m->every ? put_mark(m, op, err) : 0;
 }
 
-/* Ops of one step, and the ends of its recordings. */
+/* Ops of one step's recordings, and their ends. Of several micro-steps the last has one of its own.
+ */
 static int32_t most_marks(const struct sw_program *p)
 {
     int32_t marks = 0;
-    for (int32_t r = 0; r < p->region_count; r++)
-        marks += p->regions[r].op_count * p->regions[r].repeat + 2;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const bool once = p->accumulation_steps == 1 || p->regions[r].phase == SW_PHASE_UPDATE;
+        marks += (once ? 1 : 2) * (p->regions[r].op_count * p->regions[r].repeat + 2);
+    }
     return marks;
 }
 

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct export
     struct sw_checked checked;
     enum sw_stored_dtype dtype; /* SW_STORED_DTYPES: as they are */
     char *to, *aside;           /* folders */
+    int claim;                  /* the folder aside, locked; -1: not made */
     char *config;               /* of the original */
     char *piece, *converted;    /* [PIECE_BYTES], [PIECE_BYTES * GROWTH] */
     struct sw_error *err;
@@ -123,10 +125,7 @@ static int finish(struct export *e, int handle, const char *path, int status)
 
 static int sync_folder(struct export *e, const char *path)
 {
-    const int handle = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (handle < 0)
-        return cannot(e, "write", path);
-    return finish(e, handle, path, 0);
+    return sw_file_sync_folder(path) == 0 ? 0 : cannot(e, "write", path);
 }
 
 /* ---- Files of tensors ---- */
@@ -411,17 +410,19 @@ static int write_all(struct export *e)
     return sync_folder(e, e->aside);
 }
 
-/* Deletes the folder that was written aside, in which there are only files. */
-static void forget(const char *path)
+/* Deletes what is in the folder that is written aside: only files. */
+static int empty(const char *path)
 {
     DIR *folder = opendir(path);
     if (folder == NULL)
-        return;
+        return -1;
+    int status = 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            unlinkat(dirfd(folder), entry->d_name, 0) != 0)
+            status = -1;
     closedir(folder);
-    (void)rmdir(path);
+    return status;
 }
 
 static int refuse_existing(struct export *e)
@@ -445,9 +446,31 @@ static int name_folders(struct export *e, const char *to)
     if (e->to == NULL || e->aside == NULL)
         return sw_fail(e->err, SW_ENVIRONMENT, "out of memory for the copy '%s'", to);
     const char *name = sw_path_name(e->to);
-    snprintf(e->aside, room, "%.*s.%s.%ld.partial", (int)(name - e->to), e->to, name,
-             (long)getpid());
+    snprintf(e->aside, room, "%.*s.%s.partial", (int)(name - e->to), e->to, name);
     return refuse_existing(e);
+}
+
+/* Makes the folder aside, ours alone until this process ends: what one that was killed left there
+ * goes, one that another writes is refused. */
+static int make_aside(struct export *e)
+{
+    struct stat held, there;
+    if (mkdir(e->aside, 0777) != 0 && errno != EEXIST)
+        return cannot(e, "make the folder", e->aside);
+    const int folder = open(e->aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return cannot(e, "open the folder", e->aside);
+    const bool busy = flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    /* the other may have put it in place, or dropped it, since it was opened here */
+    if (busy || fstat(folder, &held) != 0 || lstat(e->aside, &there) != 0 ||
+        held.st_ino != there.st_ino || held.st_dev != there.st_dev) {
+        close(folder);
+        return sw_fail_at(e->err, SW_ENVIRONMENT, (struct sw_place){.file = e->to},
+                          "is being written by another export; wait for it, or give the copy "
+                          "another name");
+    }
+    e->claim = folder;
+    return empty(e->aside) == 0 ? 0 : cannot(e, "empty the folder", e->aside);
 }
 
 static int put_in_place(struct export *e)
@@ -465,9 +488,8 @@ static int put_in_place(struct export *e)
 int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype,
                     struct sw_error *err)
 {
-    struct export e = {.dtype = dtype, .err = err};
+    struct export e = {.dtype = dtype, .claim = -1, .err = err};
     int status = -1;
-    bool made = false;
     if (sw_model_folder_open(from, false, &e.from, err) != 0)
         return -1;
     if (name_folders(&e, to) != 0 || read_config(&e) != 0 ||
@@ -481,15 +503,16 @@ int sw_model_export(const char *from, const char *to, enum sw_stored_dtype dtype
         out_of_memory(&e);
         goto out;
     }
-    made = mkdir(e.aside, 0777) == 0;
-    if (!made) {
-        cannot(&e, "make the folder", e.aside);
-        goto out;
-    }
-    status = write_all(&e) == 0 ? put_in_place(&e) : -1;
+    if (make_aside(&e) == 0)
+        status = write_all(&e) == 0 ? put_in_place(&e) : -1;
 out:
-    if (made && status != 0)
-        forget(e.aside);
+    if (e.claim >= 0) {
+        if (status != 0) {
+            (void)empty(e.aside);
+            (void)rmdir(e.aside);
+        }
+        close(e.claim);
+    }
     sw_checked_end(&e.checked);
     free(e.piece);
     free(e.converted);

@@ -280,7 +280,8 @@ static int tell(const struct sw_launch *launch, const char *folder, struct found
 /* Messages must fit the buffers that saving has. */
 static int64_t chunk_bytes(const struct sw_program_set *set)
 {
-    return set->save.chunk_bytes < CHUNK_BYTES ? set->save.chunk_bytes : CHUNK_BYTES;
+    const int64_t planned = set->save.chunk_bytes; /* 0: the set saves nothing */
+    return planned > 0 && planned < CHUNK_BYTES ? planned : CHUNK_BYTES;
 }
 
 /* Bytes of the stream that were read and not yet spread. */
@@ -347,7 +348,7 @@ static int load(const struct sw_launch *launch, const struct sw_program_set *set
     struct sw_mover *mover = NULL;
     int status = -1;
     if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
-        sw_exchange_make(&set->state, &f->placement, &set->program[SW_PROGRAM_TRAIN]->mesh, true,
+        sw_exchange_make(&set->state, &f->placement, &sw_executor_comm(executor)->mesh, true,
                          chunk_bytes(set), &x, err) == 0 &&
         sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
         sw_mover_create(&x, executor, &mover, err) == 0)

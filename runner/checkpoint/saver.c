@@ -48,6 +48,7 @@ struct sw_saver {
     pthread_t thread;
     atomic_bool thread_done;
     struct sw_error thread_err; /* read after thread_done */
+    struct sw_error failure;    /* of this rank, that the last save was given up for */
     char note[SW_STORE_NOTE_BYTES];
     char aside[PATH_BYTES];
     struct sw_store_save save; /* rank 0 */
@@ -316,12 +317,18 @@ struct sw_saver_times sw_saver_times(const struct sw_saver *s)
     return s->times;
 }
 
+const struct sw_error *sw_saver_failure(const struct sw_saver *s)
+{
+    return &s->failure;
+}
+
 /* ---- A save ---- */
 
 static int give_up(struct sw_saver *s, const struct sw_error *mine)
 {
     struct sw_error said = {0};
     if (mine != NULL) {
+        s->failure = *mine;
         said = *mine;
         sw_fail_context(&said, "the checkpoint of step %" PRId64 " is given up", s->facts.step);
     }
@@ -362,7 +369,7 @@ int sw_saver_begin(struct sw_saver *s, const struct sw_manifest *facts, bool *be
 {
     const double begin = sw_clock_now();
     struct sw_error mine = {0};
-    s->thread_err = (struct sw_error){0};
+    s->thread_err = s->failure = (struct sw_error){0};
     sw_manifest_free(&s->facts);
     s->facts = *facts;
     s->facts.file = NULL;

@@ -56,6 +56,10 @@ int sw_saver_finish(struct sw_saver *saver,
                     int (*vote)(void *context, float *flags, int32_t count, struct sw_error *err),
                     void *context, int64_t *done, bool *failed, struct sw_error *err);
 
+/* Why the last save was given up, on the ranks whose part of it failed; status SW_OK on the
+ * others. */
+const struct sw_error *sw_saver_failure(const struct sw_saver *saver);
+
 /* Seconds of the last save's pause and writing, and the bytes that this rank wrote. Once it is
  * durable rank 0 has the writing of the slowest rank. */
 struct sw_saver_times {

@@ -73,16 +73,7 @@ bool sw_store_exists(const char *path)
 
 int sw_store_sync_folder(const char *path, struct sw_error *err)
 {
-    const int handle = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (handle < 0)
-        return sw_store_fail(err, "sync the folder", path);
-    int status = fsync(handle);
-    if (status != 0 && (errno == EINVAL || errno == ENOTSUP))
-        status = 0;
-    if (status != 0)
-        sw_store_fail(err, "sync the folder", path);
-    (void)close(handle);
-    return status;
+    return sw_file_sync_folder(path) == 0 ? 0 : sw_store_fail(err, "sync the folder", path);
 }
 
 int sw_store_rename(const char *folder, const char *from, const char *to, struct sw_error *err)

@@ -44,6 +44,10 @@ struct sw_comm_vtable {
                     struct sw_error *err);
     int (*barrier)(struct sw_comm *comm, struct sw_error *err);
     void (*destroy)(struct sw_comm *comm);
+    /* Both or neither may be NULL. Memory for an arena that the calls reach best, instead of the
+     * device's own: fresh, zeroed; NULL when there is none. */
+    void *(*allocate)(struct sw_comm *comm, size_t bytes);
+    void (*release)(struct sw_comm *comm, void *memory);
     /* May be NULL. The memory that calls will name, before the first of them; NULL, 0: no longer.
      */
     int (*attach)(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err);

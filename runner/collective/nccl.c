@@ -2,17 +2,17 @@
  *
  * A call waits, on the GPU, for what the compute stream was given before `start`; `wait` makes the
  * compute stream wait for the call. The host waits for nothing, so calls can be recorded. One
- * communicator per set of axes (ncclCommSplit), made when it is first used, in the same order on
- * every rank. Blocks that do not lie in one piece travel as several messages of one group. */
+ * communicator per set of axes (ncclCommSplit), all made before there is an arena, in the same
+ * order on every rank; they share the first one's channels and buffers. */
 #include "runner/collective/nccl.h"
 
 #include "core/base/clock.h"
 #include "runner/collective/call.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/direct.h"
+#include "runner/collective/nccl_calls.h"
 
 #include <cuda_runtime_api.h>
-#include <mpi.h>
 #include <nccl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,30 +20,41 @@
 #include <string.h>
 #include <time.h>
 
-/* MAX_GROUPS: every ordered list of axes, 4 + 12 + 24 + 24 of them: members follow its order. */
-enum { TICKETS = 64, MAX_GROUPS = 64, SMALL_BYTES = 4096, NAP_NS = 20000 };
-_Static_assert(SW_AXIS_COUNT == 4, "MAX_GROUPS counts lists of four axes");
+/* A buffer that all ranks of a communicator name at the same offsets may be a window of it. */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+#define HAVE_WINDOWS 1
+#else
+#define HAVE_WINDOWS 0
+typedef void *ncclWindow_t;
+#endif
+
+enum { TICKETS = 64, SMALL_BYTES = 4096, NAP_NS = 20000 };
 
 static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
 
 struct group {
-    struct sw_axes axes;
+    struct sw_axes axes; /* effective */
     ncclComm_t comm;
+    bool borrowed;       /* the world's */
+    ncclWindow_t window; /* the arena; NULL: none */
 };
 
 struct nccl {
     struct sw_comm comm;
+    struct sw_nccl_job job;
     cudaStream_t compute, stream;
     cudaEvent_t ready;         /* of the compute stream, at the newest start */
     cudaEvent_t done[TICKETS]; /* of ticket t: done[t % TICKETS] */
     uint64_t started;
     ncclComm_t world;
-    struct group groups[MAX_GROUPS];
+    struct group groups[SW_MESH_GROUPS];
     int32_t group_count;
     char *arena;
     size_t bytes;
+    void *own; /* memory of nccl_allocate: NULL, or what the arena may be */
     double stall_seconds;
     void *small; /* device memory for calls on host memory, SMALL_BYTES */
+    bool failed; /* a stream of it may never end */
 };
 
 static int fail_nccl(const struct nccl *n, struct sw_axes axes, ncclResult_t code, const char *what,
@@ -67,142 +78,89 @@ static int fail_cuda(const struct nccl *n, cudaError_t code, struct sw_error *er
                    cudaGetErrorString(code));
 }
 
+static int fail_status(struct nccl *n, struct sw_axes axes, struct sw_nccl_status status,
+                       const char *what, struct sw_error *err)
+{
+    n->failed = true;
+    return status.nccl != ncclSuccess ? fail_nccl(n, axes, status.nccl, what, err)
+                                      : fail_cuda(n, status.cuda, err);
+}
+
 /* ---- Groups ---- */
 
-/* The members' lowest rank names the group; members are ordered as sw_axes_index says. */
-static int find_group(struct nccl *n, struct sw_axes axes, ncclComm_t *out, struct sw_error *err)
+/* All ranks, in their order: the first communicator is one of them already. */
+static bool is_world(const struct nccl *n, struct sw_axes axes)
 {
-    for (int32_t i = 0; i < n->group_count; i++)
-        if (sw_axes_equal(n->groups[i].axes, axes)) {
-            *out = n->groups[i].comm;
-            return 0;
-        }
-    if (n->group_count == MAX_GROUPS)
-        return sw_fail(err, SW_ENVIRONMENT, "rank %d: more than %d groups", (int)n->comm.rank,
-                       MAX_GROUPS);
-    struct group *group = &n->groups[n->group_count];
+    if (sw_axes_size(&n->comm.mesh, axes) != n->comm.size)
+        return false;
+    for (int32_t i = 0; i < n->comm.size; i++)
+        if (sw_axes_member(&n->comm.mesh, axes, n->comm.rank, i) != i)
+            return false;
+    return true;
+}
+
+/* The members' lowest rank names the group; members are ordered as sw_axes_index says. */
+static int split_world(struct nccl *n, struct sw_axes axes, ncclComm_t *out, struct sw_error *err)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     const int32_t size = sw_axes_size(&n->comm.mesh, axes);
     int32_t lowest = n->comm.rank;
     for (int32_t i = 0; i < size; i++) {
         const int32_t member = sw_axes_member(&n->comm.mesh, axes, n->comm.rank, i);
         lowest = member < lowest ? member : lowest;
     }
+    config.splitShare = 1; /* hundreds of MB of buffers each otherwise */
     const ncclResult_t code = ncclCommSplit(
-        n->world, lowest, sw_axes_index(&n->comm.mesh, axes, n->comm.rank), &group->comm, NULL);
-    if (code != ncclSuccess)
-        return fail_nccl(n, axes, code, "making a communicator", err);
-    group->axes = axes;
+        n->world, lowest, sw_axes_index(&n->comm.mesh, axes, n->comm.rank), out, &config);
+    return code == ncclSuccess ? 0 : fail_nccl(n, axes, code, "making a communicator", err);
+}
+
+static int find_group(struct nccl *n, struct sw_axes wanted, ncclComm_t *out, struct sw_error *err)
+{
+    const struct sw_axes axes = sw_axes_effective(&n->comm.mesh, wanted);
+    for (int32_t i = 0; i < n->group_count; i++)
+        if (sw_axes_equal(n->groups[i].axes, axes)) {
+            *out = n->groups[i].comm;
+            return 0;
+        }
+    if (n->group_count == SW_MESH_GROUPS)
+        return sw_fail(err, SW_ENVIRONMENT, "rank %d: more than %d groups", (int)n->comm.rank,
+                       SW_MESH_GROUPS);
+    struct group *group = &n->groups[n->group_count];
+    *group = (struct group){.axes = axes, .comm = n->world, .borrowed = is_world(n, axes)};
+    if (!group->borrowed && split_world(n, axes, &group->comm, err) != 0)
+        return -1;
     n->group_count++;
     *out = group->comm;
     return 0;
 }
 
-/* ---- Calls ---- */
-
-static ncclDataType_t data_type(enum sw_dtype dtype)
+/* NCCL connects ranks and takes its buffers at the first call of each kind: that must be before the
+ * arena takes what is left. */
+static int warm_up(struct nccl *n, const struct group *group, struct sw_error *err)
 {
-    switch (dtype) {
-    case SW_BF16_T:
-        return ncclBfloat16;
-    case SW_F64:
-        return ncclFloat64;
-    case SW_I32:
-        return ncclInt32;
-    default:
-        return ncclFloat32;
-    }
-}
-
-/* Rows of a block that member `peer` gets, or gives: one message a row. */
-static ncclResult_t send_rows(const void *base, struct sw_block block, int peer, ncclComm_t comm,
-                              cudaStream_t stream)
-{
-    ncclResult_t code = ncclSuccess;
-    const char *from = (const char *)base + block.offset_bytes;
-    for (int64_t r = 0; r < block.rows && code == ncclSuccess; r++, from += block.stride_bytes)
-        code = ncclSend(from, (size_t)block.row_bytes, ncclUint8, peer, comm, stream);
-    return code;
-}
-
-static ncclResult_t receive_rows(void *base, struct sw_block block, int peer, ncclComm_t comm,
-                                 cudaStream_t stream)
-{
-    ncclResult_t code = ncclSuccess;
-    char *to = (char *)base + block.offset_bytes;
-    for (int64_t r = 0; r < block.rows && code == ncclSuccess; r++, to += block.stride_bytes)
-        code = ncclRecv(to, (size_t)block.row_bytes, ncclUint8, peer, comm, stream);
-    return code;
-}
-
-/* Two sides of one message must be cut alike: rows as long as the shorter of both. */
-static struct sw_block cut(struct sw_block block, int64_t row_bytes)
-{
-    if (block.rows > 1 || block.row_bytes <= row_bytes)
-        return block;
-    const int64_t rows = block.row_bytes / row_bytes;
-    return (struct sw_block){block.offset_bytes, rows, row_bytes, row_bytes};
-}
-
-/* all_gather and all_to_all of blocks that are strided on one side or both. */
-static ncclResult_t exchange_blocks(const struct sw_collective_call *call, int32_t size,
-                                    ncclComm_t comm, cudaStream_t stream)
-{
-    ncclResult_t code = ncclGroupStart();
-    for (int32_t peer = 0; peer < size && code == ncclSuccess; peer++) {
-        const struct sw_block send = sw_call_send_block(call, size, peer);
-        const struct sw_block receive = sw_call_receive_block(call, size, peer);
-        const int64_t row = send.row_bytes < receive.row_bytes ? send.row_bytes : receive.row_bytes;
-        code = send_rows(call->in[0], cut(send, row), peer, comm, stream);
-        if (code == ncclSuccess)
-            code = receive_rows(call->out[0], cut(receive, row), peer, comm, stream);
-    }
-    const ncclResult_t ended = ncclGroupEnd();
-    return code != ncclSuccess ? code : ended;
-}
-
-/* A strided reduce_scatter: each row of the blocks is a collective of its own, one group. */
-static ncclResult_t scatter_rows(const struct sw_collective_call *call, int32_t size,
-                                 ncclComm_t comm, cudaStream_t stream)
-{
-    const size_t element = sw_dtype_bytes(call->dtype);
-    const size_t row = (size_t)(call->n * call->inner) / (size_t)size;
-    ncclResult_t code = ncclGroupStart();
-    for (int64_t o = 0; o < call->outer && code == ncclSuccess; o++)
+    const int32_t size = sw_axes_size(&n->comm.mesh, group->axes);
+    const int32_t index = sw_axes_index(&n->comm.mesh, group->axes, n->comm.rank);
+    char *at = n->small;
+    const size_t half = SMALL_BYTES / 2, floats = half / sizeof(float) / (size_t)size;
+    if (size <= 1 || floats == 0)
+        return 0;
+    ncclResult_t code = ncclAllReduce(at, at, floats, ncclFloat32, ncclSum, group->comm, n->stream);
+    if (code == ncclSuccess)
+        code = ncclAllGather(at, at + half, floats, ncclFloat32, group->comm, n->stream);
+    if (code == ncclSuccess)
         code =
-            ncclReduceScatter((const char *)call->in[0] + (size_t)o * row * (size_t)size * element,
-                              (char *)call->out[0] + (size_t)o * row * element, row,
-                              data_type(call->dtype), ncclSum, comm, stream);
+            ncclReduceScatter(at, at + half, floats, ncclFloat32, ncclSum, group->comm, n->stream);
+    if (code == ncclSuccess)
+        code = ncclGroupStart();
+    if (code == ncclSuccess)
+        code = ncclSend(at, 1, ncclUint8, (index + 1) % size, group->comm, n->stream);
+    if (code == ncclSuccess)
+        code = ncclRecv(at + half, 1, ncclUint8, (index + size - 1) % size, group->comm, n->stream);
     const ncclResult_t ended = ncclGroupEnd();
-    return code != ncclSuccess ? code : ended;
-}
-
-static ncclResult_t reduce_all(const struct sw_collective_call *call, ncclComm_t comm,
-                               cudaStream_t stream)
-{
-    ncclResult_t code = ncclGroupStart();
-    for (int32_t i = 0; i < call->count && code == ncclSuccess; i++)
-        code = ncclAllReduce(call->in[i], call->out[i], (size_t)call->elems[i],
-                             data_type(call->dtype), ncclSum, comm, stream);
-    const ncclResult_t ended = ncclGroupEnd();
-    return code != ncclSuccess ? code : ended;
-}
-
-static ncclResult_t run_call(const struct sw_collective_call *call, int32_t size, ncclComm_t comm,
-                             cudaStream_t stream)
-{
-    switch (call->kind) {
-    case SW_ALL_REDUCE:
-        return reduce_all(call, comm, stream);
-    case SW_REDUCE_SCATTER:
-        return scatter_rows(call, size, comm, stream);
-    case SW_ALL_GATHER:
-        if (call->outer == 1)
-            return ncclAllGather(call->in[0], call->out[0], (size_t)call->elems[0],
-                                 data_type(call->dtype), comm, stream);
-        return exchange_blocks(call, size, comm, stream);
-    default:
-        return exchange_blocks(call, size, comm, stream);
-    }
+    if (code != ncclSuccess || ended != ncclSuccess)
+        return fail_nccl(n, group->axes, code != ncclSuccess ? code : ended, "a first call", err);
+    return 0;
 }
 
 /* The communication stream goes on when the compute stream has come this far. */
@@ -229,7 +187,7 @@ static int fail_stalled(const struct nccl *n, struct sw_error *err)
 }
 
 /* Waits for a stream on the host; an asynchronous error of NCCL, or a stall, ends the wait. */
-static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
+static int look_after_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
 {
     const double begun = sw_clock_now();
     for (;;) {
@@ -260,6 +218,13 @@ static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error 
     }
 }
 
+static int wait_for_stream(struct nccl *n, cudaStream_t stream, struct sw_error *err)
+{
+    const int status = look_after_stream(n, stream, err);
+    n->failed = n->failed || status != 0;
+    return status;
+}
+
 static int drain(struct nccl *n, struct sw_error *err)
 {
     return wait_for_stream(n, n->stream, err);
@@ -278,7 +243,7 @@ static int start_host(struct nccl *n, const struct sw_collective_call *call, ncc
     if (code != cudaSuccess)
         return fail_cuda(n, code, err);
     const ncclResult_t result = ncclAllReduce(n->small, n->small, (size_t)call->elems[0],
-                                              data_type(call->dtype), ncclSum, comm, n->stream);
+                                              sw_nccl_type(call->dtype), ncclSum, comm, n->stream);
     if (result != ncclSuccess)
         return fail_nccl(n, call->axes, result, "all_reduce", err);
     code = cudaMemcpyAsync(call->out[0], n->small, bytes, cudaMemcpyDeviceToHost, n->stream);
@@ -301,10 +266,11 @@ static int nccl_start(struct sw_comm *comm, const struct sw_collective_call *cal
         return start_host(n, call, group, ticket, err);
     if (begin(n, err) != 0)
         return -1;
-    const ncclResult_t code =
-        sw_call_total_elems(call) == 0 ? ncclSuccess : run_call(call, size, group, n->stream);
-    if (code != ncclSuccess)
-        return fail_nccl(n, call->axes, code, sw_collective_name(call->kind), err);
+    struct sw_nccl_status status = {0};
+    if (sw_call_total_elems(call) > 0)
+        status = sw_nccl_call(call, size, group, n->stream);
+    if (status.nccl != ncclSuccess || status.cuda != cudaSuccess)
+        return fail_status(n, call->axes, status, sw_collective_name(call->kind), err);
     return end(n, ticket, err);
 }
 
@@ -371,9 +337,37 @@ static int nccl_barrier(struct sw_comm *comm, struct sw_error *err)
     struct nccl *n = (struct nccl *)comm;
     if (drain(n, err) != 0)
         return -1;
-    return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS
+    return n->job.barrier(n->job.context) == 0
                ? 0
-               : sw_fail(err, SW_ENVIRONMENT, "rank %d: MPI barrier failed", (int)comm->rank);
+               : sw_fail(err, SW_ENVIRONMENT, "rank %d: the job's barrier failed", (int)comm->rank);
+}
+
+/* Memory that NCCL may register for the calls of a recording, which it does of itself; that of
+ * cudaMalloc it cannot safely (NCCL's manual, user buffer registration). */
+static void *nccl_allocate(struct sw_comm *comm, size_t bytes)
+{
+    struct nccl *n = (struct nccl *)comm;
+    void *memory = NULL;
+    if (ncclMemAlloc(&memory, bytes > 0 ? bytes : SW_ARENA_ALIGNMENT) != ncclSuccess) {
+        (void)cudaGetLastError(); /* not sticky: the caller says what is missing */
+        return NULL;
+    }
+    if (cudaMemsetAsync(memory, 0, bytes, n->compute) != cudaSuccess) {
+        (void)ncclMemFree(memory);
+        return NULL;
+    }
+    ((struct nccl *)comm)->own = memory;
+    return memory;
+}
+
+static void nccl_release(struct sw_comm *comm, void *memory)
+{
+    struct nccl *n = (struct nccl *)comm;
+    if (!n->failed)
+        (void)cudaStreamSynchronize(n->compute);
+    if (n->own == memory)
+        n->own = NULL;
+    (void)ncclMemFree(memory);
 }
 
 /* The compute stream waits for the other one, and so for the other ranks. */
@@ -383,14 +377,64 @@ static int nccl_settle(struct sw_comm *comm, struct sw_error *err)
     return wait_for_stream(n, n->compute, err);
 }
 
+/* ---- The arena as a window ---- */
+
+/* Every rank lays the same program out, so its values stand at the same offsets everywhere: what
+ * NCCL asks of symmetric memory, for which it has kernels of its own and needs no copies. */
+#if HAVE_WINDOWS
+static int open_windows(struct nccl *n, struct sw_error *err)
+{
+    for (int32_t i = 0; i < n->group_count; i++) {
+        struct group *group = &n->groups[i];
+        if (sw_axes_size(&n->comm.mesh, group->axes) <= 1)
+            continue;
+        /* NULL where the ranks cannot reach each other's memory: the calls go on without */
+        const ncclResult_t code = ncclCommWindowRegister(group->comm, n->arena, n->bytes,
+                                                         &group->window, NCCL_WIN_COLL_SYMMETRIC);
+        if (code != ncclSuccess)
+            return fail_nccl(n, group->axes, code,
+                             "registering the arena (NCCL_WIN_ENABLE=0 goes without)", err);
+    }
+    return 0;
+}
+
+static void close_windows(struct nccl *n)
+{
+    for (int32_t i = 0; i < n->group_count; i++) {
+        if (n->groups[i].window != NULL && !n->failed)
+            (void)ncclCommWindowDeregister(n->groups[i].comm, n->groups[i].window);
+        n->groups[i].window = NULL;
+    }
+}
+#else
+static int open_windows(struct nccl *n, struct sw_error *err)
+{
+    (void)n;
+    (void)err;
+    return 0;
+}
+
+static void close_windows(struct nccl *n)
+{
+    (void)n;
+}
+#endif
+
 static int nccl_attach(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
     if (drain(n, err) != 0)
         return -1;
+    close_windows(n);
     n->arena = arena;
     n->bytes = bytes;
-    return 0;
+    return arena != NULL && arena == n->own ? open_windows(n, err) : 0;
+}
+
+/* What failed may never end by itself: it is aborted, not waited for. */
+static void end_group(const struct nccl *n, ncclComm_t comm)
+{
+    (void)(n->failed ? ncclCommAbort(comm) : ncclCommDestroy(comm));
 }
 
 static void nccl_destroy(struct sw_comm *comm)
@@ -398,18 +442,21 @@ static void nccl_destroy(struct sw_comm *comm)
     struct nccl *n = (struct nccl *)comm;
     if (n == NULL)
         return;
-    if (n->stream != NULL)
+    if (n->stream != NULL && !n->failed)
         (void)cudaStreamSynchronize(n->stream);
+    close_windows(n);
     for (int32_t i = 0; i < n->group_count; i++)
-        (void)ncclCommDestroy(n->groups[i].comm);
+        if (!n->groups[i].borrowed)
+            end_group(n, n->groups[i].comm);
     if (n->world != NULL)
-        (void)ncclCommDestroy(n->world);
+        end_group(n, n->world);
     for (int32_t i = 0; i < TICKETS; i++)
         if (n->done[i] != NULL)
             (void)cudaEventDestroy(n->done[i]);
     if (n->ready != NULL)
         (void)cudaEventDestroy(n->ready);
-    (void)cudaFree(n->small);
+    if (n->small != NULL)
+        (void)cudaFree(n->small);
     if (n->stream != NULL)
         (void)cudaStreamDestroy(n->stream);
     free(n);
@@ -421,6 +468,8 @@ static const struct sw_comm_vtable nccl_vtable = {.start = nccl_start,
                                                   .transfer = nccl_transfer,
                                                   .barrier = nccl_barrier,
                                                   .destroy = nccl_destroy,
+                                                  .allocate = nccl_allocate,
+                                                  .release = nccl_release,
                                                   .attach = nccl_attach,
                                                   .settle = nccl_settle};
 
@@ -436,58 +485,81 @@ static int create_queues(struct nccl *n, struct sw_error *err)
         code = cudaEventCreateWithFlags(&n->done[i], cudaEventDisableTiming);
     if (code == cudaSuccess)
         code = cudaMalloc(&n->small, SMALL_BYTES);
+    if (code == cudaSuccess)
+        code = cudaMemsetAsync(n->small, 0, SMALL_BYTES, n->stream);
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-int sw_comm_nccl_create(const struct sw_mesh *mesh, void *compute_stream, double stall_seconds,
-                        struct sw_comm **out, struct sw_error *err)
+/* Collective over the job: the first communicator. */
+static int start_world(struct nccl *n, struct sw_error *err)
+{
+    ncclUniqueId id;
+    ncclResult_t code = ncclSuccess;
+    memset(&id, 0, sizeof id);
+    if (n->comm.rank == 0)
+        code = ncclGetUniqueId(&id);
+    /* all ranks take part even when rank 0 has none: the next call then fails on each of them */
+    if (n->job.broadcast(n->job.context, &id, sizeof id) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot share NCCL's id", (int)n->comm.rank);
+    if (code == ncclSuccess)
+        code = ncclCommInitRank(&n->world, n->comm.size, id, n->comm.rank);
+    if (code == ncclSuccess)
+        return 0;
+    return fail_nccl(n, every_axis, code,
+                     code == ncclInvalidUsage
+                         ? "starting NCCL (ranks that share a GPU need SW_COLLECTIVES=staged)"
+                         : "starting NCCL",
+                     err);
+}
+
+static int start_groups(struct nccl *n, const struct sw_axes *axes, int32_t count,
+                        struct sw_error *err)
+{
+    ncclComm_t comm;
+    if (find_group(n, every_axis, &comm, err) != 0) /* the runner's own questions */
+        return -1;
+    for (int32_t i = 0; i < count; i++)
+        if (find_group(n, axes[i], &comm, err) != 0)
+            return -1;
+    for (int32_t i = 0; i < n->group_count; i++)
+        if (warm_up(n, &n->groups[i], err) != 0)
+            return -1;
+    return drain(n, err);
+}
+
+int sw_comm_nccl_create(const struct sw_mesh *mesh, const struct sw_nccl_job *job,
+                        const struct sw_axes *groups, int32_t count, void *compute_stream,
+                        double stall_seconds, struct sw_comm **out, struct sw_error *err)
 {
     struct nccl *n = calloc(1, sizeof *n);
-    ncclUniqueId id;
-    int rank = 0;
-    ncclResult_t code = ncclSuccess;
-    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (n != NULL) {
         n->comm = (struct sw_comm){.vtable = &nccl_vtable,
-                                   .rank = rank,
+                                   .rank = job->rank,
                                    .size = sw_mesh_rank_count(mesh),
                                    .mesh = *mesh,
                                    .queued = true};
+        n->job = *job;
         n->compute = compute_stream;
         n->stall_seconds = stall_seconds;
     }
     /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
-    int ready = n != NULL && create_queues(n, err) == 0, all_ready = 0;
-    const int code_of_all = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    const bool ready = n != NULL && create_queues(n, err) == 0;
+    const bool all_ready = job->agree(job->context, ready);
     if (n == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a communicator");
-    if (code_of_all != MPI_SUCCESS || all_ready == 0) {
+    if (!all_ready) {
         (void)sw_fail(err, SW_ENVIRONMENT,
-                      "rank %d: NCCL does not start: another rank cannot use its GPU", rank);
+                      "rank %d: NCCL does not start: another rank cannot use its GPU",
+                      (int)job->rank);
         goto fail;
     }
-    memset(&id, 0, sizeof id);
-    if (rank == 0)
-        code = ncclGetUniqueId(&id);
-    /* all ranks take part even when rank 0 has none: the next call then fails on each of them */
-    if (MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD) != MPI_SUCCESS) {
-        (void)sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot share NCCL's id over MPI", rank);
+    if (start_world(n, err) != 0 || start_groups(n, groups, count, err) != 0)
         goto fail;
-    }
-    if (code == ncclSuccess)
-        code = ncclCommInitRank(&n->world, n->comm.size, id, rank);
-    if (code != ncclSuccess) {
-        (void)fail_nccl(n, every_axis, code,
-                        code == ncclInvalidUsage
-                            ? "starting NCCL (ranks that share a GPU need SW_COLLECTIVES=staged)"
-                            : "starting NCCL",
-                        err);
-        goto fail;
-    }
     *out = &n->comm;
     return 0;
 
 fail:
+    n->failed = n->world != NULL;
     nccl_destroy(&n->comm);
     return -1;
 }

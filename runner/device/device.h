@@ -13,7 +13,11 @@ struct sw_tensor {
     uint8_t ndim;
     int64_t
         size[SW_MAX_DIMS]; /* local shape; for SW_INDEX_WHOLE size[0] is multiplied by the stack */
-    int64_t global[SW_MAX_DIMS]; /* global shape */
+    /* of `size`, how many at the end are padding of what is split unevenly (sharding.h): an op that
+     * makes the tensor anew writes zeros there, one that knows the size from elsewhere passes them
+     * over. None for SW_INDEX_WHOLE, whose ops are elementwise */
+    int64_t padding[SW_MAX_DIMS];
+    int64_t global[SW_MAX_DIMS]; /* global shape, without padding */
     int64_t start[SW_MAX_DIMS];  /* global offset of this shard in storage order */
     int64_t elems;               /* product of size */
 };
@@ -45,6 +49,14 @@ struct sw_call {
     const struct sw_step *step;
     const struct sw_ring *ring; /* ring_attention(_grad) */
 };
+
+/* Whether a product adds its gradient to the sum in place now; else it writes over what the sum
+ * holds, as the first one does in the first micro-step. */
+static inline bool sw_call_adds_now(const struct sw_call *call)
+{
+    return sw_op_adds_gradient(call->op) &&
+           (!call->op->as.gradient.first || call->step->micro_step > 0);
+}
 
 /* What hardware says of itself. */
 struct sw_device_facts {

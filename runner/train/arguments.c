@@ -94,3 +94,22 @@ int sw_evaluate_arguments(int argc, char **argv, struct sw_evaluate_options *out
         return wrong(problem, which, "evaluate needs --checkpoint DIR", "");
     return 0;
 }
+
+int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
+                           const char **problem, const char **which)
+{
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--full") == 0) {
+            out->full = true;
+        } else if (strcmp(argv[i], "--digest") == 0) {
+            if (i + 1 == argc || parse_digest(argv[++i], &out->digest) != 0)
+                return wrong(problem, which, "--digest needs the 16 digits of a plan's digest", "");
+            out->wants_digest = true;
+        } else if (take_plan(argv[i], &out->plan_path, problem, which) != 0) {
+            return -1;
+        }
+    }
+    if (out->plan_path == NULL || *out->plan_path == '\0')
+        return wrong(problem, which, "preflight needs a plan file", "");
+    return 0;
+}

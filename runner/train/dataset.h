@@ -52,10 +52,4 @@ int64_t sw_dataset_holdout_counted(const struct sw_dataset *dataset, int64_t fir
  * of memory, or when the file lost bytes. */
 double sw_dataset_bigram_bits(const struct sw_dataset *dataset);
 
-/* Writes the bytes of a file as tokens in llm.c's form (version 1, uint16), by way of TO.partial;
- * on errors nothing is left behind and TO is as it was. Errors: SW_BAD_INPUT: FROM does not exist,
- * is empty, a folder, too large, or the file to write; SW_ENVIRONMENT: a file cannot be read or
- * written. */
-int sw_tokenize_bytes(const char *from, const char *to, struct sw_error *err);
-
 #endif

@@ -30,6 +30,10 @@ static int compile(struct sw_job *job)
         return -1;
     const enum sw_program_kind other =
         sw_program_set_differs(job->programs, job->plan->program_digest);
+    if (job->plan->program_digest[SW_PROGRAM_TRAIN] == 0)
+        return sw_fail_at(&job->err, SW_BAD_INPUT, plan_place(job),
+                          "the plan is of a mesh that serves, and has no program that trains; emit "
+                          "one without 'job'");
     if (other != SW_PROGRAM_KINDS)
         return sw_fail_at(&job->err, SW_BAD_INPUT, plan_place(job),
                           "this runner makes another '%s' program of the plan than the plan "
@@ -90,8 +94,11 @@ static int set_up_executor(struct sw_job *job)
     const struct sw_plan_prediction *p = &job->plan->prediction;
     /* that a rank may say nothing: a step, or a save that is written in the pause */
     const double longest = fmax(p->step_seconds, p->save_seconds);
-    if (sw_accelerator_comm(job->launch, &job->plan->decision.mesh, job->device, kind_of(job),
-                            sw_launch_stall_seconds(longest), &job->comm, &job->err) != 0 ||
+    struct sw_axes groups[SW_MESH_GROUPS];
+    const int32_t group_count = sw_program_set_axes(job->programs, groups);
+    if (sw_accelerator_comm(job->launch, &job->plan->decision.mesh, groups, group_count,
+                            job->device, kind_of(job), sw_launch_stall_seconds(longest), &job->comm,
+                            &job->err) != 0 ||
         sw_executor_create(job->programs, job->device, job->comm, &job->executor, &job->err) != 0)
         return -1;
     const struct sw_collective_slots slots = sw_collective_slots(

@@ -1,7 +1,7 @@
 #include "runner/train/life.h"
 
 #include "core/base/clock.h"
-#include "runner/train/attempt.h"
+#include "core/run/attempt.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -378,14 +378,16 @@ static int run_steps(struct training *t)
 static void announce(const struct training *t)
 {
     const struct sw_job *job = &t->job;
-    char mesh[64];
+    char mesh[64], attempt[40] = "";
+    if (t->ending.board->attempt.attempt > 1)
+        snprintf(attempt, sizeof attempt, ", attempt %" PRId64, t->ending.board->attempt.attempt);
     fprintf(stderr,
             "training %s: %" PRId64 " step%s of %" PRId64
-            " tokens on mesh %s (%d rank%s), arena %.1f MB per rank\n",
+            " tokens on mesh %s (%d rank%s), arena %.1f MB per rank%s\n",
             job->plan->run->name, t->last, t->last == 1 ? "" : "s", job->programs->tokens_per_step,
             sw_mesh_format(&job->plan->decision.mesh, mesh, sizeof mesh), job->launch->size,
-            job->launch->size == 1 ? "" : "s",
-            (double)sw_executor_arena_bytes(job->executor) / 1e6);
+            job->launch->size == 1 ? "" : "s", (double)sw_executor_arena_bytes(job->executor) / 1e6,
+            attempt);
 }
 
 /* Rank 0. One job at a time in the run's folder, and in that of the checkpoints where it is
@@ -546,6 +548,18 @@ static int leave(struct training *t, bool judging)
     return sw_ending_leave(&t->ending, (enum sw_verdict)code, cause);
 }
 
+/* The lowest rank that knows why says it; the last one knows at least that. */
+static void fail_unsaved(struct training *t)
+{
+    const struct sw_error *why = sw_saver_failure(t->saver);
+    const bool told = why->status != SW_OK;
+    if (told || t->job.launch->rank == t->job.launch->size - 1)
+        (void)sw_fail(&t->job.err, SW_ENVIRONMENT,
+                      "the run is done, but its last checkpoint could not be written to %.250s%s%s",
+                      t->job.plan->run->checkpoint_directory, told ? ": " : "",
+                      told ? why->message : "");
+}
+
 /* Returns the exit code. */
 static int run(struct training *t)
 {
@@ -561,8 +575,7 @@ static int run(struct training *t)
     sw_progress_end_line(&t->progress);
     if (judging && !failed && t->save_failed) {
         t->together = failed = true;
-        (void)sw_fail(&t->job.err, SW_ENVIRONMENT,
-                      "the run is done, but its last checkpoint could not be written");
+        fail_unsaved(t);
     }
     if (failed && !t->together)
         sw_ending_abort(&t->ending, &t->job.err);

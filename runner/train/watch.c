@@ -1,17 +1,35 @@
 #include "runner/train/watch.h"
 
+#include "core/base/clock.h"
 #include "runner/launch.h"
 #include "runner/train/life.h"
+#include "runner/train/peer.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* The watcher of a rank that died says more than those that only lost it. */
+static const double peer_grace_s = 3;
+
+struct watcher {
+    struct sw_watch_board *board;
+    pid_t child;
+    int signals; /* signalfd; -1: there is none */
+    int errors;  /* what the child writes to standard error; -1: to the watcher's own */
+    struct sw_peer peer;
+    double lost_at; /* when a peer was gone; 0: none is */
+};
 
 /* "rank 3 (host n2): killed by signal 9 (Killed) after step 12", or what is known of it. */
 static void describe(const struct sw_watch_board *board, int status, char *text, size_t bytes)
@@ -36,30 +54,19 @@ static void say(int32_t rank, const char *host, const char *text)
     fprintf(stderr, "rank %d (host %s): error: %s\n", (int)rank, host, text);
 }
 
-/* The exit code of the job, once the rank ended otherwise than by leaving. */
-static int conclude(struct sw_watch_board *board, int status)
+/* Writes down and says how the attempt ended, unless another one was first. */
+static int settle(struct sw_watch_board *board, int32_t verdict, const char *text, const char *node)
 {
-    const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     struct sw_attempt *a = &board->attempt;
     struct sw_error err = {0};
-    char text[400];
-    if (board->settled) /* launchers end what takes long to leave */
-        return a->verdict >= 0 ? a->verdict : SW_ENVIRONMENT;
-    describe(board, status, text, sizeof text);
-    if (!board->running) {
-        struct sw_launch launch = {0};
-        sw_launch_name(&launch);
-        say(launch.rank, launch.host, text);
-        return SW_ENVIRONMENT;
-    }
-    a->verdict = number == SIGBUS ? SW_VERDICT_BAD_NODE : SW_ENVIRONMENT;
+    a->verdict = verdict;
     if (!sw_attempt_claim(board->folder, a->attempt)) {
         (void)sleep(1); /* the one that says it leaves first: launchers end the others */
         return a->verdict;
     }
     snprintf(a->cause, sizeof a->cause, "rank %d (host %.200s): %.250s", (int)board->rank,
              board->host, text);
-    sw_attempt_add_node(a, board->host);
+    sw_attempt_add_node(a, node);
     const int written = sw_attempt_write(board->folder, a, &err);
     say(board->rank, board->host, text);
     if (written != 0)
@@ -67,21 +74,119 @@ static int conclude(struct sw_watch_board *board, int status)
     return a->verdict;
 }
 
-static int watch(struct sw_watch_board *board, pid_t child, const sigset_t *waited)
+/* Before there is a folder to write it down in. */
+static int say_early(const char *text)
+{
+    struct sw_launch launch = {0};
+    sw_launch_name(&launch);
+    say(launch.rank, launch.host, text);
+    return SW_ENVIRONMENT;
+}
+
+/* The exit code of the job, once the rank ended otherwise than by leaving. */
+static int conclude(struct sw_watch_board *board, int status)
+{
+    const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    char text[400];
+    if (board->settled) /* launchers end what takes long to leave */
+        return board->attempt.verdict >= 0 ? board->attempt.verdict : SW_ENVIRONMENT;
+    describe(board, status, text, sizeof text);
+    if (!board->running)
+        return say_early(text);
+    return settle(board, number == SIGBUS ? SW_VERDICT_BAD_NODE : SW_ENVIRONMENT, text,
+                  board->host);
+}
+
+/* The same, once a peer is gone: the rank would wait for it until its patience ends. */
+static int conclude_lost(struct watcher *w)
+{
+    struct sw_watch_board *board = w->board;
+    char text[400];
+    (void)kill(w->child, SIGKILL);
+    (void)waitpid(w->child, NULL, 0);
+    if (board->settled)
+        return board->attempt.verdict >= 0 ? board->attempt.verdict : SW_ENVIRONMENT;
+    snprintf(
+        text, sizeof text,
+        "lost its connection to host %.200s: a rank there died, or the node or its network did",
+        w->peer.host);
+    return board->running ? settle(board, SW_ENVIRONMENT, text, w->peer.host) : say_early(text);
+}
+
+/* Passes on what the child wrote. Returns false when there was nothing. */
+static bool pass_errors(struct watcher *w)
+{
+    char bytes[4096];
+    const ssize_t count = w->errors >= 0 ? read(w->errors, bytes, sizeof bytes) : -1;
+    if (count == 0) {
+        (void)close(w->errors);
+        w->errors = -1;
+    }
+    if (count <= 0)
+        return false;
+    for (ssize_t at = 0; at < count;) {
+        const ssize_t written = write(STDERR_FILENO, bytes + at, (size_t)(count - at));
+        if (written < 0 && errno != EINTR)
+            break; /* nobody reads it any more */
+        at += written > 0 ? written : 0;
+    }
+    if (sw_peer_hear(&w->peer, bytes, (size_t)count) && w->lost_at <= 0)
+        w->lost_at = sw_clock_now();
+    return true;
+}
+
+/* Until something happens that this is about. */
+static void wait_for_news(struct watcher *w)
+{
+    struct signalfd_siginfo info;
+    struct pollfd from[2] = {{.fd = w->signals, .events = POLLIN},
+                             {.fd = w->errors, .events = POLLIN}};
+    const double left = w->lost_at + peer_grace_s - sw_clock_now();
+    const int most_ms = w->lost_at <= 0 ? -1 : left > 0 ? (int)(left * 1000) + 1 : 0;
+    if (poll(from, 2, most_ms) <= 0)
+        return;
+    if (from[1].revents != 0)
+        (void)pass_errors(w);
+    if (from[0].revents != 0 && read(w->signals, &info, sizeof info) == sizeof info &&
+        info.ssi_signo != SIGCHLD)
+        (void)kill(w->child, (int)info.ssi_signo);
+}
+
+static bool is_over(const struct sw_watch_board *board)
+{
+    return board->settled ||
+           (board->running && sw_attempt_is_claimed(board->folder, board->attempt.attempt));
+}
+
+static int watch(struct watcher *w)
 {
     for (;;) {
-        siginfo_t info;
         int status = 0;
-        const int number = sigwaitinfo(waited, &info);
-        if (waitpid(child, &status, WNOHANG) == child) {
+        wait_for_news(w);
+        if (waitpid(w->child, &status, WNOHANG) == w->child) {
+            while (pass_errors(w)) {
+            }
             if (WIFEXITED(status) &&
-                (!board->running || board->settled || WEXITSTATUS(status) == 0))
+                (!w->board->running || w->board->settled || WEXITSTATUS(status) == 0))
                 return WEXITSTATUS(status);
-            return conclude(board, status);
+            return conclude(w->board, status);
         }
-        if (number > 0 && number != SIGCHLD)
-            (void)kill(child, number);
+        if (w->lost_at <= 0 || sw_clock_now() < w->lost_at + peer_grace_s)
+            continue;
+        if (!is_over(w->board))
+            return conclude_lost(w);
+        w->lost_at = 0; /* somebody has said it: the launcher ends this one, or it leaves */
     }
+}
+
+/* Only where nobody looks at it as it comes: a terminal shows progress, and other bytes. */
+static void make_pipe(int ends[2])
+{
+    ends[0] = ends[1] = -1;
+    if ((getenv("PMIX_RANK") == NULL && getenv("OMPI_COMM_WORLD_SIZE") == NULL) ||
+        isatty(STDERR_FILENO) == 1 || pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
 struct sw_watch_board *sw_watch_begin(void)
@@ -101,10 +206,25 @@ struct sw_watch_board *sw_watch_begin(void)
     sigaddset(&waited, SIGQUIT);
     sigaddset(&waited, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &waited, NULL);
-    const pid_t parent = getpid(), child = fork();
+    int errors[2];
+    make_pipe(errors);
+    struct watcher w = {.board = board, .signals = signalfd(-1, &waited, SFD_CLOEXEC)};
+    const pid_t parent = getpid(), child = w.signals < 0 ? -1 : fork();
     if (child > 0) {
         (void)signal(SIGPIPE, SIG_IGN);
-        _exit(watch(board, child, &waited));
+        if (errors[1] >= 0)
+            (void)close(errors[1]);
+        w.errors = errors[0];
+        w.child = child;
+        _exit(watch(&w));
+    }
+    if (w.signals >= 0)
+        (void)close(w.signals);
+    if (errors[1] >= 0) {
+        if (child == 0)
+            (void)dup2(errors[1], STDERR_FILENO);
+        (void)close(errors[0]);
+        (void)close(errors[1]);
     }
     if (child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

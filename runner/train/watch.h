@@ -7,7 +7,7 @@
 #ifndef SW_WATCH_H
 #define SW_WATCH_H
 
-#include "runner/train/attempt.h"
+#include "core/run/attempt.h"
 
 /* What the rank tells its watcher; memory of both. */
 struct sw_watch_board {

@@ -10,8 +10,7 @@
 #include "core/base/number.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
-
-#include <oneapi/dnnl/dnnl.h>
+#include "tests/bench/products.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,161 +32,6 @@ static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_
         labels[i] = (int32_t)((uint64_t)(i + step + 1) * 2654435761u >> 16) & 0xff;
     }
     return 0;
-}
-
-static void check(dnnl_status_t status)
-{
-    if (status != dnnl_success) {
-        fprintf(stderr, "oneDNN failed with status %d\n", (int)status);
-        exit(1);
-    }
-}
-
-struct product {
-    int64_t m, n, k;
-    bool a_transposed, b_transposed;
-    double count; /* per step */
-    double seconds;
-};
-
-/* Best time of one C[m,n] = A[m,k] B[k,n]. */
-static double time_product(dnnl_engine_t engine, dnnl_stream_t stream, const struct product *p,
-                           float *a, float *b, float *c)
-{
-    const dnnl_dims_t da = {p->m, p->k}, db = {p->k, p->n}, dc = {p->m, p->n};
-    const dnnl_dims_t sa = {p->a_transposed ? 1 : p->k, p->a_transposed ? p->m : 1};
-    const dnnl_dims_t sb = {p->b_transposed ? 1 : p->n, p->b_transposed ? p->k : 1};
-    const dnnl_dims_t sc = {p->n, 1};
-    dnnl_memory_desc_t ma, mb, mc;
-    dnnl_matmul_desc_t desc;
-    dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t xa, xb, xc;
-    check(dnnl_memory_desc_init_by_strides(&ma, 2, da, dnnl_f32, sa));
-    check(dnnl_memory_desc_init_by_strides(&mb, 2, db, dnnl_f32, sb));
-    check(dnnl_memory_desc_init_by_strides(&mc, 2, dc, dnnl_f32, sc));
-    check(dnnl_matmul_desc_init(&desc, &ma, &mb, NULL, &mc));
-    check(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, NULL));
-    check(dnnl_primitive_create(&primitive, pd));
-    check(dnnl_memory_create(&xa, &ma, engine, a));
-    check(dnnl_memory_create(&xb, &mb, engine, b));
-    check(dnnl_memory_create(&xc, &mc, engine, c));
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, xa}, {DNNL_ARG_WEIGHTS, xb}, {DNNL_ARG_DST, xc}};
-    double best = 1e30;
-    for (int repeat = 0; repeat < 30; repeat++) {
-        const double begin = sw_clock_now();
-        check(dnnl_primitive_execute(primitive, stream, 3, args));
-        check(dnnl_stream_wait(stream));
-        const double seconds = sw_clock_now() - begin;
-        best = seconds < best ? seconds : best;
-    }
-    dnnl_memory_destroy(xa);
-    dnnl_memory_destroy(xb);
-    dnnl_memory_destroy(xc);
-    dnnl_primitive_destroy(primitive);
-    dnnl_primitive_desc_destroy(pd);
-    return best;
-}
-
-/* The products of every op of a step; returns how many different ones. */
-static int32_t list_products(const struct sw_program *p, bool attention, struct product *products)
-{
-    int32_t count = 0;
-    for (int32_t r = 0; r < p->region_count; r++)
-        for (int32_t i = 0; i < p->regions[r].op_count; i++) {
-            const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
-            const double times = (double)p->regions[r].repeat * p->accumulation_steps;
-            const struct sw_value *x = &p->values[op->in[0].value],
-                                  *w = &p->values[op->in[1].value];
-            const int64_t tokens = x->local[0] * x->local[1];
-            switch (op->kind) {
-            case SW_OP_LINEAR:
-                products[count++] =
-                    (struct product){tokens, w->local[1], w->local[0], false, false, times, 0};
-                break;
-            case SW_OP_LINEAR_T:
-                products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
-                break;
-            case SW_OP_LINEAR_DW:
-                products[count++] =
-                    (struct product){x->local[2], w->local[2], tokens, true, false, times, 0};
-                break;
-            case SW_OP_LM_HEAD_STATS:
-                products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
-                break;
-            case SW_OP_LM_HEAD_GRAD: /* logits again, dx, dW */
-                products[count++] =
-                    (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
-                products[count++] =
-                    (struct product){tokens, w->local[1], w->local[0], false, false, times, 0};
-                products[count++] =
-                    (struct product){w->local[0], w->local[1], tokens, true, false, times, 0};
-                break;
-            case SW_OP_RING_ATTENTION:
-            case SW_OP_RING_ATTENTION_GRAD:
-                if (attention) { /* half of the square is masked */
-                    const double each = times * (double)x->local[0] *
-                                        (double)(x->local[2] / op->as.attention.head_dim) / 2;
-                    const double square = op->kind == SW_OP_RING_ATTENTION ? 1 : 2,
-                                 tall = op->kind == SW_OP_RING_ATTENTION ? 1 : 3;
-                    products[count++] = (struct product){x->local[1],
-                                                         x->local[1],
-                                                         op->as.attention.head_dim,
-                                                         false,
-                                                         true,
-                                                         each * square,
-                                                         0};
-                    products[count++] = (struct product){x->local[1],
-                                                         op->as.attention.head_dim,
-                                                         x->local[1],
-                                                         false,
-                                                         false,
-                                                         each * tall,
-                                                         0};
-                }
-                break;
-            default:
-                break;
-            }
-        }
-    return count;
-}
-
-static double time_products(const struct sw_program *p, bool attention, double *flops)
-{
-    static struct product products[256];
-    const int32_t count = list_products(p, attention, products);
-    const size_t elems = (size_t)8 << 20;
-    float *a = calloc(elems, sizeof *a), *b = calloc(elems, sizeof *b),
-          *c = calloc(elems, sizeof *c);
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    check(dnnl_engine_create(&engine, dnnl_cpu, 0));
-    check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
-    double total = 0;
-    *flops = 0;
-    for (int32_t i = 0; i < count; i++) {
-        products[i].seconds = -1;
-        for (int32_t j = 0; j < i && products[i].seconds < 0; j++)
-            if (products[j].m == products[i].m && products[j].n == products[i].n &&
-                products[j].k == products[i].k &&
-                products[j].a_transposed == products[i].a_transposed &&
-                products[j].b_transposed == products[i].b_transposed)
-                products[i].seconds = products[j].seconds;
-        if (products[i].seconds < 0)
-            products[i].seconds = time_product(engine, stream, &products[i], a, b, c);
-        total += products[i].seconds * products[i].count;
-        *flops += 2.0 * (double)products[i].m * (double)products[i].n * (double)products[i].k *
-                  products[i].count;
-    }
-    dnnl_stream_destroy(stream);
-    dnnl_engine_destroy(engine);
-    free(a);
-    free(b);
-    free(c);
-    return total;
 }
 
 int main(int argc, char **argv)
@@ -243,8 +87,8 @@ int main(int argc, char **argv)
           sw_compare_doubles); /* the first step creates the primitives */
     const double step_seconds = seconds[1 + (steps - 1) / 2], best = seconds[1];
     double linear_flops, all_flops;
-    const double linear = time_products(p, false, &linear_flops),
-                 all = time_products(p, true, &all_flops);
+    const double linear = sw_bench_products_seconds(p, false, sw_clock_now, &linear_flops),
+                 all = sw_bench_products_seconds(p, true, sw_clock_now, &all_flops);
     printf("step: median %.1f ms, best %.1f ms, %d threads, loss %.4f\n", step_seconds * 1e3,
            best * 1e3, threads, out.value);
     printf("matrix products alone: linear layers and head %.1f ms (%.0f GFLOP/s), with attention "

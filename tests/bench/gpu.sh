@@ -1,23 +1,31 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, on a machine with one NVIDIA GPU and no network.
 #
-#   tests/bench/gpu.sh [OPTIONS] [PART...]        PARTs in the order given; default: all of them
+#   tests/bench/gpu.sh [OPTIONS] [PART...]        PARTs in the order given; default: all of them, in
+#                                                 this one, which tells most first
 #
 #   build       the tools, tests and benchmarks, here; or unpacks gpu/pack.sh's archive
+#   machine     what the GPU, its driver and its host are; that everything finds its libraries
 #   check       every op against the CPU device and in f64, cuDNN's attention against the own kernels,
 #               losses of 20 steps against the CPU device in fp32 and bf16
-#   sanitize    compute-sanitizer: bad accesses and races
-#   meshes      1, 2, 4, 8 ranks sharing the GPU: 35 meshes in one process; under mpirun
 #   bench       1B and 8B-shaped models: step, utilisation, memory, launch gaps
+#   ops         1B model: every kind of op, measured against planned
 #   attention   causal attention, 8k to 64k tokens, against cuDNN called alone
 #   torch       the same models in PyTorch, where it is installed
 #   calibrate   predicted against measured steps, calibrated
+#   nccl        NCCL with one rank: recordings, what they refuse, registration, memory
+#   seeds       check's ops with other random numbers
+#   meshes      1, 2, 4, 8 ranks sharing the GPU: 35 meshes in one process; under mpirun
+#   sanitize    compute-sanitizer: bad accesses and races
+#
+# A part that fails or takes too long does not stop the next. gpu-report.md is the page of all parts,
+# logs/ has the whole output of what failed.
 #
 #   --build DIR      default build-gpu
-#   --pack FILE      an archive of gpu/pack.sh, default DIR/pack.tar.xz
+#   --pack FILE      an archive of gpu/pack.sh, default DIR/pack.tar.gz
 #   --results DIR    default $OUT, else tests/bench/results; each part writes gpu-PART.md there
-#   --limit SECONDS  of each part, default 520
-#   --total SECONDS  of all parts; what finds no time is left out. Default 0: as long as it takes
+#   --limit SECONDS  of each part, at most; each has one of its own besides
+#   --total SECONDS  of all parts; what finds no time is left out. Default 560; 0: as long as it takes
 #   --steps N        of each benchmark run, default 12
 #
 # Exit code: 0 all agree, 1 something differs, failed or ran out of time, 2 bad usage, 77 no GPU.
@@ -25,15 +33,28 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 script=$root/tests/bench/gpu.sh
-all_parts=(build check attention bench torch calibrate meshes sanitize)
+all_parts=(build machine check bench ops attention torch calibrate nccl seeds meshes sanitize)
+
+# Seconds that a part may take when all of them share --total.
+share_of() {
+    case $1 in
+        build) if [ -f "$pack" ]; then echo 60; else echo 520; fi ;;
+        machine) echo 20 ;;
+        nccl) echo 40 ;;
+        check | attention | ops) echo 90 ;;
+        bench | torch | calibrate) echo 120 ;;
+        *) echo 300 ;;
+    esac
+}
+
 peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
 
 usage() {
-    sed -n '4,24s/^# \{0,1\}//p' "$script" >&2
+    sed -n '4,31s/^# \{0,1\}//p' "$script" >&2
     exit 2
 }
 
-build=build-gpu pack='' results=${OUT:-tests/bench/results} limit=520 total=0 steps=12 inside='' parts=()
+build=build-gpu pack='' results=${OUT:-tests/bench/results} limit=520 total=560 steps=12 inside='' parts=()
 while [ $# -gt 0 ]; do
     case $1 in
         --build | --pack | --results | --limit | --total | --steps | --inside)
@@ -41,7 +62,10 @@ while [ $# -gt 0 ]; do
             declare "${1#--}=$2"
             shift
             ;;
-        build | check | sanitize | meshes | bench | attention | torch | calibrate) parts+=("$1") ;;
+        build | machine | check | seeds | sanitize | meshes | bench | ops | attention | torch | \
+            calibrate | nccl)
+            parts+=("$1")
+            ;;
         *)
             echo "gpu.sh: unknown part or option '$1'" >&2
             usage
@@ -56,7 +80,7 @@ done
 [ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
 mkdir -p "$build" "$results" || exit 2
 build=$(cd "$build" && pwd) && results=$(cd "$results" && pwd) || exit 2
-[ -n "$pack" ] || pack=$build/pack.tar.xz
+[ -n "$pack" ] || pack=$build/pack.tar.gz
 state=$build/gpu-state # what one part leaves for another
 report=(python3 "$root/tests/bench/gpu/report.py")
 
@@ -99,6 +123,8 @@ attempt() {
         sed 's/^/    /'
     if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
         tail -25 "$log" | sed 's/^/      /'
+        mkdir -p "$results/logs"
+        cp "$log" "$results/logs/$inside-$(printf '%s' "$name" | tr -c 'A-Za-z0-9.\n' '-').log"
         failed=1
     fi
     rm -f "$log"
@@ -120,6 +146,7 @@ use_build() {
         export OPAL_BINDIR=$bin/openmpi/bin PATH=$bin/openmpi/bin:$PATH
         export OMPI_MCA_mca_base_component_path=$bin/openmpi/plugins
         export PMIX_MCA_mca_base_component_path=$bin/openmpi/pmix
+        export OMPI_MCA_plm=isolated # else it wants ssh, for one machine too
         export OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
     fi
     LD_LIBRARY_PATH=$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -139,6 +166,11 @@ use_build() {
         ldd "$bin/runner" | grep 'not found' | sed 's/^/      /'
         failed=1
         return 1
+    fi
+    if "$bin/runner" --version | grep 'CUDA: none'; then # says which library, which package
+        echo "- FAIL: $bin/runner does not load the CUDA device"
+        failed=1
+        [ "$inside" = machine ] || return 1 # what else there is
     fi
 }
 
@@ -203,19 +235,18 @@ YAML
         { echo "- FAIL: plan emit of $name" && sed 's/^/      /' "$work/$name.emit" && failed=1 && return 1; }
 }
 
-# The largest memory that the driver shows in use until stop_watching goes to FILE, in MiB.
+# The largest memory that the driver shows in use until stop_watching goes to FILE, in MiB: one
+# process of the driver's, since starting one takes locks that a step waits for.
 start_watching() { # FILE
-    local most=0 now
-    while sleep 0.2; do
-        now=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -1)
-        if [ "${now:-0}" -gt "$most" ]; then most=$now && echo "$most" >"$1"; fi
-    done &
-    watcher=$!
+    nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits --loop-ms=500 >"$1.all" \
+        2>/dev/null &
+    watcher=$! watched=$1
 }
 
 stop_watching() {
-    kill "$watcher"
+    kill "$watcher" 2>/dev/null
     wait "$watcher" 2>/dev/null
+    sort -n "$watched.all" | tail -1 >"$watched"
 }
 
 # ---- Parts ----
@@ -236,6 +267,26 @@ part_build() {
     "$bin/runner" --version | sed 's/^/    /'
 }
 
+part_machine() {
+    local tool
+    nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.mem \
+        --format=csv,noheader 2>&1 | sed 's/^/    /'
+    grep -E '^(MemTotal|MemAvailable)' /proc/meminfo | sed 's/^/    /'
+    for tool in runner runner-cuda.so tests/test_cuda_ops bench/bench_attention; do
+        [ -e "$bin/$tool" ] || continue
+        if ldd "$bin/$tool" | grep 'not found'; then
+            echo "- FAIL: $tool does not find these libraries"
+            failed=1
+        else
+            echo "- ok: $tool finds its libraries"
+        fi
+    done
+    if command -v mpirun >/dev/null 2>&1; then
+        attempt "mpirun starts two runners" 30 mpirun -np 2 "$bin/runner" --version
+    fi
+    "$bin/runner" --version | sed 's/^/    /'
+}
+
 # cuDNN compiles a kernel for every shape, most of a second each: few rounds of them
 check_seed() { # SEED
     attempt "ops against the CPU device, seed $1" 120 "$bin/tests/test_cuda_ops" 6 "$1"
@@ -244,7 +295,7 @@ check_seed() { # SEED
 }
 
 part_check() {
-    local seed device compute
+    local device compute
     check_seed 1
     for compute in fp32 bf16; do
         for device in cpu cuda; do
@@ -262,6 +313,10 @@ part_check() {
             "$bin/runner" train "$work/check-own.plan.yaml"
     attempt "their losses agree with cuDNN's" 20 "${report[@]}" losses \
         "$work/check-own/metrics.jsonl" "$work/check-bf16-cuda/metrics.jsonl" 5e-3
+}
+
+part_seeds() {
+    local seed
     for seed in 2 3; do check_seed "$seed"; done
 }
 
@@ -316,8 +371,8 @@ bench_run() {
     [ -s "$state/$name.metrics.jsonl" ] && return 0
     emit "$name" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || return 1
     start_watching "$work/$name.mib"
-    attempt "$name, $steps steps of 4 x 8192 tokens" 150 "$bin/runner" train \
-        "$work/$name.plan.yaml"
+    attempt "$name, $steps steps of 4 x 8192 tokens" 150 "$root/tests/bench/gpu/only_cudnn.sh" \
+        "$bin/runner" train "$work/$name.plan.yaml"
     code=$?
     stop_watching
     [ "$code" -eq 0 ] || return 1
@@ -367,6 +422,32 @@ part_bench() {
         tail -n +3 "$work/$name.kernels"
         echo
     done
+}
+
+part_ops() {
+    local name=1b-d128 code
+    emit "$name-ops" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || return
+    attempt "every op of $name, measured" 150 sh -c \
+        "'$bin/bench/op_times' '$work/$name-ops.plan.yaml' 6 >'$work/ops.md'"
+    code=$?
+    [ "$code" -eq 0 ] || return
+    echo
+    echo "One step of $name, median of 6; planned with the data sheet's figures:"
+    echo
+    cat "$work/ops.md"
+    grep -q '^attention: cuDNN' "$work/ops.md" || {
+        echo "- FAIL: attention is not cuDNN's: $(head -1 "$work/ops.md")"
+        failed=1
+    }
+}
+
+part_nccl() {
+    if [ ! -x "$bin/bench/nccl_one" ]; then
+        echo "- left out: no NCCL in this build"
+        return
+    fi
+    attempt "NCCL with one rank" 60 sh -c "'$bin/bench/nccl_one' >'$work/nccl.md'"
+    [ ! -s "$work/nccl.md" ] || cat "$work/nccl.md"
 }
 
 part_attention() {
@@ -463,10 +544,14 @@ if [ -n "$inside" ]; then
     [ "$inside" = build ] || use_build || exit 1
     case $inside in
         build) part_build ;;
+        machine) part_machine ;;
+        seeds) part_seeds ;;
         check) part_check ;;
         sanitize) part_sanitize ;;
         meshes) part_meshes ;;
         bench) part_bench ;;
+        ops) part_ops ;;
+        nccl) part_nccl ;;
         attention) part_attention ;;
         torch) part_torch ;;
         calibrate) part_calibrate ;;
@@ -481,8 +566,35 @@ if ! have_gpu; then
         exit 77
     fi
 fi
+# One page: how each part ended, what failed, and the tables.
+write_report() {
+    local part
+    {
+        echo "# gpu.sh, $(date -u +%Y-%m-%d)"
+        echo
+        nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
+        echo
+        for part in "${done_parts[@]}"; do echo "- $(tail -1 "$results/gpu-$part.md")"; done
+        echo
+        for part in "${done_parts[@]}"; do
+            grep '^- FAIL' "$results/gpu-$part.md" | sed "s/^- FAIL/- FAIL in $part/"
+        done
+        for part in "${done_parts[@]}"; do
+            if grep -q '^|' "$results/gpu-$part.md"; then
+                printf '\n## %s\n\n' "$part"
+                grep -E '^(\||Launch gaps)' "$results/gpu-$part.md"
+            fi
+        done
+        if [ -d "$results/logs" ]; then printf '\nWhole output of what failed: logs/\n'; fi
+    } >"$results/gpu-report.md"
+}
+
+done_parts=()
+rm -rf "$results/logs"
 for part in "${parts[@]}"; do
     begun=$SECONDS
+    most=$limit
+    done_parts+=("$part")
     if [ "$total" -gt 0 ]; then
         left=$((total - SECONDS))
         if [ "$left" -lt 20 ]; then
@@ -490,25 +602,30 @@ for part in "${parts[@]}"; do
             status=1
             continue
         fi
-        [ "$limit" -lt "$left" ] || limit=$left
+        if [ ${#parts[@]} -gt 1 ] && [ "$(share_of "$part")" -lt "$most" ]; then
+            most=$(share_of "$part")
+        fi
+        [ "$most" -lt "$left" ] || most=$left
     fi
     {
         echo "# gpu.sh $part, $(date -u +%Y-%m-%d)"
         echo
         nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null
         echo
-        timeout --kill-after=10 "$limit" bash "$script" --build "$build" --pack "$pack" \
-            --results "$results" --limit "$limit" --steps "$steps" --inside "$part" 2>&1
+        timeout --kill-after=10 "$most" bash "$script" --build "$build" --pack "$pack" \
+            --results "$results" --limit "$most" --steps "$steps" --inside "$part" 2>&1
         code=$?
         echo
         case $code in
             0) echo "$part: all ok, $((SECONDS - begun)) s" ;;
-            124 | 137) echo "$part: stopped after $limit s" ;;
+            124 | 137) echo "$part: stopped after $most s" ;;
             *) echo "$part: FAILED, $((SECONDS - begun)) s" ;;
         esac
         echo "$code" >"$build/gpu-code"
     } | tee "$results/gpu-$part.md"
     [ "$(cat "$build/gpu-code")" = 0 ] || status=1
+    write_report
 done
+write_report
 rm -f "$build/gpu-code"
 exit "$status"

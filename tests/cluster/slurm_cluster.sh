@@ -4,6 +4,10 @@
 #   slurm_cluster.sh up [NAME]     starts it and prints how to reach it (SLURM_CONF=...)
 #   slurm_cluster.sh down [NAME]   stops every process, and removes every interface and file of it
 #   slurm_cluster.sh conf [NAME]   prints the path of its slurm.conf
+#   slurm_cluster.sh kill NAME N   ends every process of node N at once, as a power cut does
+#   slurm_cluster.sh cut NAME N    pulls the cable of node N; `mend` puts it back
+#   slurm_cluster.sh mend NAME     all cables in, and nodes that are down started again
+#   slurm_cluster.sh restart NAME  ends the controller at once and starts it again
 #
 # NAME (default: test; or play, bench) picks the addresses, so that a test does not disturb a playground.
 # Each node is a network namespace on one bridge and a slurmd with its own host name, process ids and
@@ -152,30 +156,60 @@ make_network() {
     done
 }
 
+# The caller's files are none of a daemon's: it would keep them open for days.
+close_files() {
+    local file
+    for file in /proc/self/fd/*; do
+        file=${file##*/}
+        [ "$file" -le 2 ] || eval "exec $file>&-"
+    done 2>/dev/null
+}
+
+start_node() {
+    # The variables are the inner shell's.
+    # shellcheck disable=SC2016
+    { close_files && exec setsid nsenter --net="/run/netns/${prefix}n$1" \
+        unshare --uts --mount --pid --fork --kill-child --mount-proc \
+        sh -c 'hostname "$1" && mount -t tmpfs -o mode=1777 tmpfs "$2" &&
+            mount -t tmpfs -o mode=1777 tmpfs /dev/shm &&
+            exec slurmd -D -N "$1" -f "$3"' \
+        sh "n$1" "$node_tmp" "$state/slurm.conf"; } \
+        >"$state/n$1.out" 2>&1 </dev/null &
+    # nsenter becomes unshare, which waits: its pid is the node's.
+    echo $! >"$state/n$1.pid"
+}
+
+# Whoever listens there already would answer in the controller's place, or keep it from starting.
+check_port() {
+    local listener
+    listener=$(ss -Hltnp "sport = :$port" 2>/dev/null) && [ -n "$listener" ] || return 0
+    listener=$(sed -nE 's/.*users:\(\("([^"]*)",pid=([0-9]+).*/\1 (pid \2)/p' <<<"$listener" | head -n 1)
+    fail "port $port is taken by ${listener:-another process}; end it first"
+}
+
 start_daemons() {
     export SLURM_CONF=$state/slurm.conf
     # --force: run as root, with the state directory that we made.
-    munged --force --key-file="$state/munge.key" --socket="$state/munge/socket" \
+    (close_files && exec munged --force --key-file="$state/munge.key" --socket="$state/munge/socket" \
         --pid-file="$state/munged.pid" --log-file="$state/munged.log" \
-        --seed-file="$state/munged.seed" || return 1
-    slurmctld -f "$state/slurm.conf" || return 1
+        --seed-file="$state/munged.seed") || return 1
+    (close_files && exec slurmctld -f "$state/slurm.conf") || return 1
     local i
-    for ((i = 1; i <= nodes; i++)); do
-        # The variables are the inner shell's.
-        # shellcheck disable=SC2016
-        setsid nsenter --net="/run/netns/${prefix}n$i" \
-            unshare --uts --mount --pid --fork --kill-child --mount-proc \
-            sh -c 'hostname "$1" && mount -t tmpfs -o mode=1777 tmpfs "$2" &&
-                mount -t tmpfs -o mode=1777 tmpfs /dev/shm &&
-                exec slurmd -D -N "$1" -f "$3"' \
-            sh "n$i" "$node_tmp" "$state/slurm.conf" \
-            >"$state/n$i.out" 2>&1 </dev/null &
-        # nsenter becomes unshare, which waits: its pid is the node's.
-        echo $! >"$state/n$i.pid"
-    done
+    for ((i = 1; i <= nodes; i++)); do start_node "$i"; done
+    wait_for_nodes idle
+}
+
+# Until all nodes are in one of these states (of sinfo, joined by '|'), or the controller is dead.
+wait_for_nodes() { # STATES
+    local i pid
     for ((i = 0; i < 120; i++)); do
-        if [ "$(timeout 5 sinfo -h -N -o '%T' 2>/dev/null | grep -c '^idle$')" -eq "$nodes" ]; then
+        if [ "$(timeout 5 sinfo -h -N -o '%T' 2>/dev/null | grep -cxE "$1")" -eq "$nodes" ]; then
             return 0
+        fi
+        pid=$(cat "$state/slurmctld.pid" 2>/dev/null || true)
+        if [ "$i" -ge 4 ] && [ -z "$(tr -d '\0' 2>/dev/null <"/proc/${pid:-0}/cmdline")" ]; then
+            echo "slurmctld ended: $(grep -aE 'fatal|error' "$state/slurmctld.log" | tail -n 1)" >&2
+            return 1
         fi
         sleep 0.5
     done
@@ -193,10 +227,12 @@ up() {
     check_machine
     if [ -f "$state/slurm.conf" ] &&
         SLURM_CONF=$state/slurm.conf timeout 5 sinfo >/dev/null 2>&1; then
+        mend 'idle|allocated|mixed|completing'
         echo "SLURM_CONF=$state/slurm.conf"
         return 0
     fi
     down
+    check_port
     trap 'down; exit 3' INT TERM
     if ! write_configuration || ! make_network || ! start_daemons; then
         show_logs
@@ -206,15 +242,49 @@ up() {
     echo "SLURM_CONF=$state/slurm.conf"
 }
 
+is_node_alive() {
+    local pid
+    pid=$(cat "$state/n$1.pid" 2>/dev/null) &&
+        { tr "\0" " " <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q unshare
+}
+mend() { # STATES: as of wait_for_nodes
+    export SLURM_CONF=$state/slurm.conf
+    local i
+    for ((i = 1; i <= nodes; i++)); do
+        ip link set "${prefix}v$i" up
+        is_node_alive "$i" || {
+            echo "n$i: its slurmd was gone, and is started again" >&2
+            start_node "$i"
+        }
+    done
+    wait_for_nodes "$1" || fail "the nodes did not come back"
+}
+check_node() {
+    { [[ ${1:-} =~ ^[1-9]$ ]] && [ "$1" -le "$nodes" ]; } || fail "which node, 1 to $nodes?"
+}
+
 case $action in
     up) up ;;
+    kill)
+        check_node "${3:-}"
+        end_process "$state/n$3.pid" unshare KILL
+        ;;
+    cut)
+        check_node "${3:-}"
+        ip link set "${prefix}v$3" down
+        ;;
+    mend) mend idle ;;
+    restart)
+        end_process "$state/slurmctld.pid" "$state" KILL
+        (close_files && SLURM_CONF=$state/slurm.conf exec slurmctld -f "$state/slurm.conf") || fail "no controller"
+        ;;
     down)
         [ "$(id -u)" -eq 0 ] || skip "needs root"
         down
         ;;
     conf) echo "$state/slurm.conf" ;;
     *)
-        echo "usage: slurm_cluster.sh up|down|conf [test|play|bench]" >&2
+        echo "usage: slurm_cluster.sh up|down|conf|kill|cut|mend|restart [test|play|bench] [NODE]" >&2
         exit 2
         ;;
 esac

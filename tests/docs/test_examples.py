@@ -87,6 +87,8 @@ def prepare(page):
     for name in ("configs", "templates"):
         shutil.copytree(name, f"{folder}/{name}")
     shutil.copytree("tests/bench/published", f"{folder}/tests/bench/published")
+    os.makedirs(f"{folder}/tests/oracle/fixtures")
+    shutil.copy("tests/oracle/fixtures/tokenizers.tar.xz", f"{folder}/tests/oracle/fixtures")
     return folder
 
 

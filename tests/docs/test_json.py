@@ -57,6 +57,7 @@ def walk(value, path):
 
 
 # What has the same keys is described once.
+SERVING = r"^(chosen|candidates\[\]|mesh)\."
 SAME = (
     (r"^(chosen|fastest|candidates\[\]|mesh)\.", "candidate."),
     (r"^rejected\[\]\.", "rejected."),
@@ -78,8 +79,12 @@ def check(command, value, prefix=""):
     for key, types in page["plan search --json"].items():
         if key.startswith(("candidate.", "rejected.")):
             known[key] = types
+    serving = "--for serve" in command
+    if serving:
+        known.update(page["plan search --for serve --json"])
     used = seen.setdefault(command, set())
     for path, kind in walk(value, prefix):
+        path = re.sub(SERVING, "serving_mesh.", path) if serving else path
         for pattern, replacement in SAME:
             path = re.sub(pattern, replacement, path)
         for start in KINDS:
@@ -108,7 +113,19 @@ for path in runs:
     check("plan search --json", plan("search", path, "--json", "--rejected"))
     check("plan explain --json", plan("explain", path, "--json", "--rejected"))
 small = "configs/runs/llama-8b-64.yaml"
+check("plan explain --json", plan("explain", small, "--json", "--set", "serve.max_batch=16"))
+check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--rejected", "--set",
+                                             "serve.max_batch=8", "--set", "serve.token_latency=10 ms", "--set",
+                                             "serve.first_token_latency=10 s"))
+check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--set", "serve.max_batch=8",
+                                             "--set", "serve.first_token_latency=1 us", codes=(1,)))
+check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--set", "serve.max_batch=8"))
+check("plan explain --for serve --json", plan("explain", small, "--for", "serve", "--json", "--set",
+                                              "serve.max_batch=8"))
 # Nothing fits; one change is not enough.
+check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4",
+                                 "--set", "mesh_dim=auto", "--set", "global_batch_size=12"))
+check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4"))
 check("plan search --json", plan("search", small, "--json", "--rejected", "--set",
                                  "model.hidden_size=1048576", codes=(0, 1)))
 check("plan search --json", plan("search", small, "--json", "--rejected", "--set",
@@ -151,6 +168,75 @@ check("attempt.json", json.load(open(f"{scratch}/run/attempt.json")))
 check("manifest.json", json.load(open(f"{scratch}/run/checkpoints/latest/manifest.json")))
 check("runner evaluate --json", json.loads(run(build + "/runner", "evaluate", f"{scratch}/tiny.plan.yaml",
                                                "--checkpoint", f"{scratch}/run/checkpoints", "--json")))
+weights = (f"{scratch}/tiny.plan.yaml", "--checkpoint", f"{scratch}/run/checkpoints")
+check("runner generate", json.loads(run(build + "/runner", "generate", *weights, "--prompt", "a", "--logprobs",
+                                        "--max-new-tokens", "3")))
+lines = f"{scratch}/lines.jsonl"
+open(lines, "w").write('{"text": "to be"}\n')
+check("runner score --texts", json.loads(run(build + "/runner", "score", *weights, "--texts", lines, "--logprobs")))
+check("runner score --json", json.loads(run(build + "/runner", "score", *weights, PAGE, "--json")))
+
+# A run that a job did: what its folder tells is shown whether Slurm answers here (0) or not (3).
+lost = scratch + ".lost"  # beside it: plan runs looks at what is below
+shutil.rmtree(lost, ignore_errors=True)
+os.mkdir(lost)
+with open(f"{lost}/attempt.json", "w") as out:
+    json.dump({"schema": "shardwright.attempt/1", "attempt": 1, "verdict": 3, "nodes": ["n3"], "cause": "x",
+               "step": 2, "first_step": 0, "job": "42"}, out)
+run(build + "/runner", "next", lost, "--status", "137", "--before", "0", "--nodes", "4", "--plans", "3-4",
+    "--dead", "n3", "--continue", "requeue", "--checkpoints", f"{lost}/checkpoints")
+check("excluded_nodes.jsonl", json.loads(open(f"{lost}/excluded_nodes.jsonl").readline()))
+# Jobs that do not train: what their scripts write (tests/unit/test_inference_job.sh runs them).
+for kind, more in (("generate", {"output": f"{scratch}/texts.jsonl", "shards": 1, "lines": 4}),
+                   ("serve", {"host": "n1", "port": 8000, "token_file": "/token"})):
+    folder = f"{scratch}.{kind}"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    told = {"schema": "shardwright.job/1", "type": kind, "job": "4000000000", **more}
+    check("job.json", told)
+    json.dump(told, open(f"{folder}/job.json", "w"))
+    open(f"{folder}/job.ended", "w").write("4000000000 0 0\n")
+    status = plan("status", folder, "--json", codes=(0, 3))
+    check("plan status --json", status)
+    if (status["state"], status["inference"]["type"]) != ("done", kind):
+        complain(f"a job of type {kind} is not shown: {status}")
+record = {"schema": "shardwright.submission/1", "state": "submitted", "jobs": ["4000000000"],
+          "token": "0123456789abcdef", "run": "tiny", "attempt": 2, "plan_digest": "0123456789abcdef",
+          "plan": "/x.plan.yaml", "script_digest": "0123456789abcdef", "script": "/x.sbatch",
+          "log": "/slurm-%j.out", "checkpoints": f"{scratch}/run/checkpoints",
+          "submitted_at": "2026-11-22T11:30:00Z", "cluster": "one", "mesh_dim": "1,1,1,1", "nodes": 1,
+          "ranks": 1, "steps": 3, "predicted_step_seconds": 0.5, "band_low_seconds": 0.25,
+          "band_high_seconds": None, "predicted_run_seconds": 1.5}
+check("submission.json", record)
+json.dump(record, open(f"{scratch}/run/submission.json", "w"))
+status = plan("status", f"{scratch}/run", "--json", codes=(0, 3))
+check("plan status --json", status)
+if status["note"] is not None:
+    complain(f"the record is not as the program wants it: {status['note']}")
+if (status["state"], status["job"], status["steps"]) != ("done", "4000000000", 3):
+    complain(f"the record is not shown: {status}")
+every = plan("runs", scratch, "--json", codes=(0, 3))
+for one in every["runs"]:
+    check("plan status --json", one)
+check("plan runs --json", {**every, "runs": []})
+if len(every["runs"]) != 1:
+    complain(f"plan runs finds {len(every['runs'])} runs, not one")
+
+# A dry run, where this machine can have a controller.
+up = subprocess.run(["bash", "tests/cluster/controller.sh", "up", "nodes", "8"], capture_output=True, text=True)
+if up.returncode == 0:
+    os.environ["SLURM_CONF"] = up.stdout.strip().removeprefix("SLURM_CONF=")
+    os.environ["XDG_STATE_HOME"] = scratch
+    try:
+        for partition in ("gpu,short", "nosuch,gpu"):
+            check("plan submit --dry-run --json", plan("submit", small, "--dry-run", "--json", "--set",
+                                                       "slurm.partition=" + partition, "--set",
+                                                       "slurm.time=0:20:00"))
+    finally:
+        run("bash", "tests/cluster/controller.sh", "down")
+else:
+    print(up.stdout.strip())
+    del page["plan submit --dry-run --json"]
 
 # Two checkpoints, one of which is not whole.
 run(build + "/tests/make_checkpoints", f"{scratch}/checkpoints", "10", "20")

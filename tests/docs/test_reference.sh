@@ -37,28 +37,37 @@ done
 grep -nE '\| +\|$' "$scratch"/pages/{model,accelerator,cluster,run,plan}.md && complain "a key without a meaning"
 
 # Placeholders: those that emit knows, and all of them can be filled.
-sed -nE 's/^ *\{"([a-z_.]+)", .*\},$/{{\1}}/p' planner/emit/*.c | sort >"$scratch/known"
+sed -nE 's/^ +X\([A-Z_]+, "([a-z_.]+)", .*/{{\1}}/p' planner/emit/script.h | sort >"$scratch/known"
 rows $reference/template.md | sort >"$scratch/documented"
 same "placeholders" "$scratch/documented" "$scratch/known"
-sed 's/^/# /' "$scratch/documented" >"$scratch/all.sbatch"
+form() { sed -nE "s/^ +X\\([A-Z_]+, \"([a-z_.]+)\", $1,.*/\\1/p" planner/emit/script.h; }
+{
+    form TEXT | sed 's/.*/# {{&}}/'
+    form DIRECTIVES | sed 's/.*/{{&}}/'
+    form LINES | sed 's/.*/{{&}}/'
+    form WORDS | sed 's/.*/echo {{&}} x/'
+} >"$scratch/all.sbatch"
+[ "$(grep -c '{{' "$scratch/all.sbatch")" -eq "$(wc -l <"$scratch/documented")" ] || complain "a placeholder of no form"
 "$build/plan" emit configs/runs/quickstart.yaml --template "$scratch/all.sbatch" -o "$scratch/emitted" \
     --set "directory=$scratch/run" >"$scratch/log" 2>&1 || complain "emit: $(cat "$scratch/log")"
 cat templates/* | grep -oE '\{\{[^}]*\}\}' | sort -u | comm -23 - "$scratch/documented" | grep . &&
     complain "a template has placeholders that are not documented"
 
 # Environment variables: every name that is looked up or stands in a list that is. (F8_E4M3 and its
-# like are dtypes of safetensors.)
+# like are dtypes of safetensors, some others states of Slurm's jobs, SLURM_VERSION a line of its controller's.)
 grep -rhoE '"[A-Z][A-Z0-9]*_[A-Z0-9_]+"|\$\{?(SHARDWRIGHT_[A-Z_]+)' planner runner templates --include='*.[ch]' \
-    --include='*.sh' --include='*.sbatch' | tr -d '"${' | grep -vE '^F[0-9]_E[0-9]M[0-9]$' |
+    --include='*.sh' --include='*.sbatch' | tr -d '"${' | grep -vE '^F[0-9]_E[0-9]M[0-9]$|^(NODE|BOOT)_FAIL$|^OUT_OF_MEMORY$|^STAGE_OUT$|^SLURM_VERSION$' |
     sort -u >"$scratch/known"
 grep -oE '`[A-Z][A-Z0-9]*_[A-Z0-9_]+`' $reference/commands.md | tr -d '`' | sort -u >"$scratch/documented"
 same "environment variables" "$scratch/documented" "$scratch/known"
 
 # Options of the runner, whose help is a text.
 options=0
+# In a file: grep -q leaves early, and whoever still writes to it is ended.
+sed -n '/^## runner/,/^## Environment/p' $reference/commands.md >"$scratch/runner"
 while IFS= read -r option; do
     options=$((options + 1))
-    sed -n '/^## runner/,/^## Environment/p' $reference/commands.md | grep -qE -- "(^|[ [])$option( |$)" ||
+    grep -qE -- "(^|[ [])$option( |$)" "$scratch/runner" ||
         complain "runner --help does not explain '$option'"
 done < <(grep -hoE '"--?[a-z][a-z-]*"' runner/*.c | tr -d '"' | sort -u)
 [ $options -ge 5 ] || complain "only $options options of the runner were found"

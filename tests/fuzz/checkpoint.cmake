@@ -1,3 +1,4 @@
 sw_fuzzer(fuzz_safetensors LIBRARIES sw_checkpoint)
 sw_fuzzer(fuzz_model_index LIBRARIES sw_checkpoint)
 sw_fuzzer(fuzz_manifest LIBRARIES sw_checkpoint_store)
+sw_fuzzer(fuzz_tokenizer LIBRARIES sw_text)

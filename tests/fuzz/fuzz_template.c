@@ -59,7 +59,7 @@ static void check_error(const struct sw_error *err)
 
 static void check_value(const char *value)
 {
-    const struct sw_template_value values[] = {{"v", value}, {NULL, NULL}};
+    const struct sw_template_value values[] = {{.name = "v", .value = value}, {.name = NULL}};
     struct sw_error err = {0};
     bool control = false;
     for (const unsigned char *p = (const unsigned char *)value; *p != 0; p++)
@@ -86,10 +86,14 @@ void fuzz_one(const uint8_t *data, size_t bytes)
 {
     int32_t count;
     const struct fuzz_file *file = fuzz_files(data, bytes, &count);
-    const struct sw_template_value values[] = {{"name", count > 1 ? file[1].text : "run"},
-                                               {"slurm.qos", NULL},
-                                               {"nodes", "4"},
-                                               {NULL, NULL}};
+    const struct sw_template_value values[] = {
+        {.name = "name", .value = count > 1 ? file[1].text : "run"},
+        {.name = "slurm.qos"},
+        {.name = "nodes", .value = "4"},
+        {.name = "setup", .value = "a\nb\n", .kind = SW_TEMPLATE_LINES},
+        {.name = "directives", .value = "#SBATCH --x\n", .kind = SW_TEMPLATE_DIRECTIVES},
+        {.name = "srun_options", .value = "--x", .kind = SW_TEMPLATE_WORDS},
+        {.name = NULL}};
     struct sw_error err = {0};
     char *filled = sw_template_fill("main.yaml", file->text, values, &err);
     if (filled == NULL)

@@ -86,10 +86,11 @@ def fill(parameter, seed, name, transposed):
         parameter.copy_(torch.from_numpy(value.T.copy() if transposed else value))
 
 
-def make(folder, name, seed, config_class, changes):
+def build(seed, config_class, changes):
+    """The model with the generator's parameters, and what each of them is called here."""
     config = config_class(**{**SMALL, **changes})
     config.architectures = [config_class.__name__.replace("Config", "ForCausalLM")]
-    model = getattr(transformers, config.architectures[0])(config).float().train()
+    model = getattr(transformers, config.architectures[0])(config).float()
     parameters = dict(model.named_parameters())
     known = {}
     for ours, theirs in SINGLE.items():
@@ -103,6 +104,13 @@ def make(folder, name, seed, config_class, changes):
                 known[full] = (ours, layer, transposed)
                 fill(parameters[full], seed, f"{ours}.{layer}", transposed)
     assert set(known) == set(parameters), set(parameters) - set(known)
+    return config, model, known
+
+
+def make(folder, name, seed, config_class, changes):
+    config, model, known = build(seed, config_class, changes)
+    model.train()
+    parameters = dict(model.named_parameters())
 
     rows = torch.from_numpy(token_rows(seed, config.vocab_size, BATCH, SEQUENCE))
     logits = model(input_ids=rows[:, :-1], use_cache=False).logits

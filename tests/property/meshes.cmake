@@ -1,12 +1,23 @@
 find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
-  # "13": every 13th of the 288 variants on each mesh; "1" runs them all.
+  # "29": every 29th of the 288 variants on each mesh; "1" runs them all.
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          ${CMAKE_SOURCE_DIR}/tests/support/variants.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
-          ARGS 13)
+          ARGS 29)
   if(TARGET test_meshes)
-    target_link_options(test_meshes PRIVATE
-                        LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc)
+    add_test(NAME test_meshes_more COMMAND test_meshes 13)
+    set_tests_properties(test_meshes_more PROPERTIES LABELS slow)
+    sw_test_counts_allocations(test_meshes)
+  endif()
+  # "97": every 97th of the 288 variants on each of 68 meshes.
+  sw_test(test_uneven_meshes SOURCES test_uneven_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          ${CMAKE_SOURCE_DIR}/tests/support/variants.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
+          ARGS 97)
+  if(TARGET test_uneven_meshes)
+    add_test(NAME test_uneven_meshes_more COMMAND test_uneven_meshes 41)
+    set_tests_properties(test_uneven_meshes_more PROPERTIES LABELS slow)
   endif()
 endif()
 if(TARGET sw_program)

@@ -4,7 +4,11 @@ if(TARGET sw_planner)
     add_test(NAME test_search_rows_all COMMAND test_search_rows 200 7)
     set_tests_properties(test_search_rows_all PROPERTIES LABELS slow TIMEOUT 900)
   endif()
+  add_test(NAME search_for_serving
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_search_serve.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test(test_search_options SOURCES test_search_options.c LIBRARIES sw_planner)
+  sw_test(test_search_nodes SOURCES test_search_nodes.c LIBRARIES sw_planner)
   sw_test(test_search_headroom SOURCES test_search_headroom.c LIBRARIES sw_planner)
   sw_test(test_search_suggestions SOURCES test_search_suggestions.c LIBRARIES sw_planner)
   sw_test(test_search_rule SOURCES test_search_rule.c LIBRARIES sw_planner ARGS 300)

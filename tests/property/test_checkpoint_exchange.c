@@ -57,7 +57,8 @@ struct world {
     bool narrow;
 };
 
-/* Calls with every element of a shard: where it lies there, and what it should be. */
+/* Calls with every element of a shard: where it lies there, and what it should be. Not with its
+ * padding, which must stay as it is. */
 static void each_element(struct world *w, int32_t rank,
                          void (*visit)(unsigned char *at, uint64_t bits, size_t width))
 {
@@ -66,10 +67,13 @@ static void each_element(struct world *w, int32_t rank,
         const size_t width = sw_dtype_bytes(row->dtype);
         const int64_t columns = row->ndim == 2 ? row->local[1] : 1;
         int64_t offset[SW_MAX_DIMS] = {0};
-        sw_shard_offset(&w->options.mesh, &row->sharding.spec, row->size, rank, offset);
+        sw_shard_offset(&w->options.mesh, &row->sharding.spec, row->padded, rank, offset);
+        const int64_t own_rows = sw_shard_owned(row->size[0], offset[0], row->local[0]);
+        const int64_t own_columns =
+            row->ndim == 2 ? sw_shard_owned(row->size[1], offset[1], columns) : 1;
         for (int32_t instance = 0; instance < row->stack; instance++)
-            for (int64_t i = 0; i < row->local[0]; i++)
-                for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < own_rows; i++)
+                for (int64_t j = 0; j < own_columns; j++)
                     visit(w->shard[rank] + row->offset + instance * row->instance_bytes +
                               (i * columns + j) * (int64_t)width,
                           element(row, instance, offset[0] + i, offset[1] + j, w->narrow, width),
@@ -461,7 +465,8 @@ static struct sw_program_options random_model(uint64_t *rng)
     struct sw_program_options o;
     memset(&o, 0, sizeof o);
     o.model.vocab_size = 48;
-    o.model.hidden_size = below(rng, 2) ? 48 : 24;
+    static const int32_t hidden[] = {48, 24, 22, 5}; /* the last two are split unevenly */
+    o.model.hidden_size = hidden[below(rng, 4)];
     o.model.intermediate_size = 48;
     o.model.layers = 1 + below(rng, 3);
     o.model.heads = below(rng, 2) ? 8 : 6;

@@ -164,13 +164,20 @@ static int shard(const struct job *job, int32_t rank, bool compare, unsigned cha
         for (int32_t t = 0; t < job->placement->tensor_count; t++)
             stored_somewhere = stored_somewhere || job->placement->tensor[t].row == r;
         int64_t first[SW_MAX_DIMS] = {0};
-        sw_shard_offset(&job->options.mesh, &row->sharding.spec, row->size, rank, first);
+        sw_shard_offset(&job->options.mesh, &row->sharding.spec, row->padded, rank, first);
+        const int64_t own_rows = sw_shard_owned(row->size[0], first[0], row->local[0]);
+        const int64_t own_columns =
+            row->ndim == 2 ? sw_shard_owned(row->size[1], first[1], columns) : 1;
         for (int32_t n = 0; n < row->stack; n++) {
             unsigned char *at = state + row->offset + n * row->instance_bytes, wanted[WIDEST];
             for (int64_t i = 0; i < row->local[0] * columns; i++) {
-                const size_t width =
-                    write_element(element(row, n, first[0] + i / columns, first[1] + i % columns),
-                                  job->integer, stored(row->dtype), wanted);
+                size_t width = sw_dtype_bytes(row->dtype);
+                if (i / columns < own_rows && i % columns < own_columns)
+                    (void)write_element(
+                        element(row, n, first[0] + i / columns, first[1] + i % columns),
+                        job->integer, stored(row->dtype), wanted);
+                else /* padding is zero and stays so */
+                    memset(wanted, 0, width);
                 if (!compare)
                     memcpy(at, wanted, width);
                 else if (stored_somewhere && memcmp(at, wanted, width) != 0)
@@ -410,7 +417,8 @@ static struct sw_program_options random_model(uint64_t *rng)
     struct sw_program_options o;
     memset(&o, 0, sizeof o);
     o.model.vocab_size = below(rng, 2) ? 48 : 144;
-    o.model.hidden_size = below(rng, 2) ? 48 : 24;
+    static const int32_t hidden[] = {48, 24, 22, 5}; /* the last two are split unevenly */
+    o.model.hidden_size = hidden[below(rng, 4)];
     o.model.intermediate_size = below(rng, 2) ? 48 : 96;
     o.model.layers = 1 + below(rng, 3);
     o.model.heads = below(rng, 2) ? 8 : 6;
@@ -551,18 +559,18 @@ static void test_far_memory(void **state)
 }
 
 /* The meshes that runs are promised to move between: parameters and both moments, bit by bit. */
-static void test_named_meshes(void **state)
+static void check_named_meshes(int64_t hidden_size)
 {
-    (void)state;
     static const int32_t meshes[][SW_AXIS_COUNT] = {
-        {1, 1, 1, 1}, {2, 2, 1, 2}, {1, 8, 1, 1}, {1, 1, 2, 4}, {1, 2, 2, 2}};
+        {1, 1, 1, 1}, {2, 2, 1, 2}, {1, 8, 1, 1}, {1, 1, 2, 4}, {1, 2, 2, 2},
+        {1, 1, 1, 3}, {1, 3, 1, 1}, {1, 1, 2, 3}, {1, 5, 1, 1}, {3, 1, 2, 1}};
     uint64_t rng = 4;
     struct sw_placement p = {0};
     struct job save = {.placement = &p, .options = random_model(&rng)};
     struct sw_error err = {0};
     save.options.model.heads = 8;
     save.options.model.kv_heads = 2;
-    save.options.model.hidden_size = 48;
+    save.options.model.hidden_size = hidden_size;
     save.options.model.qkv_bias = save.options.model.qk_norm = true;
     save.options.params = save.options.compute = save.options.reduce = SW_F32;
     sw_rules_default(&save.options.rules, SW_ATTENTION_RING);
@@ -588,6 +596,13 @@ static void test_named_meshes(void **state)
     }
     sw_program_set_free(save.set);
     sw_placement_free(&p);
+}
+
+static void test_named_meshes(void **state)
+{
+    (void)state;
+    check_named_meshes(48); /* split unevenly by 5 */
+    check_named_meshes(22); /* and by 4 */
 }
 
 static struct sw_program_options small_model(void)

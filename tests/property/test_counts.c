@@ -109,7 +109,7 @@ static void check(const struct sw_program_options *options, const struct expecte
     wrong += compare(p, "embed backward", e->embed_backward);
     wrong += compare(p, "update", e->update);
     if (wrong != 0)
-        sw_program_print(stderr, p);
+        sw_program_print(stderr, p, SW_CARRIER_HOST);
     sw_program_free(p);
     assert_int_equal(wrong, 0);
 }
@@ -142,11 +142,11 @@ static void test_one_rank(void **state)
     check(&o, &e);
 }
 
-/* update: norms and loss together, then the squares */
+/* update: norms and loss together, then the squares. The same where weights and the batch do not
+ * divide. */
 static void test_fsdp(void **state)
 {
     (void)state;
-    const struct sw_program_options o = make_options(sw_mesh_make(1, 4, 1, 1), SW_ATTENTION_RING);
     const struct expected e = {
         .embed = {.all_gather = 1},
         .layer = {.all_gather = 7},
@@ -156,7 +156,11 @@ static void test_fsdp(void **state)
         .embed_backward = {.reduce_scatter = 1},
         .update = {.all_reduce = 2},
     };
-    check(&o, &e);
+    for (int32_t ways = 3; ways <= 7; ways++) {
+        struct sw_program_options o = make_options(sw_mesh_make(1, ways, 1, 1), SW_ATTENTION_RING);
+        o.micro_batch_per_rank = (o.global_batch + ways - 1) / ways;
+        check(&o, &e);
+    }
 }
 
 /* The head's all_gather is of each token's (max, sum, label's logit). */

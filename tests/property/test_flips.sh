@@ -17,11 +17,8 @@ fail() {
     exit 1
 }
 
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
-if [ "$(id -u)" -eq 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+# shellcheck source=tests/support/ranks.sh
+. tests/support/ranks.sh
 
 prepare() { # RANKS
     "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$1" --mesh_dim "1,$1,1,1" \

@@ -312,6 +312,8 @@ static void test_retarget_is_compile(void **state)
     assert_non_null(templates);
     assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
     assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
+    /* 3 divides neither hidden_size nor the batch */
+    assert_int_equal(sw_mesh_enumerate(24, check_retarget, templates), 0);
     for (int32_t i = 0; i < 4096; i++)
         sw_program_free(templates[i].program);
     free(templates);

@@ -5,13 +5,14 @@
  * 8 ranks and the variants that change the program. In single: 20 training steps. The argument is
  * the stride through the variants: coprime to 2 and 3, so that every choice meets every other on
  * every mesh; 1 runs them all. */
+#include "tests/support/allocations.h"
 #include "tests/support/harness.h"
 #include "tests/support/recompute.h"
+#include "tests/support/variants.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,113 +30,21 @@ enum { FIRST_STEPS = 5, STEPS = 20 };
 
 static int32_t stride = 1;
 
-/* ---- Allocation counting: the linker routes the calls of our libraries through these (--wrap)
- * ---- */
-
-static atomic_bool counting;
-static atomic_long allocations;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-
-static void note(void)
-{
-    if (atomic_load(&counting))
-        atomic_fetch_add(&allocations, 1);
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    note();
-    return __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    note();
-    return __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    note();
-    return __real_realloc(memory, bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
-{
-    note();
-    return __real_posix_memalign(out, alignment, bytes);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
-{
-    note();
-    return __real_aligned_alloc(alignment, bytes);
-}
-
 /* Counts from the second step on. */
 static void count_allocations(void *context, int32_t rank, int64_t step, bool begins)
 {
     (void)context;
     if (rank == 0 && step > 1)
-        atomic_store(&counting, begins);
+        sw_test_count_allocations(begins);
 }
 
 /* ---- Models and variants ---- */
 
 static const struct sw_axes residual_sp_tp = {2, {SW_SP, SW_TP}};
 
-struct variant {
-    bool tied, few_kv_heads, zigzag, residual_tp, accumulate;
-    uint8_t recompute;
-    enum sw_attention_strategy strategy;
-};
-enum { VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };
-
-static int32_t digit(int32_t *number, int32_t base)
-{
-    const int32_t d = *number % base;
-    *number /= base;
-    return d;
-}
-
-static struct variant variant_at(int32_t number)
-{
-    struct variant v = {0};
-    v.tied = digit(&number, 2);
-    v.few_kv_heads = digit(&number, 2);
-    v.zigzag = digit(&number, 2);
-    v.residual_tp = digit(&number, 2);
-    v.accumulate = digit(&number, 2);
-    v.recompute = (uint8_t)digit(&number, 3);
-    v.strategy = (enum sw_attention_strategy)digit(&number, 3);
-    return v;
-}
-
-static void describe(const struct sw_mesh *mesh, const struct variant *v, char text[192])
-{
-    static const char *const strategies[] = {"ring", "gather", "ulysses"};
-    char sizes[64], order[64];
-    snprintf(
-        text, 192, "mesh %s order %s %s kv_heads %s %s residual %s accumulation %s recompute %d %s",
-        sw_mesh_format(mesh, sizes, sizeof sizes), sw_mesh_format_order(mesh, order, sizeof order),
-        v->tied ? "tied" : "untied", v->few_kv_heads ? "few" : "all",
-        v->zigzag ? "zigzag" : "contiguous", v->residual_tp ? "sp,tp" : "sp",
-        v->accumulate ? "2" : "1", v->recompute, strategies[v->strategy]);
-}
-
 /* Small, and divisible by 8 wherever an axis may split it. 16 sequences: 8 data-parallel ranks, 2
  * micro-steps. */
-static struct sw_program_options make_options(struct sw_mesh mesh, const struct variant *v,
+static struct sw_program_options make_options(struct sw_mesh mesh, const struct sw_test_variant *v,
                                               enum sw_dtype dtype)
 {
     struct sw_program_options o = {
@@ -177,7 +86,7 @@ static const char *const gradients_tied[] = {"grad embedding",  "grad attention_
                                              "grad w_up",       "grad w_down",
                                              "grad final_norm", NULL};
 
-static void run_one_step(struct sw_mesh mesh, const struct variant *v,
+static void run_one_step(struct sw_mesh mesh, const struct sw_test_variant *v,
                          struct sw_harness_result *result)
 {
     const struct sw_program_options options = make_options(mesh, v, SW_F64);
@@ -194,19 +103,19 @@ static void run_one_step(struct sw_mesh mesh, const struct variant *v,
     struct sw_error err = {0};
     if (sw_harness_run(&harness, result, &err) != 0) {
         char text[192];
-        describe(&mesh, v, text);
+        sw_test_variant_describe(&mesh, v, text);
         fail_msg("%s: %s", text, err.message);
     }
 }
 
 /* Prints every difference of one run; returns how many there are. */
-static int32_t compare(const struct sw_mesh *mesh, const struct variant *v,
+static int32_t compare(const struct sw_mesh *mesh, const struct sw_test_variant *v,
                        const struct sw_harness_result *result,
                        const struct sw_harness_result *reference)
 {
     char text[192];
     int32_t wrong = 0;
-    describe(mesh, v, text);
+    sw_test_variant_describe(mesh, v, text);
     const double loss = sw_harness_difference(result->loss, reference->loss, 1);
     const double norm = sw_harness_difference(result->grad_norm, reference->grad_norm, 1);
     if (!(loss <= DOUBLE_TOLERANCE) && ++wrong)
@@ -235,7 +144,7 @@ static int32_t compare(const struct sw_mesh *mesh, const struct variant *v,
 static void make_references(struct sw_harness_result references[2][2])
 {
     for (int32_t i = 0; i < 4; i++) {
-        const struct variant plain = {.tied = i / 2, .few_kv_heads = i % 2};
+        const struct sw_test_variant plain = {.tied = i / 2, .few_kv_heads = i % 2};
         run_one_step(sw_mesh_make(1, 1, 1, 1), &plain, &references[i / 2][i % 2]);
         assert_true(isfinite(references[i / 2][i % 2].loss[0]));
         assert_true(references[i / 2][i % 2].grad_norm[0] > 0.01);
@@ -248,7 +157,7 @@ static void free_references(struct sw_harness_result references[2][2])
         sw_harness_result_free(&references[i / 2][i % 2]);
 }
 
-static int32_t check(struct sw_mesh mesh, const struct variant *v,
+static int32_t check(struct sw_mesh mesh, const struct sw_test_variant *v,
                      struct sw_harness_result references[2][2])
 {
     struct sw_harness_result result;
@@ -269,18 +178,18 @@ static void test_all_variants_admitted(void **state)
     int32_t admitted = 0;
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
-        for (int32_t i = 0; i < VARIANTS; i++) {
-            const struct variant v = variant_at(i);
+        for (int32_t i = 0; i < SW_TEST_VARIANTS; i++) {
+            const struct sw_test_variant v = sw_test_variant_at(i);
             const struct sw_program_options options = make_options(meshes[m], &v, SW_F64);
             char detail[256] = "", help[256] = "", text[192];
             if (sw_program_admits(&options, detail, help) == SW_FITS) {
                 admitted++;
                 continue;
             }
-            describe(&meshes[m], &v, text);
+            sw_test_variant_describe(&meshes[m], &v, text);
             print_error("%s: %s; %s\n", text, detail, help);
         }
-    assert_int_equal(admitted, SW_HARNESS_MESHES * VARIANTS);
+    assert_int_equal(admitted, SW_HARNESS_MESHES * SW_TEST_VARIANTS);
 }
 
 static void test_one_step_in_double(void **state)
@@ -292,11 +201,11 @@ static void test_one_step_in_double(void **state)
     make_references(references);
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
-        for (int32_t i = m % stride; i < VARIANTS; i += stride, tested++) {
-            const struct variant v = variant_at(i);
+        for (int32_t i = m % stride; i < SW_TEST_VARIANTS; i += stride, tested++) {
+            const struct sw_test_variant v = sw_test_variant_at(i);
             wrong += check(meshes[m], &v, references);
         }
-        expected += (VARIANTS - m % stride + stride - 1) / stride;
+        expected += (SW_TEST_VARIANTS - m % stride + stride - 1) / stride;
     }
     free_references(references);
     assert_int_equal(tested, expected);
@@ -308,7 +217,7 @@ static void test_axis_orders(void **state)
 {
     (void)state;
     struct sw_harness_result references[2][2];
-    const struct variant v = {.few_kv_heads = true, .zigzag = true, .residual_tp = true};
+    const struct sw_test_variant v = {.few_kv_heads = true, .zigzag = true, .residual_tp = true};
     int32_t wrong = 0, tested = 0;
     make_references(references);
     for (uint8_t a = 0; a < 4; a++)
@@ -327,7 +236,8 @@ static void test_axis_orders(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void train(struct sw_mesh mesh, const struct variant *v, struct sw_harness_result *result)
+static void train(struct sw_mesh mesh, const struct sw_test_variant *v,
+                  struct sw_harness_result *result)
 {
     static const char *const values[] = {"embedding", "wq", "w_down", "final_norm", NULL};
     const struct sw_program_options options = make_options(mesh, v, SW_F32);
@@ -348,24 +258,24 @@ static void train(struct sw_mesh mesh, const struct variant *v, struct sw_harnes
     struct sw_error err = {0};
     if (sw_harness_run(&harness, result, &err) != 0) {
         char text[192];
-        describe(&mesh, v, text);
+        sw_test_variant_describe(&mesh, v, text);
         fail_msg("%s: %s", text, err.message);
     }
 }
 
-static void check_training(const struct variant *v)
+static void check_training(const struct sw_test_variant *v)
 {
     struct sw_harness_result reference;
     struct sw_mesh meshes[SW_HARNESS_MESHES];
     int32_t wrong = 0;
-    atomic_store(&allocations, 0);
+    (void)sw_test_take_allocations();
     train(sw_mesh_make(1, 1, 1, 1), v, &reference);
     assert_true(reference.loss[STEPS - 1] < reference.loss[0] - 0.01);
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
         struct sw_harness_result result;
         char text[192];
-        describe(&meshes[m], v, text);
+        sw_test_variant_describe(&meshes[m], v, text);
         train(meshes[m], v, &result);
         for (int32_t s = 0; s < STEPS; s++) {
             const double difference = sw_harness_difference(&result.loss[s], &reference.loss[s], 1);
@@ -380,7 +290,7 @@ static void check_training(const struct variant *v)
         if (result.arena_bytes != result.planned_arena_bytes && ++wrong)
             print_error("%s: %lld bytes allocated, %lld planned\n", text,
                         (long long)result.arena_bytes, (long long)result.planned_arena_bytes);
-        if (atomic_exchange(&allocations, 0) != 0 && ++wrong)
+        if (sw_test_take_allocations() != 0 && ++wrong)
             print_error("%s: memory was allocated during a step\n", text);
         sw_harness_result_free(&result);
     }
@@ -391,18 +301,18 @@ static void check_training(const struct variant *v)
 static void test_train_untied(void **state)
 {
     (void)state;
-    const struct variant v = {.zigzag = true};
+    const struct sw_test_variant v = {.zigzag = true};
     check_training(&v);
 }
 
 static void test_train_tied_few_kv_heads(void **state)
 {
     (void)state;
-    const struct variant v = {.tied = true,
-                              .few_kv_heads = true,
-                              .residual_tp = true,
-                              .accumulate = true,
-                              .recompute = 2};
+    const struct sw_test_variant v = {.tied = true,
+                                      .few_kv_heads = true,
+                                      .residual_tp = true,
+                                      .accumulate = true,
+                                      .recompute = 2};
     check_training(&v);
 }
 

@@ -28,6 +28,7 @@ static int below(uint64_t *state, int n)
 struct trial {
     struct sw_mesh mesh;
     int64_t global[SW_MAX_DIMS], unit[SW_MAX_DIMS];
+    int64_t size[SW_MAX_DIMS]; /* of it, what is no padding */
     struct sw_sharding from, to;
     uint64_t seed;
 };
@@ -122,7 +123,18 @@ static struct trial random_trial(uint64_t seed)
         t.global[d] = t.unit[d] * (1 + below(&rng, 2)) *
                       common_multiple(sw_axes_size(&t.mesh, t.from.spec.dim[d]),
                                       sw_axes_size(&t.mesh, t.to.spec.dim[d]));
+        t.size[d] = t.global[d];
     }
+    return t;
+}
+
+/* The same with sizes that do not fill the shards, and leave some empty. */
+static struct trial uneven_trial(uint64_t seed)
+{
+    struct trial t = random_trial(seed);
+    uint64_t rng = ~seed;
+    for (int d = 0; d < t.from.spec.ndim; d++)
+        t.size[d] = below(&rng, 3) == 0 ? t.global[d] : 1 + below(&rng, (int)t.global[d]);
     return t;
 }
 
@@ -256,7 +268,7 @@ static void make_shards(const struct trial *t, const struct array *global, struc
             if (sw_axes_index(&t->mesh, partial, r) != k)
                 continue;
             shard[r] = make_array(local, ndim);
-            sw_device_put(&t->mesh, &t->from.spec, t->global, sizeof(double), r, part.data,
+            sw_device_put(&t->mesh, &t->from.spec, t->size, t->global, sizeof(double), r, part.data,
                           shard[r].data);
         }
     }
@@ -274,7 +286,8 @@ static void check_shards(const struct trial *t, const struct array *global,
         sw_axes_from_set(15u & ~(unsigned)(t->to.partial | sw_spec_axes(&t->to.spec)));
     struct array want = make_array(shard[0].shape, SW_MAX_DIMS);
     for (int32_t r = 0; r < sw_mesh_rank_count(&t->mesh); r++) {
-        sw_device_put(&t->mesh, &t->to.spec, t->global, sizeof(double), r, global->data, want.data);
+        sw_device_put(&t->mesh, &t->to.spec, t->size, t->global, sizeof(double), r, global->data,
+                      want.data);
         const struct array *twin = &shard[sw_axes_member(&t->mesh, unused, r, 0)];
         for (int64_t i = 0; i < elems(&want); i++) {
             double sum = 0;
@@ -352,7 +365,7 @@ static void run_trial(const struct trial *t)
     if (count < 0)
         print_error("%s\n", err.message);
     assert_in_range(count, 0, SW_RESHARD_MAX_STEPS);
-    struct array global = make_array(t->global, t->from.spec.ndim);
+    struct array global = make_array(t->size, t->from.spec.ndim);
     for (int64_t i = 0; i < elems(&global); i++)
         global.data[i] = (double)(i * 7919 % 10007);
     struct array shard[MAX_RANKS];
@@ -388,6 +401,16 @@ static void result_is_slice_of_global(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= CASES; seed++) {
         struct trial t = random_trial(seed);
+        run_trial(&t);
+    }
+}
+
+/* Padding is zero before, so it is zero after: nothing else comes into it, whatever is summed. */
+static void padding_stays_zero(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        struct trial t = uneven_trial(seed);
         run_trial(&t);
     }
 }
@@ -477,11 +500,9 @@ static void same_input_same_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(result_is_slice_of_global),
-        cmocka_unit_test(cost_is_never_above_naive),
-        cmocka_unit_test(shortcuts_equal_search),
-        cmocka_unit_test(cost_counts_received_elements),
-        cmocka_unit_test(same_input_same_steps),
+        cmocka_unit_test(result_is_slice_of_global),     cmocka_unit_test(padding_stays_zero),
+        cmocka_unit_test(cost_is_never_above_naive),     cmocka_unit_test(shortcuts_equal_search),
+        cmocka_unit_test(cost_counts_received_elements), cmocka_unit_test(same_input_same_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

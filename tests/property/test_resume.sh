@@ -19,13 +19,12 @@ fail() {
     exit 1
 }
 
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
-if [ "$(id -u)" -eq 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+# shellcheck source=tests/support/ranks.sh
+. tests/support/ranks.sh
 
 # ---- Runs ----
+
+hidden=32 length=32 # of the model, of a sequence
 
 # Writes $out/NAME.plan/tiny.plan.yaml of a run in the folder $out/RUN.
 emit() { # NAME RUN MESH ARGUMENTS...
@@ -34,8 +33,8 @@ emit() { # NAME RUN MESH ARGUMENTS...
     "$build/plan" emit configs/runs/quickstart.yaml -o "$out/$name.plan" --mesh_dim "$mesh" \
         --set name=tiny --set directory="$out/$run" \
         --set cluster.accelerators_per_node=$((${mesh//,/*})) \
-        --set model.hidden_size=32 --set model.intermediate_size=64 \
-        --set model.num_hidden_layers=2 --set sequence_length=32 --set global_batch_size=8 \
+        --set model.hidden_size=$hidden --set model.intermediate_size=64 \
+        --set model.num_hidden_layers=2 --set sequence_length=$length --set global_batch_size=8 \
         --set optimizer.total_steps=8 --set optimizer.warmup_steps=2 --set data.holdout=0 \
         --set data.path="$text" "$@" >"$out/log" 2>&1 || fail "plan emit $name"
 }
@@ -150,6 +149,7 @@ check_loading() { # RUN
 reshard() { # FROM-MESH MESHES...
     local from=$1 mesh name
     shift
+    rm -rf "$out/saved" "$out/straight"
     emit saved saved "$from"
     train 0 saved --steps 4
     copy "$out/saved" "$out/straight"
@@ -166,6 +166,24 @@ reshard() { # FROM-MESH MESHES...
         [ "$(fact "$(step "$name" 8)" next_sequence)" = 64 ] || fail "$name: sequences were left out"
         echo "saved on $from, loaded on $mesh: losses equal to $tolerance"
     done
+}
+
+# Sizes that three ranks do not divide: hidden_size, and the batch of 8.
+uneven() { # FROM-MESH MESHES...
+    local mesh ranks first=""
+    hidden=80 length=48
+    reshard "$@"
+    for mesh in "$@"; do # the held-out tail does not fill its last batch either
+        emit judged judged "$mesh" --set data.holdout=0.001
+        ranks=$((${mesh//,/*}))
+        timeout 120 mpirun -q -np "$ranks" "$build/runner" evaluate "$out/judged.plan/tiny.plan.yaml" \
+            --checkpoint "$out/straight/checkpoints" >"$out/said" 2>"$out/log" </dev/null ||
+            fail "evaluate on $mesh"
+        first=${first:-$(cat "$out/said")}
+        [ "$(cat "$out/said")" = "$first" ] || fail "on $mesh: $(cat "$out/said"), not $first"
+    done
+    echo "judged on $*: ${first#*: }"
+    hidden=32 length=32
 }
 
 # ---- Options ----
@@ -378,12 +396,15 @@ bash examples/make_text.sh || fail "no text to learn"
 if [ "$which" = large ]; then
     stopped 1,2,2,2 1 3 5
     reshard 1,2,2,2 1,1,1,1 2,2,1,2 1,8,1,1 1,1,2,4
+    uneven 1,2,2,2 1,1,1,3 1,3,1,1 1,1,2,3
+    uneven 1,3,1,1 1,4,1,1
     base
     wholeness 1,2,2,1
 else
     stopped 1,1,1,1 1 5
     stopped 1,2,1,1 3
     reshard 1,2,1,1 2,1,1,1 1,1,1,1 1,1,2,1
+    uneven 1,4,1,1 1,3,1,1 # three of four nodes are left
     options
     base
     differences

@@ -50,11 +50,11 @@ static struct sw_config *random_run(uint64_t *seed, struct sw_run_config *run)
 }
 
 /* The best verdict that any options of that mesh have: found by trying them all. */
-static enum sw_verdict try_all(const struct sw_run_config *run, const struct sw_mesh *mesh)
+static enum sw_fit_verdict try_all(const struct sw_run_config *run, const struct sw_mesh *mesh)
 {
     const int64_t ways = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
     const int64_t per_rank = run->global_batch_size / ways;
-    enum sw_verdict best = SW_VERDICT_DOES_NOT_FIT;
+    enum sw_fit_verdict best = SW_VERDICT_DOES_NOT_FIT;
     for (int32_t way = 0; way < 3 * 3 * 2 * 2; way++)
         for (int64_t micro = 1; micro <= per_rank; micro *= 2) {
             struct sw_candidate c;
@@ -75,7 +75,7 @@ static enum sw_verdict try_all(const struct sw_run_config *run, const struct sw_
             if (!allowed)
                 continue;
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
-            const enum sw_verdict verdict = sw_candidate_verdict(&c);
+            const enum sw_fit_verdict verdict = sw_candidate_verdict(&c);
             best = verdict < best ? verdict : best;
         }
     return best;
@@ -105,14 +105,15 @@ static int32_t check_auto(const struct sw_run_config *run, const struct sw_searc
 }
 
 /* That mesh, asked for. Returns its verdict. */
-static enum sw_verdict check_asked(const struct sw_run_config *run, const struct sw_candidate *c)
+static enum sw_fit_verdict check_asked(const struct sw_run_config *run,
+                                       const struct sw_candidate *c)
 {
     struct sw_run_config asking = *run;
     struct sw_search s;
     char mesh[64];
     asking.mesh_dim = sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh);
     search(&asking, &s);
-    const enum sw_verdict verdict = sw_candidate_verdict(&s.mesh[0]);
+    const enum sw_fit_verdict verdict = sw_candidate_verdict(&s.mesh[0]);
     const bool by_memory = s.mesh[0].reason == SW_FITS || s.mesh[0].reason == SW_REJECT_MEMORY;
     assert_int_equal(s.count, 1);
     assert_int_equal(s.feasible, verdict != SW_VERDICT_DOES_NOT_FIT);

@@ -59,7 +59,11 @@ static void expect_same(int run, const struct sw_candidate *row, const struct sw
     char mesh[64];
     /* asked for by name it may use the headroom up, which the table never does */
     if (sw_candidate_verdict(row) == SW_VERDICT_NO_HEADROOM) {
-        assert_int_equal(sw_candidate_verdict(alone), SW_VERDICT_NO_HEADROOM);
+        if (sw_candidate_verdict(alone) != SW_VERDICT_NO_HEADROOM)
+            fail_msg("run %d, mesh %s: no headroom in the table, %lld bytes; alone %s, %lld bytes",
+                     run, sw_mesh_format(&row->decision.mesh, mesh, sizeof mesh),
+                     (long long)row->memory.total, sw_reject_name(alone->reason),
+                     (long long)alone->memory.total);
         assert_int_equal(alone->reason, SW_FITS);
         return;
     }

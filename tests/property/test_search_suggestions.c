@@ -288,10 +288,10 @@ static void nothing_fits(void **state)
         const char *more, *wanted;
     } cases[] = {
         /* the state lacks room: other nodes */
-        {3, "5 GB", 4096, 24, "", "cluster.nodes"},
+        {3, "4 GB", 4096, 24, "", "cluster.nodes"},
         {2, "3 GB", 4096, 16, "", "cluster.nodes"},
-        {3, "5 GB", 4096, 24, "mesh_dim: '1,8,3,1'\n", "cluster.nodes"},
-        {3, "5 GB", 4096, 24, "mesh_dim: '1,8,8,1'\n", "cluster.nodes"},
+        {3, "4 GB", 4096, 24, "mesh_dim: '1,8,3,1'\n", "cluster.nodes"},
+        {3, "4 GB", 4096, 24, "mesh_dim: '1,8,8,1'\n", "cluster.nodes"},
         /* the activations do */
         {8, "5 GB", 524288, 64, "", "sequence_length"},
         {8, "5 GB", 524288, 64, "mesh_dim: '1,8,8,1'\n", "sequence_length"},

@@ -17,11 +17,8 @@ fail() {
     exit 1
 }
 
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
-if [ "$(id -u)" -eq 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
+# shellcheck source=tests/support/ranks.sh
+. tests/support/ranks.sh
 rm -rf "$out"
 mkdir -p "$out"
 bash examples/make_text.sh || fail "no text to learn"
@@ -63,3 +60,13 @@ grep -qE "^  \"cause\": \"rank [0-2] \(host $host\): $pattern\",\$" "$out/attemp
     fail "the cause does not name rank 3"
 pgrep -f "$out/quickstart.plan.yaml" >/dev/null && fail "a process is left"
 echo "the job ended: $(grep -a 'error: ' "$out/train.log" | head -n 1)"
+
+# One that never starts is missed as soon as the others wait for it.
+SHARDWRIGHT_START_SECONDS=3 timeout 60 mpirun -np 1 "$build/runner" train "$out/quickstart.plan.yaml" \
+    : -np 1 sleep 300 >"$out/start.log" 2>&1 </dev/null
+status=$?
+[ "$status" -eq 3 ] || fail "exit status $status, not 3, when a rank never starts"
+grep -aqE "^rank 0 \(host $host\): error: MPI does not start for 3 s: not all of the job's ranks are there" \
+    "$out/start.log" || fail "a start that waits for ever is not told"
+pgrep -f "$out/quickstart.plan.yaml" >/dev/null && fail "a process is left"
+echo "the start ended: $(grep -a 'error: ' "$out/start.log" | head -n 1)"

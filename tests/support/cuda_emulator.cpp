@@ -1,6 +1,7 @@
 /* See cuda_emulator.h. */
 #include "tests/support/cuda_emulator.h"
 
+#include <atomic>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -178,18 +179,55 @@ uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask)
 
 typedef std::vector<std::function<void()>> work_list;
 
+struct emulated_stream;
+
+/* What is captured, on the stream where it began and on those that were made to wait for it, in the
+ * order of the calls: one that the events allow. */
+struct emulated_capture {
+    uint64_t id;
+    emulated_stream *origin;
+    std::vector<emulated_stream *> streams;
+    work_list work;
+    bool invalid; /* after a mistake nothing is captured any more */
+};
+
 struct emulated_stream {
-    bool capturing;
-    work_list captured;
+    emulated_capture *capture; /* nullptr: what is queued runs at once */
+    uint64_t head;             /* how far it is in the capture: nodes of its own */
+    uint64_t joined;           /* how far the capture's first stream waits for it */
 };
 
 /* Emulated time: whatever is queued takes a microsecond. */
 static thread_local double clock_ms;
+static thread_local int thread_captures; /* begun by this thread */
 static const double work_ms = 1e-3;
+static std::atomic<uint64_t> last_capture;
 
 struct emulated_event {
     double at_ms;
+    bool recorded;
+    uint64_t capture; /* in which it was recorded last; 0: in none */
+    emulated_stream *stream;
+    uint64_t head;
 };
+
+static emulated_stream *stream_of(cudaStream_t stream)
+{
+    return reinterpret_cast<emulated_stream *>(stream);
+}
+
+/* A call that a capture does not take ends it, as on a device. */
+static cudaError_t spoil(emulated_capture *capture, cudaError_t code)
+{
+    capture->invalid = true;
+    return code;
+}
+
+/* Calls that may wait for the device, of a thread that captures. */
+static cudaError_t refuse_unsafe()
+{
+    return thread_captures > 0 ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
 
 static void run(const std::function<void()> &work)
 {
@@ -199,11 +237,18 @@ static void run(const std::function<void()> &work)
 
 static void enqueue(cudaStream_t stream, std::function<void()> work)
 {
-    emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
-    if (s != nullptr && s->capturing)
-        s->captured.push_back(std::move(work));
-    else
+    emulated_stream *s = stream_of(stream);
+    if (s == nullptr || s->capture == nullptr) {
         run(work);
+        return;
+    }
+    s->capture->work.push_back(std::move(work));
+    s->head++;
+}
+
+void sw_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    enqueue(stream, std::move(work));
 }
 
 void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
@@ -241,24 +286,71 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    (void)priority;
+    return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    delete reinterpret_cast<emulated_stream *>(stream);
+    delete stream_of(stream);
     return cudaSuccess;
 }
 
 /* Waiting for a stream that is captured is an error, as on a device. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    const emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
-    return s != nullptr && s->capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+    const emulated_stream *s = stream_of(stream);
+    return s != nullptr && s->capture != nullptr
+               ? spoil(s->capture, cudaErrorStreamCaptureUnsupported)
+               : cudaSuccess;
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return cudaStreamSynchronize(stream);
+}
+
+/* What was recorded in a capture makes the stream that waits for it part of it; a stream that is
+ * captured cannot wait for anything else. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    (void)stream;
-    (void)event;
     (void)flags;
+    emulated_stream *s = stream_of(stream);
+    const emulated_event *e = reinterpret_cast<const emulated_event *>(event);
+    if (!e->recorded)
+        return cudaSuccess;
+    emulated_capture *other =
+        e->capture != 0 && e->stream->capture != nullptr && e->stream->capture->id == e->capture
+            ? e->stream->capture
+            : nullptr;
+    if (s->capture == nullptr) {
+        if (e->capture == 0)
+            return cudaSuccess;
+        if (other == nullptr)
+            return cudaErrorCapturedEvent; /* of a capture that is over */
+        s->capture = other;
+        s->head = s->joined = 0;
+        other->streams.push_back(s);
+        return cudaSuccess;
+    }
+    if (s->capture->invalid)
+        return cudaErrorStreamCaptureInvalidated;
+    if (e->capture == 0)
+        return spoil(s->capture, cudaErrorStreamCaptureIsolation);
+    if (other != s->capture)
+        return spoil(s->capture,
+                     other == nullptr ? cudaErrorCapturedEvent : cudaErrorStreamCaptureMerge);
+    if (s == s->capture->origin && e->stream->joined < e->head)
+        e->stream->joined = e->head;
     return cudaSuccess;
 }
 
@@ -283,14 +375,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 /* A captured record tells the time only when it is external, as on a device. */
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
-    const emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
+    emulated_stream *s = stream_of(stream);
     emulated_event *e = reinterpret_cast<emulated_event *>(event);
-    const bool capturing = s != nullptr && s->capturing;
+    const bool capturing = s != nullptr && s->capture != nullptr;
+    if (capturing && s->capture->invalid)
+        return cudaErrorStreamCaptureInvalidated;
     if (flags == cudaEventRecordExternal && !capturing)
         return cudaErrorIllegalState;
-    if (flags == cudaEventRecordExternal)
+    if (flags == cudaEventRecordExternal) {
         enqueue(stream, [e]() { e->at_ms = clock_ms; });
-    else if (!capturing)
+        return cudaSuccess;
+    }
+    e->recorded = true;
+    e->capture = capturing ? s->capture->id : 0;
+    e->stream = s;
+    e->head = capturing ? s->head : 0;
+    if (!capturing)
         e->at_ms = clock_ms;
     return cudaSuccess;
 }
@@ -302,8 +402,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    (void)event;
-    return cudaSuccess;
+    return reinterpret_cast<emulated_event *>(event)->capture != 0 ? cudaErrorCapturedEvent
+                                                                   : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
@@ -316,17 +416,33 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     (void)mode;
-    reinterpret_cast<emulated_stream *>(stream)->capturing = true;
+    emulated_stream *s = stream_of(stream);
+    if (s->capture != nullptr)
+        return cudaErrorIllegalState;
+    s->capture = new emulated_capture{++last_capture, s, {s}, {}, false};
+    thread_captures++;
     return cudaSuccess;
 }
 
+/* Every stream that took part must have been waited for by the first. */
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-    emulated_stream *s = reinterpret_cast<emulated_stream *>(stream);
-    s->capturing = false;
-    *graph = reinterpret_cast<cudaGraph_t>(new work_list(std::move(s->captured)));
-    s->captured.clear();
-    return cudaSuccess;
+    emulated_stream *s = stream_of(stream);
+    emulated_capture *capture = s->capture;
+    *graph = nullptr;
+    if (capture == nullptr || capture->origin != s)
+        return cudaErrorStreamCaptureUnmatched;
+    cudaError_t code = capture->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    for (emulated_stream *one : capture->streams) {
+        if (code == cudaSuccess && one != s && one->joined < one->head)
+            code = cudaErrorStreamCaptureUnjoined;
+        one->capture = nullptr;
+    }
+    if (code == cudaSuccess)
+        *graph = reinterpret_cast<cudaGraph_t>(new work_list(std::move(capture->work)));
+    delete capture;
+    thread_captures--;
+    return code;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
@@ -361,6 +477,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     *memory = nullptr;
+    if (refuse_unsafe() != cudaSuccess)
+        return refuse_unsafe();
     if (bytes > (size_t)1 << 40)
         return cudaErrorMemoryAllocation;
     const size_t rounded = (bytes + 255) / 256 * 256;
@@ -373,7 +491,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 cudaError_t cudaFree(void *memory)
 {
     free(memory);
-    return cudaSuccess;
+    return memory != nullptr ? refuse_unsafe() : cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes)
@@ -415,6 +533,14 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 {
     if (bytes > 0)
         enqueue(stream, [=]() { memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream)
+{
+    for (size_t i = 0; i < height; i++)
+        (void)cudaMemsetAsync((char *)to + i * pitch, value, width, stream);
     return cudaSuccess;
 }
 
@@ -469,13 +595,27 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorString(cudaError_t code)
 {
-    return code == cudaSuccess ? "no error" : "emulated error";
+    switch (code) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorStreamCaptureIsolation:
+        return "905: a wait for an event from outside of the capture";
+    case cudaErrorStreamCaptureUnjoined:
+        return "904: a captured stream that was not waited for";
+    case cudaErrorStreamCaptureUnsupported:
+        return "900: not while a stream is captured";
+    case cudaErrorStreamCaptureInvalidated:
+        return "901: the capture was spoiled before";
+    default:
+        return "emulated error";
+    }
 }
 
 /* ---- cuBLASLt ---- */
 
 struct emulated_desc {
     cublasOperation_t a, b;
+    bool device_scalars;
 };
 
 struct emulated_matrix {
@@ -511,7 +651,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComput
 {
     if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new emulated_desc{CUBLAS_OP_N, CUBLAS_OP_N});
+    *desc =
+        reinterpret_cast<cublasLtMatmulDesc_t>(new emulated_desc{CUBLAS_OP_N, CUBLAS_OP_N, false});
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -520,10 +661,25 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               const void *value, size_t bytes)
 {
     emulated_desc *d = reinterpret_cast<emulated_desc *>(desc);
-    if (bytes != sizeof(cublasOperation_t))
+    int32_t mode;
+    if (bytes != sizeof(cublasOperation_t) || bytes != sizeof mode)
         return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(attribute == CUBLASLT_MATMUL_DESC_TRANSA ? &d->a : &d->b, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        memcpy(&d->a, value, bytes);
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        memcpy(&d->b, value, bytes);
+        return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+        memcpy(&mode, value, bytes);
+        d->device_scalars = mode == CUBLASLT_POINTER_MODE_DEVICE;
+        return d->device_scalars || mode == CUBLASLT_POINTER_MODE_HOST
+                   ? CUBLAS_STATUS_SUCCESS
+                   : CUBLAS_STATUS_INVALID_VALUE;
+    default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
@@ -623,12 +779,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const emulated_matrix x = *reinterpret_cast<emulated_matrix *>(a_layout);
     const emulated_matrix y = *reinterpret_cast<emulated_matrix *>(b_layout);
     const emulated_matrix z = *reinterpret_cast<emulated_matrix *>(d_layout);
-    const double by = (double)*static_cast<const float *>(alpha);
-    const double keep = (double)*static_cast<const float *>(beta);
+    const float *by_at = static_cast<const float *>(alpha);
+    const float *keep_at = static_cast<const float *>(beta);
+    const double by_now = e.device_scalars ? 0 : (double)*by_at;
+    const double keep_now = e.device_scalars ? 0 : (double)*keep_at;
     const uint64_t k = e.a == CUBLAS_OP_N ? x.columns : x.rows;
     if (c_layout != d_layout)
         return CUBLAS_STATUS_INVALID_VALUE;
     enqueue(stream, [=]() {
+        const double by = e.device_scalars ? (double)*by_at : by_now;
+        const double keep = e.device_scalars ? (double)*keep_at : keep_now;
         for (uint64_t j = 0; j < z.columns; j++)
             for (uint64_t i = 0; i < z.rows; i++) {
                 double sum = 0;

@@ -7,7 +7,9 @@
  * a real device or about memory ordering between warps.
  *
  * cuda_emulator.cpp also stands in for the runtime and for cuBLASLt (plain loops, in f64): linked
- * instead of the libraries. Streams run at once; what is captured is kept and run by a replay. */
+ * instead of the libraries. Streams run at once; what is captured is kept and run by a replay. Of
+ * captures it says no to what CUDA says no to: waits for events from outside (905), streams that
+ * are not joined (904), memory and waits of the host meanwhile (900). */
 #ifndef SW_TEST_CUDA_EMULATOR_H
 #define SW_TEST_CUDA_EMULATOR_H
 
@@ -34,6 +36,8 @@ extern thread_local dim3 blockDim, gridDim;
 /* Runs a block's threads; queued on the stream in front of which they stand. */
 void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                 std::function<void()> thread);
+/* Any other work, for stand-ins of libraries. */
+void sw_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 void *sw_emulated_shared(void);
 void sw_emulated_barrier(void);
 void sw_emulated_warp_barrier(void);
@@ -43,6 +47,14 @@ uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask);
 #define __syncthreads() sw_emulated_barrier()
 #define __syncthreads_or(predicate) sw_emulated_any(predicate)
 #define __syncwarp() sw_emulated_warp_barrier()
+
+/* The threads are one of the host's. */
+static inline int atomicAdd(int *sum, int value)
+{
+    const int before = *sum;
+    *sum += value;
+    return before;
+}
 
 static inline float __shfl_xor_sync(unsigned mask, float value, int lane_mask)
 {

@@ -164,9 +164,9 @@ static void gather_instance(struct rank *rank, struct sw_executor *executor, int
     if (global == NULL || mine == NULL || ones == NULL)
         fail(rank, "gather", &(struct sw_error){.message = "out of memory"});
     memset(ones, 1, (size_t)local);
-    sw_gather(&p->mesh, spec, value->size, bytes, rank->number,
+    sw_gather(&p->mesh, spec, value->size, value->padded, bytes, rank->number,
               sw_executor_value(executor, p, v, l), global);
-    sw_gather(&p->mesh, spec, value->size, 1, rank->number, ones, mine);
+    sw_gather(&p->mesh, spec, value->size, value->padded, 1, rank->number, ones, mine);
     for (int64_t i = 0; i < n; i++) {
         if (!mine[i])
             continue;
@@ -218,7 +218,7 @@ static void spread_norms(struct rank *rank, struct sw_executor *executor)
             for (int64_t i = 0; i < n; i++)
                 store(value->dtype, global, i,
                       start + (double)(float)(h->stddev * sw_init_normal(key, (uint64_t)i)));
-            sw_device_put(&p->mesh, &value->sharding.spec, value->size,
+            sw_device_put(&p->mesh, &value->sharding.spec, value->size, value->padded,
                           sw_dtype_bytes(value->dtype), rank->number, global,
                           sw_executor_value(executor, p, v, l));
         }
@@ -242,8 +242,9 @@ static void put_parameters(struct rank *rank, struct sw_executor *executor)
             fail(rank, "parameters", &(struct sw_error){.message = "out of memory"});
         for (int32_t l = 0; l < value->stack; l++) {
             h->parameter(h->parameter_context, value->name, l, global, n);
-            sw_device_put(&p->mesh, &value->sharding.spec, value->size, sizeof *global,
-                          rank->number, global, sw_executor_value(executor, p, v, l));
+            sw_device_put(&p->mesh, &value->sharding.spec, value->size, value->padded,
+                          sizeof *global, rank->number, global,
+                          sw_executor_value(executor, p, v, l));
         }
         free(global);
     }

@@ -29,6 +29,13 @@ endforeach()
 add_test(NAME test_cuda_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+# The archive for a machine with a GPU, on a bare root folder; of the programs that are built here.
+if(NOT SW_SANITIZE) # sanitizers want /proc
+  add_test(NAME test_gpu_chroot
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_chroot.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(test_gpu_chroot PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+endif()
 # Plans for a GPU that is not here: cuDNN wants a driver that takes its compiled kernels.
 if(cudnn AND NOT SW_SANITIZE)
   set(stub ${CMAKE_CURRENT_BINARY_DIR}/driver_stub)
@@ -106,9 +113,55 @@ sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
         ARGS 2 31)
-foreach(test test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
+set(emulated_tests "")
+# every rank a thread with an emulated GPU, the collectives through nccl.c and recordings
+get_property(nccl_sources GLOBAL PROPERTY SW_NCCL_SOURCES)
+get_property(nccl_include GLOBAL PROPERTY SW_NCCL_INCLUDE)
+if(nccl_sources)
+  set(stand_in ${CMAKE_CURRENT_BINARY_DIR}/nccl_stand_in.o)
+  set(nccl ${CMAKE_SOURCE_DIR}/tests/support/nccl_stand_in)
+  set(thread_job ${CMAKE_SOURCE_DIR}/tests/support/thread_job.c)
+  add_custom_command(OUTPUT ${stand_in}
+    COMMAND ${SW_CXX} ${flags} -isystem ${nccl_include} -Wall -Wextra -c ${nccl}.cpp -o ${stand_in}
+    DEPENDS ${nccl}.cpp ${nccl}.h ${emulator}.h COMMENT "Building the stand-in for NCCL" VERBATIM)
+  add_library(sw_collective_nccl_emulated STATIC ${nccl_sources})
+  target_include_directories(sw_collective_nccl_emulated SYSTEM PRIVATE ${nccl_include} ${include})
+  target_link_libraries(sw_collective_nccl_emulated PUBLIC sw_collective)
+  sw_test(test_cuda_meshes_nccl_emulated SOURCES ${sw_meshes} ${thread_job} ${objects_64} ${stand_in}
+          LIBRARIES sw_runner sw_collective_nccl_emulated sw_device_cuda_emulated_absent
+                    sw_device_cpu sw_collective pthread stdc++
+          ARGS 2 97)
+  target_compile_definitions(test_cuda_meshes_nccl_emulated PRIVATE SW_EMULATED_NCCL)
+  sw_test(test_nccl_calls_emulated
+          SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_nccl_calls.c ${thread_job}
+                  ${CMAKE_CURRENT_SOURCE_DIR}/collective_reference.c ${objects_64} ${stand_in}
+          LIBRARIES sw_collective_nccl_emulated sw_device_cuda_emulated_absent sw_collective pthread
+                    stdc++)
+  foreach(test test_cuda_meshes_nccl_emulated test_nccl_calls_emulated)
+    target_include_directories(${test} SYSTEM PRIVATE ${nccl_include} ${include})
+  endforeach()
+  list(APPEND emulated_tests test_cuda_meshes_nccl_emulated test_nccl_calls_emulated)
+  # what gpu.sh runs, on the emulator
+  set(tools ${CMAKE_SOURCE_DIR}/tests/bench/gpu)
+  add_executable(op_times_emulated ${tools}/op_times.c ${objects_64})
+  target_link_libraries(op_times_emulated PRIVATE sw_runner sw_plan sw_config
+                        sw_device_cuda_emulated_absent stdc++ m)
+  add_executable(nccl_one_emulated ${tools}/nccl_one.c ${objects_64} ${stand_in})
+  target_include_directories(nccl_one_emulated SYSTEM PRIVATE ${nccl_include} ${include})
+  target_link_libraries(nccl_one_emulated PRIVATE sw_collective_nccl_emulated
+                        sw_device_cuda_emulated_absent sw_collective stdc++ m)
+  foreach(tool op_times_emulated nccl_one_emulated)
+    set_target_properties(${tool} PROPERTIES LINK_FLAGS "-Wl,--start-group"
+                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  endforeach()
+  add_test(NAME test_gpu_tools
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_tools.sh $<TARGET_FILE:plan>
+                   $<TARGET_FILE:op_times_emulated> $<TARGET_FILE:nccl_one_emulated>
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()
+foreach(test ${emulated_tests} test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
              test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
-  set_tests_properties(${test} PROPERTIES TIMEOUT 240)
+  set_tests_properties(${test} PROPERTIES TIMEOUT 480)
 endforeach()

@@ -3,11 +3,25 @@ sw_test(unit_cost SOURCES test_cost.c LIBRARIES sw_planner)
 sw_test(unit_checkpoint_cost SOURCES test_checkpoint_cost.c LIBRARIES sw_planner)
 sw_test(unit_traffic SOURCES test_traffic.c LIBRARIES sw_plan sw_cost)
 sw_test(unit_search SOURCES test_search.c LIBRARIES sw_planner)
+sw_test(unit_process SOURCES test_process.c LIBRARIES sw_planner)
+sw_test(unit_slurm SOURCES test_slurm.c LIBRARIES sw_planner)
+sw_test(unit_submission SOURCES test_submission.c LIBRARIES sw_run ARGS ${CMAKE_BINARY_DIR}/tests/submission)
+sw_test(unit_controller SOURCES test_controller.c LIBRARIES sw_planner ARGS ${CMAKE_BINARY_DIR}/tests/controller)
 sw_test(unit_template SOURCES test_template.c LIBRARIES sw_planner)
 add_test(NAME unit_plan_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_plan_cli.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/plan_cli
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+add_test(NAME unit_jobs_cli
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_jobs_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
+                 ${CMAKE_BINARY_DIR}/tests/jobs_cli
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+if(TARGET runner)
+  add_test(NAME unit_inference_job
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_inference_job.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
+                   ${CMAKE_BINARY_DIR}/tests/inference_job
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()
 if(TEST unit_search)
   set_tests_properties(unit_search PROPERTIES LABELS threads)
 endif()

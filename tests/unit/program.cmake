@@ -1,4 +1,5 @@
 sw_test(test_program SOURCES test_program.c LIBRARIES sw_program ARGS ${CMAKE_SOURCE_DIR}/tests/unit/golden)
+sw_test(test_messages SOURCES test_messages.c LIBRARIES sw_program)
 sw_test(test_verify SOURCES test_verify.c LIBRARIES sw_program)
 if(TARGET test_verify)
   target_link_options(test_verify PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)

@@ -2,10 +2,19 @@
 if(TARGET sw_runner)
   if(TARGET sw_device_cpu)
     sw_test(test_init SOURCES test_init.c LIBRARIES sw_runner sw_device_cpu)
+    sw_test(test_accelerator
+            SOURCES test_accelerator.c ${CMAKE_SOURCE_DIR}/runner/accelerator.c
+                    ${CMAKE_SOURCE_DIR}/runner/cuda_load.c ${CMAKE_SOURCE_DIR}/runner/launch.c
+            LIBRARIES sw_runner sw_device_cpu)
+    if(TARGET test_accelerator)
+      target_compile_definitions(test_accelerator PRIVATE SW_VERSION="${PROJECT_VERSION}")
+    endif()
   endif()
-  sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_runner
+  sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_attempt SOURCES test_attempt.c LIBRARIES sw_runner ARGS ${CMAKE_BINARY_DIR}/tests)
+  sw_test(test_preflight SOURCES test_preflight.c LIBRARIES sw_runner)
+  sw_test(test_next SOURCES test_next.c LIBRARIES sw_runner ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_life SOURCES test_life.c LIBRARIES sw_runner)
   sw_test(test_numbers SOURCES test_numbers.c LIBRARIES sw_runner)
   sw_test(test_lr_schedule SOURCES test_lr_schedule.c LIBRARIES sw_runner)
@@ -40,3 +49,10 @@ if(TARGET sw_collective_mpi AND SW_MPIRUN)
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
   endif()
 endif()
+if(TARGET sw_text)
+  sw_test(test_tokenizer SOURCES test_tokenizer.c LIBRARIES sw_text sw_base pthread
+          ARGS ${CMAKE_BINARY_DIR}/tests)
+endif()
+add_test(NAME test_gpu_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_script.sh
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(test_gpu_script PROPERTIES TIMEOUT 120)

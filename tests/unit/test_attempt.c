@@ -1,6 +1,6 @@
 /* attempt.json: what is written is read, what is broken is told, and one claims an end. */
 #include "core/base/file.h"
-#include "runner/train/attempt.h"
+#include "core/run/attempt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,6 +160,12 @@ static void test_claims(void **state)
     sw_attempt_unclaim(folder, 4);
     assert_true(sw_attempt_claim(folder, 3));
     sw_attempt_unclaim(folder, 3);
+    /* the others have gone on without this one */
+    const struct sw_attempt later = {.attempt = 4, .verdict = SW_VERDICT_RUNNING};
+    assert_int_equal(sw_attempt_write(folder, &later, NULL), 0);
+    assert_false(sw_attempt_claim(folder, 3));
+    assert_true(sw_attempt_claim(folder, 4));
+    sw_attempt_unclaim(folder, 4);
     assert_true(sw_attempt_claim("/nowhere/at/all", 1));
     assert_true(sw_attempt_claim("/nowhere/at/all", 1));
 }
@@ -175,13 +181,46 @@ static void test_verdicts(void **state)
     assert_int_equal(sw_attempt_verdict(&err), 76);
 }
 
+/* As on a full disk: no file can be made beside it. */
+static void test_written_over(void **state)
+{
+    (void)state;
+    char aside[4096], path[4096], note[256];
+    struct sw_attempt a = {.attempt = 3, .verdict = SW_VERDICT_RUNNING, .job = "42"}, read;
+    struct sw_error err = {0};
+    snprintf(aside, sizeof aside, "%s/.attempt.json.%ld", folder, (long)getpid());
+    snprintf(path, sizeof path, "%s/attempt.json", folder);
+    assert_int_equal(sw_attempt_write(folder, &a, &err), 0);
+    assert_int_equal(mkdir(aside, 0700), 0);
+    a.verdict = SW_ENVIRONMENT;
+    snprintf(a.cause, sizeof a.cause, "rank 0 (host n1): cannot write: No space left on device");
+    assert_int_equal(sw_attempt_write(folder, &a, &err), 0);
+    assert_int_equal(sw_attempt_read(folder, &read, note, &err), 0);
+    assert_string_equal(note, "");
+    assert_int_equal(read.verdict, SW_ENVIRONMENT);
+    assert_string_equal(read.cause, a.cause);
+    /* a shorter one leaves nothing of the longer one behind it */
+    a.cause[0] = '\0';
+    assert_int_equal(sw_attempt_write(folder, &a, &err), 0);
+    assert_int_equal(sw_attempt_read(folder, &read, note, &err), 0);
+    assert_string_equal(note, "");
+    assert_string_equal(read.cause, "");
+    /* where there is none to write over, it says what is wrong with the new one */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(sw_attempt_write(folder, &a, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_non_null(strstr(err.message, "cannot write"));
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(aside), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written),    cmocka_unit_test(test_many_nodes),
         cmocka_unit_test(test_missing),    cmocka_unit_test(test_broken),
         cmocka_unit_test(test_unreadable), cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_verdicts),   cmocka_unit_test(test_written_over),
     };
     snprintf(folder, sizeof folder, "%s/attempt.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {

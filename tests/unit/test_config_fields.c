@@ -141,9 +141,9 @@ static void scalars(void **state)
          "t:6:21: 'constraint' must be letters, digits and any of _ . , : = + @ / % - & | * [ ] ( "
          ") "
          "without spaces, not 'a b' | for example: constraint: 'a100&nvme'\n"},
-        {"slurm: {exclusive: yes}\n",
-         "t:6:20: 'exclusive' must be true or false, not the text 'yes' | for example: exclusive: "
-         "true\n"},
+        {"slurm: {exclusive: yes}\n", "t:6:20: 'exclusive' must be one of auto, true, false, user, "
+                                      "mcs, not 'yes' | for example: "
+                                      "exclusive: true\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[2048];
@@ -591,7 +591,7 @@ static void slurm_settings_of_the_run_win(void **state)
     assert_non_null(r);
     assert_string_equal(r->cluster.slurm.time, "5");
     assert_string_equal(r->cluster.slurm.partition, "p");
-    assert_false(r->cluster.slurm.exclusive);
+    assert_int_equal(r->cluster.slurm.exclusive, SW_EXCLUSIVE_NO);
     sw_config_free(c);
 }
 

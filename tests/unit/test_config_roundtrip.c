@@ -178,12 +178,30 @@ static void fill_cluster(uint64_t *s, struct sw_cluster_config *c)
                                       .account = "123",
                                       .qos = "null",
                                       .time = "1-2:03:04",
-                                      .gpus_per_node = "a:1",
+                                      .gpus_per_node = "a:16",
                                       .constraint = "a&b|[c*2]",
                                       .reservation = "x@y/z%1",
                                       .cpus_per_task = 3,
                                       .mem = "0",
-                                      .exclusive = true};
+                                      .exclusive = SW_EXCLUSIVE_MCS};
+    }
+    if (draw(s) & 1) {
+        static const char *const texts[] = {"a", "b c: d", "it's [1, 2]", "--x=\"y\\z\"", "null"};
+        static const struct sw_variable variables[] = {
+            {"PLAIN", "x"}, {"EMPTY", ""}, {"_odd", "'\"\\$(x) # {}, é"}, {"n", "yes"}};
+        w->version = "25.11";
+        w->requeue = (enum sw_requeue)between(s, 0, 3);
+        w->nice = (int32_t)between(s, -5, 5);
+        w->segment = (int32_t)between(s, 0, 2);
+        w->mail_type = "END,FAIL";
+        w->comment = "two  words";
+        w->modules = (struct sw_texts){texts, 1};
+        w->setup = (struct sw_texts){texts, 2};
+        w->environment = (struct sw_environment){variables, (int32_t)between(s, 0, 4)};
+        w->fabric = (struct sw_fabric_config){"", "ib", {variables, (int32_t)between(s, 0, 2)}};
+        w->container.image = "docker://a/b:1";
+        w->container.kind = (enum sw_container_kind)between(s, 0, 3);
+        w->container.runner = draw(s) & 1 ? "/opt/runner" : NULL;
     }
 }
 
@@ -234,7 +252,9 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->data_seed = draw(s);
     r->memory_headroom = draw(s) & 1 ? 0 : real(s, 1e-6, 0.9);
     r->data_holdout = real(s, 1e-9, 0.5);
-    r->directory = some_path(s);
+    do /* Slurm takes a backslash out of the log's path, so that is refused */
+        r->directory = some_path(s);
+    while (strchr(r->directory, '\\') != NULL);
     r->checkpoint_directory = some_path(s);
     r->checkpoint_every_steps = between(s, 0, 1000);
     r->evaluate_every_steps = between(s, 0, 1000);
@@ -251,6 +271,22 @@ static void same_text(const char *a, const char *b)
         assert_true(a == b);
     else
         assert_string_equal(a, b);
+}
+
+static void same_texts(const struct sw_texts *a, const struct sw_texts *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int32_t i = 0; i < a->count; i++)
+        assert_string_equal(a->item[i], b->item[i]);
+}
+
+static void same_environment(const struct sw_environment *a, const struct sw_environment *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int32_t i = 0; i < a->count; i++) {
+        assert_string_equal(a->item[i].name, b->item[i].name);
+        assert_string_equal(a->item[i].value, b->item[i].value);
+    }
 }
 
 static void same_curve(const struct sw_curve *a, const struct sw_curve *b)
@@ -316,6 +352,21 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
     same_text(a->slurm.mem, b->slurm.mem);
     SAME(slurm.cpus_per_task);
     SAME(slurm.exclusive);
+    same_text(a->slurm.version, b->slurm.version);
+    same_text(a->slurm.mail_type, b->slurm.mail_type);
+    same_text(a->slurm.mail_user, b->slurm.mail_user);
+    same_text(a->slurm.comment, b->slurm.comment);
+    SAME(slurm.requeue);
+    SAME(slurm.nice);
+    SAME(slurm.segment);
+    same_texts(&a->slurm.modules, &b->slurm.modules);
+    same_texts(&a->slurm.setup, &b->slurm.setup);
+    same_environment(&a->slurm.environment, &b->slurm.environment);
+    same_text(a->slurm.fabric.name, b->slurm.fabric.name);
+    same_environment(&a->slurm.fabric.environment, &b->slurm.fabric.environment);
+    same_text(a->slurm.container.image, b->slurm.container.image);
+    same_text(a->slurm.container.runner, b->slurm.container.runner);
+    SAME(slurm.container.kind);
 }
 
 static void same_run(const struct sw_run_config *a, const struct sw_run_config *b)
@@ -471,8 +522,6 @@ static void every_default_is_spelled_out(void **state)
                               "  reliability:\n"
                               "    failures_per_1000_node_days: 3.8\n"
                               "  launcher: slurm\n"
-                              "  slurm:\n"
-                              "    exclusive: false\n"
                               "sequence_length: 128\n"
                               "global_batch_size: 8\n"
                               "mesh_dim: auto\n"

@@ -538,6 +538,20 @@ static void test_linear(void **unused)
         run_both(&b, 0, NULL);
         compare(&b, tolerance_of(dtype));
         end(&b);
+        for (int k = 0; k < 4; k++) { /* added to a sum in place, or over what stands there */
+            const struct sw_step step = {.step = 1, .micro_step = k % 2};
+            b = begin(SW_OP_LINEAR_DW, any_skew());
+            b.op.as.gradient = (struct sw_gradient_attributes){k >= 2, true};
+            add_in(&b, dtype, 3, x, 1);
+            add_in(&b, dtype, 3, y, 1);
+            struct sw_tensor *sum = add_in(&b, SW_F32, 2, w, 4);
+            for (int64_t i = 0; k == 2 && i < sum->elems; i++)
+                ((float *)sum->data)[i] = NAN;
+            add_in_place(&b, 0, 2);
+            run_both(&b, 0, &step);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
     }
 }
 
@@ -566,7 +580,7 @@ static void test_head(void **unused)
         add_in(&b, dtype, 2, w, 1)->start[0] = start;
         add_integers(&b, 2, tokens, -2, start + vocab + 3);
         add_out(&b, SW_F32, 3, stats);
-        run_both(&b, align(chunk * vocab * 4), NULL);
+        run_both(&b, align(chunk * sw_lm_head_row_elems(vocab) * 4), NULL);
         compare(&b, 2e-5);
         end(&b);
         for (int own_loss = 0; own_loss < 2; own_loss++) {
@@ -585,7 +599,25 @@ static void test_head(void **unused)
                 add_out(&b, SW_F32, 1, &one);
                 add_out(&b, SW_F32, 2, tokens);
             }
-            run_both(&b, align(chunk * vocab * 4) + align(vocab * e * 4), &an_eighth);
+            run_both(&b, align(chunk * sw_lm_head_row_elems(vocab) * 4) + align(vocab * e * 4),
+                     &an_eighth);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
+        for (int k = 0; k < 3; k++) { /* its gradient added to a sum in place */
+            struct sw_step step = an_eighth;
+            step.micro_step = k % 2;
+            b = begin(SW_OP_LM_HEAD_GRAD, 0);
+            b.op.as.gradient = (struct sw_gradient_attributes){k < 2, true};
+            add_in(&b, dtype, 3, x, 1);
+            add_in(&b, dtype, 2, w, 1)->start[0] = start;
+            add_integers(&b, 2, tokens, -2, start + vocab + 3);
+            add_in(&b, SW_F32, 2, w, k == 0 ? NAN : 1);
+            add_out(&b, dtype, 3, x);
+            add_in_place(&b, 1, 3);
+            add_out(&b, SW_F32, 1, &one);
+            add_out(&b, SW_F32, 2, tokens);
+            run_both(&b, align(chunk * sw_lm_head_row_elems(vocab) * 4), &step);
             compare(&b, tolerance_of(dtype));
             end(&b);
         }
@@ -600,6 +632,143 @@ static void test_head(void **unused)
         run_both(&b, 0, &an_eighth);
         compare(&b, 2e-5);
         end(&b);
+    }
+}
+
+/* Whatever the vocabulary, rows of logits begin where cuBLASLt's fastest kernels can load them, in
+ * bf16 too: two tokens that are alike have their logits that far apart. */
+static void test_logits_are_aligned(void **unused)
+{
+    (void)unused;
+    enum { VOCAB = 50257, WIDTH = 4, SOME = 16 };
+    const int64_t tokens[2] = {1, 2}, x[3] = {1, 2, WIDTH}, w[2] = {VOCAB, WIDTH};
+    const int64_t stats[3] = {1, 2, 3}, row = sw_lm_head_row_elems(VOCAB);
+    float logits[2][SOME];
+    struct both b = begin(SW_OP_LM_HEAD_STATS, 0);
+    float *token = add_in(&b, SW_F32, 3, x, 1)->data;
+    memcpy(token + WIDTH, token, WIDTH * sizeof *token);
+    add_in(&b, SW_F32, 2, w, 1);
+    add_integers(&b, 2, tokens, 0, VOCAB - 1);
+    add_out(&b, SW_F32, 3, stats);
+    run_both(&b, align(2 * row * 4), NULL);
+    compare(&b, 2e-5);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cuda->vtable->copy_out(cuda, logits[i],
+                                                (float *)b.workspace + i * (50257 / 64 + 1) * 64,
+                                                sizeof logits[i]),
+                         0);
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    end(&b);
+}
+
+/* ---- Weights with padding ---- */
+
+/* Sets the padding of a matrix; what lies there becomes NaN, so that it shows where it is read. */
+static struct sw_tensor *pad(struct sw_tensor *t, int64_t rows, int64_t columns)
+{
+    t->padding[0] = rows;
+    t->padding[1] = columns;
+    for (int64_t i = 0; i < t->elems; i++) {
+        if (i / t->size[1] < t->size[0] - rows && i % t->size[1] < t->size[1] - columns)
+            continue;
+        if (t->dtype == SW_F32)
+            ((float *)t->data)[i] = NAN;
+        else
+            ((uint16_t *)t->data)[i] = 0x7fc0;
+    }
+    return t;
+}
+
+static void compare_padded(struct both *b, double tolerance)
+{
+    compare(b, tolerance);
+    for (int k = 0; k < b->op.n_out; k++) {
+        const struct sw_tensor *t = &b->out[k];
+        for (int64_t i = 0; t->ndim == 2 && i < t->elems; i++)
+            if (i / t->size[1] >= t->size[0] - t->padding[0] ||
+                i % t->size[1] >= t->size[1] - t->padding[1])
+                assert_true(get(t->dtype, t->data, i) == 0);
+    }
+    end(b);
+}
+
+/* w[e + rows, f] as projections have it. */
+static void test_padded_projections(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t rows = between(1, 9), s = between(1, 33), e = between(1, 40);
+        const int64_t f = between(1, 40);
+        const int64_t x[3] = {1, s, e}, y[3] = {1, s, f}, w[2] = {e + rows, f};
+        struct both b = begin(SW_OP_LINEAR, any_skew());
+        add_in(&b, dtype, 3, x, 1);
+        pad(add_in(&b, dtype, 2, w, 1), rows, 0);
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, tolerance_of(dtype));
+        b = begin(SW_OP_LINEAR_T, any_skew());
+        add_in(&b, dtype, 3, y, 1);
+        pad(add_in(&b, dtype, 2, w, 1), rows, 0);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, tolerance_of(dtype));
+        b = begin(SW_OP_LINEAR_DW, any_skew());
+        add_in(&b, dtype, 3, x, 1);
+        add_in(&b, dtype, 3, y, 1);
+        pad(add_out(&b, round_ % 2 ? SW_F32 : dtype, 2, w), rows, 0);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, tolerance_of(dtype));
+    }
+}
+
+/* w[v, e + columns] as the table of tokens has it. */
+static void test_padded_table(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t columns = between(1, 9), e = between(1, 40), vocab = between(1, 90);
+        const int64_t tokens[2] = {1, between(1, 50)}, w[2] = {vocab, e + columns};
+        const int64_t x[3] = {1, tokens[1], e}, stats[3] = {1, tokens[1], 3};
+        const int64_t logits[3] = {1, tokens[1], vocab};
+        struct both b = begin(SW_OP_EMBEDDING, any_skew());
+        add_integers(&b, 2, tokens, 0, vocab + 3);
+        pad(add_in(&b, dtype, 2, w, 1), 0, columns);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, 0);
+        b = begin(SW_OP_EMBEDDING_GRAD, any_skew());
+        add_integers(&b, 2, tokens, 0, vocab + 3);
+        add_in(&b, dtype, 3, x, 1);
+        pad(add_out(&b, dtype, 2, w), 0, columns);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, tolerance_of(dtype));
+        b = begin(SW_OP_LINEAR_T, any_skew());
+        add_in(&b, dtype, 3, x, 1);
+        pad(add_in(&b, dtype, 2, w, 1), 0, columns);
+        add_out(&b, dtype, 3, logits);
+        run_both(&b, 0, NULL);
+        compare_padded(&b, tolerance_of(dtype));
+        b = begin(SW_OP_LM_HEAD_STATS, 0);
+        add_in(&b, dtype, 3, x, 1);
+        pad(add_in(&b, dtype, 2, w, 1), 0, columns);
+        add_integers(&b, 2, tokens, -2, vocab + 3);
+        add_out(&b, SW_F32, 3, stats);
+        run_both(&b, align(tokens[1] * sw_lm_head_row_elems(vocab) * 4), NULL);
+        compare_padded(&b, 2e-5);
+        b = begin(SW_OP_LM_HEAD_GRAD, 0);
+        add_in(&b, dtype, 3, x, 1);
+        pad(add_in(&b, dtype, 2, w, 1), 0, columns);
+        add_integers(&b, 2, tokens, -2, vocab + 3);
+        struct sw_tensor *lse = add_in(&b, SW_F32, 2, tokens, 1);
+        for (int64_t i = 0; i < lse->elems; i++)
+            ((float *)lse->data)[i] += (float)log((double)vocab);
+        add_out(&b, dtype, 3, x);
+        pad(add_out(&b, dtype, 2, w), 0, columns);
+        run_both(&b, align(tokens[1] * sw_lm_head_row_elems(vocab) * 4) + align(vocab * w[1] * 4),
+                 &an_eighth);
+        compare_padded(&b, tolerance_of(dtype));
     }
 }
 
@@ -756,6 +925,43 @@ static void test_recording(void **unused)
         cuda->vtable->release(cuda, in[i].data);
 }
 
+/* A product in a recording reads whether it adds when it is replayed. */
+static void test_recorded_gradient(void **unused)
+{
+    (void)unused;
+    enum { M = 3, K = 2, N = 4 };
+    struct sw_error err = {0};
+    struct sw_recording *recording = NULL;
+    struct sw_step step = {.step = 1, .beta1 = 0.9, .beta2 = 0.95};
+    const struct sw_op op = {
+        .kind = SW_OP_LINEAR_DW, .n_in = 3, .n_out = 1, .as.gradient = {true, true}};
+    const int64_t sizes[3][3] = {{1, K, M}, {1, K, N}, {M, N}};
+    float values[M * N], got[M * N];
+    struct sw_tensor in[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = shaped(SW_F32, i < 2 ? 3 : 2, sizes[i]);
+        in[i].data = cuda->vtable->allocate(cuda, sizeof values);
+        for (int e = 0; e < M * N; e++)
+            values[e] = i < 2 ? (float)(i + 1) : 1e30f;
+        assert_int_equal(cuda->vtable->copy_in(cuda, in[i].data, values, bytes_of(&in[i])), 0);
+    }
+    const struct sw_call call = {.op = &op, .in = in, .out = &in[2], .step = &step};
+    assert_int_equal(cuda->vtable->record_begin(cuda, &err), 0);
+    assert_int_equal(cuda->vtable->run[SW_OP_LINEAR_DW](cuda, &call, &err), 0);
+    assert_int_equal(cuda->vtable->record_end(cuda, &recording, &err), 0);
+    for (int turn = 0; turn < 5; turn++) {
+        step.micro_step = turn % 3; /* 0, 1, 2, and of the next step 0, 1 */
+        assert_int_equal(cuda->vtable->set_step(cuda, &step, &err), 0);
+        assert_int_equal(cuda->vtable->replay(cuda, recording, &err), 0);
+        assert_int_equal(cuda->vtable->copy_out(cuda, got, in[2].data, sizeof got), 0);
+        for (int e = 0; e < M * N; e++)
+            assert_true(got[e] == 2.0f * K * (float)(step.micro_step + 1));
+    }
+    cuda->vtable->recording_free(cuda, recording);
+    for (int i = 0; i < 3; i++)
+        cuda->vtable->release(cuda, in[i].data);
+}
+
 /* A box goes to the middle of another array, which keeps what is around it; in one piece, in rows,
  * nothing. */
 static void check_box(struct sw_device *device, size_t to_stride, size_t from_stride, size_t width,
@@ -844,9 +1050,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_head),
+        cmocka_unit_test(test_logits_are_aligned),
+        cmocka_unit_test(test_padded_projections),
+        cmocka_unit_test(test_padded_table),
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_recorded_gradient),
         cmocka_unit_test(test_copy_box),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_every_kind_was_compared),

@@ -1,4 +1,5 @@
 /* Token data: every form of file, every message, and which sequences a step reads. */
+#include "runner/text/tokenize_files.h"
 #include "runner/train/dataset.h"
 
 #include <math.h>
@@ -297,6 +298,16 @@ static void test_refused(void **state)
                    "every node");
 }
 
+static int tokenize_bytes(const char *from, const char *to, struct sw_error *err)
+{
+    struct sw_tokenizer *bytes;
+    assert_int_equal(sw_tokenizer_bytes(&bytes, err), 0);
+    const int status =
+        sw_tokenize_files(bytes, &from, 1, to, &(struct sw_tokenize_options){.end = -1}, NULL, err);
+    sw_tokenizer_free(bytes);
+    return status;
+}
+
 static void test_tokenize(void **state)
 {
     (void)state;
@@ -308,7 +319,7 @@ static void test_tokenize(void **state)
     write_file("from.txt", bytes, sizeof bytes);
     snprintf(from, sizeof from, "%s", path);
     snprintf(path, sizeof path, "%s/to.bin", folder);
-    assert_int_equal(sw_tokenize_bytes(from, path, &err), 0);
+    assert_int_equal(tokenize_bytes(from, path, &err), 0);
     struct stat info;
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 1024 + 2 * 256);
@@ -322,7 +333,7 @@ static void test_tokenize(void **state)
     snprintf(to, sizeof to, "%s/never.bin", folder);
     snprintf(partial, sizeof partial, "%s/.never.bin.%ld", folder, (long)getpid());
     snprintf(path, sizeof path, "%s/absent.txt", folder);
-    assert_int_equal(sw_tokenize_bytes(path, to, &err), -1);
+    assert_int_equal(tokenize_bytes(path, to, &err), -1);
     expect_message(&err, SW_BAD_INPUT, "",
                    ": error: cannot open the file to tokenize: No such file or directory; name a "
                    "file that exists");
@@ -330,14 +341,14 @@ static void test_tokenize(void **state)
     assert_int_equal(access(partial, F_OK), -1);
     /* a folder can be opened, not read */
     err = (struct sw_error){0};
-    assert_int_equal(sw_tokenize_bytes(folder, to, &err), -1);
+    assert_int_equal(tokenize_bytes(folder, to, &err), -1);
     snprintf(path, sizeof path, "%s", folder);
     expect_message(&err, SW_BAD_INPUT, "", ": error: this is a folder; name a file to tokenize");
     assert_int_equal(access(to, F_OK), -1);
     assert_int_equal(access(partial, F_OK), -1);
     write_file("empty.txt", "", 0);
     err = (struct sw_error){0};
-    assert_int_equal(sw_tokenize_bytes(path, to, &err), -1);
+    assert_int_equal(tokenize_bytes(path, to, &err), -1);
     expect_message(&err, SW_BAD_INPUT, "", ": error: the file is empty; name one with a text");
     assert_int_equal(access(to, F_OK), -1);
     assert_int_equal(access(partial, F_OK), -1);
@@ -346,11 +357,11 @@ static void test_tokenize(void **state)
     write_file("from.txt", bytes, sizeof bytes);
     snprintf(path, sizeof path, "%s/./from.txt", folder);
     err = (struct sw_error){0};
-    assert_int_equal(sw_tokenize_bytes(from, path, &err), -1);
+    assert_int_equal(tokenize_bytes(from, path, &err), -1);
     expect_message(&err, SW_BAD_INPUT, "",
                    ": error: this is the file to tokenize; name another one to write");
     assert_int_equal(link(from, partial), 0);
-    assert_int_equal(sw_tokenize_bytes(from, to, NULL), 0);
+    assert_int_equal(tokenize_bytes(from, to, NULL), 0);
     assert_int_equal(stat(from, &info), 0);
     assert_int_equal(info.st_size, sizeof bytes);
     assert_int_equal(access(partial, F_OK), -1);
@@ -360,7 +371,7 @@ static void test_tokenize(void **state)
     snprintf(from, sizeof from, "%s/from.txt", folder);
     assert_int_equal(mkfifo(to, 0600), 0);
     err = (struct sw_error){0};
-    assert_int_equal(sw_tokenize_bytes(from, to, &err), -1);
+    assert_int_equal(tokenize_bytes(from, to, &err), -1);
     snprintf(path, sizeof path, "%s/never.bin", folder);
     expect_message(&err, SW_BAD_INPUT, "", ": error: no regular file; name a file to write");
     assert_int_equal(stat(to, &info), 0);
@@ -388,7 +399,7 @@ static void test_tokenize_to_full_disk(void **state)
         limit = before;
         limit.rlim_cur = 1024;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        const int status = sw_tokenize_bytes(from, path, &err);
+        const int status = tokenize_bytes(from, path, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
         assert_int_equal(status, -1);
         expect_message(&err, SW_ENVIRONMENT, "", ": error: cannot write it: File too large");

@@ -341,9 +341,10 @@ static void time_limits_are_told(void **state)
     char text[160];
     struct sw_run_config run = {.cluster.slurm.time = "1-2:30"};
     assert_string_equal(sw_report_time_limit(&run, 95400, text, sizeof text), "");
-    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
-                        "more than the job's time limit, 1-2:30: it is saved before, and goes on "
-                        "from there in the next job");
+    assert_string_equal(
+        sw_report_time_limit(&run, 95401, text, sizeof text),
+        "more than the job's time limit, 1-2:30: it is saved before, and waits for the "
+        "next job; slurm.continue: requeue or chain goes on by itself");
     run.cluster.launcher = SW_LAUNCHER_MPIRUN;
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text), "");
     run.cluster.launcher = SW_LAUNCHER_SLURM;

@@ -7,8 +7,10 @@
 #include "tests/unit/model_folder_support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
 /* ---- Numbers ---- */
@@ -305,15 +307,38 @@ static void what_is_there_is_not_touched(void **state)
              "%s/out: error: is there already; give the copy another name, or remove it", folder);
     expect_no_export("m", "out", SW_BAD_INPUT, wanted);
     expect_no_export("m", "out/", SW_BAD_INPUT, wanted);
-    snprintf(
-        wanted, sizeof wanted,
-        "error: cannot make the folder '%s/absent/.out.%ld.partial': No such file or directory",
-        folder, (long)getpid());
+    snprintf(wanted, sizeof wanted,
+             "error: cannot make the folder '%s/absent/.out.partial': No such file or directory",
+             folder);
     expect_no_export("m", "absent/out", SW_ENVIRONMENT, wanted);
     snprintf(wanted, sizeof wanted, "%s/none: error: No such file or directory", folder);
     expect_no_export("none", "new", SW_BAD_INPUT, wanted);
     assert_int_equal(count_entries("."), 2);
     assert_int_equal(count_entries("out"), 1);
+    remove_all("out");
+    remove_all("m");
+}
+
+/* A process that was killed leaves files and no lock; one that writes holds it. */
+static void what_a_killed_one_left_goes(void **state)
+{
+    (void)state;
+    char wanted[6000];
+    put_model("m", plain_config);
+    put_text(".out.partial/model-00009-of-00009.safetensors", "half");
+    const int other = open(in_folder(".out.partial"), O_RDONLY | O_DIRECTORY);
+    assert_true(other >= 0);
+    assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+    snprintf(wanted, sizeof wanted,
+             "%s/out: error: is being written by another export; wait for it, or give the copy "
+             "another name",
+             folder);
+    expect_no_export("m", "out", SW_ENVIRONMENT, wanted);
+    assert_int_equal(count_entries(".out.partial"), 1);
+    close(other);
+    export_good("m", "out", SW_STORED_BF16);
+    assert_int_equal(count_entries("."), 2);
+    assert_int_equal(access(in_folder("out/model-00009-of-00009.safetensors"), F_OK), -1);
     remove_all("out");
     remove_all("m");
 }
@@ -329,9 +354,9 @@ static void full_disk_leaves_nothing(void **state)
     limit = before;
     limit.rlim_cur = 4100; /* within the data of the first model file */
     snprintf(wanted, sizeof wanted,
-             "error: cannot write '%s/.out.%ld.partial/model-00001-of-00002.safetensors': File too "
+             "error: cannot write '%s/.out.partial/model-00001-of-00002.safetensors': File too "
              "large",
-             folder, (long)getpid());
+             folder);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     struct sw_error err = {0};
     char said[SW_ERROR_TEXT_BYTES], *source = strdup(in_folder("m"));
@@ -515,6 +540,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(copies_are_what_was_asked_for),
         cmocka_unit_test(original_dtype_is_the_default),
         cmocka_unit_test(what_is_there_is_not_touched),
+        cmocka_unit_test(what_a_killed_one_left_goes),
         cmocka_unit_test(full_disk_leaves_nothing),
         cmocka_unit_test(checkpoints_are_verified),
         cmocka_unit_test(memory_is_bounded),

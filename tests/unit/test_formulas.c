@@ -2,6 +2,7 @@
  * token, bytes that a layer sends for FSDP, TP and the ring, and bytes of memory. h hidden, q =
  * heads x head_dim, g = kv heads x head_dim, f intermediate, V vocabulary, s sequence, b sequences
  * of a micro-step on one rank, t = tp. */
+#include "core/program/workspace.h"
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
 #include "core/program/op/op.h"
@@ -235,12 +236,24 @@ static double most_at_once(const struct sw_program *p, enum sw_phase phase,
     return most;
 }
 
+/* What attention works in on a GPU is added to the op's own, which the papers count. */
+static double library_of(const struct sw_program *p, const struct sw_op *op)
+{
+    if (!sw_op_is_ring((enum sw_op_kind)op->kind) || !p->gpu_attention)
+        return 0;
+    const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
+    const bool hops = sw_axes_size(&p->mesh, op->axes) > 1;
+    return (double)sw_attention_library_bytes(q->local, k->local, op->as.attention.head_dim,
+                                              q->dtype, hops, !hops,
+                                              op->kind == SW_OP_RING_ATTENTION_GRAD);
+}
+
 static double workspace_of(const struct sw_program *p, enum sw_op_kind kind)
 {
     double bytes = 0;
     for (int32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == kind)
-            bytes = fmax(bytes, (double)p->ops[i].workspace_bytes);
+            bytes = fmax(bytes, (double)p->ops[i].workspace_bytes - library_of(p, &p->ops[i]));
     return bytes;
 }
 

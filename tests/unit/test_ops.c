@@ -1,6 +1,7 @@
 /* Every op of the CPU device: gradients against central differences in F64, f32 and bf16 against
  * F64, and ring attention on ranks that are threads of this process. */
 #include "runner/device/cpu/cpu.h"
+#include "core/program/sampling.h"
 #include "core/program/workspace.h"
 
 #include <math.h>
@@ -327,6 +328,85 @@ static void norm_operands(struct example *e, enum sw_dtype t, int64_t width, int
         add_out(e, tensor(wide(t), 1, weights, 0, 0));
 }
 
+static struct sw_tensor with_last(struct sw_tensor t, int64_t size)
+{
+    t.size[t.ndim] = t.global[t.ndim] = size;
+    t.ndim++;
+    t.elems *= size;
+    t.data = realloc(t.data, (size_t)t.elems * 8);
+    assert_non_null(t.data);
+    return t;
+}
+
+static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3},
+                                                         {0.75, 20, 0.875, 0.0625, 1.5, 0.6}};
+
+/* Slots at positions 4 and 0, in a cache of two chunks of 24. */
+static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int64_t seq)
+{
+    struct example e = example(kind);
+    const struct sw_tensor slots = integers(2, B, 2, 1, seq, seq + 1); /* all tokens count */
+    set(&slots, 0, 4);
+    set(&slots, 2, 0);
+    e.op.as.cache = (struct sw_cache_attributes){
+        .scale = 1 / sqrt((double)DIM), .head_dim = DIM, .group = HEADS / KV, .chunk = 24};
+    switch (kind) {
+    case SW_OP_ROPE_SLOTS:
+        memset(&e.op.as, 0, sizeof e.op.as);
+        e.op.as.rope.head_dim = DIM;
+        e.op.as.rope.rope.theta = 10000;
+        add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
+        add_in(&e, slots);
+        add_out(&e, tensor(t, 3, B, seq, HEADS * DIM));
+        break;
+    case SW_OP_CACHE_APPEND:
+        add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 1, 1));
+        add_in(&e, filled(tensor(t, 3, B, seq, KV * DIM), 2, 1));
+        add_in(&e, slots);
+        add_out(&e, e.in[0]);
+        break;
+    case SW_OP_DECODE_ATTENTION:
+        add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
+        add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
+        add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
+        add_in(&e, slots);
+        add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * DIM), 1));
+        add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
+        break;
+    case SW_OP_SOFTMAX_MERGE: /* the second of three parts */
+        add_in(&e, with_last(filled(tensor(wide(t), 3, B, seq, HEADS * DIM), 1, 1), 1));
+        e.in[0].start[3] = 1;
+        add_in(&e, filled(with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 3), 2, 4));
+        for (int64_t i = 0; i < e.in[1].elems; i++) /* sums are positive */
+            set(&e.in[1], i, i / 3 % 2 ? fabs(get(&e.in[1], i)) + 1 : get(&e.in[1], i));
+        add_out(&e, tensor(t, 3, B, seq, HEADS * DIM));
+        free(slots.data);
+        break;
+    case SW_OP_PICK_TOKEN:
+        add_in(&e, filled(tensor(t, 3, B, seq, E), 1, 1));
+        add_in(&e, slots);
+        add_out(&e, tensor(t, 3, B, 1, E));
+        break;
+    case SW_OP_LM_HEAD_LOGPROBS: /* of a vocabulary in two shards */
+        add_in(&e, filled(tensor(wide(t), 3, B, seq, 6), 1, 4));
+        for (int64_t i = 1; i < e.in[0].elems; i += 3)
+            set(&e.in[0], i, fabs(get(&e.in[0], i)) + 1);
+        add_in(&e, integers(2, B, seq, 2, -2, V));
+        add_out(&e, tensor(wide(t), 2, B, seq, 0));
+        free(slots.data);
+        break;
+    default:
+        add_in(&e, filled(tensor(wide(t), 3, B, 1, V), 1, 4));
+        add_in(&e, integers(2, B, sw_sampling_words(V), 2, -1000000, 1000000));
+        add_in(&e, tensor(SW_F32, 2, B, SW_SAMPLING_SETTINGS, 0));
+        for (int64_t i = 0; i < e.in[2].elems; i++)
+            set(&e.in[2], i, sampling[i / SW_SAMPLING_SETTINGS][i % SW_SAMPLING_SETTINGS]);
+        add_out(&e, tensor(wide(t), 2, B, 2, 0));
+        free(slots.data);
+    }
+    return e;
+}
+
 /* Fails for a kind without an example: what a device runs is tested. */
 static struct example make(struct sw_device *device, enum sw_op_kind kind, enum sw_dtype t)
 {
@@ -442,6 +522,14 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
         e.out[0].start[1] = 3;
         e.out[0].start[2] = 5;
         break;
+    case SW_OP_ROPE_SLOTS:
+    case SW_OP_CACHE_APPEND:
+    case SW_OP_DECODE_ATTENTION:
+    case SW_OP_SOFTMAX_MERGE:
+    case SW_OP_PICK_TOKEN:
+    case SW_OP_SAMPLE:
+    case SW_OP_LM_HEAD_LOGPROBS:
+        return serving_example(kind, t, S);
     default:
         fail_msg("the device runs %s, which has no example", sw_op_info(kind)->name);
     }
@@ -504,6 +592,116 @@ static void threads_do_not_change_bits(void **state)
     }
     one->vtable->destroy(one);
     three->vtable->destroy(three);
+}
+
+/* ---- Serving ---- */
+
+/* The last token of a slot, on its way of its own, and as the last of a chunk; in every precision
+ * of the cache that there is beside each precision of the queries. Tolerances as above. */
+static void a_token_attends_as_in_a_chunk(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sw_dtype queries, cache;
+        double tolerance;
+    } cases[] = {{SW_F64, SW_F64, 1e-13},
+                 {SW_F32, SW_F32, 0x1p-24 * 45 * 16},
+                 {SW_BF16_T, SW_F32, 0x1p-24 * 45 * 16},
+                 {SW_BF16_T, SW_BF16_T, 0x1p-24 * 45 * 16}};
+    struct sw_device *device = device_with(1);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct example chunk = serving_example(SW_OP_DECODE_ATTENTION, cases[c].queries, S);
+        struct example token = serving_example(SW_OP_DECODE_ATTENTION, cases[c].queries, 1);
+        for (int i = 1; i < 3; i++) {
+            free(token.in[i].data);
+            free(chunk.in[i].data);
+            chunk.in[i] = filled(tensor(cases[c].cache, 3, B, 48, KV * DIM), (uint64_t)i + 1, 1);
+            token.in[i] = filled(tensor(cases[c].cache, 3, B, 48, KV * DIM), (uint64_t)i + 1, 1);
+        }
+        run(device, &chunk);
+        for (int64_t b = 0; b < B; b++) {
+            set(&token.in[3], 2 * b, get(&chunk.in[3], 2 * b) + S - 1);
+            for (int64_t i = 0; i < HEADS * DIM; i++)
+                set(&token.in[0], b * HEADS * DIM + i,
+                    get(&chunk.in[0], (b * S + S - 1) * HEADS * DIM + i));
+        }
+        run(device, &token);
+        for (int k = 0; k < 2; k++) {
+            const int64_t width = token.out[k].elems / B;
+            for (int64_t i = 0; i < token.out[k].elems; i++) {
+                const double wanted =
+                    get(&chunk.out[k], (i / width * S + S - 1) * width + i % width);
+                if (!(fabs(get(&token.out[k], i) - wanted) <= cases[c].tolerance * S))
+                    fail_msg("case %d, result %d, element %d is %.9g, not %.9g", (int)c, k, (int)i,
+                             get(&token.out[k], i), wanted);
+            }
+        }
+        release(&chunk);
+        release(&token);
+    }
+    device->vtable->destroy(device);
+}
+
+/* Which tokens of four a set of filters leaves, told by what any draw gives. */
+static unsigned left_by(struct sw_device *device, const double settings[SW_SAMPLING_SETTINGS],
+                        int32_t seen)
+{
+    static const double logits[4] = {1, 3, 2, -1}; /* shares .114, .844, .. at temperature 1 */
+    struct example e = example(SW_OP_SAMPLE);
+    unsigned left = 0;
+    add_in(&e, tensor(SW_F32, 3, 1, 1, 4));
+    add_in(&e, tensor(SW_I32, 2, 1, 1, 0));
+    add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+    add_out(&e, tensor(SW_F32, 2, 1, 2, 0));
+    set(&e.in[1], 0, seen);
+    for (int64_t i = 0; i < 4; i++)
+        set(&e.in[0], i, logits[i]);
+    for (int64_t i = 0; i < SW_SAMPLING_SETTINGS; i++)
+        set(&e.in[2], i, settings[i]);
+    for (int draw = 0; draw < 1024; draw++) {
+        set(&e.in[2], SW_SAMPLING_DRAW, (draw + 0.5) / 1024.0);
+        run(device, &e);
+        const double token = get(&e.out[0], 0);
+        left |= 1u << (int)token;
+        /* of the logits as they are */
+        const double lse = log(exp(1) + exp(3) + exp(2) + exp(-1));
+        assert_true(fabs(get(&e.out[0], 1) - (logits[(int)token] - lse)) < 1e-6);
+    }
+    release(&e);
+    return left;
+}
+
+/* The shares at temperature 1 are 0.0889, 0.657, 0.242 and 0.0120. */
+static void filters_leave_the_tokens_they_should(void **state)
+{
+    (void)state;
+    struct sw_device *device = device_with(1);
+    static const struct {
+        double settings[SW_SAMPLING_SETTINGS];
+        int32_t seen;
+        unsigned left;
+    } cases[] = {
+        {{0, 0, 1, 0, 1, 0}, 0, 0x2},        /* the largest */
+        {{1, 0, 1, 0, 1, 0}, 0, 0xf},        /* any */
+        {{0.125, 0, 1, 0, 1, 0}, 0, 0x2},    /* cold: 0.9997 for the largest */
+        {{1, 2, 1, 0, 1, 0}, 0, 0x6},        /* the first two */
+        {{1, 4, 1, 0, 1, 0}, 0, 0xf},        /* as many as there are */
+        {{1, 1000, 1, 0, 1, 0}, 0, 0xf},     /* and more */
+        {{1, 0, 0.6, 0, 1, 0}, 0, 0x2},      /* 0.657 suffices */
+        {{1, 0, 0.7, 0, 1, 0}, 0, 0x6},      /* it does not */
+        {{1, 0, 0.98, 0, 1, 0}, 0, 0x7},     /* 0.988 of three */
+        {{1, 2, 0.72, 0, 1, 0}, 0, 0x2},     /* 0.73 of the two that top_k leaves */
+        {{1, 0, 1, 0.3, 1, 0}, 0, 0x6},      /* 0.37 of the largest, not 0.14 */
+        {{1, 0, 1, 0.5, 1, 0}, 0, 0x2},      /* */
+        {{0, 0, 1, 0, 2, 0}, 0x2, 0x4},      /* 3 / 2 is below 2 */
+        {{1, 3, 1, 0, 64, 0}, 0x8 | 1, 0x7}, /* the seen last one is -64 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const unsigned left = left_by(device, cases[i].settings, cases[i].seen);
+        if (left != cases[i].left)
+            fail_msg("case %d leaves %x, not %x", (int)i, left, cases[i].left);
+    }
+    device->vtable->destroy(device);
 }
 
 /* ---- Gradients ---- */
@@ -1143,6 +1341,51 @@ static void accumulate_adds_narrow_to_wide(void **state)
     device->vtable->destroy(device);
 }
 
+/* The products that make weight gradients add them to a sum in place; the first of a step writes
+ * over what stood there, which may be anything. Nothing but the order of the sum is another. */
+static void products_add_gradients(void **state)
+{
+    (void)state;
+    static const enum sw_dtype dtypes[] = {SW_F64, SW_F32, SW_BF16_T};
+    struct sw_device *device = device_with(2);
+    for (int head = 0; head < 2; head++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            for (int turn = 0; turn < 4; turn++) {
+                const enum sw_op_kind kind = head ? SW_OP_LM_HEAD_GRAD : SW_OP_LINEAR_DW;
+                struct example alone = make(device, kind, dtypes[d]);
+                struct sw_tensor *made = &alone.out[head];
+                free(made->data);
+                *made = tensor(wide(dtypes[d]), 2, made->size[0], made->size[1], 0);
+                struct sw_step step = step_one;
+                step.loss_scale = alone.loss_scale;
+                run_with(device, &alone, NULL, &step);
+                struct example adds = alone;
+                struct sw_tensor sum = tensor(made->dtype, 2, made->size[0], made->size[1], 0);
+                const bool first = turn >= 2, over = turn == 2;
+                for (int64_t i = 0; i < sum.elems; i++)
+                    set(&sum, i, over ? NAN : (double)(i % 7) / 4);
+                adds.op.as.gradient = (struct sw_gradient_attributes){first, true};
+                add_in(&adds, sum);
+                adds.out[head] = sum;
+                if (head)
+                    adds.out[0] = tensor(dtypes[d], 3, B, S, E);
+                step.micro_step = turn % 2;
+                run_with(device, &adds, NULL, &step);
+                for (int64_t i = 0; i < sum.elems; i++) {
+                    const double wanted = get(made, i) + (over ? 0 : (double)(i % 7) / 4);
+                    if (!(fabs(get(&sum, i) - wanted) <= /* as many roundings as tokens */
+                          B * S * (dtypes[d] == SW_F64 ? 0x1p-53 : 0x1p-24) * (2 + fabs(wanted))))
+                        fail_msg("%s, turn %d, element %d is %.9g, not %.9g",
+                                 sw_op_info(kind)->name, turn, (int)i, get(&sum, i), wanted);
+                }
+                if (head)
+                    free(adds.out[0].data);
+                free(sum.data);
+                release(&alone);
+            }
+    device->vtable->destroy(device);
+}
+
 static void movement_ops(void **state)
 {
     (void)state;
@@ -1290,6 +1533,74 @@ static void widened_products_agree_with_f64(void **state)
     }
 }
 
+/* One product of `rows` rows; the weights [k, n] lie by their columns, or by their rows. */
+static struct sw_cpu_matmul few_rows(int64_t rows, const int64_t size[2], bool by_column,
+                                     const struct sw_tensor *a, const struct sw_tensor *b,
+                                     const struct sw_tensor *c)
+{
+    const int64_t k = size[0], n = size[1];
+    return (struct sw_cpu_matmul){.m = rows,
+                                  .n = n,
+                                  .k = k,
+                                  .a = a->data,
+                                  .b = b->data,
+                                  .c = c->data,
+                                  .a_row = k,
+                                  .a_column = 1,
+                                  .b_row = by_column ? 1 : n,
+                                  .b_column = by_column ? k : 1,
+                                  .c_row = n,
+                                  .a_dtype = a->dtype,
+                                  .b_dtype = b->dtype,
+                                  .c_dtype = c->dtype};
+}
+
+/* What decoding multiplies: against F64, with tails in both directions (the bound of sums as for
+ * widened products; bf16 rounds by half of its last place, at most 2^-8 of a number); and a row is
+ * the same to the bit whatever the number of rows and of threads. */
+static void products_of_few_rows_agree_with_f64_and_with_themselves(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{1100, 301}, {37, 640}, {1, 3}, {8, 8}, {515, 1}};
+    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    enum { MOST = 8 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes * 2 * 2; i++) {
+        const int64_t *size = sizes[i / 4], k = size[0], n = size[1];
+        const enum sw_dtype t = dtypes[i % 2];
+        const bool by_column = i / 2 % 2 == 1;
+        struct sw_device *alone = device_with(1), *three = device_with(3);
+        const struct sw_tensor a = filled(tensor(t, 2, MOST, k, 0), 1, 1);
+        const struct sw_tensor b = filled(tensor(t, 2, k, n, 0), 2, 1);
+        const struct sw_tensor wide_a = filled(tensor(SW_F64, 2, MOST, k, 0), 1, 1);
+        const struct sw_tensor wide_b = filled(tensor(SW_F64, 2, k, n, 0), 2, 1);
+        const struct sw_tensor c = tensor(t, 2, MOST, n, 0), other = tensor(t, 2, MOST, n, 0);
+        const struct sw_tensor exact = tensor(SW_F64, 2, MOST, n, 0);
+        const struct sw_cpu_matmul all = few_rows(MOST, size, by_column, &a, &b, &c);
+        const struct sw_cpu_matmul truth =
+            few_rows(MOST, size, by_column, &wide_a, &wide_b, &exact);
+        sw_cpu_gemm_f64((struct sw_cpu_device *)alone, &truth);
+        assert_true(sw_cpu_matmul_is_streamed(&all));
+        assert_int_equal(sw_cpu_matmul((struct sw_cpu_device *)alone, &all, NULL), 0);
+        for (int64_t j = 0; j < c.elems; j++) {
+            const double rounding = t == SW_BF16_T ? fabs(get(&exact, j)) * 0x1p-8 : 0;
+            assert_true(fabs(get(&c, j) - get(&exact, j)) <= rounding + (double)(k * k) * 0x1p-24);
+        }
+        for (int64_t rows = 1; rows <= MOST; rows++) {
+            struct sw_cpu_matmul fewer = few_rows(rows, size, by_column, &a, &b, &other);
+            const size_t bytes = (size_t)(rows * n) * sw_dtype_bytes(t), skip = MOST - (size_t)rows;
+            fewer.a = (const char *)a.data + skip * (size_t)k * sw_dtype_bytes(t);
+            assert_int_equal(sw_cpu_matmul((struct sw_cpu_device *)three, &fewer, NULL), 0);
+            assert_memory_equal(other.data,
+                                (const char *)c.data + skip * (size_t)n * sw_dtype_bytes(t), bytes);
+        }
+        const struct sw_tensor *made[] = {&a, &b, &wide_a, &wide_b, &c, &other, &exact};
+        for (size_t j = 0; j < sizeof made / sizeof *made; j++)
+            free(made[j]->data);
+        alone->vtable->destroy(alone);
+        three->vtable->destroy(three);
+    }
+}
+
 static void device_allocates_and_reports(void **state)
 {
     (void)state;
@@ -1322,6 +1633,9 @@ int main(void)
         cmocka_unit_test(device_allocates_and_reports),
         cmocka_unit_test(narrow_dtypes_agree_with_f64),
         cmocka_unit_test(widened_products_agree_with_f64),
+        cmocka_unit_test(products_of_few_rows_agree_with_f64_and_with_themselves),
+        cmocka_unit_test(a_token_attends_as_in_a_chunk),
+        cmocka_unit_test(filters_leave_the_tokens_they_should),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(rope_turns_by_stretched_angles),
         cmocka_unit_test(gradients_of_rowwise_ops),
@@ -1334,6 +1648,7 @@ int main(void)
         cmocka_unit_test(attention_does_not_depend_on_sp),
         cmocka_unit_test(adamw_is_the_formula),
         cmocka_unit_test(accumulate_adds_narrow_to_wide),
+        cmocka_unit_test(products_add_gradients),
         cmocka_unit_test(movement_ops),
         cmocka_unit_test(bf16_sums_are_wide),
     };

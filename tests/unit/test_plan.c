@@ -28,7 +28,8 @@ static struct sw_decision decision_of(void)
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000, 20.5};
 
-static const uint64_t digests[SW_PROGRAM_KINDS] = {0x0123456789abcdefu, 0xfedcba9876543210u};
+static const uint64_t digests[SW_PROGRAM_KINDS] = {0x0123456789abcdefu, 0xfedcba9876543210u,
+                                                   0x0f1e2d3c4b5a6978u};
 
 static char *write_text(const struct sw_run_config *run, size_t *bytes)
 {
@@ -392,7 +393,7 @@ static void is_a_description(void **state)
     assert_int_equal(same.decision_place.line, 4);
     assert_int_equal(same.program_place[SW_PROGRAM_TRAIN].line, 19);
     assert_int_equal(same.program_place[SW_PROGRAM_EVALUATE].line, 20);
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++) {
         char row[64];
         snprintf(row, sizeof row, "\n  %s: '%016" PRIx64 "'\n",
                  sw_program_kind_name((enum sw_program_kind)k), digests[k]);

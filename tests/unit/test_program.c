@@ -48,7 +48,7 @@ static char *print(const struct sw_program_options *o, enum sw_program_stage sta
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    sw_program_print(out, program);
+    sw_program_print(out, program, SW_CARRIER_HOST);
     fclose(out);
     sw_program_free(program);
     return text;
@@ -113,6 +113,8 @@ static void test_variants(void **state)
     o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_O | 1u << SW_VALUE_H, 2,
                                         1u << SW_VALUE_N1};
     compare("partial", print(&o, SW_LAID_OUT));
+    o = small_model(sw_mesh_make(1, 3, 1, 1)); /* 3 divides neither 32 nor 4 */
+    compare("uneven", print(&o, SW_LAID_OUT));
 }
 
 /* Made over the state, behind which its buffers lie. */
@@ -129,7 +131,7 @@ static void test_save(void **state)
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    sw_program_print(out, save);
+    sw_program_print(out, save, SW_CARRIER_HOST);
     fclose(out);
     compare("save", text);
 
@@ -225,13 +227,19 @@ static void test_refusals(void **state)
     refuse(small_model(sw_mesh_make(1, 8, 1, 1)), SW_REJECT_BATCH,
            "global_batch_size 4 is smaller than fsdp 8",
            "use a batch of at least 8 sequences, or more tp or sp");
-    refuse(small_model(sw_mesh_make(3, 1, 1, 1)), SW_REJECT_BATCH,
-           "global_batch_size 4 is not divisible by dp 3", "use dp 1, 2 or 4");
+    struct sw_program_options o = small_model(sw_mesh_make(3, 1, 1, 1));
+    o.micro_batch_per_rank = 3;
+    refuse(o, SW_REJECT_BATCH,
+           "micro_batch_size 3 is more than the 2 sequences that a rank has in a step",
+           "use micro_batch_size 1 or 2");
     refuse(small_model(sw_mesh_make(1, 1, 3, 1)), SW_REJECT_HEADS,
            "num_attention_heads 4 is not divisible by tp 3", "use tp 1, 2 or 4");
-    refuse(small_model(sw_mesh_make(1, 1, 1, 3)), SW_REJECT_HIDDEN,
-           "hidden_size 32 is not divisible by sp 3", "use sp 1, 2, 4, 8, 16 or 32");
-    struct sw_program_options o = small_model(sw_mesh_make(1, 1, 6, 1));
+    o = small_model(sw_mesh_make(1, 1, 3, 1));
+    o.model.heads = o.model.kv_heads = 3;
+    assert_int_equal(sw_rules_set(&o.rules, "act_embed", (struct sw_axes){1, {SW_TP}}, NULL), 0);
+    refuse(o, SW_REJECT_HIDDEN, "hidden_size 32 is not divisible by tp 3",
+           "use tp 1, 2, 4, 8, 16 or 32");
+    o = small_model(sw_mesh_make(1, 1, 6, 1));
     o.model.heads = 12;
     o.model.kv_heads = 4;
     refuse(o, SW_REJECT_KV_HEADS, "num_key_value_heads 4 and tp 6 do not divide one another",
@@ -281,15 +289,38 @@ static void test_logits_once(void **state)
         assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_STATS, &op), 0);
         assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_LOSS, &op), 0);
         assert_int_equal(count_kind(whole[i], SW_OP_LM_HEAD_GRAD, &op), 1);
-        assert_int_equal(op.n_in, 3);
+        assert_int_equal(op.n_in - (op.as.gradient.adds ? 1 : 0), 3);
         assert_int_equal(op.n_out, 4);
     }
     for (size_t i = 0; i < sizeof split / sizeof split[0]; i++) {
         assert_int_equal(count_kind(split[i], SW_OP_LM_HEAD_STATS, &op), 1);
         assert_int_equal(count_kind(split[i], SW_OP_LM_HEAD_GRAD, &op), 1);
-        assert_int_equal(op.n_in, 4);
+        assert_int_equal(op.n_in - (op.as.gradient.adds ? 1 : 0), 4);
         assert_int_equal(op.n_out, 2);
     }
+}
+
+/* With several micro-steps a product that makes the whole of a weight's gradient adds it to the sum
+ * itself; where the gradient is scattered first, only what is left of it is added. */
+static void test_gradients_added_by_products(void **state)
+{
+    (void)state;
+    static const enum sw_op_kind makers[] = {SW_OP_LINEAR_DW, SW_OP_LM_HEAD_GRAD};
+    const struct {
+        struct sw_mesh mesh;
+        bool adds;
+    } cases[] = {{sw_mesh_make(1, 1, 1, 1), true},
+                 {sw_mesh_make(2, 1, 1, 1), true},
+                 {sw_mesh_make(1, 1, 2, 1), true},
+                 {sw_mesh_make(1, 2, 1, 1), false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t k = 0; k < sizeof makers / sizeof makers[0]; k++) {
+            struct sw_op op = {0};
+            assert_true(count_kind(cases[i].mesh, makers[k], &op) > 0);
+            if (op.as.gradient.adds != cases[i].adds)
+                fail_msg("case %zu: %s does%s add", i, sw_op_info(makers[k])->name,
+                         op.as.gradient.adds ? "" : " not");
+        }
 }
 
 static void test_rules(void **state)
@@ -318,6 +349,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_logits_once),
+        cmocka_unit_test(test_gradients_added_by_products),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,7 +238,9 @@ static void test_words(void **state)
     (void)state;
     expect_exit(0, "%s --help", runner);
     expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
-    assert_null(strstr(output, "generate")); /* nothing that is not there */
+    const char *serve = strstr(output, "usage: runner serve NAME.plan.yaml");
+    assert_non_null(serve);
+    assert_null(strstr(serve + 1, "usage: runner serve")); /* once */
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
     expect_exit(3, "%s --help 2>&1 >/dev/full", runner);
@@ -260,7 +262,9 @@ static void test_words(void **state)
     expect_exit(2, "%s train '' 2>&1", runner);
     assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
     expect_exit(2, "%s tokenize --bytes text.txt '' 2>&1", runner);
-    assert_string_equal(output, "error: tokenize takes --bytes IN OUT.bin; see 'runner --help'\n");
+    assert_string_equal(output,
+                        "error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
+                        "see 'runner --help'\n");
     expect_exit(2, "%s export a 2>&1", runner);
     assert_string_equal(output, "error: export takes CHECKPOINT OUT; see 'runner --help'\n");
     expect_exit(2, "%s export absent out 2>&1", runner);
@@ -279,7 +283,9 @@ static void test_words(void **state)
     assert_string_equal(output, "absent.plan.yaml: error: cannot open the plan: No such file or "
                                 "directory\n");
     expect_exit(2, "%s tokenize text.txt 2>&1", runner);
-    assert_string_equal(output, "error: tokenize takes --bytes IN OUT.bin; see 'runner --help'\n");
+    assert_string_equal(output,
+                        "error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
+                        "see 'runner --help'\n");
 }
 
 static void test_one_rank(void **state)
@@ -407,7 +413,7 @@ static void test_wrong_plans(void **state)
     expect_exit(2, "%s train edited.plan.yaml 2>&1", runner);
     expect_output("edited.plan.yaml:3:10: error: the plan was changed after it was written");
     job = job_of("other", 1, 1, 1, 1);
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++) {
         char said[256];
         memset(job.digest_change, 0, sizeof job.digest_change);
         job.digest_change[k] = 1;
@@ -532,7 +538,9 @@ static void test_disk_full(void **state)
     make_plan(&job);
     expect_exit(3, "trap '' XFSZ; ulimit -f 4; %s train full.plan.yaml 2>&1", runner);
     expect_output("the checkpoint of step 40 is given up: ");
-    expect_output("error: the run is done, but its last checkpoint could not be written\n");
+    expect_output("error: the run is done, but its last checkpoint could not be written to ");
+    expect_output("full/checkpoints: cannot write 'model-00001-of-00001.safetensors': File too "
+                  "large\n");
     expect_output("note: cannot write ");
     expect_output("full/metrics.jsonl: File too large; the run goes on without, and tries again at "
                   "every step\n");
@@ -953,6 +961,54 @@ static void test_tokenize(void **state)
     assert_true(a.loss[0] == b.loss[0] && a.loss[1] == b.loss[1]);
 }
 
+/* Words of a tokenizer are trained on like any tokens; each file ends with the token that is named.
+ */
+static void test_tokenize_words(void **state)
+{
+    (void)state;
+    FILE *file = fopen("words.json", "w");
+    assert_non_null(file);
+    fputs("{\"added_tokens\":[{\"id\":255,\"content\":\"<end>\",\"special\":true}],"
+          "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{",
+          file);
+    for (int c = 'A'; c <= 'z'; c++)
+        if (c != '\\')
+            fprintf(file, "\"%c\":%d,", c, c);
+    fputs("\"\304\240\":1,\"\304\212\":2,\"th\":128,\"the\":129},"
+          "\"merges\":[\"t h\",\"th e\"]}}",
+          file);
+    assert_int_equal(fclose(file), 0);
+    expect_exit(2, "%s tokenize --tokenizer words.json --end '<eos>' text.txt w.bin 2>&1", runner);
+    assert_string_equal(output, "error: --end: the tokenizer has no token '<eos>'\n");
+    expect_exit(2, "%s tokenize --tokenizer absent.json text.txt w.bin 2>&1", runner);
+    assert_string_equal(output, "absent.json: error: cannot read the tokenizer: No such file or "
+                                "directory; name a tokenizer.json\n");
+    expect_exit(2, "%s tokenize --tokenizer . text.txt w.bin 2>&1", runner);
+    assert_string_equal(output, ".: error: the folder has no tokenizer.json; use --bytes for "
+                                "bytes\n");
+    expect_exit(2, "%s tokenize --bytes --end x text.txt w.bin 2>&1", runner);
+    assert_string_equal(output, "error: bytes have no special tokens; leave out --end; see 'runner "
+                                "--help'\n");
+    expect_exit(2, "%s tokenize --tokenizer 2>&1", runner);
+    assert_string_equal(output, "error: --tokenizer needs a value; see 'runner --help'\n");
+    expect_exit(2, "%s tokenize --token a b c 2>&1", runner);
+    assert_string_equal(output, "error: unknown option --token; see 'runner --help'\n");
+    expect_exit(0, "%s tokenize --tokenizer words.json text.txt text.txt w.bin 2>&1", runner);
+    expect_output(" of 2 documents, ");
+    expect_output("note: no token ends a document; name one with --end\n");
+    expect_exit(0,
+                "%s tokenize --tokenizer words.json --end '<end>' text.txt text.txt text.txt "
+                "text.txt w.bin 2>&1",
+                runner);
+    expect_output(" of 4 documents, ");
+    expect_output("; for a vocab_size of 256 or more\n");
+    struct job job = job_of("words", 1, 1, 1, 1);
+    job.data = "w.bin";
+    make_plan(&job);
+    expect_exit(0, "%s train words.plan.yaml --steps 2 2>&1", runner);
+    assert_int_equal(read_metrics("words").steps, 2);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -979,6 +1035,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_signal_held_out_to_one_rank),
         cmocka_unit_test(test_killed_rank),
         cmocka_unit_test(test_tokenize),
+        cmocka_unit_test(test_tokenize_words),
     };
     if (argc != 4) {
         fprintf(stderr, "usage: test_runner RUNNER FOLDER MPIRUN|none\n");

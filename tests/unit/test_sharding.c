@@ -104,7 +104,7 @@ static void device_put_and_gather(void **state)
         memset(back, 0, sizeof back);
         for (int32_t rank = 0; rank < 24; rank++) {
             sw_shard_offset(&mesh, &spec, global, rank, offset);
-            sw_device_put(&mesh, &spec, global, sizeof *data, rank, data, shard);
+            sw_device_put(&mesh, &spec, global, NULL, sizeof *data, rank, data, shard);
             const uint16_t *at = shard;
             for (int64_t a = 0; a < local[0]; a++)
                 for (int64_t b = 0; b < local[1]; b++)
@@ -115,10 +115,66 @@ static void device_put_and_gather(void **state)
                                 data[(((a + offset[0]) * 6 + b + offset[1]) * 2 + c + offset[2]) *
                                          6 +
                                      d + offset[3]]);
-            sw_gather(&mesh, &spec, global, sizeof *data, rank, shard, back);
+            sw_gather(&mesh, &spec, global, NULL, sizeof *data, rank, shard, back);
         }
         assert_memory_equal(back, data, sizeof data);
     }
+}
+
+/* 10 rows on 4 ways are 3, 3, 3 and 1; 64 on 48 are two for each of 32 ranks and none for 16. */
+static void uneven_shards(void **state)
+{
+    (void)state;
+    assert_int_equal(sw_padded_size(10, 4), 12);
+    assert_int_equal(sw_padded_size(12, 4), 12);
+    assert_int_equal(sw_padded_size(10, 1), 10);
+    assert_int_equal(sw_padded_size(1, 7), 7);
+    assert_int_equal(sw_padded_size(64, 48), 96);
+    assert_int_equal(sw_shard_owned(10, 0, 3), 3);
+    assert_int_equal(sw_shard_owned(10, 9, 3), 1);
+    assert_int_equal(sw_shard_owned(64, 62, 2), 2);
+    assert_int_equal(sw_shard_owned(64, 64, 2), 0);
+    assert_int_equal(sw_shard_owned(64, 94, 2), 0);
+}
+
+/* Every row has one owner, in order; the rest of a shard is zero, and gathering leaves it out. */
+static void uneven_device_put_and_gather(void **state)
+{
+    (void)state;
+    enum { ROWS = 7, COLUMNS = 3 };
+    for (int32_t fsdp = 1; fsdp <= 6; fsdp++)
+        for (int32_t sp = 1; sp <= 3; sp++)
+            for (int transposed = 0; transposed < 2; transposed++) {
+                struct sw_mesh mesh = sw_mesh_make(2, fsdp, 1, sp);
+                struct sw_partition_spec spec = {.ndim = 2};
+                spec.dim[transposed] = AXES(2, SW_FSDP, SW_SP);
+                const int64_t stored = sw_padded_size(ROWS, (int64_t)fsdp * sp);
+                const int64_t local = stored / (fsdp * sp);
+                const int64_t size[] = {transposed ? COLUMNS : ROWS, transposed ? ROWS : COLUMNS};
+                const int64_t padded[] = {transposed ? COLUMNS : stored,
+                                          transposed ? stored : COLUMNS};
+                uint16_t data[ROWS * COLUMNS], back[ROWS * COLUMNS] = {0}, shard[ROWS * COLUMNS];
+                int64_t owned = 0;
+                for (int i = 0; i < ROWS * COLUMNS; i++)
+                    data[i] = (uint16_t)(i + 1);
+                for (int32_t rank = 0; rank < sw_mesh_rank_count(&mesh); rank++) {
+                    int64_t start[2];
+                    sw_shard_offset(&mesh, &spec, padded, rank, start);
+                    memset(shard, 0xff, sizeof shard);
+                    sw_device_put(&mesh, &spec, size, padded, sizeof *data, rank, data, shard);
+                    for (int64_t i = 0; i < local; i++)
+                        for (int64_t j = 0; j < COLUMNS; j++) {
+                            const int64_t row = start[transposed] + i;
+                            const int64_t at = transposed ? j * ROWS + row : row * COLUMNS + j;
+                            assert_int_equal(shard[transposed ? j * local + i : i * COLUMNS + j],
+                                             row < ROWS ? data[at] : 0);
+                        }
+                    sw_gather(&mesh, &spec, size, padded, sizeof *data, rank, shard, back);
+                    owned += sw_shard_owned(ROWS, start[transposed], local);
+                }
+                assert_int_equal(owned, 2 * ROWS); /* dp has a copy */
+                assert_memory_equal(back, data, sizeof data);
+            }
 }
 
 static void format(void **state)
@@ -144,6 +200,8 @@ int main(void)
         cmocka_unit_test(local_shape_names_what_does_not_divide),
         cmocka_unit_test(offsets_follow_major_to_minor),
         cmocka_unit_test(device_put_and_gather),
+        cmocka_unit_test(uneven_shards),
+        cmocka_unit_test(uneven_device_put_and_gather),
         cmocka_unit_test(format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

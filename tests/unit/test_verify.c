@@ -89,6 +89,7 @@ static void every_pass_leaves_a_whole_program(void **state)
     (void)state;
     int64_t checked = 0;
     assert_int_equal(sw_mesh_enumerate(8, check_mesh, &checked), 0);
+    assert_int_equal(sw_mesh_enumerate(6, check_mesh, &checked), 0); /* with padding */
     assert_true(checked > 2000);
 }
 
@@ -147,6 +148,19 @@ static void broken_programs_are_found(void **state)
     p->values[loss].sharding.partial = 0;
     op->out[0].value = kept.value; /* nobody makes what it made */
     expect(p, "is read and was not written");
+    sw_program_free(p);
+}
+
+/* A gathered weight has its padding, the activation has none: only whole are they alike. */
+static void padding_that_is_split_is_found(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = model(sw_mesh_make(1, 3, 1, 1));
+    struct sw_program *p = compile(&o, SW_SCHEDULED);
+    struct sw_value *x = &p->values[p->ops[find(p, SW_OP_LINEAR)].in[0].value];
+    assert_int_equal(sw_program_verify(p, NULL), 0);
+    x->sharding.spec.dim[2] = (struct sw_axes){1, {SW_FSDP}};
+    expect(p, "is split along what another operand pads otherwise");
     sw_program_free(p);
 }
 
@@ -259,7 +273,7 @@ static void programs_share_one_state(void **state)
     assert_int_equal(sw_program_set_compile(&other, &wide, NULL), 0);
     uint64_t digests[SW_PROGRAM_KINDS];
     sw_program_set_digests(set, digests);
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++)
         assert_true(digests[k] == sw_program_digest(set->program[k]));
     assert_int_equal(sw_program_set_differs(set, digests), SW_PROGRAM_KINDS);
     assert_int_equal(sw_program_set_differs(wide, digests), SW_PROGRAM_TRAIN);
@@ -342,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_leaves_a_whole_program),
         cmocka_unit_test(broken_programs_are_found),
+        cmocka_unit_test(padding_that_is_split_is_found),
         cmocka_unit_test(the_gradient_norm_is_over_all_parameters),
         cmocka_unit_test(micro_steps_are_summed_in_fp32),
         cmocka_unit_test(programs_share_one_state),

@@ -235,7 +235,8 @@ static int32_t cut_rows(int64_t columns, int64_t first, int64_t end, struct box 
     return count;
 }
 
-/* What a rank has of a tensor, in the file's orientation. */
+/* What a rank has of a tensor, in the file's orientation; padding is no part of it, so it may be
+ * empty. */
 static struct box shard_of(const struct sw_exchange *x, const struct sw_stored_tensor *t,
                            int32_t rank)
 {
@@ -243,8 +244,8 @@ static struct box shard_of(const struct sw_exchange *x, const struct sw_stored_t
     struct box box = {{0, 0}, {1, 1}};
     for (uint8_t d = 0; d < row->ndim; d++) {
         const int32_t to = t->transposed ? 1 - d : d;
-        box.size[to] = row->local[d];
         box.start[to] = row->local[d] * sw_axes_index(&x->mesh, row->sharding.spec.dim[d], rank);
+        box.size[to] = sw_shard_owned(row->size[d], box.start[to], row->local[d]);
     }
     return box;
 }

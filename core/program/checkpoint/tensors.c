@@ -86,6 +86,8 @@ static int find_rows(const struct sw_state *state, struct rows *rows, int32_t *c
     *count = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
+        if (row->role == SW_ROLE_CACHE) /* is of texts, not of the model */
+            continue;
         if (find_row(row, &group, &spelling) != 0 || row->ndim > 2 || row->dtype == SW_I32)
             return sw_fail(err, SW_ENVIRONMENT,
                            "'%s' of the state has no counterpart in Hugging Face's files",

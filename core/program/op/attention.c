@@ -28,7 +28,7 @@ static const struct sw_attribute attention_attributes[] = {
      .offset = offsetof(union sw_attributes, attention.scale)},
     {.type = SW_ATTRIBUTE_END}};
 
-static const struct sw_attribute rope_attributes[] = {
+const struct sw_attribute sw_op_rope_attributes[] = {
     {.name = "head_dim",
      .type = SW_ATTRIBUTE_INT,
      .costs = true,
@@ -195,7 +195,7 @@ static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, st
 
 const struct sw_op_info sw_row_rope = {.name = "rope",
                                        .factors = "bsh,s->bsh",
-                                       .attributes = rope_attributes,
+                                       .attributes = sw_op_rope_attributes,
                                        .cost_class = SW_CLASS_MEMORY,
                                        .vjp = vjp_rope,
                                        .cost = sw_cost_memory};

@@ -17,9 +17,9 @@ static struct sw_op_cost cost_embedding_grad(const struct sw_program *p, const s
 static int32_t products_stats(const struct sw_program *p, const struct sw_op *op,
                               struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
-    const struct sw_value *table = &p->values[op->in[1].value];
+    const struct sw_value *x = &p->values[op->in[0].value], *table = &p->values[op->in[1].value];
     out[0] = (struct sw_product){sw_tokens_of(p, op->in[0]), (double)table->local[0],
-                                 (double)table->local[1]};
+                                 (double)x->local[2]}; /* the table's rows may be padded */
     return 1;
 }
 
@@ -27,8 +27,8 @@ static int32_t products_stats(const struct sw_program *p, const struct sw_op *op
 static int32_t products_grad(const struct sw_program *p, const struct sw_op *op,
                              struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
-    const struct sw_value *table = &p->values[op->in[1].value];
-    const double vocab = (double)table->local[0], width = (double)table->local[1];
+    const struct sw_value *x = &p->values[op->in[0].value], *table = &p->values[op->in[1].value];
+    const double vocab = (double)table->local[0], width = (double)x->local[2];
     const double tokens = sw_tokens_of(p, op->in[0]);
     out[0] = (struct sw_product){tokens, width, vocab};
     out[1] = (struct sw_product){tokens, vocab, width};
@@ -49,8 +49,8 @@ static struct sw_op_cost cost_lm_head(const struct sw_program *p, const struct s
 
 static double model_share_grad(const struct sw_op *op)
 {
-    return op->n_in == 3 ? 1
-                         : 2.0 / 3.0; /* unless the loss is its own, the logits are made again */
+    return op->n_out == 4 ? 1
+                          : 2.0 / 3.0; /* unless the loss is its own, the logits are made again */
 }
 
 static int vjp_embedding(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
@@ -108,8 +108,10 @@ const struct sw_op_info sw_row_lm_head_loss = {.name = "lm_head_loss",
                                                .cost = sw_cost_memory};
 const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .factors = "bse,ve,bs,bs->bse,ve",
+                                               .attributes = sw_op_gradient_attributes,
                                                .cost_class = SW_CLASS_MATMUL,
                                                .makes_gradient = true,
+                                               .gradient = 2,
                                                .cost = cost_lm_head,
                                                .products = products_grad,
                                                .model_share = model_share_grad,

@@ -1,37 +1,27 @@
 /* Matrix products with weights, their biases, and the gate of the MLP. */
 #include "core/program/op/rows.h"
 
-/* [tokens, k] x [k, n]: what a product of an activation with a weight [rows, columns] is. */
-static struct sw_product product_of(const struct sw_program *p, struct sw_ref activation,
-                                    struct sw_ref weight, bool transposed)
+/* The last dimension of an activation: of a weight, only what is no padding is multiplied. */
+static double width_of(const struct sw_program *p, struct sw_ref activation)
 {
-    const struct sw_value *w = &p->values[weight.value];
-    const double rows = (double)w->local[0], columns = (double)w->local[1];
-    const double tokens = sw_tokens_of(p, activation);
-    return transposed ? (struct sw_product){tokens, rows, columns}
-                      : (struct sw_product){tokens, columns, rows};
+    const struct sw_value *value = &p->values[activation.value];
+    return (double)value->local[value->ndim - 1];
 }
 
+/* Of linear and linear_t: [tokens, k] x [k, n], two activations and a weight between them. */
 static int32_t products_linear(const struct sw_program *p, const struct sw_op *op,
                                struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
-    out[0] = product_of(p, op->in[0], op->in[1], false);
-    return 1;
-}
-
-static int32_t products_linear_t(const struct sw_program *p, const struct sw_op *op,
-                                 struct sw_product out[SW_OP_MAX_PRODUCTS])
-{
-    out[0] = product_of(p, op->in[0], op->in[1], true);
+    out[0] = (struct sw_product){sw_tokens_of(p, op->in[0]), width_of(p, op->out[0]),
+                                 width_of(p, op->in[0])};
     return 1;
 }
 
 static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op *op,
                                   struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
-    const struct sw_value *w = &p->values[op->out[0].value];
-    out[0] =
-        (struct sw_product){(double)w->local[0], (double)w->local[1], sw_tokens_of(p, op->in[0])};
+    out[0] = (struct sw_product){width_of(p, op->in[0]), width_of(p, op->in[1]),
+                                 sw_tokens_of(p, op->in[0])};
     return 1;
 }
 
@@ -95,11 +85,24 @@ const struct sw_op_info sw_row_linear_t = {.name = "linear_t",
                                            .addend = 2,
                                            .vjp = vjp_linear_t,
                                            .cost = sw_cost_operands,
-                                           .products = products_linear_t};
+                                           .products = products_linear};
+const struct sw_attribute sw_op_gradient_attributes[] = {
+    {.name = "adds",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .costs = true,
+     .offset = offsetof(union sw_attributes, gradient.adds)},
+    {.name = "first",
+     .type = SW_ATTRIBUTE_FLAG,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, gradient.first)},
+    {.type = SW_ATTRIBUTE_END}};
 const struct sw_op_info sw_row_linear_dw = {.name = "linear_dw",
                                             .factors = "bse,bsf->ef",
+                                            .attributes = sw_op_gradient_attributes,
                                             .cost_class = SW_CLASS_MATMUL,
                                             .makes_gradient = true,
+                                            .gradient = 1,
                                             .cost = sw_cost_operands,
                                             .products = products_linear_dw};
 const struct sw_op_info sw_row_add_bias = {.name = "add_bias",

@@ -1,6 +1,6 @@
 /* The table of op kinds: everything the passes know about an op stands in one row, and every pass
  * asks the row. Rows stand by family: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c,
- * collective.c, snapshot.c.
+ * collective.c, snapshot.c, serving.c.
  *
  * The semantics, with shapes ([b]atch, [s]eq, [e]mbed, [f] mlp or heads * head_dim, [h] heads *
  * head_dim, [g] kv heads * head_dim, [d] head_dim, [v]ocab), as a rank sees them: */
@@ -14,7 +14,8 @@
  *   head_norm_grad        x, w, dy -> dx[b,s,h], dw[d]
  *   linear                x[b,s,e], W[e,f] (, z[b,s,f]) -> y[b,s,f] = x W (+ z)
  *   linear_t              x[b,s,f], W[e,f] (, z[b,s,e]) -> y[b,s,e] = x W^T (+ z)
- *   linear_dw             x[b,s,e], dy[b,s,f] -> dW[e,f] = x^T dy
+ *   linear_dw             x[b,s,e], dy[b,s,f] (, acc[e,f]) -> dW[e,f] = x^T dy; `adds`: acc -> acc + x^T dy in place,
+ *                         and with `first`, in the first micro-step, acc = x^T dy
  *   add_bias              x[b,s,f], w[f] -> x + w
  *   bias_grad             dy[b,s,f] -> dw[f]: the sum over all tokens
  *   rope                  x[b,s,h], positions i32[s] -> y; pairs (j, j + d/2) of each head rotated by position * f(j),
@@ -34,7 +35,8 @@
  *   lm_head_loss          stats, labels -> loss[1] = scale * sum over tokens of (lse - label logit), lse[b,s];
  *                         label < 0: token ignored, lse still written; scale: the step's (device.h)
  *   lm_head_grad          x, W, labels, lse -> dx[b,s,e], dW[v,e] of that loss, chunked over tokens; with a whole
- *                         vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s]
+ *                         vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s];
+ *                         `adds` as linear_dw: an operand more, acc, which is dW
  *   sum_squares           g -> s[1]
  *   grad_norm             s_1 .. s_n -> norm[1] = sqrt(sum)
  *   adamw                 w, g, m, v, norm -> w, m, v in place; hyper-parameters from the step (device.h); gradient scaled
@@ -46,7 +48,21 @@
  *   snapshot              state -> the bytes of a checkpoint's files, at the ranks that write them: one round of the
  *                         exchange in core/program/checkpoint, each iteration of its region the next one
  *
+ *   of serving; slots i32[b,2]: the first position of each slot's tokens here and their number (0: the slot rests),
+ *   [t] cache positions, [p]arts: ranks along them
+ *   rope_slots            x[b,s,h], slots -> y: token i of slot b at position slots[b,0] + i
+ *   cache_append          cache[b,t,g], x[b,s,g], slots -> cache in place; a rank keeps the positions that are its own
+ *                         (serving.h)
+ *   decode_attention      q[b,s,h], keys[b,t,g], values[b,t,g], slots -> parts f32[b,s,h,p], stats f32[b,s,2 * heads,p]:
+ *                         of this rank's positions, causal: sum of exp(score - max) value; (max, sum of exp(score - max))
+ *   softmax_merge         parts, stats -> o[b,s,h], this rank's share of the whole softmax (partial)
+ *   pick_token            x[b,s,e], slots -> y[b,1,e], the last of each slot's tokens; of none 0 (partial)
+ *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,6] -> sampled f32[b,2]: token and its
+ *                         log-probability without settings (sampling.h)
+ *   lm_head_logprobs      stats, labels -> f32[b,s] label logit - lse; label < 0: 0
+ *
  * In brackets: from schedule on, perhaps one operand more, shaped as the result, that is added to it.
+ * It is somewhere else than the result, but for `adds`.
  * clang-format on */
 #ifndef SW_OP_H
 #define SW_OP_H
@@ -116,6 +132,8 @@ struct sw_op_info {
     const char *ring;  /* the pair (query sequence, key sequence) that shares its axes, or NULL */
     const char
         *nested; /* the pair (few, many) of letters whose blocks nest: copied heads, or NULL */
+    const char *beside; /* the pair (there, put) of letters that are split alike or the second not
+                           at all: positions of a cache and of what is appended, or NULL */
     const struct sw_attribute *attributes; /* ends with SW_ATTRIBUTE_END; NULL: none */
     enum sw_op_class cost_class;
     enum sw_lowering lowering;
@@ -127,6 +145,7 @@ struct sw_op_info {
     bool travels_home;     /* the ring's last hop brings results back to their owner */
     bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
+    uint8_t gradient;      /* 1 + index of the result that it may add to a sum in place; 0: none */
     uint8_t collective;    /* slice and collectives: 1 + enum sw_collective, else 0 */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
@@ -158,6 +177,12 @@ static inline const struct sw_op_info *sw_op_info(enum sw_op_kind kind)
 static inline bool sw_op_is_collective(enum sw_op_kind kind)
 {
     return sw_op_rows[kind]->cost_class == SW_CLASS_COLLECTIVE;
+}
+
+/* Whether it adds a gradient to its sum in place, which is its last operand then. */
+static inline bool sw_op_adds_gradient(const struct sw_op *op)
+{
+    return sw_op_rows[op->kind]->gradient > 0 && op->as.gradient.adds;
 }
 
 static inline bool sw_op_is_wait(enum sw_op_kind kind)

@@ -24,6 +24,11 @@ extern const struct sw_op_info sw_row_sum_squares, sw_row_grad_norm, sw_row_adam
 extern const struct sw_op_info sw_row_slice, sw_row_all_gather, sw_row_reduce_scatter;
 extern const struct sw_op_info sw_row_all_reduce, sw_row_all_to_all, sw_row_wait;
 extern const struct sw_op_info sw_row_snapshot;
+extern const struct sw_op_info sw_row_rope_slots, sw_row_cache_append, sw_row_decode_attention;
+extern const struct sw_op_info sw_row_softmax_merge, sw_row_pick_token, sw_row_sample;
+extern const struct sw_op_info sw_row_lm_head_logprobs;
+/* Fields of what several kinds have. */
+extern const struct sw_attribute sw_op_rope_attributes[], sw_op_gradient_attributes[];
 
 /* What an operand looks like on one rank. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);

@@ -37,6 +37,13 @@ const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_ALL_TO_ALL] = &sw_row_all_to_all,
     [SW_OP_WAIT] = &sw_row_wait,
     [SW_OP_SNAPSHOT] = &sw_row_snapshot,
+    [SW_OP_ROPE_SLOTS] = &sw_row_rope_slots,
+    [SW_OP_CACHE_APPEND] = &sw_row_cache_append,
+    [SW_OP_DECODE_ATTENTION] = &sw_row_decode_attention,
+    [SW_OP_SOFTMAX_MERGE] = &sw_row_softmax_merge,
+    [SW_OP_PICK_TOKEN] = &sw_row_pick_token,
+    [SW_OP_SAMPLE] = &sw_row_sample,
+    [SW_OP_LM_HEAD_LOGPROBS] = &sw_row_lm_head_logprobs,
 };
 _Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
 /* ---- What an operand looks like on one rank ---- */

@@ -54,13 +54,24 @@ struct sw_cpu_matmul {
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);
+/* The same by oneDNN, whose products of many rows are the fastest; not for F64. */
+int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                         struct sw_error *err);
 /* The same for bf16 operands through fp32 products of blocks in the first thread's scratch: sums
- * are fp32, a bf16 result is rounded once. sw_cpu_matmul takes it where oneDNN has no product of
- * bf16 (x86 without AVX-512). */
+ * are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it where the library has no
+ * product of bf16 (x86 without AVX-512). */
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                           struct sw_error *err);
+/* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
+ * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
+ * bf16, at most 8 rows, no accumulation. */
+bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
+void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 /* The same in plain loops, for F64; scratch is used. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
+
+/* Of a matrix that was made: zeros behind its rows and columns. */
+void sw_cpu_zero_padding(const struct sw_tensor *matrix);
 
 struct matmul_cache *sw_cpu_matmul_cache_create(struct sw_error *err);
 void sw_cpu_matmul_cache_free(struct matmul_cache *cache); /* may be NULL */
@@ -91,7 +102,14 @@ int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struc
     X(SUM_SQUARES, sum_squares)                                                                    \
     X(GRAD_NORM, grad_norm)                                                                        \
     X(ADAMW, adamw)                                                                                \
-    X(CAST, cast)
+    X(CAST, cast)                                                                                  \
+    X(ROPE_SLOTS, rope_slots)                                                                      \
+    X(CACHE_APPEND, cache_append)                                                                  \
+    X(DECODE_ATTENTION, decode_attention)                                                          \
+    X(SOFTMAX_MERGE, softmax_merge)                                                                \
+    X(PICK_TOKEN, pick_token)                                                                      \
+    X(SAMPLE, sample)                                                                              \
+    X(LM_HEAD_LOGPROBS, lm_head_logprobs)
 
 #define SW_CPU_DECLARE(kind, name)                                                                 \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \

@@ -3,6 +3,7 @@
 #include "runner/device/cpu/cpu.h"
 
 #define REAL float
+#define REAL_BYTES 4
 #define INTEGER int32_t
 #define REAL_DTYPE SW_F32
 #define KERNEL(name) sw_cpu_##name##_f32
@@ -19,6 +20,7 @@
 #include "runner/device/cpu/simd.inc"
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/attention.inc"
+#include "runner/device/cpu/serving.inc"
 
 /* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
  * of threads, so that it does not change the result. */
@@ -67,7 +69,7 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
                 block.c_row = in_place ? g->c_row : n;
                 block.a_dtype = block.b_dtype = block.c_dtype = SW_F32;
                 block.accumulate = k > 0 || g->accumulate;
-                if (sw_cpu_matmul(device, &block, err) != 0)
+                if (sw_cpu_matmul_onednn(device, &block, err) != 0)
                     return -1;
             }
             SW_PARALLEL_FOR(threads)

@@ -3,6 +3,7 @@
 #include "runner/device/cpu/cpu.h"
 
 #define REAL double
+#define REAL_BYTES 8
 #define INTEGER int64_t
 #define REAL_DTYPE SW_F64
 #define KERNEL(name) sw_cpu_##name##_f64
@@ -21,6 +22,7 @@
 #include "runner/device/cpu/simd.inc"
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/attention.inc"
+#include "runner/device/cpu/serving.inc"
 
 enum { PANEL_COLUMNS = 64, PANEL_DEPTH = 128, PANEL_ROWS = 64 };
 

@@ -174,10 +174,18 @@ static int execute(struct matmul_cache *cache, struct matmul_entry *entry,
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err)
 {
-    if (matmul->a_dtype == SW_F64) {
+    if (matmul->a_dtype == SW_F64)
         sw_cpu_gemm_f64(device, matmul);
-        return 0;
-    }
+    else if (sw_cpu_matmul_is_streamed(matmul))
+        sw_cpu_matmul_streamed(device, matmul);
+    else
+        return sw_cpu_matmul_onednn(device, matmul, err);
+    return 0;
+}
+
+int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                         struct sw_error *err)
+{
     struct matmul_key key;
     memset(&key, 0, sizeof key);
     key.m = matmul->m;
@@ -210,13 +218,24 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
     return status;
 }
 
-/* The last dimension, and the product of the others. */
+/* The last dimension, and the product of the others, without padding. Only matrices have some. */
 static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *columns)
 {
-    *columns = tensor->size[tensor->ndim - 1];
+    *columns = tensor->size[tensor->ndim - 1] - tensor->padding[tensor->ndim - 1];
     *rows = 1;
     for (int d = 0; d + 1 < tensor->ndim; d++)
-        *rows *= tensor->size[d];
+        *rows *= tensor->size[d] - tensor->padding[d];
+}
+
+void sw_cpu_zero_padding(const struct sw_tensor *matrix)
+{
+    const size_t element = sw_dtype_bytes(matrix->dtype), row = (size_t)matrix->size[1] * element;
+    const size_t right = (size_t)matrix->padding[1] * element;
+    const int64_t rows = matrix->size[0] - matrix->padding[0];
+    char *data = matrix->data;
+    for (int64_t i = 0; right > 0 && i < rows; i++)
+        memset(data + (size_t)(i + 1) * row - right, 0, right);
+    memset(data + (size_t)rows * row, 0, (size_t)matrix->padding[0] * row);
 }
 
 /* y = addend + y. A sum among oneDNN's post-ops wants the addend where the result goes: copying it
@@ -241,6 +260,7 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
     as_matrix(x, &tokens, &x_columns);
     as_matrix(w, &w_rows, &w_columns);
     as_matrix(y, &y_rows, &y_columns);
+    const int64_t w_stride = w->size[w->ndim - 1];
     struct sw_cpu_matmul matmul = {.a = x->data,
                                    .b = w->data,
                                    .c = y->data,
@@ -248,7 +268,7 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
                                    .b_dtype = w->dtype,
                                    .c_dtype = y->dtype,
                                    .n = y_columns,
-                                   .c_row = y_columns};
+                                   .c_row = y->size[y->ndim - 1]};
     bool fits;
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
@@ -256,21 +276,22 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
         matmul.m = tokens;
         matmul.k = x_columns;
         matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = w_columns, matmul.b_column = 1;
+        matmul.b_row = w_stride, matmul.b_column = 1;
         break;
     case SW_OP_LINEAR_T: /* [tokens, f] [e, f]^T */
         fits = x_columns == w_columns && y_rows == tokens && y_columns == w_rows;
         matmul.m = tokens;
         matmul.k = x_columns;
         matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = 1, matmul.b_column = w_columns;
+        matmul.b_row = 1, matmul.b_column = w_stride;
         break;
     default: /* linear_dw: [tokens, e]^T [tokens, f] */
         fits = tokens == w_rows && y_rows == x_columns && y_columns == w_columns;
         matmul.m = x_columns;
         matmul.k = tokens;
         matmul.a_row = 1, matmul.a_column = x_columns;
-        matmul.b_row = w_columns, matmul.b_column = 1;
+        matmul.b_row = w_stride, matmul.b_column = 1;
+        matmul.accumulate = sw_call_adds_now(call);
         break;
     }
     if (!fits)
@@ -280,5 +301,9 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
             (long long)w_rows, (long long)w_columns, (long long)y_rows, (long long)y_columns);
     if (sw_cpu_matmul((struct sw_cpu_device *)device, &matmul, err) != 0)
         return -1;
+    if (call->op->kind == SW_OP_LINEAR_DW) {
+        sw_cpu_zero_padding(y);
+        return 0;
+    }
     return call->op->n_in > 2 ? add_to_result(device, call, err) : 0;
 }

@@ -264,7 +264,26 @@ static size_t align(size_t bytes)
     return (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
 }
 
-/* Where a library's pieces are put together. Addresses in the scratch, valid after `prepare`. */
+/* Memory besides the op's own layout: planned with it, and part of the arena; what another release
+ * of cuDNN, or a program that was planned for no GPU, wants beyond that is the device's scratch,
+ * from reserved_memory. Said once. */
+static char *extra_memory(const struct ring *r, size_t bytes, struct sw_error *err)
+{
+    struct sw_cuda_library *library = &r->device->library;
+    const int64_t planned = r->call->op->workspace_bytes - r->layout.bytes;
+    if ((int64_t)bytes <= planned)
+        return place(r, r->layout.bytes);
+    if (planned > 0 && !library->more_noted) {
+        library->more_noted = true;
+        sw_cuda_note(r->device,
+                     "attention works in %zu bytes with this cuDNN, %lld are planned in the arena: "
+                     "it takes reserved_memory instead",
+                     bytes, (long long)planned);
+    }
+    return sw_cuda_scratch(r->device, bytes, err);
+}
+
+/* Where a library's pieces are put together: extra_memory's, valid after `prepare`. */
 struct assembly {
     bool direct; /* one piece covers everything: straight to the op's results */
     float *carry, *stats;
@@ -272,7 +291,7 @@ struct assembly {
     void *workspace;
 };
 
-/* Whether the library can do all hops; then the scratch is made large enough. Returns 1, 0 for no,
+/* Whether the library can do all hops; then there is memory for it. Returns 1, 0 for no,
  * -1 for an error. */
 static int prepare(const struct ring *r, struct assembly *as, struct sw_error *err)
 {
@@ -305,7 +324,7 @@ static int prepare(const struct ring *r, struct assembly *as, struct sw_error *e
     const size_t carry =
         r->hops == 1 && !as->direct ? align((size_t)q_elems(r) * sizeof(float)) : 0;
     const size_t pieces = as->direct ? 0 : q_piece + (r->backward ? 2 * k_piece : 0);
-    char *at = sw_cuda_scratch(r->device, stats + carry + pieces + (size_t)workspace, err);
+    char *at = extra_memory(r, stats + carry + pieces + (size_t)workspace, err);
     if (at == NULL)
         return -1;
     as->stats = (float *)at;
@@ -567,7 +586,7 @@ int sw_cuda_run_ring_attention_grad(struct sw_device *device, const struct sw_ca
     } else {
         const size_t delta_bytes = align((size_t)(r.a.batch * r.a.sq * r.a.heads) * sizeof *delta);
         const size_t dq_bytes = r.hops == 1 ? (size_t)q_elems(&r) * sizeof *dq : 0;
-        char *scratch = sw_cuda_scratch(r.device, delta_bytes + dq_bytes, err);
+        char *scratch = extra_memory(&r, delta_bytes + dq_bytes, err);
         if (scratch == NULL)
             return -1;
         delta = (float *)scratch;

@@ -25,6 +25,7 @@ struct sw_cuda_step {
     float beta2, fresh2;
     float rate, root; /* learning rate and 1/sqrt, both with the bias correction */
     float eps, keep;  /* keep: what decay leaves of a weight */
+    float one, sum;   /* sum: of a gradient's sum what stays: 0 in the first micro-step, then 1 */
     double loss_scale;
 };
 
@@ -47,6 +48,7 @@ enum { SW_CUDA_WHY_BYTES = 256 };
 struct sw_cuda_library {
     struct sw_cudnn_attention *cudnn; /* NULL: own attention kernels for everything */
     bool asked, own;                  /* own: the caller wants own kernels */
+    bool more_noted;                  /* that it wants more memory than was planned */
     char why[SW_CUDA_WHY_BYTES];      /* there is no cuDNN */
 };
 
@@ -79,8 +81,10 @@ struct sw_cuda_device {
     cudaEvent_t *marks; /* [mark_count] */
     int32_t mark_count;
     int64_t first_step; /* 0: none yet */
+    int32_t micro_step; /* as set last */
     bool scratch_noted;
     bool recording;
+    int32_t recordings; /* that exist */
 };
 
 /* "CALL: out of memory"; returns -1. */
@@ -103,7 +107,9 @@ struct sw_cuda_matmul {
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    bool accumulate; /* c is added to; not with an addend */
+    bool accumulate;   /* c is added to; not with an addend */
+    const float *keep; /* not NULL: c = keep c + a b, where keep is read on the device when the
+                          product runs; instead of the two above */
 };
 struct sw_cuda_matmuls *sw_cuda_matmuls_create(struct sw_error *err);
 void sw_cuda_matmuls_free(struct sw_cuda_matmuls *matmuls); /* may be NULL */
@@ -191,7 +197,11 @@ cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStream_t stream)
 cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
                           cudaStream_t stream);
 cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, cudaStream_t stream);
+/* scratch: sw_cuda_embedding_grad_bytes. */
+cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *scratch, cudaStream_t stream);
+size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call);
+/* Of a matrix that was made: zeros behind its rows and columns. */
+cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cudaStream_t stream);
 cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream);
 /* inverse: f32 [rows] of scratch. */
 cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse, cudaStream_t stream);

@@ -189,7 +189,10 @@ void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_err
                 rounded, (long long)cuda_free_bytes(&device->base));
         return NULL;
     }
-    if (s->data != NULL) {
+    if (s->data != NULL && device->recordings == 0) { /* nobody holds its address */
+        (void)cudaStreamSynchronize(device->stream);
+        (void)cudaFree(s->data);
+    } else if (s->data != NULL) {
         s->retired[s->retired_count++] = s->data;
         s->retired_bytes += s->bytes;
     }
@@ -215,6 +218,7 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
                      SW_CUDA_MATMUL_BYTES >> 20);
     }
     d->step_next = (slot + 1) % SW_CUDA_STEPS;
+    d->micro_step = step->micro_step;
     cudaError_t code = cudaEventSynchronize(d->step_free[slot]);
     if (code != cudaSuccess)
         return sw_cuda_fail(err, code, "the GPU failed");
@@ -231,6 +235,8 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
         .root = (float)(1 / sqrt(correction2)),
         .eps = (float)step->eps,
         .keep = (float)(1 - step->learning_rate * step->weight_decay),
+        .one = 1,
+        .sum = step->micro_step > 0 ? 1.0f : 0.0f,
         .loss_scale = step->loss_scale,
     };
     code = cudaMemcpyAsync(d->step, &d->steps[slot], sizeof *d->step, cudaMemcpyHostToDevice,
@@ -273,6 +279,7 @@ static int cuda_record_end(struct sw_device *device, struct sw_recording **out,
         free(recording);
         return sw_cuda_fail(err, code, "cannot make a CUDA graph");
     }
+    d->recordings++;
     *out = recording;
     return 0;
 }
@@ -290,6 +297,7 @@ static void cuda_recording_free(struct sw_device *device, struct sw_recording *r
         return;
     (void)cudaStreamSynchronize(cuda_of(device)->stream);
     (void)cudaGraphExecDestroy(recording->graph);
+    cuda_of(device)->recordings--;
     free(recording);
 }
 
@@ -369,7 +377,6 @@ static int launched(const struct sw_call *call, cudaError_t code, struct sw_erro
 /* Kernels that need the call and the stream, nothing else. */
 #define SIMPLE_KERNELS(X)                                                                          \
     X(EMBEDDING, embedding)                                                                        \
-    X(EMBEDDING_GRAD, embedding_grad)                                                              \
     X(RMSNORM, rmsnorm)                                                                            \
     X(ADD_BIAS, add_bias)                                                                          \
     X(BIAS_GRAD, bias_grad)                                                                        \
@@ -438,6 +445,18 @@ static int run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call
     if (inverse == NULL)
         return -1;
     return launched(call, sw_cuda_rmsnorm_grad(call, inverse, d->stream), err);
+}
+
+static int run_embedding_grad(struct sw_device *device, const struct sw_call *call,
+                              struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    void *scratch = sw_cuda_scratch(d, sw_cuda_embedding_grad_bytes(call), err);
+    if (scratch == NULL)
+        return -1;
+    return launched(call, sw_cuda_embedding_grad(call, scratch, d->stream), err);
 }
 
 static int run_lm_head_loss(struct sw_device *device, const struct sw_call *call,
@@ -523,16 +542,17 @@ static const struct sw_device_vtable cuda_vtable = {
     .recording_free = cuda_recording_free,
     .mark = cuda_mark,
     .mark_seconds = cuda_mark_seconds,
-    .run = {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
-            [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice, [SW_OP_HEAD_NORM] = run_rmsnorm,
-            [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad, [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad,
-            [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss, [SW_OP_SUM_SQUARES] = run_sum_squares,
-            [SW_OP_ADAMW] = run_adamw, [SW_OP_LINEAR] = sw_cuda_run_linear,
-            [SW_OP_LINEAR_T] = sw_cuda_run_linear, [SW_OP_LINEAR_DW] = sw_cuda_run_linear,
-            [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
-            [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
-            [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
-            [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
+    .run =
+        {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
+         [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice, [SW_OP_HEAD_NORM] = run_rmsnorm,
+         [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad, [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad,
+         [SW_OP_EMBEDDING_GRAD] = run_embedding_grad, [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss,
+         [SW_OP_SUM_SQUARES] = run_sum_squares, [SW_OP_ADAMW] = run_adamw,
+         [SW_OP_LINEAR] = sw_cuda_run_linear, [SW_OP_LINEAR_T] = sw_cuda_run_linear,
+         [SW_OP_LINEAR_DW] = sw_cuda_run_linear, [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
+         [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
+         [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
+         [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
 };
 
 int32_t sw_cuda_device_count(struct sw_error *err)

@@ -226,7 +226,7 @@ extern "C" cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw
 
 /* One block per token. */
 __global__ static void embedding_kernel(const int32_t *tokens, view table, view y, int64_t start,
-                                        int64_t rows, int64_t width)
+                                        int64_t rows, int64_t width, int64_t stride)
 {
     const int64_t t = blockIdx.x, row = tokens[t] - start;
     const bool here = row >= 0 && row < rows;
@@ -234,45 +234,95 @@ __global__ static void embedding_kernel(const int32_t *tokens, view table, view 
         float p[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
         const int n = sw_left(j, width);
         if (here)
-            sw_load8(table.data, table.dtype, row * width + j, n, p);
+            sw_load8(table.data, table.dtype, row * stride + j, n, p);
         sw_store8(y.data, y.dtype, t * width + j, n, p);
     }
 }
 
-enum { SCAN = 8 }; /* tokens that a thread compares between two barriers */
+/* The gradient sorts the tokens by their row, in their order, so that a row reads its own alone and
+ * the sum is the same every time. */
 
-/* One block per row of the table and slab of columns: looks for its tokens in their order, so that
- * the sum is the same every time and no element is written twice. */
-__global__ static void embedding_grad_kernel(const int32_t *tokens, view dy, view table,
-                                             int64_t start, int64_t count, int64_t width)
+/* counts[row]: how many tokens are in it. */
+__global__ static void count_tokens_kernel(const int32_t *tokens, int32_t *counts, int64_t start,
+                                           int64_t rows, int64_t count)
 {
-    __shared__ uint32_t found[SW_THREADS * SCAN / 32]; /* a bit for each token, in their order */
+    SW_GRID_STRIDE(t, count)
+    {
+        const int64_t row = tokens[t] - start;
+        if (row >= 0 && row < rows)
+            atomicAdd(&counts[row], 1);
+    }
+}
+
+/* One block. next[row]: how many tokens are in the rows before. */
+__global__ static void place_rows_kernel(const int32_t *counts, int32_t *next, int64_t rows)
+{
+    __shared__ int32_t sums[SW_THREADS];
+    const int64_t each = (rows + SW_THREADS - 1) / SW_THREADS;
+    const int64_t first = (int64_t)threadIdx.x * each;
+    const int64_t end = first + each < rows ? first + each : rows;
+    int32_t sum = 0;
+    for (int64_t r = first; r < end; r++)
+        sum += counts[r];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    int32_t before = 0;
+    for (int i = 0; i < (int)threadIdx.x; i++)
+        before += sums[i];
+    for (int64_t r = first; r < end; r++) {
+        next[r] = before;
+        before += counts[r];
+    }
+}
+
+/* One block, which goes through the tokens in their order: order[next[row]++] = t. A thread counts
+ * the equal ones before it in its block of tokens; the last of them moves `next` on. */
+__global__ static void sort_tokens_kernel(const int32_t *tokens, int32_t *next, int32_t *order,
+                                          int64_t start, int64_t rows, int64_t count)
+{
+    __shared__ int32_t seen[SW_THREADS];
+    for (int64_t first = 0; first < count; first += SW_THREADS) {
+        const int64_t t = first + threadIdx.x;
+        const int64_t wanted = t < count ? (int64_t)tokens[t] - start : -1;
+        const int32_t row = wanted >= 0 && wanted < rows ? (int32_t)wanted : -1;
+        int32_t rank = 0, later = 0;
+        seen[threadIdx.x] = row;
+        __syncthreads();
+#pragma unroll 8
+        for (int i = 0; i < SW_THREADS; i++) {
+            const int32_t same = seen[i] == row ? 1 : 0;
+            rank += i < (int)threadIdx.x ? same : 0;
+            later += i > (int)threadIdx.x ? same : 0;
+        }
+        if (row >= 0)
+            order[next[row] + rank] = (int32_t)t;
+        __syncthreads(); /* `next` was read */
+        if (row >= 0 && later == 0)
+            next[row] += rank + 1;
+        __syncthreads();
+    }
+}
+
+/* One block per row of the table and slab of columns. next[row]: behind its last token. */
+__global__ static void embedding_grad_kernel(const int32_t *counts, const int32_t *next,
+                                             const int32_t *order, view dy, view table,
+                                             int64_t width, int64_t stride)
+{
     const int64_t row = blockIdx.x;
     const int64_t j = ((int64_t)blockIdx.y * SW_THREADS + threadIdx.x) * SW_VECTOR;
     const int n = j < width ? sw_left(j, width) : 0;
+    const int32_t end = next[row];
     float sum[SW_VECTOR] = {0, 0, 0, 0, 0, 0, 0, 0};
-    for (int64_t first = 0; first < count; first += SW_THREADS * SCAN) {
-        const int64_t mine = first + (int64_t)threadIdx.x * SCAN;
-        unsigned matches = 0;
+    if (n == 0)
+        return;
+    for (int32_t i = end - counts[row]; i < end; i++) {
+        float d[SW_VECTOR];
+        sw_load8(dy.data, dy.dtype, (int64_t)order[i] * width + j, n, d);
 #pragma unroll
-        for (int k = 0; k < SCAN; k++)
-            if (mine + k < count && tokens[mine + k] - start == row)
-                matches |= 1u << k;
-        ((uint8_t *)found)[threadIdx.x] = (uint8_t)matches;
-        if (__syncthreads_or(matches != 0))
-            for (int w = 0; w < SW_THREADS * SCAN / 32; w++)
-                for (uint32_t rest = found[w], bit = 0; rest != 0; rest >>= 1, bit++)
-                    if ((rest & 1) != 0 && n > 0) {
-                        float d[SW_VECTOR];
-                        sw_load8(dy.data, dy.dtype, (first + 32 * w + bit) * width + j, n, d);
-#pragma unroll
-                        for (int i = 0; i < SW_VECTOR; i++)
-                            sum[i] += d[i];
-                    }
-        __syncthreads();
+        for (int k = 0; k < SW_VECTOR; k++)
+            sum[k] += d[k];
     }
-    if (n > 0)
-        sw_store8(table.data, table.dtype, row * width + j, n, sum);
+    sw_store8(table.data, table.dtype, row * stride + j, n, sum);
 }
 
 extern "C" cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream)
@@ -283,19 +333,53 @@ extern "C" cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_
         return cudaSuccess;
     SW_LAUNCH(embedding_kernel, (unsigned)count, SW_THREADS, 0, stream,
               (const int32_t *)call->in[0].data, view_of(table), view_of(y), table->start[0],
-              table->size[0], width);
+              table->size[0], width, table->size[1]);
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, cudaStream_t stream)
+extern "C" size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call)
+{
+    const int64_t rows = call->out[0].size[0], count = call->in[0].elems;
+    return (size_t)(2 * rows + count) * sizeof(int32_t);
+}
+
+extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *scratch,
+                                              cudaStream_t stream)
 {
     const struct sw_tensor *dy = &call->in[1], *table = &call->out[0];
-    const int64_t width = dy->size[dy->ndim - 1], count = call->in[0].elems;
+    const int32_t *tokens = (const int32_t *)call->in[0].data;
+    const int64_t width = dy->size[dy->ndim - 1], count = call->in[0].elems, rows = table->size[0];
     const int64_t slab = SW_THREADS * SW_VECTOR;
-    const dim3 grid((unsigned)table->size[0], (unsigned)((width + slab - 1) / slab));
-    SW_LAUNCH(embedding_grad_kernel, grid, SW_THREADS, 0, stream, (const int32_t *)call->in[0].data,
-              view_of(dy), view_of(table), table->start[0], count, width);
-    return cudaGetLastError();
+    const dim3 grid((unsigned)rows, (unsigned)((width + slab - 1) / slab));
+    int32_t *counts = (int32_t *)scratch, *next = counts + rows, *order = next + rows;
+    const cudaError_t code =
+        cudaMemsetAsync(counts, 0, (size_t)rows * sizeof *counts, stream);
+    if (code != cudaSuccess || table->elems == 0)
+        return code;
+    SW_LAUNCH(count_tokens_kernel, sw_grid(count), SW_THREADS, 0, stream, tokens, counts,
+              table->start[0], rows, count);
+    SW_LAUNCH(place_rows_kernel, 1, SW_THREADS, 0, stream, (const int32_t *)counts, next, rows);
+    SW_LAUNCH(sort_tokens_kernel, 1, SW_THREADS, 0, stream, tokens, next, order, table->start[0],
+              rows, count);
+    SW_LAUNCH(embedding_grad_kernel, grid, SW_THREADS, 0, stream, (const int32_t *)counts,
+              (const int32_t *)next, (const int32_t *)order, view_of(dy), view_of(table), width,
+              table->size[1]);
+    const cudaError_t queued = cudaGetLastError();
+    return queued == cudaSuccess ? sw_cuda_zero_padding(table, stream) : queued;
+}
+
+extern "C" cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cudaStream_t stream)
+{
+    const size_t element = sw_dtype_bytes(matrix->dtype), row = (size_t)matrix->size[1] * element;
+    const size_t right = (size_t)matrix->padding[1] * element;
+    const size_t rows = (size_t)(matrix->size[0] - matrix->padding[0]);
+    char *data = (char *)matrix->data;
+    cudaError_t code = cudaSuccess;
+    if (right > 0 && rows > 0)
+        code = cudaMemset2DAsync(data + row - right, row, 0, right, rows, stream);
+    if (code == cudaSuccess && matrix->padding[0] > 0)
+        code = cudaMemsetAsync(data + rows * row, 0, (size_t)matrix->padding[0] * row, stream);
+    return code;
 }
 
 /* ---- Heads ---- */

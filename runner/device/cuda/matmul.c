@@ -16,6 +16,7 @@ struct key {
     int32_t a_transposed, b_transposed; /* column by column in memory */
     int32_t a_align, b_align, c_align;  /* bytes */
     int32_t has_addend;
+    int32_t device_scalars; /* alpha and beta are read on the device */
 };
 
 struct plan {
@@ -121,6 +122,7 @@ static cublasStatus_t describe(struct plan *plan)
     const struct key *key = &plan->key;
     const cublasOperation_t b_op = key->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t a_op = key->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int32_t on_device = CUBLASLT_POINTER_MODE_DEVICE;
     const uint64_t n = (uint64_t)key->n, m = (uint64_t)key->m, k = (uint64_t)key->k;
     cublasStatus_t status = cublasLtMatmulDescCreate(&plan->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -129,6 +131,9 @@ static cublasStatus_t describe(struct plan *plan)
     if (status == CUBLAS_STATUS_SUCCESS)
         status = cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &a_op,
                                                 sizeof a_op);
+    if (status == CUBLAS_STATUS_SUCCESS && key->device_scalars)
+        status = cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_POINTER_MODE,
+                                                &on_device, sizeof on_device);
     if (status == CUBLAS_STATUS_SUCCESS)
         status =
             cublasLtMatrixLayoutCreate(&plan->b, data_type(key->b_dtype), key->b_transposed ? k : n,
@@ -218,8 +223,10 @@ static cublasStatus_t execute(struct sw_cuda_device *device, struct plan *plan, 
     const bool adds = matmul->accumulate || matmul->addend != NULL;
     const float one = 1, beta = adds ? 1.0f : 0.0f;
     const void *added = matmul->addend != NULL ? matmul->addend : matmul->c;
-    return cublasLtMatmul(device->matmuls->handle, plan->desc, &one, matmul->b, plan->b, matmul->a,
-                          plan->a, &beta, added, plan->c, matmul->c, plan->c,
+    const float *scale = matmul->keep != NULL ? &device->step->one : &one;
+    const float *keep = matmul->keep != NULL ? matmul->keep : &beta;
+    return cublasLtMatmul(device->matmuls->handle, plan->desc, scale, matmul->b, plan->b, matmul->a,
+                          plan->a, keep, added, plan->c, matmul->c, plan->c,
                           &plan->choices[choice].algo, device->matmuls->workspace,
                           SW_CUDA_MATMUL_BYTES, device->stream);
 }
@@ -258,6 +265,14 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Whether the result is the same however often it runs. */
+static bool may_repeat(const struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul)
+{
+    if (matmul->keep != NULL)
+        return matmul->keep == &device->step->sum && device->micro_step == 0;
+    return !matmul->accumulate;
+}
+
 int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
                    struct sw_error *err)
 {
@@ -288,6 +303,7 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     key.b_align = alignment_of(matmul->b);
     key.c_align = alignment_of(matmul->c);
     key.has_addend = matmul->addend != NULL;
+    key.device_scalars = matmul->keep != NULL;
     if (key.has_addend && alignment_of(matmul->addend) < key.c_align)
         key.c_align = alignment_of(matmul->addend);
     struct plan *plan = plan_find(device->matmuls, &key, err);
@@ -295,41 +311,61 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
         return -1;
     const double flops = 2.0 * (double)key.m * (double)key.n * (double)key.k;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (!plan->tried && !matmul->accumulate && !device->recording && flops > SMALLEST_TRIED_FLOPS &&
-        plan->count > 1)
+    if (!plan->tried && may_repeat(device, matmul) && !device->recording &&
+        flops > SMALLEST_TRIED_FLOPS && plan->count > 1)
         status = try_choices(device, plan, matmul);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = execute(device, plan, plan->best, matmul);
     return status == CUBLAS_STATUS_SUCCESS ? 0 : fail_blas(err, status, &key);
 }
 
+static int queued(const struct sw_call *call, cudaError_t code, struct sw_error *err)
+{
+    return code == cudaSuccess
+               ? 0
+               : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)call->op->kind)->name);
+}
+
 /* ---- linear ---- */
 
-/* The last dimension, and the product of the others. */
+/* The last dimension, and the product of the others, without padding. Only matrices have some. */
 static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *columns)
 {
-    *columns = tensor->size[tensor->ndim - 1];
+    *columns = tensor->size[tensor->ndim - 1] - tensor->padding[tensor->ndim - 1];
     *rows = 1;
     for (int d = 0; d + 1 < tensor->ndim; d++)
-        *rows *= tensor->size[d];
+        *rows *= tensor->size[d] - tensor->padding[d];
+}
+
+/* What a gradient's sum is multiplied with before its product is added; NULL: it has no sum. Read
+ * on the device: a recording is replayed in the first micro-step and in later ones. */
+static const float *kept_of(const struct sw_cuda_device *d, const struct sw_call *call)
+{
+    if (!sw_op_adds_gradient(call->op))
+        return NULL;
+    return call->op->as.gradient.first ? &d->step->sum : &d->step->one;
 }
 
 int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
+    struct sw_cuda_device *d = (struct sw_cuda_device *)device;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+    const bool adds = sw_op_adds_gradient(call->op);
     int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
     as_matrix(x, &tokens, &x_columns);
     as_matrix(w, &w_rows, &w_columns);
     as_matrix(y, &y_rows, &y_columns);
+    const int64_t w_stride = w->size[w->ndim - 1];
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
-                                    .addend = call->op->n_in > 2 ? call->in[2].data : NULL,
+                                    .addend = call->op->n_in > 2 && !adds ? call->in[2].data : NULL,
+                                    .keep = kept_of(d, call),
                                     .c = y->data,
                                     .a_dtype = x->dtype,
                                     .b_dtype = w->dtype,
                                     .c_dtype = y->dtype,
                                     .n = y_columns,
-                                    .c_row = y_columns};
+                                    .c_row = y->size[y->ndim - 1]};
     bool fits;
     switch (call->op->kind) {
     case SW_OP_LINEAR: /* [tokens, e] [e, f] */
@@ -337,24 +373,24 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
         matmul.m = tokens;
         matmul.k = x_columns;
         matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = w_columns, matmul.b_column = 1;
+        matmul.b_row = w_stride, matmul.b_column = 1;
         break;
     case SW_OP_LINEAR_T: /* [tokens, f] [e, f]^T */
         fits = x_columns == w_columns && y_rows == tokens && y_columns == w_rows;
         matmul.m = tokens;
         matmul.k = x_columns;
         matmul.a_row = x_columns, matmul.a_column = 1;
-        matmul.b_row = 1, matmul.b_column = w_columns;
+        matmul.b_row = 1, matmul.b_column = w_stride;
         break;
     default: /* linear_dw: [tokens, e]^T [tokens, f] */
         fits = tokens == w_rows && y_rows == x_columns && y_columns == w_columns;
         matmul.m = x_columns;
         matmul.k = tokens;
         matmul.a_row = 1, matmul.a_column = x_columns;
-        matmul.b_row = w_columns, matmul.b_column = 1;
+        matmul.b_row = w_stride, matmul.b_column = 1;
         break;
     }
-    if (matmul.addend != NULL)
+    if (call->op->n_in > 2)
         fits = fits && call->in[2].dtype == y->dtype && call->in[2].elems == y->elems;
     if (!fits)
         return sw_fail(err, SW_ENVIRONMENT,
@@ -362,7 +398,10 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
                        sw_op_info((enum sw_op_kind)call->op->kind)->name, (long long)tokens,
                        (long long)x_columns, (long long)w_rows, (long long)w_columns,
                        (long long)y_rows, (long long)y_columns);
-    return sw_cuda_matmul((struct sw_cuda_device *)device, &matmul, err);
+    if (sw_cuda_matmul(d, &matmul, err) != 0)
+        return -1;
+    return call->op->kind == SW_OP_LINEAR_DW ? queued(call, sw_cuda_zero_padding(y, d->stream), err)
+                                             : 0;
 }
 
 /* ---- The head ---- */
@@ -383,19 +422,12 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
                                           .a_row = width,
                                           .a_column = 1,
                                           .b_row = 1,
-                                          .b_column = width,
-                                          .c_row = vocab,
+                                          .b_column = w->size[1],
+                                          .c_row = sw_lm_head_row_elems(vocab),
                                           .a_dtype = x->dtype,
                                           .b_dtype = w->dtype,
                                           .c_dtype = SW_F32};
     return sw_cuda_matmul(device, &matmul, err);
-}
-
-static int queued(const struct sw_call *call, cudaError_t code, struct sw_error *err)
-{
-    return code == cudaSuccess
-               ? 0
-               : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)call->op->kind)->name);
 }
 
 int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *call,
@@ -424,19 +456,21 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
     const struct sw_tensor *dx = &call->out[0], *dw = &call->out[1];
     const int64_t tokens = call->in[2].elems, vocab = w->size[0], width = x->size[x->ndim - 1];
     const int64_t chunk = sw_lm_head_chunk_tokens(tokens, vocab);
-    const size_t logits_bytes = (size_t)(chunk * vocab) * sizeof(float);
-    const bool own_loss = call->op->n_in == 3;
+    const size_t logits_bytes = (size_t)(chunk * sw_lm_head_row_elems(vocab)) * sizeof(float);
+    const bool own_loss = call->op->n_out == 4, adds = sw_op_adds_gradient(call->op);
     struct sw_tensor sums = *dw;
     if (!own_loss && call->in[3].dtype != SW_F32)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the log-sum-exp must be f32");
     if (own_loss && (call->out[2].dtype != SW_F32 || call->out[3].dtype != SW_F32))
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the loss must be f32");
+    if (dw->dtype != SW_F32 && adds)
+        return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: a sum that is added to must be f32");
     if (dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
         sums.data = (char *)call->workspace + sw_align((int64_t)logits_bytes, SW_ARENA_ALIGNMENT);
         sums.dtype = SW_F32;
     }
     const bool narrow = x->dtype != SW_F32;
-    const int64_t row_elems = narrow ? 2 * vocab : vocab;
+    const int64_t row_elems = (narrow ? 2 : 1) * sw_lm_head_row_elems(vocab);
     for (int64_t first = 0; first < tokens; first += chunk) {
         const int64_t n = tokens - first < chunk ? tokens - first : chunk;
         const size_t x_offset = (size_t)(first * width) * sw_dtype_bytes(x->dtype);
@@ -449,7 +483,7 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
                                             .c = (char *)dx->data + dx_offset,
                                             .a_row = row_elems,
                                             .a_column = 1,
-                                            .b_row = width,
+                                            .b_row = w->size[1],
                                             .b_column = 1,
                                             .c_row = width,
                                             .a_dtype = x->dtype,
@@ -465,11 +499,14 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
                                             .a_column = row_elems,
                                             .b_row = width,
                                             .b_column = 1,
-                                            .c_row = width,
+                                            .c_row = dw->size[1],
                                             .a_dtype = x->dtype,
                                             .b_dtype = x->dtype,
                                             .c_dtype = SW_F32,
-                                            .accumulate = first > 0};
+                                            .accumulate = first > 0,
+                                            .keep = !adds       ? NULL
+                                                    : first > 0 ? &d->step->one
+                                                                : kept_of(d, call)};
         if (make_logits(d, call, first, n, err) != 0 ||
             queued(call,
                    own_loss ? sw_cuda_logits_loss(call, call->workspace, first, n, narrow, d->step,
@@ -480,7 +517,8 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
             sw_cuda_matmul(d, &to_x, err) != 0 || sw_cuda_matmul(d, &to_w, err) != 0)
             return -1;
     }
-    if (own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0)
+    if ((own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0) ||
+        queued(call, sw_cuda_zero_padding(&sums, d->stream), err) != 0)
         return -1;
     return sums.data == dw->data ? 0 : queued(call, sw_cuda_cast(&sums, dw, d->stream), err);
 }

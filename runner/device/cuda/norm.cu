@@ -1,5 +1,6 @@
 /* RMSNorm (Zhang & Sennrich 2019), the vocabulary-parallel loss, and the update. One block per row,
- * or a part of a warp for a short one; sums in a fixed order: the same inputs give the same bits. */
+ * or a part of a warp for a short one; sums in a fixed order: the same inputs give the same bits.
+ */
 #include "runner/device/cuda/kernel.cuh"
 
 #include <math.h>
@@ -54,8 +55,8 @@ __global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, flo
     }
 }
 
-/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), and the addend where there is one. r is
- * kept for dw. */
+/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), and the addend where there is one. r
+ * is kept for dw. */
 __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
                                          float *inverses, int64_t width, float eps)
 {
@@ -94,9 +95,9 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, v
         inverses[row] = r;
 }
 
-/* Rows of at most SHORT_WIDTH elements, such as heads: `lanes` neighbours (a power of two, at most a
- * warp) do a row and hold VECTORS vectors of it each; a block does SW_THREADS / lanes rows. Threads
- * behind the last row see zeros, since all of a warp take part in its sums. */
+/* Rows of at most SHORT_WIDTH elements, such as heads: `lanes` neighbours (a power of two, at most
+ * a warp) do a row and hold VECTORS vectors of it each; a block does SW_THREADS / lanes rows.
+ * Threads behind the last row see zeros, since all of a warp take part in its sums. */
 enum { SHORT_VECTORS = 2, SHORT_WIDTH = SW_WARP * SW_VECTOR * SHORT_VECTORS };
 
 static int lanes_of(int64_t width)
@@ -279,8 +280,8 @@ extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t 
         return cudaSuccess;
     if (width <= SHORT_WIDTH) {
         const int lanes = lanes_of(width);
-        const auto kernel =
-            width <= lanes * SW_VECTOR ? short_rmsnorm_kernel<1> : short_rmsnorm_kernel<SHORT_VECTORS>;
+        const auto kernel = width <= lanes * SW_VECTOR ? short_rmsnorm_kernel<1>
+                                                       : short_rmsnorm_kernel<SHORT_VECTORS>;
         SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(&call->out[0]), rows, (int)width, lanes,
                   (float)call->op->as.norm.eps);
@@ -303,8 +304,8 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
         addend = view_of(&call->in[3]);
     if (rows > 0 && width <= SHORT_WIDTH) {
         const int lanes = lanes_of(width);
-        const auto kernel =
-            width <= lanes * SW_VECTOR ? short_rmsnorm_dx_kernel<1> : short_rmsnorm_dx_kernel<SHORT_VECTORS>;
+        const auto kernel = width <= lanes * SW_VECTOR ? short_rmsnorm_dx_kernel<1>
+                                                       : short_rmsnorm_dx_kernel<SHORT_VECTORS>;
         SW_LAUNCH(kernel, short_blocks(rows, lanes), SW_THREADS, 0, stream, view_of(x),
                   view_of(&call->in[1]), view_of(dy), addend, view_of(&call->out[0]), inverse, rows,
                   (int)width, lanes, (float)call->op->as.norm.eps);
@@ -385,8 +386,8 @@ extern "C" cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_
 /* ---- The loss ---- */
 
 /* The largest logit of a row and the sum of exponentials beside it; all threads of the block get
- * both. In one pass, since no cache holds the rows: a thread's sum is beside the largest that it has
- * seen. */
+ * both. In one pass, since no cache holds the rows: a thread's sum is beside the largest that it
+ * has seen. */
 __device__ static float row_statistics(const float *row, int64_t vocab, float *largest)
 {
     float most = -3.4028234e38f, sum = 0;
@@ -408,7 +409,7 @@ __device__ static float row_statistics(const float *row, int64_t vocab, float *l
 }
 
 /* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
- * of `vocab` floats: the tile that is written never reaches beyond the tiles already read. */
+ * in floats: the tile that is written never reaches beyond the tiles already read. */
 __device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bool ignored,
                                     float lse, float scale, bool narrow)
 {
@@ -428,10 +429,10 @@ __device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bo
 
 /* One block per token: the largest logit, the sum of exponentials beside it, the label's. */
 __global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
-                                           int64_t vocab, int64_t start)
+                                           int64_t vocab, int64_t row_elems, int64_t start)
 {
     const int64_t t = blockIdx.x;
-    const float *row = logits + t * vocab;
+    const float *row = logits + t * row_elems;
     float largest;
     const float sum = row_statistics(row, vocab, &largest);
     if (threadIdx.x == 0) {
@@ -443,21 +444,21 @@ __global__ static void logits_stats_kernel(const float *logits, const int32_t *l
 }
 
 __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, const float *lse,
-                                          int64_t vocab, int64_t start, const struct sw_cuda_step *step,
-                                          bool narrow)
+                                          int64_t vocab, int64_t row_elems, int64_t start,
+                                          const struct sw_cuda_step *step, bool narrow)
 {
     const int64_t t = blockIdx.x;
-    row_gradient(logits + t * vocab, vocab, labels[t] < 0 ? -1 : labels[t] - start, labels[t] < 0,
-                 lse[t], (float)step->loss_scale, narrow);
+    row_gradient(logits + t * row_elems, vocab, labels[t] < 0 ? -1 : labels[t] - start,
+                 labels[t] < 0, lse[t], (float)step->loss_scale, narrow);
 }
 
 /* Both, for a vocabulary that is whole here: the token's loss and the gradient. */
 __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, float *losses,
-                                          int64_t vocab, int64_t start, const struct sw_cuda_step *step,
-                                          bool narrow)
+                                          int64_t vocab, int64_t row_elems, int64_t start,
+                                          const struct sw_cuda_step *step, bool narrow)
 {
     const int64_t t = blockIdx.x, label = labels[t] < 0 ? -1 : labels[t] - start;
-    float *row = logits + t * vocab;
+    float *row = logits + t * row_elems;
     /* read before the barriers of the sums, behind which the row is overwritten */
     const float label_logit = label >= 0 && label < vocab ? row[label] : 0.0f;
     float largest;
@@ -511,7 +512,7 @@ extern "C" cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const fl
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_stats_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (float *)call->out[0].data + 3 * first,
-              w->size[0], w->start[0]);
+              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0]);
     return cudaGetLastError();
 }
 
@@ -522,7 +523,7 @@ extern "C" cudaError_t sw_cuda_logits_grad(const struct sw_call *call, float *lo
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_grad_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (const float *)call->in[3].data + first,
-              w->size[0], w->start[0], step, narrow);
+              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
     return cudaGetLastError();
 }
 
@@ -533,7 +534,7 @@ extern "C" cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *lo
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_loss_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
               (const int32_t *)call->in[2].data + first, (float *)call->out[3].data + first,
-              w->size[0], w->start[0], step, narrow);
+              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
     return cudaGetLastError();
 }
 
@@ -550,8 +551,7 @@ extern "C" cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call,
 {
     SW_LAUNCH(lm_head_loss_kernel, 1, SW_THREADS, 0, stream, (const float *)call->in[0].data,
               (const int32_t *)call->in[1].data, (float *)call->out[0].data,
-              (float *)call->out[1].data, call->in[1].elems, last_size(&call->in[0]) / 3,
-              step);
+              (float *)call->out[1].data, call->in[1].elems, last_size(&call->in[0]) / 3, step);
     return cudaGetLastError();
 }
 

@@ -3,23 +3,34 @@
 # without a network: the two tools, the GPU tests and benchmarks, oneDNN, libyaml, Open MPI. CUDA's
 # own libraries stay out: they are there. Built for any x86-64 CPU, not for this one.
 #
-#   tests/bench/gpu/pack.sh [BUILD_DIR]      default build-gpu; writes BUILD_DIR/pack.tar.xz
+#   tests/bench/gpu/pack.sh [--as-built] [BUILD_DIR [OUT_DIR]]     default build-gpu, BUILD_DIR
+#
+# Writes OUT_DIR/pack.tar.gz. --as-built: of what is there, nothing is built.
 #
 # gpu.sh unpacks it where it finds no build.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-build=${1:-build-gpu}
-pack=$build/pack
+as_built=no
+if [ "${1:-}" = --as-built ]; then
+    as_built=yes
+    shift
+fi
+build=${1:-build-gpu} out=${2:-${1:-build-gpu}}
+pack=$out/pack
 
-cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON >/dev/null
-cmake --build "$build" -j "$(nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
-    test_cudnn_attention test_cuda_calibrate bench_attention kernel_times
-rm -rf "$pack" "$build/pack.tar.xz"
+if [ $as_built = no ]; then
+    cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON >/dev/null
+    cmake --build "$build" -j "$(nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
+        test_cudnn_attention test_cuda_calibrate bench_attention kernel_times op_times nccl_one
+fi
+rm -rf "$pack" "$out/pack.tar.gz"
 mkdir -p "$pack/tests" "$pack/bench" "$pack/lib" "$pack/openmpi/bin"
-cp "$build/plan" "$build/runner" "$pack"
-cp "$build/tests/test_cuda_ops" "$build/tests/test_cuda_meshes" \
-    "$build/tests/test_cudnn_attention" "$build/tests/test_cuda_calibrate" "$pack/tests"
-cp "$build/bench/bench_attention" "$build/bench/kernel_times.so" "$pack/bench"
+cp "$build/plan" "$build/runner" "$build/runner-cuda.so" "$pack"
+for name in tests/test_cuda_ops tests/test_cuda_meshes tests/test_cudnn_attention \
+    tests/test_cuda_calibrate bench/bench_attention bench/kernel_times.so bench/op_times bench/nccl_one; do
+    if [ $as_built = yes ] && [ ! -e "$build/$name" ]; then continue; fi
+    cp "$build/$name" "$pack/${name%/*}"
+done
 
 # Open MPI's plugins for one node; others want libraries that are not packed.
 mpirun=$(readlink -f "$(command -v mpirun)")
@@ -44,5 +55,5 @@ find "$pack" -type f \( -name '*.so' -o -perm -u+x \) -print0 |
         esac
     done
 find "$pack" -type f \( -name '*.so*' -o -perm -u+x \) -exec strip --strip-unneeded {} + 2>/dev/null || true
-tar -C "$build" -cJf "$build/pack.tar.xz" pack
-du -sh "$pack" "$build/pack.tar.xz" | sed 's/^/pack: /'
+tar -C "$out" -czf "$out/pack.tar.gz" pack
+du -sh "$pack" "$out/pack.tar.gz" | sed 's/^/pack: /'

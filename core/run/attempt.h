@@ -39,12 +39,13 @@ struct sw_attempt {
  * a note. Errors: SW_ENVIRONMENT. */
 int sw_attempt_read(const char *folder, struct sw_attempt *out, char note[256],
                     struct sw_error *err);
-/* Durable (fsync of file and folder) when it returns 0. */
+/* Durable (fsync of file and folder) when it returns 0. Where the disk is full it is written over
+ * the one that is there. */
 int sw_attempt_write(const char *folder, const struct sw_attempt *attempt, struct sw_error *err);
 
 /* Who says how an attempt ended, when several ranks see it end: the first of the whole job that
- * claims it (FOLDER/.attempt-N.ended, made with O_EXCL). Where the folder cannot be written, true:
- * better said twice than never. */
+ * claims it (FOLDER/.attempt-N.ended, made with O_EXCL). False, too, once a later attempt has
+ * begun. Where the folder cannot be written, true: better said twice than never. */
 bool sw_attempt_claim(const char *folder, int64_t attempt);
 bool sw_attempt_is_claimed(const char *folder, int64_t attempt);
 /* Before an attempt begins, and when it ended in good order. */

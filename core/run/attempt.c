@@ -1,4 +1,4 @@
-#include "runner/train/attempt.h"
+#include "core/run/attempt.h"
 
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -140,30 +140,43 @@ static void print(FILE *out, const struct sw_attempt *a)
     fputc('\n', out);
 }
 
-/* What a rename did in a folder is on the disk only when the folder is. */
-static int sync_folder(const char *folder)
+/* Where nothing new can be written the old file's own block can: a full disk does not hide why a
+ * run ended. A reader takes one that is torn for none. */
+static int write_over(const char *path, const struct sw_attempt *attempt)
 {
-    const int handle = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (handle < 0)
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL)
         return -1;
-    const int result = fsync(handle), reason = errno;
-    (void)close(handle);
-    errno = reason;
-    return result == 0 || reason == EINVAL || reason == ENOTSUP ? 0 : -1;
+    print(memory, attempt);
+    const int handle =
+        fclose(memory) == 0 ? open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    int result = -1;
+    if (handle >= 0 && pwrite(handle, text, bytes, 0) == (ssize_t)bytes &&
+        ftruncate(handle, (off_t)bytes) == 0 && fsync(handle) == 0)
+        result = 0;
+    if (handle >= 0)
+        (void)close(handle);
+    free(text);
+    return result;
 }
 
 int sw_attempt_write(const char *folder, const struct sw_attempt *attempt, struct sw_error *err)
 {
     struct sw_new_file file;
+    struct sw_error beside = {0};
     char *path = sw_path_join(folder, "attempt.json");
     if (path == NULL)
         return fail_path(folder, err);
-    int result = sw_file_begin(&file, path, 0666, err);
+    int result = sw_file_begin(&file, path, 0666, &beside);
     if (result == 0) {
         print(file.out, attempt);
-        result = sw_file_commit(&file, err);
+        result = sw_file_commit(&file, &beside);
     }
-    if (result == 0 && sync_folder(folder) != 0)
+    if (result != 0)
+        result = write_over(path, attempt) == 0 ? 0 : sw_fail_as(err, &beside);
+    if (result == 0 && sw_file_sync_folder(folder) != 0)
         result = sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
     free(path);
     return result;
@@ -201,6 +214,11 @@ static char *claim_path(const char *folder, int64_t attempt)
 
 bool sw_attempt_claim(const char *folder, int64_t attempt)
 {
+    struct sw_attempt newer;
+    char note[256];
+    /* a rank that was cut off may find out long after the others went on */
+    if (sw_attempt_read(folder, &newer, note, NULL) == 0 && newer.attempt > attempt)
+        return false;
     char *path = claim_path(folder, attempt);
     const int handle =
         path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -1,0 +1,31 @@
+/* How a token follows from logits: the settings that `sample` reads for each slot, in this order.
+ *
+ * First the logits of tokens seen before (a bit for each of the vocabulary) are divided by
+ * `penalty` where positive and multiplied where not (Keskar et al. 2019). temperature 0: the
+ * largest logit, of equals the first. Else logits / temperature become probabilities, and of the
+ * most probable tokens those stay that are among the first top_k (0: any number), that are needed
+ * to reach top_p together (Holtzman et al. 2020; 1: all), and that have at least min_p times the
+ * probability of the first (Nguyen et al. 2024; 0: all); one of them is drawn by `draw`, uniform in
+ * [0, 1). The order of the filters is transformers'. */
+#ifndef SW_SAMPLING_H
+#define SW_SAMPLING_H
+
+#include <stdint.h>
+
+enum sw_sampling_setting {
+    SW_SAMPLING_TEMPERATURE,
+    SW_SAMPLING_TOP_K,
+    SW_SAMPLING_TOP_P,
+    SW_SAMPLING_MIN_P,
+    SW_SAMPLING_PENALTY, /* 1: none */
+    SW_SAMPLING_DRAW,
+    SW_SAMPLING_SETTINGS
+};
+
+/* int32_t words of `seen` for a vocabulary. */
+static inline int64_t sw_sampling_words(int64_t vocab)
+{
+    return (vocab + 31) / 32;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* From the rules that train to the rules that serve. */
+#include "core/program/serving.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { DEFAULT_CHUNK = 512 };
+
+/* `axes` and those of `more` that are not among them, where that divides the size; else `axes`. */
+static struct sw_axes widened(const struct sw_mesh *mesh, struct sw_axes axes, struct sw_axes more,
+                              int64_t size)
+{
+    struct sw_axes wide = axes;
+    for (uint8_t i = 0; i < more.count; i++)
+        if (!(sw_axes_set(wide) >> more.axis[i] & 1u))
+            wide.axis[wide.count++] = more.axis[i];
+    return size % sw_axes_size(mesh, wide) == 0 ? wide : axes;
+}
+
+static int64_t rounded_up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/* A token at a time there is no sequence to split: its ranks share the output projection, the MLP
+ * and the head instead, and each has a part of the cache. Prefill has the sequence, gathers those
+ * weights over it as it would over fsdp, and leaves the cache where decoding wants it. */
+static void set_rules(const struct sw_program_options *training, const struct sw_serving *want,
+                      struct sw_program_options *o)
+{
+    static const struct sw_axes none = {0};
+    const struct sw_rules *given = &training->rules;
+    const struct sw_model *m = &o->model;
+    const struct sw_axes seq = given->axes[SW_L_CACHE_SEQ], heads = given->axes[SW_L_HEADS];
+    const bool decode = o->kind == SW_PROGRAM_DECODE;
+    struct sw_rules wide = *given;
+    wide.axes[SW_L_MLP] = widened(&o->mesh, given->axes[SW_L_MLP], seq, m->intermediate_size);
+    wide.axes[SW_L_VOCAB] = widened(&o->mesh, given->axes[SW_L_VOCAB], seq, m->vocab_size);
+    wide.axes[SW_L_MERGED_HEADS] = widened(&o->mesh, heads, seq, (int64_t)m->heads * m->head_dim);
+    wide.axes[SW_L_EMBED] = want->stream_weights ? (struct sw_axes){1, {SW_FSDP}} : none;
+    wide.axes[SW_L_ACT_EMBED] = none;
+    wide.axes[SW_L_ATTN_HEADS] = heads;
+    o->serving.weights = wide;
+    o->rules = wide;
+    o->rules.axes[SW_L_SEQ] = o->rules.axes[SW_L_RESIDUAL_SEQ] = decode ? none : seq;
+    o->rules.axes[SW_L_ATTN_SEQ] = o->rules.axes[SW_L_KEY_SEQ] = none;
+    if (!decode) {
+        o->rules.axes[SW_L_MLP] = given->axes[SW_L_MLP];
+        o->rules.axes[SW_L_VOCAB] = given->axes[SW_L_VOCAB];
+        o->rules.axes[SW_L_MERGED_HEADS] = heads;
+    }
+}
+
+static int check(const struct sw_program_options *training, const struct sw_serving *want,
+                 struct sw_error *err)
+{
+    if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
+        return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
+                       want->max_batch, SW_MAX_SLOTS);
+    if (want->max_tokens < 1 || want->max_tokens >= INT32_MAX || want->chunk < 0 ||
+        want->chunk >= INT32_MAX)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "max_tokens %" PRId64 " with chunk %" PRId64
+                       " is no length of a text; both are below 2^31",
+                       want->max_tokens, want->chunk);
+    /* a sampled token travels as an fp32 number */
+    if (training->model.vocab_size > 1 << 24)
+        return sw_fail(err, SW_UNMET,
+                       "vocab_size %" PRId64 " is above 2^24, the most that serving knows",
+                       training->model.vocab_size);
+    if (training->model.sliding_window > 0 && training->model.sliding_window < want->max_tokens)
+        return sw_fail(err, SW_UNMET,
+                       "the model attends over a window of %" PRId64
+                       " tokens, which serving does not know; use max_tokens up to that",
+                       training->model.sliding_window);
+    return 0;
+}
+
+int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
+                       enum sw_program_kind kind, struct sw_program_options *out,
+                       struct sw_error *err)
+{
+    if (check(training, want, err) != 0)
+        return -1;
+    const struct sw_rules *rules = &training->rules;
+    const int64_t rows = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
+    const int64_t ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]);
+    const int64_t longest = want->max_tokens < DEFAULT_CHUNK ? want->max_tokens : DEFAULT_CHUNK;
+    const int64_t chunk = rounded_up(want->chunk > 0 ? want->chunk : longest, ranks);
+    struct sw_program_options o = *training;
+    o.kind = kind;
+    o.logits = false;
+    o.recompute = sw_recompute_none();
+    o.layout = SW_CONTIGUOUS;
+    o.global_batch = rounded_up(want->max_batch, rows);
+    o.micro_batch_per_rank = o.global_batch / rows;
+    o.sequence_length = kind == SW_PROGRAM_DECODE ? 1 : chunk;
+    o.serving.max_tokens = rounded_up(want->max_tokens, chunk);
+    o.serving.chunk = chunk;
+    o.serving.cache = want->cache;
+    set_rules(training, want, &o);
+    *out = o;
+    return 0;
+}

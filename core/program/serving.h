@@ -1,0 +1,53 @@
+/* Serving on a mesh: from the options of a training run to those of `prefill`, `decode` and
+ * `score`, and where in the cache a position lies (docs/architecture.md, Sharding).
+ *
+ * Prefill takes a chunk of every prompt at a time, laid out contiguously over the ranks of the
+ * sequence: rank r has tokens [r block, (r + 1) block) of a chunk, block = chunk / ranks. The cache
+ * stays as that leaves it: position p is on rank (p / block) % ranks, in storage order of rank,
+ * then position. Keys carry their rotation, so the order of storage means nothing to attention.
+ * Decoding puts each new token where prefill would have. Pure functions; nothing is owned. */
+#ifndef SW_SERVING_H
+#define SW_SERVING_H
+
+#include "core/program/program.h"
+
+enum {
+    SW_SLOT_FIELDS = 2, /* of the input `slots`: first position, number of tokens */
+    SW_MAX_SLOTS = 1 << 16
+};
+
+/* What a run wants of serving. */
+struct sw_serving {
+    int64_t max_batch;   /* texts at a time; rounded up to a multiple of the batch's ranks */
+    int64_t max_tokens;  /* of one text, prompt and all; rounded up to a multiple of the chunk */
+    int64_t chunk;       /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
+                            ranks; 0: 512, or max_tokens where that is less */
+    enum sw_dtype cache; /* of keys and values: the compute precision or fp32 */
+    bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
+                            ahead; else every rank of fsdp has them all */
+};
+
+/* The options of a program of that kind over the state that all of them share: weights in the
+ * compute precision (norms and biases in that of the parameters) and the cache. `training`: of the
+ * run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out of range;
+ * (SW_UNMET): the mesh cannot serve the model. */
+int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
+                       enum sw_program_kind kind, struct sw_program_options *out,
+                       struct sw_error *err);
+
+/* Which of `ranks` keeps position p, and at which of its places. */
+static inline int64_t sw_cache_owner(int64_t p, int64_t block, int64_t ranks)
+{
+    return p / block % ranks;
+}
+static inline int64_t sw_cache_place(int64_t p, int64_t block, int64_t ranks)
+{
+    return p / (block * ranks) * block + p % block;
+}
+/* The position at a place of a rank's part. */
+static inline int64_t sw_cache_position(int64_t place, int64_t rank, int64_t block, int64_t ranks)
+{
+    return (place / block * ranks + rank) * block + place % block;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* What a launcher and the ranks said of the end of an attempt, read from the file that a job script
+ * keeps: the one rank, host and cause behind the dozens of lines that follow from it. */
+#ifndef SW_LAUNCHER_H
+#define SW_LAUNCHER_H
+
+#include "core/base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_launcher_word {
+    char host[256];    /* "": nobody said it */
+    char text[400];    /* "rank 5 (host n3): ended by signal 9 (Killed)"; "": nothing was said */
+    bool cannot_start; /* the program cannot be started on that host, while it can on another */
+    bool gone;         /* Slurm says that the host is gone */
+    bool no_step;      /* srun could not start the ranks */
+};
+
+/* Looks through a text that ends with a 0. The first line of a rank about itself; else what Slurm
+ * says of memory, of a node or of the first task that was not merely told to end; where that
+ * left with an exit code, the last error that rank 0 told without its name. */
+void sw_launcher_parse(const char *text, struct sw_launcher_word *out);
+/* The same of a file; one that cannot be read says nothing. At most its first 4 MiB count. */
+void sw_launcher_read(const char *path, struct sw_launcher_word *out);
+
+#endif

@@ -1,0 +1,248 @@
+#include "core/run/next.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *sw_next_word(enum sw_next_action action)
+{
+    static const char *const words[] = {[SW_NEXT_GO] = "go",
+                                        [SW_NEXT_END] = "end",
+                                        [SW_NEXT_AGAIN] = "again",
+                                        [SW_NEXT_REQUEUE] = "requeue"};
+    return words[action];
+}
+
+static void say(struct sw_next *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct sw_next *out, const char *format, ...)
+{
+    const size_t used = strlen(out->reason);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(out->reason + used, sizeof out->reason - used, format, arguments);
+    va_end(arguments);
+}
+
+static void set(struct sw_next *out, enum sw_next_action action, int32_t code)
+{
+    out->action = action;
+    out->code = code;
+}
+
+/* What is never gone on with. */
+static bool is_final(int32_t verdict)
+{
+    switch (verdict) {
+    case SW_VERDICT_DONE:
+    case SW_UNMET:
+    case SW_BAD_INPUT:
+    case SW_VERDICT_NO_PROGRESS:
+    case SW_VERDICT_INTERRUPTED:
+    case SW_VERDICT_TERMINATED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- Before ---- */
+
+void sw_next_begin(const struct sw_next_facts *f, struct sw_next *out)
+{
+    const struct sw_attempt *a = &f->attempt;
+    memset(out, 0, sizeof *out);
+    if (f->restarts >= f->max_attempts) {
+        set(out, SW_NEXT_END, SW_ENVIRONMENT);
+        say(out, "this job was started %" PRId64 " times, and max_attempts is %" PRId64,
+            f->restarts + 1, f->max_attempts);
+    } else if (f->link && a->attempt > 0 && is_final(a->verdict)) {
+        say(out,
+            "nothing is left to do for this link of the chain: attempt %" PRId64
+            " ended with %d (%s)",
+            a->attempt, (int)a->verdict, a->cause);
+    } else if (f->link && a->attempt >= f->max_attempts) {
+        say(out,
+            "nothing is left to do for this link of the chain: %" PRId64
+            " attempts were made, and max_attempts is %" PRId64,
+            a->attempt, f->max_attempts);
+    }
+    if (out->reason[0] != '\0')
+        out->action = SW_NEXT_END;
+}
+
+/* ---- After ---- */
+
+struct ending {
+    const struct sw_next_facts *f;
+    struct sw_next *out;
+    bool began;    /* the ranks came as far as a number of their own */
+    int32_t code;  /* the verdict, or else the status */
+    bool progress; /* steps were gained that a checkpoint holds */
+};
+
+/* "attempt 2 ended after step 12: CAUSE" */
+static void say_cause(struct ending *e)
+{
+    const struct sw_attempt *a = &e->f->attempt;
+    const char *cause = e->began && a->verdict != SW_VERDICT_RUNNING ? a->cause : "";
+    if (cause[0] == '\0')
+        cause = e->f->word.text;
+    if (e->began)
+        say(e->out, "attempt %" PRId64 " ended", a->attempt);
+    else
+        say(e->out, "the ranks ended before the first step");
+    if (cause[0] != '\0')
+        say(e->out, ": %s", cause);
+    else
+        say(e->out, " with exit code %d and nobody could say why", (int)e->code);
+}
+
+static void add_node(struct sw_next *out, const char *node)
+{
+    if (node[0] == '\0' || out->node_count == SW_ATTEMPT_NODES || !sw_excluded_is_name(node))
+        return;
+    for (int32_t i = 0; i < out->node_count; i++)
+        if (strcmp(out->node[i], node) == 0)
+            return;
+    snprintf(out->node[out->node_count++], sizeof out->node[0], "%s", node);
+}
+
+/* Which nodes are to be left out from now on. */
+static void find_bad_nodes(struct ending *e)
+{
+    const struct sw_next_facts *f = e->f;
+    for (int32_t i = 0; i < f->dead_count; i++)
+        add_node(e->out, f->dead[i]);
+    if (e->began && f->attempt.verdict == SW_VERDICT_BAD_NODE)
+        for (int32_t i = 0; i < f->attempt.node_count; i++)
+            add_node(e->out, f->attempt.node[i]);
+    if (!e->began && (f->word.cannot_start || f->word.gone))
+        add_node(e->out, f->word.host);
+}
+
+static bool attempts_remain(struct ending *e)
+{
+    const struct sw_next_facts *f = e->f;
+    const int64_t made =
+        f->attempt.attempt > f->restarts + 1 ? f->attempt.attempt : f->restarts + 1;
+    if (made < f->max_attempts)
+        return true;
+    say(e->out, "; it ends here: %" PRId64 " attempts were made, and max_attempts is %" PRId64,
+        made, f->max_attempts);
+    return false;
+}
+
+static void say_nodes(struct sw_next *out)
+{
+    for (int32_t i = 0; i < out->node_count; i++)
+        say(out, "%s%s", i == 0 ? "without " : ", ", out->node[i]);
+}
+
+static void say_where(struct ending *e)
+{
+    const int64_t step = e->f->checkpoint_step;
+    if (step > 0)
+        say(e->out, " from step %" PRId64, step);
+    else
+        say(e->out, " from the beginning");
+}
+
+/* In another job, where the run may. */
+static void go_on_elsewhere(struct ending *e)
+{
+    if (e->f->how == SW_CONTINUE_NONE) {
+        say(e->out, "; submit the script again to go on");
+        say_where(e);
+        say(e->out, ", or let it with slurm.continue");
+    } else if (attempts_remain(e)) {
+        set(e->out, SW_NEXT_REQUEUE, e->code);
+        say(e->out, "; attempt %" PRId64 " goes on", e->f->attempt.attempt + 1);
+        say_where(e);
+        say(e->out, " %s%s",
+            e->f->how == SW_CONTINUE_CHAIN ? "in the next link of the chain"
+                                           : "when the job is requeued",
+            e->out->node_count > 0 ? ", " : "");
+        say_nodes(e->out);
+    }
+}
+
+static void do_without(struct ending *e)
+{
+    const struct sw_next_facts *f = e->f;
+    const int32_t left = f->nodes - e->out->node_count;
+    if (!e->began || e->code != SW_VERDICT_REQUEUE)
+        e->out->code = e->code = SW_VERDICT_BAD_NODE;
+    if (f->dead_count > 0)
+        say(e->out, "; %s%s not answer", f->dead[0],
+            f->dead_count > 1 ? " and others do" : " does");
+    if (f->nodes > 0 && left >= f->least && left <= f->most) {
+        if (!attempts_remain(e))
+            return;
+        set(e->out, SW_NEXT_AGAIN, e->code);
+        say(e->out, "; attempt %" PRId64 " goes on", f->attempt.attempt + 1);
+        say_where(e);
+        say(e->out, " with the %d nodes that are left, ", (int)left);
+        say_nodes(e->out);
+        return;
+    }
+    go_on_elsewhere(e);
+}
+
+/* Nothing was begun: MPI's own start fails now and then. */
+static void start_again(struct ending *e)
+{
+    const struct sw_next_facts *f = e->f;
+    if (f->starts < SW_NEXT_STARTS) {
+        set(e->out, SW_NEXT_AGAIN, e->code);
+        say(e->out, "; start %d of %d follows", f->starts + 1, SW_NEXT_STARTS);
+    } else {
+        say(e->out, "; it ends here, after %d starts", f->starts);
+    }
+}
+
+/* An end that nobody asked for. */
+static void recover(struct ending *e)
+{
+    if (e->f->checkpoint_step < 0)
+        say(e->out, "; there is no checkpoint to go on from");
+    else if (!e->progress)
+        say(e->out, "; it ends here: no step was gained since step %" PRId64,
+            e->f->attempt.first_step);
+    else
+        go_on_elsewhere(e);
+}
+
+void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
+{
+    const struct sw_attempt *a = &f->attempt;
+    struct ending e = {.f = f, .out = out, .began = a->attempt > f->attempt_before};
+    const bool told = e.began && a->verdict != SW_VERDICT_RUNNING;
+    memset(out, 0, sizeof *out);
+    e.code = told ? a->verdict : f->status;
+    if (!told && e.code == SW_VERDICT_DONE)
+        e.code = SW_ENVIRONMENT; /* so srun says of ranks that it lost */
+    e.progress = a->step > a->first_step || f->checkpoint_step > a->first_step;
+    set(out, SW_NEXT_END, e.code);
+    if (told && e.code == SW_VERDICT_DONE)
+        return;
+    say_cause(&e);
+    /* a rank that ended by itself leaves srun with 143 for those that had to follow */
+    const bool said = f->word.text[0] != '\0';
+    if (is_final(e.code) && (told || !said))
+        return;
+    find_bad_nodes(&e);
+    /* the ranks agreed on what is wrong; a crash leaves srun with 128 and more */
+    const bool agreed = e.code == SW_UNMET || e.code == SW_BAD_INPUT || e.code == SW_ENVIRONMENT ||
+                        e.code == SW_VERDICT_INTERRUPTED;
+    if (!e.began && agreed && f->status != 0 && !f->word.no_step && out->node_count == 0)
+        return;
+    if (out->node_count > 0)
+        do_without(&e);
+    else if (!e.began)
+        start_again(&e);
+    else if (e.code == SW_VERDICT_REQUEUE)
+        go_on_elsewhere(&e);
+    else
+        recover(&e);
+}

@@ -1,0 +1,22 @@
+/* Writes a run's plan and the script that starts it, for `plan emit` and `plan submit`. */
+#ifndef SW_EMIT_H
+#define SW_EMIT_H
+
+#include "planner/command.h"
+
+#include <limits.h>
+
+struct sw_emitted {
+    uint64_t digest;               /* of the plan */
+    struct sw_candidate candidate; /* what it decides, priced */
+    char plan[PATH_MAX];           /* absolute */
+    char log[2 * PATH_MAX];        /* with Slurm's patterns; of a Slurm job */
+};
+
+/* Searches, and writes NAME.plan.yaml and NAME.sbatch (or NAME.sh) into options->output. The
+ * session's paths are absolute. said: where the lines for people go. out (may be NULL: then the
+ * command that starts it is said, too). Returns an exit code; mistakes are printed. */
+int sw_emit(const struct sw_options *options, const struct sw_session *session, FILE *said,
+            struct sw_emitted *out);
+
+#endif

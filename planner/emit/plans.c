@@ -1,0 +1,188 @@
+#include "planner/emit/plans.h"
+
+#include "core/base/file.h"
+#include "core/program/state.h"
+#include "planner/command.h"
+#include "planner/search/serve.h"
+#include "planner/serving.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file system that others use as well answers within seconds, not always within one. */
+static const double least_lead_s = 30;
+/* What Slurm takes: the lead time is a 16 bit number of seconds. */
+static const double most_lead_s = 65535;
+
+/* The text of the plan, and its digest. */
+static int write_plan(const struct sw_run_config *run, const struct sw_program_set *programs,
+                      const char *directory, struct sw_emit_plan *plan, struct sw_error *err)
+{
+    const struct sw_candidate *c = &plan->candidate;
+    struct sw_plan_inputs inputs;
+    struct sw_plan_run placed;
+    uint64_t program_digest[SW_PROGRAM_KINDS];
+    const struct sw_plan_prediction prediction = {.step_seconds = c->cost.step_seconds,
+                                                  .memory_total = c->memory.total,
+                                                  .arena_bytes = c->memory.arena,
+                                                  .save_seconds = plan->checkpoint.save_s};
+    memset(program_digest, 0, sizeof program_digest);
+    if (programs != NULL) /* else no training on this mesh */
+        sw_program_set_digests(programs, program_digest);
+    if (sw_serving_digests(run, &c->decision, program_digest, err) != 0)
+        return -1;
+    if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
+        return -1;
+    if (sw_plan_run_place(run, directory, &placed, err) != 0) {
+        sw_plan_inputs_free(&inputs);
+        return -1;
+    }
+    int status = sw_serving_settle(&placed.run, &c->decision, err);
+    if (status != 0)
+        goto out;
+    status = -1;
+    FILE *memory = open_memstream(&plan->text, &plan->bytes);
+    if (memory == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+        goto out;
+    }
+    status = sw_plan_write(memory, &placed.run, &inputs, &c->decision, &prediction, program_digest,
+                           &plan->digest, err);
+    if (fclose(memory) != 0 && status == 0)
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+out:
+    sw_plan_run_free(&placed);
+    sw_plan_inputs_free(&inputs);
+    return status;
+}
+
+static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *plan,
+                         struct sw_program_set **programs, struct sw_error *err)
+{
+    struct sw_program_options options;
+    struct sw_candidate *c = &plan->candidate;
+    if (sw_plan_program_options(run, &c->decision, &options, err) != 0 ||
+        sw_program_set_compile(&options, programs, err) != 0)
+        return -1;
+    /* the search looks at the step alone, whose transients are the largest */
+    c->memory.total += (*programs)->arena_bytes - c->memory.arena;
+    c->memory.arena = (*programs)->arena_bytes;
+    return sw_checkpoint_price_set(run, *programs, c->memory.total, c->cost.step_seconds,
+                                   &plan->checkpoint, err);
+}
+
+/* Of a job that makes or scores texts: the mesh that serves best, and what serving takes of it in
+ * place of a step. */
+static int make_serving_plan(const struct sw_run_config *run, const char *directory,
+                             struct sw_emit_plan *plan)
+{
+    struct sw_serve_search search = {0};
+    struct sw_program_set *programs = NULL;
+    struct sw_program_options options;
+    struct sw_mesh_request request;
+    struct sw_error err = {0};
+    int status = SW_OK;
+    const bool asked =
+        sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
+    if (sw_serve_search_run(run, &search, &err) != 0)
+        return sw_command_fail(&err);
+    if (search.feasible == 0 || (search.keeping == 0 && !asked)) {
+        status = sw_serve_unmet(run, &search);
+        goto out;
+    }
+    if (search.keeping == 0)
+        (void)sw_serve_unmet(run, &search); /* said, and done as mesh_dim wants it */
+    const struct sw_serve_candidate *c = &search.mesh[0];
+    plan->candidate.decision = c->decision;
+    plan->candidate.cost.step_seconds = c->price.token_seconds;
+    plan->candidate.memory = (struct sw_memory){.limit = c->memory.limit,
+                                                .headroom = c->memory.headroom,
+                                                .total = c->memory.total,
+                                                .arena = c->price.arena_bytes,
+                                                .reserved = c->memory.reserved};
+    if (sw_plan_program_options(run, &c->decision, &options, &err) != 0 ||
+        (sw_program_admits(&options, NULL, NULL) == SW_FITS &&
+         sw_program_set_compile(&options, &programs, &err) != 0) ||
+        sw_file_make_folder(directory, &err) != 0 ||
+        sw_file_make_folder(run->directory, &err) != 0 ||
+        write_plan(run, programs, directory, plan, &err) != 0)
+        status = sw_command_fail(&err);
+out:
+    sw_program_set_free(programs);
+    sw_serve_search_free(&search);
+    return status;
+}
+
+static int make_plan(const struct sw_run_config *run, const char *directory,
+                     struct sw_emit_plan *plan)
+{
+    if (run->job.type != SW_JOB_TRAIN)
+        return make_serving_plan(run, directory, plan);
+    struct sw_search search = {0};
+    struct sw_program_set *programs = NULL;
+    struct sw_error err = {0};
+    int status = SW_OK;
+    if (sw_search_run(run, &search, &err) != 0) {
+        status = sw_command_fail(&err);
+    } else if (search.feasible == 0) {
+        status = sw_command_unmet(run, &search);
+    } else if (sw_search_evaluate(run, &search.mesh[0].decision, 0, &plan->candidate, NULL, &err) !=
+                   0 ||
+               make_programs(run, plan, &programs, &err) != 0 ||
+               /* the run's folder too: without it Slurm fails the job and leaves no log */
+               sw_file_make_folder(directory, &err) != 0 ||
+               sw_file_make_folder(run->directory, &err) != 0 ||
+               write_plan(run, programs, directory, plan, &err) != 0) {
+        status = sw_command_fail(&err);
+    }
+    sw_program_set_free(programs);
+    sw_search_free(&search);
+    return status;
+}
+
+int sw_emit_plans(const struct sw_run_config *run, const char *directory,
+                  struct sw_emit_plan plan[SW_EMIT_PLANS], int32_t *count)
+{
+    int status = SW_OK;
+    *count = 0;
+    for (int32_t n = run->nodes_least; n <= run->nodes_most && status == SW_OK; n++) {
+        const struct sw_run_config part = sw_run_on_nodes(run, n);
+        plan[*count] = (struct sw_emit_plan){.nodes = n};
+        status = make_plan(&part, directory, &plan[(*count)++]);
+        if (status != SW_OK && run->nodes_least < run->nodes_most)
+            fprintf(stderr, "    help: this is the plan for %d nodes, one of 'nodes: %s'\n", (int)n,
+                    run->nodes);
+    }
+    return status;
+}
+
+void sw_emit_plans_free(struct sw_emit_plan *plan, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        free(plan[i].text);
+}
+
+int sw_emit_signal_lead_of(const struct sw_run_config *run, const struct sw_decision *decision,
+                           int64_t *out)
+{
+    struct sw_emit_plan plan = {.nodes = run->cluster.nodes};
+    struct sw_program_set *programs = NULL;
+    int status = sw_search_evaluate(run, decision, 0, &plan.candidate, NULL, NULL);
+    if (status == 0)
+        status = make_programs(run, &plan, &programs, NULL);
+    if (status == 0)
+        *out = sw_emit_signal_lead_s(&plan, 1);
+    sw_program_set_free(programs);
+    return status;
+}
+
+int64_t sw_emit_signal_lead_s(const struct sw_emit_plan *plan, int32_t count)
+{
+    double lead = least_lead_s;
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_checkpoint_cost *c = &plan[i].checkpoint;
+        lead = fmax(lead, 2 * (plan[i].candidate.cost.step_seconds + c->stall_s + c->write_s));
+    }
+    return (int64_t)fmin(ceil(lead), most_lead_s);
+}

@@ -1,0 +1,36 @@
+/* The plans of a run, one for each number of nodes that it may get. */
+#ifndef SW_EMIT_PLANS_H
+#define SW_EMIT_PLANS_H
+
+#include "core/cost/checkpoint.h"
+#include "core/plan/plan.h"
+#include "planner/search/search.h"
+
+enum { SW_EMIT_PLANS = 64 };
+
+/* The plan for one number of nodes. */
+struct sw_emit_plan {
+    int32_t nodes;
+    struct sw_candidate candidate;
+    struct sw_checkpoint_cost checkpoint;
+    char *text; /* of the plan file */
+    size_t bytes;
+    uint64_t digest;
+};
+
+/* Searches, chooses and writes the plan of run->nodes_least .. nodes_most nodes to memory, in that
+ * order; directory: of the plan files. Returns an exit code; what is wrong was printed. Free the
+ * texts with sw_emit_plans_free, also after an error. */
+int sw_emit_plans(const struct sw_run_config *run, const char *directory,
+                  struct sw_emit_plan plan[SW_EMIT_PLANS], int32_t *count);
+void sw_emit_plans_free(struct sw_emit_plan *plan, int32_t count);
+
+/* How long before its time limit a job is asked to save and end, in whole seconds: the step at
+ * hand, the pause of a save and its writing must fit, each may take twice as long as it is
+ * predicted to, and a file system may take a while to answer. The most of all plans. */
+int64_t sw_emit_signal_lead_s(const struct sw_emit_plan *plan, int32_t count);
+/* The same of one decision of the run, into *out; -1: that could not be told. */
+int sw_emit_signal_lead_of(const struct sw_run_config *run, const struct sw_decision *decision,
+                           int64_t *out);
+
+#endif

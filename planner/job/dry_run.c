@@ -1,0 +1,335 @@
+#include "planner/job/dry_run.h"
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "planner/emit/emit.h"
+#include "planner/format.h"
+#include "planner/slurm/script.h"
+#include "planner/slurm/start.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SCRIPT_BYTES_MAX = 1 << 22 };
+
+/* ---- The job that would be submitted ---- */
+
+static void remove_folder(const char *folder)
+{
+    DIR *files = opendir(folder);
+    const struct dirent *entry = NULL;
+    while (files != NULL && (entry = readdir(files)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(files), entry->d_name, 0);
+    if (files != NULL)
+        closedir(files);
+    rmdir(folder);
+}
+
+/* What a script asks Slurm for; digest: of the plan that it was written with, NULL: it surely
+ * was. */
+static int read_request(const char *script, const char *digest, struct sw_slurm_request *out,
+                        struct sw_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    int status = -1;
+    if (sw_file_read(script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) != 0)
+        sw_fail(err, digest != NULL ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                "cannot read the plan's script '%s': %s; 'plan emit' writes both", script,
+                strerror(errno));
+    else if (digest != NULL && strstr(text, digest) == NULL)
+        sw_fail(err, SW_BAD_INPUT,
+                "'%s' was not written with this plan, whose digest is %s; 'plan emit' writes both",
+                script, digest);
+    else
+        status = sw_slurm_request_read(text, out, err);
+    free(text);
+    return status;
+}
+
+/* Writes plan and script as a submission does, but into `folder`, and reads what the script asks
+ * Slurm for. Returns an exit code. */
+static int ask_of_script(const struct sw_options *options, const struct sw_session *session,
+                         char *folder, struct sw_slurm_request *out, struct sw_error *err)
+{
+    struct sw_session aside = *session;
+    struct sw_options emit = *options;
+    struct sw_emitted *emitted = calloc(1, sizeof *emitted);
+    char path[2 * PATH_MAX];
+    FILE *nowhere = fopen("/dev/null", "we");
+    int status = SW_ENVIRONMENT;
+    if (emitted == NULL || nowhere == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
+        status = sw_command_fail(err);
+        goto out;
+    }
+    emit.output = folder;
+    aside.run.directory = folder; /* nothing of the run's own is touched */
+    status = sw_emit(&emit, &aside, nowhere, emitted);
+    if (status != SW_OK)
+        goto out;
+    snprintf(path, sizeof path, "%s/%s.sbatch", folder, session->run.name);
+    status = read_request(path, NULL, out, err) == 0 ? SW_OK : sw_command_fail(err);
+out:
+    if (nowhere != NULL)
+        fclose(nowhere);
+    free(emitted);
+    return status;
+}
+
+static struct sw_slurm *open_slurm(const struct sw_run_config *run, struct sw_error *err)
+{
+    if (run->cluster.launcher == SW_LAUNCHER_SLURM)
+        return sw_slurm_open(SW_SLURM_AUTO, err);
+    sw_fail(err, SW_BAD_INPUT,
+            "the launcher of cluster '%s' is mpirun, so there is no queue to ask",
+            run->cluster.name);
+    return NULL;
+}
+
+/* Asks for everything; *slurm is to be closed. Returns an exit code. */
+static int gather(const struct sw_options *options, const struct sw_session *session,
+                  struct sw_slurm **slurm, struct sw_start_choices *out)
+{
+    struct sw_error err = {0};
+    struct sw_slurm_request base = {0};
+    const char *temporary = getenv("TMPDIR");
+    char folder[PATH_MAX];
+    *slurm = open_slurm(&session->run, &err);
+    if (*slurm == NULL)
+        return sw_command_fail(&err);
+    snprintf(folder, sizeof folder, "%s/shardwright.XXXXXX",
+             temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
+    if (mkdtemp(folder) == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "cannot make a folder '%s': %s", folder, strerror(errno));
+        return sw_command_fail(&err);
+    }
+    int status = ask_of_script(options, session, folder, &base, &err);
+    remove_folder(folder);
+    if (status == SW_OK &&
+        sw_start_choices_gather(*slurm, &session->run, &base, NULL, out, &err) != 0)
+        status = sw_command_fail(&err);
+    sw_slurm_request_free(&base);
+    return status;
+}
+
+/* ---- Text ---- */
+
+static const char *wait_text(double seconds, char buffer[SW_FORMAT_BYTES])
+{
+    /* the controller looks at its queue every so often: less than a minute is at once */
+    return seconds < 60 ? "now" : sw_format_duration(seconds, buffer);
+}
+
+static void print_choice(const struct sw_start_choices *all, int32_t i)
+{
+    const struct sw_start_choice *c = &all->choice[i];
+    char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], low[SW_FORMAT_BYTES], high[SW_FORMAT_BYTES],
+        run[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], mesh[64], band[80] = "no history",
+                                                               jobs[24] = "";
+    if (c->has_band)
+        snprintf(band, sizeof band, "%s to %s", wait_text(c->wait_low_s, low),
+                 wait_text(c->wait_high_s, high));
+    if (c->jobs > 1)
+        snprintf(jobs, sizeof jobs, "  in %d jobs", c->jobs);
+    printf("%s %-10s %-10s %-22s %-10s %5d  %-12s %-14s %s%s%s\n", c->submitted ? "✓" : " ",
+           sw_format_duration(c->result_s, done), wait_text(c->wait_s, wait), band,
+           sw_format_duration(c->run_s, run), c->nodes, c->partition,
+           sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
+           sw_format_seconds(c->candidate.cost.step_seconds, step), jobs,
+           i == 0 && !all->settled ? "  soonest" : "");
+}
+
+static void print_text(const struct sw_run_config *run, const struct sw_slurm *slurm,
+                       const struct sw_start_choices *all)
+{
+    char steps[SW_FORMAT_RATE];
+    int32_t starting = 0;
+    while (starting < all->count && all->choice[starting].starts)
+        starting++;
+    printf("%s on Slurm cluster %s: %s%s\n", run->name, sw_slurm_cluster(slurm),
+           sw_format_counted((double)run->optimizer.total_steps, "step", steps),
+           run->says_steps ? "" : " assumed; the run does not say optimizer.total_steps");
+    if (starting > 0)
+        printf("  %-10s %-10s %-22s %-10s %5s  %-12s %-14s %s\n", "done in", "wait", "of the wait",
+               "run", "nodes", "partition", "mesh_dim", "step");
+    for (int32_t i = 0; i < starting; i++)
+        print_choice(all, i);
+    for (int32_t i = starting; i < all->count; i++)
+        printf("✗ %d node%s, partition %s: %s\n", all->choice[i].nodes,
+               all->choice[i].nodes == 1 ? "" : "s", all->choice[i].partition,
+               all->choice[i].why_not);
+    if (starting > 0)
+        printf("✓ what 'plan submit' takes%s. The start of a job is taken to need %.0f s.\n",
+               all->settled ? "" : "; --soonest takes the first line", SW_START_SETUP_SECONDS);
+    if (all->log_ratio != 1)
+        printf("waits are the controller's, times %.2g: the median of %d of your jobs\n",
+               all->log_ratio, all->log_jobs);
+}
+
+/* ---- JSON ---- */
+
+static void write_choice(struct sw_json *j, const struct sw_start_choices *all, int32_t i)
+{
+    const struct sw_start_choice *c = &all->choice[i];
+    char mesh[64];
+    sw_json_object(j, NULL);
+    sw_json_integer(j, "nodes", c->nodes);
+    sw_json_text(j, "partition", c->partition);
+    sw_json_bool(j, "starts", c->starts);
+    sw_json_text(j, "why_not", c->starts ? NULL : c->why_not);
+    if (c->starts) {
+        sw_json_bool(j, "submitted", c->submitted);
+        sw_json_bool(j, "soonest", i == 0);
+        sw_json_text(j, "mesh_dim", sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh));
+        sw_json_integer(j, "starts_at", c->at);
+        sw_json_text(j, "node_list", c->where);
+        sw_json_number(j, "wait_seconds", c->wait_s);
+        if (c->has_band) {
+            sw_json_number(j, "wait_low_seconds", c->wait_low_s);
+            sw_json_number(j, "wait_high_seconds", c->wait_high_s);
+        } else {
+            sw_json_null(j, "wait_low_seconds");
+            sw_json_null(j, "wait_high_seconds");
+        }
+        sw_json_integer(j, "like_jobs", c->like_jobs);
+        sw_json_number(j, "step_seconds", c->candidate.cost.step_seconds);
+        sw_json_number(j, "run_seconds", c->run_s);
+        sw_json_integer(j, "jobs", c->jobs);
+        sw_json_number(j, "result_seconds", c->result_s);
+    }
+    sw_json_end(j);
+}
+
+static void print_json(const struct sw_run_config *run, const struct sw_slurm *slurm,
+                       const struct sw_start_choices *all)
+{
+    struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
+    sw_json_object(&j, NULL);
+    sw_json_text(&j, "schema", "shardwright.start/1");
+    sw_json_text(&j, "run", run->name);
+    sw_json_text(&j, "cluster", sw_slurm_cluster(slurm));
+    sw_json_text(&j, "slurm", sw_slurm_version(slurm));
+    sw_json_integer(&j, "asked_at", all->now);
+    sw_json_integer(&j, "steps", run->optimizer.total_steps);
+    sw_json_number(&j, "setup_seconds", SW_START_SETUP_SECONDS);
+    sw_json_integer(&j, "log_jobs", all->log_jobs);
+    sw_json_number(&j, "log_ratio", all->log_ratio);
+    sw_json_array(&j, "choices");
+    for (int32_t i = 0; i < all->count; i++)
+        write_choice(&j, all, i);
+    sw_json_end(&j);
+    sw_json_end(&j);
+    putchar('\n');
+}
+
+/* ---- Commands ---- */
+
+static bool any_starts(const struct sw_start_choices *all)
+{
+    return all->count > 0 && all->choice[0].starts;
+}
+
+static int fail_none(const struct sw_start_choices *all)
+{
+    struct sw_error err = {0};
+    sw_fail(&err, SW_UNMET, "no job of this run can start: %s",
+            all->count > 0 ? all->choice[0].why_not : "it has no nodes");
+    return sw_command_fail(&err);
+}
+
+/* Returns an exit code. */
+static int show(const struct sw_options *options, const struct sw_run_config *run,
+                const struct sw_slurm *slurm, const struct sw_start_choices *all)
+{
+    if (options->json)
+        print_json(run, slurm, all);
+    else
+        print_text(run, slurm, all);
+    return any_starts(all) ? SW_OK : fail_none(all);
+}
+
+int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan,
+                    const char *script)
+{
+    struct sw_start_choices all = {0};
+    struct sw_slurm_request base = {0};
+    struct sw_error err = {0};
+    char digest[32];
+    int status;
+    snprintf(digest, sizeof digest, "%016" PRIx64, plan->digest);
+    struct sw_slurm *slurm = open_slurm(plan->run, &err);
+    if (slurm == NULL || read_request(script, digest, &base, &err) != 0 ||
+        sw_start_choices_gather(slurm, plan->run, &base, &plan->decision, &all, &err) != 0)
+        status = sw_command_fail(&err);
+    else
+        status = show(options, plan->run, slurm, &all);
+    sw_start_choices_free(&all);
+    sw_slurm_request_free(&base);
+    sw_slurm_close(slurm);
+    return status;
+}
+
+int sw_dry_run(const struct sw_options *options, struct sw_session *session)
+{
+    struct sw_start_choices all = {0};
+    struct sw_slurm *slurm = NULL;
+    int status = gather(options, session, &slurm, &all);
+    if (status == SW_OK)
+        status = show(options, &session->run, slurm, &all);
+    sw_start_choices_free(&all);
+    sw_slurm_close(slurm);
+    return status;
+}
+
+/* One more override of the run. */
+static int set(struct sw_options *options, const char *text)
+{
+    struct sw_error err = {0};
+    if (options->override_count == SW_MAX_OVERRIDES) {
+        sw_fail(&err, SW_BAD_INPUT, "more than %d times --set", SW_MAX_OVERRIDES);
+        return sw_command_fail(&err);
+    }
+    options->override[options->override_count++].text = text;
+    return SW_OK;
+}
+
+int sw_soonest_choose(const struct sw_options *options, struct sw_session *session,
+                      struct sw_options *out, struct sw_soonest *texts)
+{
+    struct sw_start_choices all = {0};
+    struct sw_slurm *slurm = NULL;
+    char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], mesh[64];
+    int status = gather(options, session, &slurm, &all);
+    *out = *options;
+    if (status == SW_OK && !any_starts(&all))
+        status = fail_none(&all);
+    if (status != SW_OK)
+        goto out;
+    const struct sw_start_choice *c = &all.choice[0];
+    snprintf(texts->nodes, sizeof texts->nodes, "nodes=%d", c->nodes);
+    snprintf(texts->partition, sizeof texts->partition, "slurm.partition=%s", c->partition);
+    status = set(out, texts->nodes);
+    if (status == SW_OK && c->partition[0] != '\0')
+        status = set(out, texts->partition);
+    /* of these nodes the fastest mesh, unless it is the run's own choice that is first */
+    if (!c->submitted)
+        out->prefer = "time";
+    fprintf(stderr, "soonest: %d node%s of partition %s, mesh_dim %s: %s, done in %s\n", c->nodes,
+            c->nodes == 1 ? "" : "s", c->partition,
+            sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
+            c->wait_s < 60 ? "starts now" : wait_text(c->wait_s, wait),
+            sw_format_duration(c->result_s, done));
+out:
+    sw_start_choices_free(&all);
+    sw_slurm_close(slurm);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* `plan submit --dry-run` and `--soonest`: the controller is asked before anything is submitted. */
+#ifndef SW_JOB_DRY_RUN_H
+#define SW_JOB_DRY_RUN_H
+
+#include "core/plan/plan.h"
+#include "planner/command.h"
+
+/* Prints when and where the run could start, and when its result would be there. Submits and leaves
+ * nothing. The session's paths are absolute. Returns an exit code; SW_UNMET when nothing can start.
+ */
+int sw_dry_run(const struct sw_options *options, struct sw_session *session);
+
+/* The same of a plan as its script asks for it, which stands beside it: when and where that one
+ * could start. Returns an exit code. */
+int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan,
+                    const char *script);
+
+/* What --soonest submits: `out` are the options with the nodes, the partition and the preference of
+ * the choice whose result is there first; texts is where its values stand. Says on stderr what was
+ * chosen. Returns an exit code. */
+struct sw_soonest {
+    char nodes[48], partition[192];
+};
+int sw_soonest_choose(const struct sw_options *options, struct sw_session *session,
+                      struct sw_options *out, struct sw_soonest *texts);
+
+#endif

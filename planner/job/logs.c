@@ -1,0 +1,229 @@
+/* `plan logs`: the end of what a run's job printed, and what follows, through requeues. */
+#include "planner/job/logs.h"
+
+#include "core/base/file.h"
+#include "planner/command.h"
+#include "planner/job/show.h"
+#include "planner/job/target.h"
+#include "planner/job/watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEFAULT_LINES = 20, BLOCK = 64 << 10 };
+
+void sw_log_expand(const char *pattern, const char *job, const char *name, char out[PATH_MAX])
+{
+    size_t used = 0;
+    for (const char *p = pattern; *p != '\0' && used < PATH_MAX - 1; p++) {
+        const char *text = NULL;
+        if (*p == '%')
+            text = p[1] == 'j' || p[1] == 'A' ? job : p[1] == 'x' ? name : p[1] == '%' ? "%" : NULL;
+        if (text == NULL) {
+            out[used++] = *p;
+            continue;
+        }
+        for (; *text != '\0' && used < PATH_MAX - 1; text++)
+            out[used++] = *text;
+        p++;
+    }
+    out[used] = '\0';
+}
+
+bool sw_log_find(const char *path, char out[PATH_MAX])
+{
+    char *folder = sw_path_folder(path);
+    const char *base = sw_path_name(path), *end = strrchr(base, '.');
+    const size_t stem = end != NULL && end != base ? (size_t)(end - base) : strlen(base);
+    DIR *open_folder = folder != NULL ? opendir(folder) : NULL;
+    struct timespec newest = {0};
+    bool found = false;
+    const struct dirent *entry;
+    while (open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
+        const char *name = entry->d_name;
+        const size_t length = strlen(name), tail = strlen(base + stem);
+        char candidate[PATH_MAX];
+        struct stat status;
+        if (strncmp(name, base, stem) != 0 || isdigit((unsigned char)name[stem]) ||
+            length < stem + tail || strcmp(name + length - tail, base + stem) != 0 ||
+            snprintf(candidate, sizeof candidate, "%s/%s", folder, name) >= (int)sizeof candidate ||
+            stat(candidate, &status) != 0 || !S_ISREG(status.st_mode))
+            continue;
+        if (found &&
+            (status.st_mtim.tv_sec < newest.tv_sec ||
+             (status.st_mtim.tv_sec == newest.tv_sec && status.st_mtim.tv_nsec <= newest.tv_nsec)))
+            continue;
+        newest = status.st_mtim;
+        found = true;
+        memcpy(out, candidate, sizeof candidate);
+    }
+    if (open_folder != NULL)
+        closedir(open_folder);
+    free(folder);
+    return found;
+}
+
+/* A log that is being printed. */
+struct reader {
+    char wanted[PATH_MAX], path[PATH_MAX]; /* path "": none yet */
+    int file;
+    int64_t lines; /* to begin with */
+};
+
+/* Where the last lines begin. */
+static off_t find_lines(int file, int64_t lines)
+{
+    char block[BLOCK];
+    const off_t size = lseek(file, 0, SEEK_END);
+    int64_t seen = 0;
+    for (off_t end = size; end > 0 && size > 0;) {
+        const off_t from = end > BLOCK ? end - BLOCK : 0;
+        const ssize_t got = pread(file, block, (size_t)(end - from), from);
+        if (got <= 0)
+            return from;
+        for (ssize_t i = got; i-- > 0;) {
+            if (block[i] != '\n' || from + i == size - 1)
+                continue;
+            if (++seen == lines)
+                return from + i + 1;
+        }
+        end = from;
+    }
+    return 0;
+}
+
+/* Opens the newest file, if it is another one than before. */
+static int open_newest(struct reader *r, struct sw_error *err)
+{
+    char path[PATH_MAX];
+    if (!sw_log_find(r->wanted, path) || strcmp(path, r->path) == 0)
+        return 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot read %s: %s", path, strerror(errno));
+    if (r->file >= 0) { /* an attempt with a log of its own */
+        fprintf(stderr, "==> %s <==\n", sw_path_name(path));
+        (void)close(r->file);
+    } else {
+        (void)lseek(file, r->lines > 0 ? find_lines(file, r->lines) : 0,
+                    r->lines > 0 ? SEEK_SET : SEEK_END);
+    }
+    r->file = file;
+    memcpy(r->path, path, sizeof path);
+    return 0;
+}
+
+/* Prints what there is; whether there was something. */
+static bool print_rest(struct reader *r)
+{
+    char block[BLOCK];
+    ssize_t got;
+    bool any = false;
+    struct stat status;
+    if (r->file < 0)
+        return false;
+    if (fstat(r->file, &status) == 0 && status.st_size < lseek(r->file, 0, SEEK_CUR))
+        (void)lseek(r->file, 0, SEEK_SET); /* it was written anew */
+    while ((got = read(r->file, block, sizeof block)) > 0) {
+        any = true;
+        if (fwrite(block, 1, (size_t)got, stdout) != (size_t)got)
+            break;
+    }
+    fflush(stdout);
+    return any;
+}
+
+static int follow(struct reader *r, struct sw_statuses *all)
+{
+    struct sw_watch pace = {0};
+    struct sw_error err = {0};
+    enum sw_run_state told = SW_RUN_NONE;
+    for (;;) {
+        if (sw_watch_look(&pace, all, &err) != 0 || open_newest(r, &err) != 0)
+            return sw_command_fail(&err);
+        const bool any = print_rest(r);
+        const struct sw_run_status *s = &all->run[0];
+        if (ferror(stdout))
+            return SW_OK;
+        if (!any && (sw_status_is_over(s) || (r->file < 0 && s->state != told))) {
+            fputs("==> ", stderr);
+            sw_show_line(stderr, s);
+            fputs("\n", stderr);
+            told = s->state;
+        }
+        if (!any && sw_status_is_over(s))
+            return SW_OK;
+        sw_watch_wait();
+    }
+}
+
+static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
+{
+    const struct sw_run_status *s = &all->run[0];
+    struct sw_error err = {0};
+    if (!s->by_slurm)
+        sw_fail(&err, SW_UNMET,
+                "a run that mpirun started prints to where it was started: there is no log");
+    else
+        sw_fail(&err, SW_UNMET, "job %s has printed nothing yet (%s%s%.300s); its log will be %s",
+                s->job_id, sw_run_state_name(s->state), s->words[0] != '\0' ? ": " : "", s->words,
+                r->wanted);
+    return sw_command_fail(&err);
+}
+
+static int show(const struct sw_options *options, const struct sw_target *target,
+                struct sw_statuses *all, struct reader *r)
+{
+    struct sw_error err = {0};
+    const char *folder = target->folder;
+    if (sw_statuses_read(&folder, 1, all, &err) != 0)
+        return sw_command_fail(&err);
+    struct sw_run_status *s = &all->run[0];
+    const struct sw_submission *sub = &s->submission;
+    const char *job = sub->job_count > 0 ? sub->job[sub->job_count - 1] : s->attempt.job;
+    char pattern[PATH_MAX];
+    s->told_steps = target->steps;
+    r->lines = options->lines >= 0 ? options->lines : DEFAULT_LINES;
+    if (sub->log[0] != '\0')
+        snprintf(pattern, sizeof pattern, "%s", sub->log);
+    else
+        snprintf(pattern, sizeof pattern, "%.4000s/slurm-%%j.out", s->folder);
+    sw_log_expand(pattern, job, sw_show_name(s), r->wanted);
+    if (job[0] != '\0' && open_newest(r, &err) != 0)
+        return sw_command_fail(&err);
+    if (options->follow && job[0] != '\0')
+        return follow(r, all);
+    if (r->file < 0) {
+        if (sw_statuses_ask(all, SW_WATCH_ASK_SECONDS, &err) != 0)
+            return sw_command_fail(&err);
+        return fail_no_log(all, r);
+    }
+    (void)print_rest(r);
+    return SW_OK;
+}
+
+int sw_command_logs(const struct sw_options *options)
+{
+    struct sw_target *target = calloc(1, sizeof *target);
+    struct reader *reader = calloc(1, sizeof *reader);
+    struct sw_statuses all = {0};
+    int status = SW_ENVIRONMENT;
+    if (target != NULL && reader != NULL) {
+        reader->file = -1;
+        status = sw_target_find(options, target);
+    }
+    if (status == SW_OK)
+        status = show(options, target, &all, reader);
+    if (reader != NULL && reader->file >= 0)
+        (void)close(reader->file);
+    sw_statuses_free(&all);
+    free(reader);
+    free(target);
+    return status;
+}

@@ -1,0 +1,273 @@
+#include "planner/job/process.h"
+
+#include "core/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { MAX_DIAGNOSTICS_BYTES = 64 << 10, MAX_OUTPUT_BYTES = 256 << 20 };
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_kept(const char *variable)
+{
+    static const char *const kept[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
+    static const char *const dropped[] = {"SBATCH_", "SLURM_", "SALLOC_", "SRUN_",
+                                          "PMI",     "OMPI_",  "LC_ALL="};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (starts_with(variable, kept[i]))
+            return true;
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        if (starts_with(variable, dropped[i]))
+            return false;
+    return true;
+}
+
+/* A NULL-ended list that points into the environment; malloc'ed. */
+static char **clean_environment(void)
+{
+    static char locale[] = "LC_ALL=C", times[] = "SLURM_TIME_FORMAT=standard";
+    size_t count = 0, used = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **out = malloc((count + 3) * sizeof *out);
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (is_kept(environ[i]))
+            out[used++] = environ[i];
+    out[used++] = locale;
+    out[used++] = times;
+    out[used] = NULL;
+    return out;
+}
+
+/* What one pipe has brought. */
+struct stream {
+    char *text;
+    size_t bytes, room, most;
+    bool full; /* more came than `most` */
+};
+
+static int append(struct stream *s, const char *data, size_t bytes)
+{
+    if (bytes > s->most - s->bytes) {
+        s->full = true;
+        bytes = s->most - s->bytes;
+    }
+    if (s->bytes + bytes + 1 > s->room) {
+        const size_t room = 2 * s->room + bytes + 1024;
+        char *grown = realloc(s->text, room);
+        if (grown == NULL)
+            return -1;
+        s->text = grown;
+        s->room = room;
+    }
+    memcpy(s->text + s->bytes, data, bytes);
+    s->bytes += bytes;
+    s->text[s->bytes] = '\0';
+    return 0;
+}
+
+/* Reads once. 1: more may come; 0: the end; -1: no memory. */
+static int drain(int fd, struct stream *s)
+{
+    char buffer[65536];
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN ? 1 : 0;
+    if (got == 0)
+        return 0;
+    return append(s, buffer, (size_t)got) == 0 ? 1 : -1;
+}
+
+static _Noreturn void become(const char *const *argv, char **environment, int in, int out,
+                             int errors, int failed)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0); /* so that a time-out ends what it started, too */
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
+        _exit(127);
+    execvpe(argv[0], (char *const *)argv, environment);
+    const int why = errno;
+    if (write(failed, &why, sizeof why) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* The input as an open file, so that a program that does not read it blocks nobody. */
+static int input_file(const char *input)
+{
+    if (input == NULL)
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    FILE *file = tmpfile();
+    if (file == NULL)
+        return -1;
+    int fd = -1;
+    if (fputs(input, file) >= 0 && fflush(file) == 0 && lseek(fileno(file), 0, SEEK_SET) == 0)
+        fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);
+    fclose(file);
+    return fd;
+}
+
+/* Reads both pipes until they end or the time is over. -1: no memory, or too much of it. */
+static int gather(int out, int errors, double deadline, struct stream streams[2], bool *timed_out)
+{
+    struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = errors, .events = POLLIN}};
+    while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+        const double left = deadline - sw_clock_now();
+        if (left <= 0) {
+            *timed_out = true;
+            return 0;
+        }
+        if (poll(fds, 2, (int)(left * 1e3) + 1) < 0 && errno != EINTR)
+            return -1;
+        for (int i = 0; i < 2; i++) {
+            if (fds[i].fd < 0 || fds[i].revents == 0)
+                continue;
+            const int more = drain(fds[i].fd, &streams[i]);
+            if (more < 0 || (i == 0 && streams[i].full))
+                return -1;
+            if (more == 0)
+                fds[i].fd = -1;
+        }
+    }
+    return 0;
+}
+
+/* Its exit code, once it has ended by itself within the time. */
+static int wait_for(pid_t child, double deadline, bool *timed_out)
+{
+    int status = 0;
+    while (!*timed_out) {
+        const pid_t ended = waitpid(child, &status, WNOHANG);
+        if (ended == child)
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (ended < 0 && errno != EINTR)
+            return 127;
+        *timed_out = sw_clock_now() > deadline;
+        const struct timespec nap = {.tv_nsec = 2000000};
+        nanosleep(&nap, NULL);
+    }
+    kill(-child, SIGKILL);
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return 128 + SIGKILL;
+}
+
+static void close_pair(const int fds[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+int sw_process_run(const char *const *argv, const char *input, double limit_seconds,
+                   struct sw_process_result *out, struct sw_error *err)
+{
+    int in = -1, output[2] = {-1, -1}, errors[2] = {-1, -1}, failed[2] = {-1, -1}, status = -1;
+    struct stream streams[2] = {{.most = MAX_OUTPUT_BYTES}, {.most = MAX_DIAGNOSTICS_BYTES}};
+    const double deadline = sw_clock_now() + limit_seconds;
+    char **environment = clean_environment();
+    *out = (struct sw_process_result){.exit_code = 127};
+    if (environment == NULL || append(&streams[0], "", 0) != 0 || append(&streams[1], "", 0) != 0) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while starting '%s'", argv[0]);
+        goto out;
+    }
+    in = input_file(input);
+    if (in < 0 || pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0 ||
+        pipe2(failed, O_CLOEXEC) != 0) {
+        sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(errno));
+        goto out;
+    }
+    const pid_t child = fork();
+    if (child == 0)
+        become(argv, environment, in, output[1], errors[1], failed[1]);
+    if (child < 0) {
+        sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(errno));
+        goto out;
+    }
+    close(output[1]), close(errors[1]), close(failed[1]);
+    output[1] = errors[1] = failed[1] = -1;
+    int why = 0;
+    const bool started = read(failed[0], &why, sizeof why) != (ssize_t)sizeof why;
+    if (gather(output[0], errors[0], deadline, streams, &out->timed_out) != 0) {
+        wait_for(child, deadline, &(bool){true});
+        sw_fail(err, SW_ENVIRONMENT, "'%s' says more than there is memory for", argv[0]);
+        goto out;
+    }
+    out->exit_code = wait_for(child, deadline, &out->timed_out);
+    if (started) {
+        status = 0;
+    } else if (why == ENOENT) {
+        sw_fail(err, SW_ENVIRONMENT,
+                "there is no '%s' on this machine; do this where Slurm's commands are (Debian: "
+                "slurm-client)",
+                argv[0]);
+    } else {
+        sw_fail(err, SW_ENVIRONMENT, "cannot start '%s': %s", argv[0], strerror(why));
+    }
+out:
+    free(environment);
+    if (in >= 0)
+        close(in);
+    close_pair(output), close_pair(errors), close_pair(failed);
+    out->out = streams[0].text, out->out_bytes = streams[0].bytes;
+    out->diagnostics = streams[1].text, out->diagnostics_bytes = streams[1].bytes;
+    return status;
+}
+
+void sw_process_free(struct sw_process_result *result)
+{
+    free(result->out);
+    free(result->diagnostics);
+    *result = (struct sw_process_result){0};
+}
+
+const char *sw_process_complaint(struct sw_process_result *result)
+{
+    char *text = result->diagnostics;
+    if (text == NULL)
+        return "";
+    size_t end = strlen(text);
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' '))
+        text[--end] = '\0';
+    char *line = strrchr(text, '\n');
+    line = line != NULL ? line + 1 : text;
+    char *mark = strstr(line, "error: ");
+    return mark != NULL ? mark + strlen("error: ") : line;
+}
+
+bool sw_process_exists(const char *program)
+{
+    const char *path = getenv("PATH");
+    char candidate[4096];
+    if (strchr(program, '/') != NULL)
+        return access(program, X_OK) == 0;
+    for (const char *p = path; p != NULL && *p != '\0';) {
+        const size_t length = strcspn(p, ":");
+        if (snprintf(candidate, sizeof candidate, "%.*s/%s", (int)length, p, program) <
+                (int)sizeof candidate &&
+            access(candidate, X_OK) == 0)
+            return true;
+        p += length + (p[length] == ':');
+    }
+    return false;
+}

@@ -1,0 +1,671 @@
+#include "planner/job/status.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/run/excluded.h"
+#include "core/run/launcher.h"
+#include "planner/format.h"
+#include "planner/job/words.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A lock is renewed every 30 s, and stale after three renewals (runner/checkpoint/lock.h). */
+enum { STALE_SECONDS = 100, STEPS_TO_JUDGE = 3, SILENT_SECONDS = 20, SILENT_STEPS = 10 };
+enum { FULL_BYTES = 1 << 16 };          /* free on a disk: as good as none */
+static const double band_unknown = 1.3; /* over the prediction, where it has no band */
+
+static const char *const state_names[] = {
+    [SW_RUN_NONE] = "none",           [SW_RUN_SUBMITTING] = "submitting",
+    [SW_RUN_PENDING] = "pending",     [SW_RUN_STARTING] = "starting",
+    [SW_RUN_RUNNING] = "running",     [SW_RUN_ENDING] = "ending",
+    [SW_RUN_SUSPENDED] = "suspended", [SW_RUN_DONE] = "done",
+    [SW_RUN_STOPPED] = "stopped",     [SW_RUN_FAILED] = "failed",
+    [SW_RUN_LOST] = "lost",           [SW_RUN_UNKNOWN] = "unknown"};
+
+const char *sw_run_state_name(enum sw_run_state state)
+{
+    return state_names[state];
+}
+
+bool sw_run_state_is_live(enum sw_run_state state)
+{
+    return (state >= SW_RUN_SUBMITTING && state <= SW_RUN_SUSPENDED) || state == SW_RUN_UNKNOWN;
+}
+
+/* ---- The folder ---- */
+
+static double age_of(const struct stat *status)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return fmax(0, difftime(now.tv_sec, status->st_mtim.tv_sec));
+}
+
+/* `latest` names the newest checkpoint, "step-000500", and is set when it is on the disk. */
+static void read_checkpoint(struct sw_run_status *s)
+{
+    char link[PATH_MAX], name[256];
+    struct stat status;
+    const char *folder = s->submission.checkpoints;
+    s->checkpoint_step = -1;
+    s->checkpoint_age = -1;
+    s->checkpoint[0] = '\0';
+    const int length = folder[0] != '\0'
+                           ? snprintf(link, sizeof link, "%s/latest", folder)
+                           : snprintf(link, sizeof link, "%s/checkpoints/latest", s->folder);
+    const ssize_t got = length < (int)sizeof link ? readlink(link, name, sizeof name - 1) : -1;
+    if (got <= 0)
+        return;
+    name[got] = '\0';
+    if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") != strlen(name + 5))
+        return;
+    if (stat(link, &status) != 0)
+        return;
+    if (snprintf(s->checkpoint, sizeof s->checkpoint, "%.*s%s", length - 6, link, name) >=
+        (int)sizeof s->checkpoint)
+        s->checkpoint[0] = '\0';
+    s->checkpoint_step = strtoll(name + 5, NULL, 10);
+    s->checkpoint_age = age_of(&status);
+}
+
+static void note(struct sw_run_status *s, const char *file, const char *what)
+{
+    if (s->note[0] == '\0')
+        snprintf(s->note, sizeof s->note, "%s: %.250s", file, what);
+}
+
+static void read_excluded(struct sw_run_status *s)
+{
+    struct sw_error err = {0};
+    size_t used = 0;
+    struct sw_excluded *nodes = malloc(sizeof *nodes);
+    s->excluded[0] = '\0';
+    if (nodes != NULL && sw_excluded_read(s->folder, nodes, &err) != 0)
+        note(s, "excluded_nodes.jsonl", err.message);
+    for (int32_t i = 0; nodes != NULL && err.status == SW_OK && i < nodes->count; i++) {
+        const size_t room = sizeof s->excluded - used;
+        const int wrote =
+            snprintf(s->excluded + used, room, "%s%s", used > 0 ? "," : "", nodes->node[i].node);
+        if (wrote >= (int)room) {
+            s->excluded[used] = '\0';
+            break;
+        }
+        used += (size_t)wrote;
+    }
+    free(nodes);
+}
+
+/* job.json is of the job at hand. */
+static bool started_is_current(const struct sw_run_status *s)
+{
+    const struct sw_submission *sub = &s->submission;
+    for (int32_t i = 0; i < sub->job_count; i++)
+        if (strcmp(sub->job[i], s->started.job) == 0)
+            return true;
+    return sub->job_count == 0;
+}
+
+/* A run goes on training where its checkpoints and metrics find no room any more. */
+static void note_full(struct sw_run_status *s, const char *folder)
+{
+    struct statvfs disk;
+    char text[256];
+    if (folder[0] == '\0' || statvfs(folder, &disk) != 0 || disk.f_blocks == 0 ||
+        disk.f_bavail * disk.f_frsize >= FULL_BYTES)
+        return;
+    snprintf(text, sizeof text, "no room is left in %.180s: nothing is saved until there is",
+             folder);
+    note(s, "disk", text);
+}
+
+static void read_folder(struct sw_run_status *s)
+{
+    struct sw_error err = {0};
+    char text[256];
+    s->note[0] = '\0';
+    if (sw_submission_read(s->folder, &s->submission, text, &err) != 0)
+        note(s, "submission.json", err.message);
+    else if (text[0] != '\0')
+        note(s, "submission.json", text);
+    err = (struct sw_error){0};
+    if (sw_attempt_read(s->folder, &s->attempt, text, &err) != 0)
+        note(s, "attempt.json", err.message);
+    else if (text[0] != '\0')
+        note(s, "attempt.json", text);
+    err = (struct sw_error){0};
+    if (sw_progress_read(s->folder, &s->progress, &err) != 0)
+        note(s, "metrics.jsonl", err.message);
+    sw_started_read(s->folder, &s->started, text);
+    if (text[0] != '\0')
+        note(s, "job.json", text);
+    if (!started_is_current(s))
+        s->started.type[0] = '\0';
+    read_excluded(s);
+    read_checkpoint(s);
+    note_full(s, s->submission.checkpoints);
+    note_full(s, s->folder);
+}
+
+/* Whether the process that holds the folder's lock lives, as far as can be seen from here. */
+static bool lock_is_held(const char *folder)
+{
+    char *path = sw_path_join(folder, "lock"), *text = NULL, host[256];
+    size_t bytes = 0;
+    struct stat status;
+    bool held = false;
+    if (path != NULL && sw_file_read(path, true, 4096, &text, &bytes, &status) == 0 &&
+        gethostname(host, sizeof host) == 0) {
+        host[sizeof host - 1] = '\0';
+        const char *there = strstr(text, "\nhost "), *pid = strstr(text, "\npid ");
+        const size_t length = strlen(host);
+        const bool here =
+            there != NULL && strncmp(there + 6, host, length) == 0 && there[6 + length] == '\n';
+        const long number = pid != NULL ? strtol(pid + 5, NULL, 10) : 0;
+        held = age_of(&status) < STALE_SECONDS &&
+               !(here && number > 0 && kill((pid_t)number, 0) != 0 && errno == ESRCH);
+    }
+    free(text);
+    free(path);
+    return held;
+}
+
+int sw_statuses_read(const char *const *folders, int32_t count, struct sw_statuses *out,
+                     struct sw_error *err)
+{
+    *out = (struct sw_statuses){.count = count};
+    out->run = calloc((size_t)count + 1, sizeof *out->run);
+    for (int32_t i = 0; out->run != NULL && i < count; i++) {
+        out->run[i].folder = realpath(folders[i], NULL);
+        if (out->run[i].folder == NULL)
+            out->run[i].folder = strdup(folders[i]);
+        if (out->run[i].folder == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for %d runs", (int)count);
+    }
+    if (out->run == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for %d runs", (int)count);
+    for (int32_t i = 0; i < count; i++)
+        read_folder(&out->run[i]);
+    return 0;
+}
+
+void sw_statuses_free(struct sw_statuses *statuses)
+{
+    for (int32_t i = 0; statuses->run != NULL && i < statuses->count; i++)
+        free(statuses->run[i].folder);
+    free(statuses->run);
+    sw_slurm_jobs_free(&statuses->jobs);
+    sw_slurm_jobs_free(&statuses->history);
+    *statuses = (struct sw_statuses){0};
+}
+
+/* ---- Its jobs ---- */
+
+/* A number comes again after some millions of jobs; a comment tells whose it is, where it is kept.
+ */
+bool sw_status_owns(const struct sw_run_status *s, const struct sw_slurm_job *job)
+{
+    const struct sw_submission *sub = &s->submission;
+    const char *token = strstr(job->comment, "shardwright:");
+    if (sub->token[0] != '\0' && token != NULL)
+        return strcmp(token + strlen("shardwright:"), sub->token) == 0;
+    for (int32_t i = 0; i < sub->job_count; i++)
+        if (strcmp(job->id, sub->job[i]) == 0)
+            return true;
+    if (s->attempt.job[0] != '\0' && strcmp(job->id, s->attempt.job) == 0)
+        return true;
+    return sub->script[0] != '\0' && job->is_live && strcmp(job->command, sub->script) == 0;
+}
+
+int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
+                            struct sw_slurm_job *out, int32_t most)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < statuses->jobs.count && count < most; i++)
+        if (statuses->jobs.job[i].is_live &&
+            sw_status_owns(&statuses->run[run], &statuses->jobs.job[i]))
+            out[count++] = statuses->jobs.job[i];
+    return count;
+}
+
+/* One that has nodes, before one that waits, before one that is over; among these the newest. */
+static int32_t weight(const struct sw_slurm_job *job)
+{
+    return job->is_running ? 2 : job->is_live ? 1 : 0;
+}
+
+static void choose_job(const struct sw_slurm_jobs *from, struct sw_run_status *s)
+{
+    for (int32_t i = 0; i < from->count; i++) {
+        const struct sw_slurm_job *job = &from->job[i];
+        if (!sw_status_owns(s, job))
+            continue;
+        if (s->job.id == NULL || weight(job) > weight(&s->job) ||
+            (weight(job) == weight(&s->job) &&
+             strtoll(job->id, NULL, 10) > strtoll(s->job.id, NULL, 10)))
+            s->job = *job;
+    }
+}
+
+/* The ids of all runs' jobs; their texts stay the runs'. */
+static const char **gather_ids(const struct sw_statuses *all, bool only_lost, int32_t *count)
+{
+    size_t room = 1;
+    *count = 0;
+    for (int32_t i = 0; i < all->count; i++)
+        room += (size_t)all->run[i].submission.job_count + 1;
+    const char **ids = malloc(room * sizeof *ids);
+    for (int32_t i = 0; ids != NULL && i < all->count; i++) {
+        const struct sw_run_status *s = &all->run[i];
+        const struct sw_submission *sub = &s->submission;
+        bool has_attempts = false;
+        if (only_lost && s->job.id != NULL)
+            continue;
+        for (int32_t k = 0; k < sub->job_count; k++) {
+            ids[(*count)++] = sub->job[k];
+            has_attempts |= strcmp(sub->job[k], s->attempt.job) == 0;
+        }
+        if (!has_attempts && sw_job_id_is_valid(s->attempt.job))
+            ids[(*count)++] = s->attempt.job;
+    }
+    return ids;
+}
+
+/* ---- What there is to say ---- */
+
+static void say(struct sw_run_status *s, const char *words, const char *advice)
+{
+    snprintf(s->words, sizeof s->words, "%s", words);
+    snprintf(s->advice, sizeof s->advice, "%s", advice);
+}
+
+/* attempt.json is about the job at hand, not about one before it. */
+static bool attempt_is_current(const struct sw_run_status *s)
+{
+    if (s->attempt.attempt == 0)
+        return false;
+    if (s->submission.token[0] == '\0')
+        return true;
+    if (s->submission.job_count > 0 && s->attempt.job[0] != '\0')
+        for (int32_t i = 0; i < s->submission.job_count; i++)
+            if (strcmp(s->submission.job[i], s->attempt.job) == 0)
+                return true;
+    return s->attempt.attempt >= s->submission.attempt;
+}
+
+static void judge_verdict(struct sw_run_status *s)
+{
+    const int32_t verdict = s->attempt.verdict;
+    const bool stopped = verdict == SW_VERDICT_REQUEUE || verdict == SW_VERDICT_INTERRUPTED ||
+                         verdict == SW_VERDICT_TERMINATED;
+    s->state = verdict == SW_VERDICT_DONE ? SW_RUN_DONE : stopped ? SW_RUN_STOPPED : SW_RUN_FAILED;
+    if (verdict != SW_VERDICT_DONE)
+        snprintf(s->words, sizeof s->words, "%s%s%.500s", sw_verdict_words(verdict),
+                 s->attempt.cause[0] != '\0' ? ": " : "", s->attempt.cause);
+    sw_verdict_advice(verdict, s->by_slurm, s->advice, sizeof s->advice);
+}
+
+/* As the files have it, an attempt of its job is on. */
+static bool does_steps(const struct sw_run_status *s)
+{
+    return s->job.id != NULL && attempt_is_current(s) && s->attempt.verdict == SW_VERDICT_RUNNING &&
+           strcmp(s->attempt.job, s->job.id) == 0;
+}
+
+/* The fewest nodes that the run has a plan for, beside that for `most`: STEM.3.plan.yaml beside
+ * STEM.4.plan.yaml. `most`: it is not elastic. */
+static int32_t fewest_nodes(const char *plan, int32_t most)
+{
+    char end[48], stem[PATH_MAX], path[PATH_MAX + 48];
+    const int length = snprintf(end, sizeof end, ".%d.plan.yaml", (int)most);
+    const size_t whole = strlen(plan);
+    int32_t fewest = most;
+    if (whole <= (size_t)length || strcmp(plan + whole - (size_t)length, end) != 0)
+        return most;
+    snprintf(stem, sizeof stem, "%.*s", (int)(whole - (size_t)length), plan);
+    do
+        snprintf(path, sizeof path, "%s.%d.plan.yaml", stem, (int)--fewest);
+    while (fewest > 0 && access(path, F_OK) == 0);
+    return fewest + 1;
+}
+
+/* A job that Slurm itself requeues, as when its first node died, asks for as many tasks as it had,
+ * not for the fewest that it would take (22.05): an elastic run would wait for the node. */
+static void advise_fewer(struct sw_run_status *s)
+{
+    const struct sw_submission *sub = &s->submission;
+    if (s->attempt.attempt == 0 || strncmp(s->job.reason, "ReqNodeNotAvail", 15) != 0 ||
+        sub->nodes < 1)
+        return;
+    const int32_t fewest = fewest_nodes(sub->plan, sub->nodes);
+    if (fewest < sub->nodes && s->job.node_count > fewest)
+        snprintf(s->advice, sizeof s->advice,
+                 "'scontrol update JobId=%s NumTasks=%d' lets it go on with %d nodes", s->job.id,
+                 (int)(sub->ranks / sub->nodes * fewest), (int)fewest);
+}
+
+static void judge_live_job(struct sw_run_status *s)
+{
+    const struct sw_slurm_job *job = &s->job;
+    char why[SW_STATUS_WORDS];
+    const bool steps = does_steps(s);
+    const bool waits = strcmp(job->state, "PENDING") == 0;
+    /* Slurm's answer may be half a minute old; the files are not */
+    if (s->did_steps && !steps && strcmp(job->state, "RUNNING") == 0) {
+        s->state = SW_RUN_ENDING;
+        say(s, "it has ended, and its job is about to", "");
+    } else if (strcmp(job->state, "RUNNING") == 0 || (waits && steps && !s->did_steps)) {
+        s->state = steps ? SW_RUN_RUNNING : SW_RUN_STARTING;
+        if (!steps)
+            say(s, "its job has nodes, and has not begun to train", "");
+    } else if (strcmp(job->state, "COMPLETING") == 0) {
+        s->state = SW_RUN_ENDING;
+        say(s, "its job gives its nodes back", "");
+    } else if (strcmp(job->state, "SUSPENDED") == 0 || strcmp(job->state, "STOPPED") == 0) {
+        s->state = SW_RUN_SUSPENDED;
+        say(s, "its job is suspended: 'scontrol resume' lets it go on", "");
+    } else if (strcmp(job->state, "CONFIGURING") == 0) {
+        s->state = SW_RUN_STARTING;
+        say(s, "its nodes are being made ready", "");
+    } else {
+        s->state = SW_RUN_PENDING;
+        say(s, sw_reason_words(job->reason, why, sizeof why, &s->never_starts), "");
+        advise_fewer(s);
+    }
+}
+
+/* The attempt ended all at once; Slurm may know of what. */
+static void judge_lost(struct sw_run_status *s)
+{
+    char why[64] = "";
+    const char *state = s->job.id != NULL ? s->job.state : "";
+    s->state = strcmp(state, "CANCELLED") == 0 ? SW_RUN_STOPPED
+               : state[0] != '\0'              ? SW_RUN_FAILED
+                                               : SW_RUN_LOST;
+    snprintf(why, sizeof why, "%s", sw_end_words(state));
+    snprintf(s->words, sizeof s->words, "%s",
+             why[0] != '\0' ? why : "it ended all at once, and none of its ranks could say why");
+    snprintf(s->advice, sizeof s->advice, "%s",
+             s->by_slurm ? "'plan submit' goes on from the last checkpoint"
+                         : "starting it again goes on from the last checkpoint");
+}
+
+/* What its newest launcher-JOB.*.log tells, the file that its script keeps; "": nothing. */
+static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
+{
+    char begin[64], path[PATH_MAX + 300], newest[PATH_MAX + 300] = "";
+    DIR *files = opendir(s->folder);
+    const struct dirent *entry = NULL;
+    struct stat status;
+    time_t at = 0;
+    const int length = snprintf(begin, sizeof begin, "launcher-%s.", s->job.id);
+    while (files != NULL && (entry = readdir(files)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", s->folder, entry->d_name);
+        if (strncmp(entry->d_name, begin, (size_t)length) != 0 || stat(path, &status) != 0 ||
+            status.st_mtime < at)
+            continue;
+        at = status.st_mtime;
+        memcpy(newest, path, sizeof newest);
+    }
+    if (files != NULL)
+        (void)closedir(files);
+    sw_launcher_read(newest[0] != '\0' ? newest : NULL, out);
+}
+
+static void judge_job_without_attempt(struct sw_run_status *s)
+{
+    const char *end = sw_end_words(s->job.state);
+    s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
+    if (strcmp(s->job.reason, "JobLaunchFailure") == 0) {
+        say(s, "Slurm could not start it: the folder of its log is missing or cannot be written",
+            "make the folder writable, and submit again");
+        return;
+    }
+    struct sw_launcher_word word;
+    read_launcher(s, &word);
+    snprintf(s->words, sizeof s->words, "%s before training began%s%s",
+             end[0] != '\0' ? end : "its job ended", word.text[0] != '\0' ? ": " : "", word.text);
+    snprintf(s->advice, sizeof s->advice, "%s",
+             s->state == SW_RUN_STOPPED ? "" : "'plan logs' says why");
+}
+
+/* What ranks say of others that scancel ended first is not why the run ended. */
+static bool was_cancelled(const struct sw_run_status *s)
+{
+    return s->job.id != NULL && strcmp(s->job.state, "CANCELLED") == 0 &&
+           strcmp(s->job.id, s->attempt.job) == 0 && s->attempt.verdict == SW_ENVIRONMENT;
+}
+
+static int32_t tasks_of(const struct sw_run_status *s)
+{
+    return strcmp(s->started.type, "serve") == 0 ? 1 : s->started.shards;
+}
+
+/* A job that does not train, and is over. */
+static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status *s)
+{
+    const struct sw_started *st = &s->started;
+    const bool serves = strcmp(st->type, "serve") == 0;
+    const char *end = s->job.id != NULL ? sw_end_words(s->job.state) : "";
+    if (st->ended == tasks_of(s)) {
+        s->state = SW_RUN_DONE;
+        return;
+    }
+    s->state = SW_RUN_LOST;
+    if (st->failed_task >= 0) {
+        s->state = SW_RUN_FAILED;
+        if (st->shards > 1)
+            snprintf(s->words, sizeof s->words, "task %d of the array ended with exit code %d",
+                     (int)st->failed_task, (int)st->failed_code);
+        else
+            snprintf(s->words, sizeof s->words, "it ended with exit code %d", (int)st->failed_code);
+    } else if (s->job.id != NULL) {
+        s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
+        snprintf(s->words, sizeof s->words, "%s", end[0] != '\0' ? end : "its job ended");
+    } else if (all->trouble.status != SW_OK) {
+        s->state = SW_RUN_UNKNOWN;
+        say(s, "Slurm does not say whether its job still runs", "");
+        return;
+    } else {
+        say(s, "its job ended all at once, or was cancelled", "");
+    }
+    snprintf(s->advice, sizeof s->advice, "%s",
+             serves ? "'plan submit' starts it again; 'plan logs' says more"
+                    : "'plan submit' goes on: lines that are there are not made again");
+}
+
+static void judge_started(const struct sw_statuses *all, struct sw_run_status *s)
+{
+    s->by_slurm = true;
+    if (s->job.id == NULL || !s->job.is_live) {
+        judge_ended_job(all, s);
+        return;
+    }
+    judge_live_job(s);
+    if (strcmp(s->job.state, "RUNNING") == 0) {
+        s->state = SW_RUN_RUNNING;
+        say(s, "", "");
+    }
+}
+
+static void judge(const struct sw_statuses *all, struct sw_run_status *s)
+{
+    const bool current = attempt_is_current(s);
+    const bool ended = current && s->attempt.verdict != SW_VERDICT_RUNNING;
+    say(s, "", "");
+    s->never_starts = false;
+    if (s->started.type[0] != '\0') {
+        judge_started(all, s);
+        return;
+    }
+    s->by_slurm = current ? s->attempt.job[0] != '\0' : s->submission.token[0] != '\0';
+    if (s->job.id != NULL && s->job.is_live) {
+        judge_live_job(s);
+    } else if (s->submission.token[0] != '\0' && !s->submission.submitted && s->job.id == NULL &&
+               !current) {
+        s->state = all->trouble.status == SW_OK && all->asked ? SW_RUN_NONE : SW_RUN_SUBMITTING;
+        say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
+    } else if (ended && !was_cancelled(s)) {
+        judge_verdict(s);
+    } else if (s->by_slurm && s->job.id != NULL) {
+        if (current)
+            judge_lost(s);
+        else
+            judge_job_without_attempt(s);
+    } else if (s->by_slurm && all->trouble.status != SW_OK) {
+        s->state = SW_RUN_UNKNOWN;
+        say(s, "Slurm does not say whether its job still runs", "");
+    } else if (!s->by_slurm && current && lock_is_held(s->folder)) {
+        s->state = SW_RUN_RUNNING;
+    } else if (current) {
+        judge_lost(s);
+    } else if (s->submission.job_count > 0) {
+        s->state = SW_RUN_LOST;
+        say(s, "Slurm no longer knows its job, which never began to train",
+            "'plan logs' may say why");
+    } else {
+        s->state = SW_RUN_NONE;
+        say(s, "nothing was started here", "");
+    }
+}
+
+static void judge_speed(struct sw_run_status *s)
+{
+    const struct sw_progress *p = &s->progress;
+    const struct sw_submission *sub = &s->submission;
+    s->predicted = p->predicted_seconds > 0 ? p->predicted_seconds : sub->step_seconds;
+    /* the band belongs to the submission's prediction */
+    const bool same = sub->step_seconds > 0 && fabs(s->predicted / sub->step_seconds - 1) < 1e-3;
+    s->low = same ? sub->low_seconds : 0;
+    s->high = same ? sub->high_seconds : 0;
+    const double most = s->high > 0 ? s->high : s->predicted * band_unknown;
+    s->slower = s->predicted > 0 && p->steps_seen >= STEPS_TO_JUDGE && p->step_seconds > most;
+}
+
+/* A run that was on its way and stands still: a node that does not answer is found by the ranks,
+ * but only after a while. */
+static void judge_silence(struct sw_run_status *s)
+{
+    const struct sw_progress *p = &s->progress;
+    char number[SW_FORMAT_BYTES];
+    if (s->state != SW_RUN_RUNNING || p->steps_seen < STEPS_TO_JUDGE ||
+        p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds))
+        return;
+    snprintf(s->words, sizeof s->words, "it has done no step for %s",
+             sw_format_duration(p->age_seconds, number));
+}
+
+static void derive(const struct sw_statuses *all, struct sw_run_status *s)
+{
+    const struct sw_submission *sub = &s->submission;
+    const char *last = sub->job_count > 0 ? sub->job[sub->job_count - 1] : s->attempt.job;
+    snprintf(s->job_id, sizeof s->job_id, "%.31s", s->job.id != NULL ? s->job.id : last);
+    judge(all, s);
+    judge_speed(s);
+    judge_silence(s);
+    s->attempt_number = s->attempt.attempt > 0 ? s->attempt.attempt : 0;
+    if (!attempt_is_current(s) && sub->token[0] != '\0')
+        s->attempt_number = sub->attempt;
+    s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
+    if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
+        s->step = s->attempt.step; /* what is kept of it */
+    s->steps = sub->steps > 0 ? sub->steps : s->told_steps;
+    const double each = s->progress.step_seconds > 0 ? s->progress.step_seconds : s->predicted;
+    s->left_seconds = s->steps > 0 && each > 0 && s->state != SW_RUN_DONE && s->step <= s->steps
+                          ? (double)(s->steps - s->step) * each
+                          : -1;
+}
+
+void sw_statuses_refresh(struct sw_statuses *all)
+{
+    for (int32_t i = 0; i < all->count; i++) {
+        read_folder(&all->run[i]);
+        derive(all, &all->run[i]);
+    }
+}
+
+static void note_ending(struct sw_run_status *s)
+{
+    const bool ending = s->job.id != NULL && strcmp(s->job.state, "COMPLETING") == 0 &&
+                        attempt_is_current(s) && s->attempt.verdict != SW_VERDICT_RUNNING;
+    if (!ending)
+        s->ending_since = 0;
+    else if (s->ending_since == 0)
+        s->ending_since = sw_clock_now();
+}
+
+bool sw_status_is_over(const struct sw_run_status *s)
+{
+    enum { ENOUGH_SECONDS = 15 };
+    return !sw_run_state_is_live(s->state) ||
+           (s->ending_since > 0 && sw_clock_now() - s->ending_since > ENOUGH_SECONDS);
+}
+
+int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_error *err)
+{
+    const double end = sw_clock_now() + limit_seconds;
+    struct sw_error trouble = {0};
+    int32_t count = 0;
+    bool unsure = false, ids_known = false;
+    const char **ids = gather_ids(all, false, &count);
+    if (ids == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_submission *sub = &all->run[i].submission;
+        unsure |= sub->token[0] != '\0' && !sub->submitted;
+        ids_known |= sub->job_count > 0 || sw_job_id_is_valid(all->run[i].attempt.job);
+        all->run[i].job = (struct sw_slurm_job){0};
+    }
+    sw_slurm_jobs_free(&all->jobs);
+    sw_slurm_jobs_free(&all->history);
+    all->asked = unsure || ids_known;
+    if (all->asked)
+        (void)sw_controller_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
+    for (int32_t i = 0; i < all->count; i++)
+        choose_job(&all->jobs, &all->run[i]);
+    free(ids);
+    ids = gather_ids(all, true, &count);
+    if (ids == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
+    if (trouble.status == SW_OK && count > 0 && end > sw_clock_now())
+        (void)sw_controller_ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
+    free(ids);
+    all->trouble = trouble;
+    for (int32_t i = 0; i < all->count; i++) {
+        if (all->run[i].job.id == NULL)
+            choose_job(&all->history, &all->run[i]);
+        all->run[i].did_steps = does_steps(&all->run[i]);
+        note_ending(&all->run[i]);
+        derive(all, &all->run[i]);
+    }
+    return 0;
+}
+
+int sw_status_exit_code(const struct sw_run_status *s)
+{
+    switch (s->state) {
+    case SW_RUN_DONE:
+        return SW_OK;
+    case SW_RUN_STOPPED:
+    case SW_RUN_FAILED:
+    case SW_RUN_LOST:
+    case SW_RUN_ENDING:
+        if (attempt_is_current(s) && s->attempt.verdict > 0)
+            return s->attempt.verdict;
+        return s->state == SW_RUN_ENDING    ? SW_OK
+               : s->state == SW_RUN_STOPPED ? SW_VERDICT_TERMINATED
+                                            : SW_ENVIRONMENT;
+    default:
+        return SW_OK;
+    }
+}

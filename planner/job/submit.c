@@ -1,0 +1,547 @@
+#include "planner/job/submit.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "planner/emit/emit.h"
+#include "planner/job/dry_run.h"
+#include "planner/job/process.h"
+#include "planner/job/status.h"
+#include "planner/slurm/admit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What a user waits for at most: an answer about live jobs; another plan submit; sbatch, which the
+ * site's hooks may keep busy. */
+static const double ask_seconds = 4, lock_seconds = 4, sbatch_seconds = 60, guard_seconds = 2.5;
+enum { SCRIPT_BYTES_MAX = 1 << 22 };
+
+/* One submission on its way. */
+struct submitting {
+    char folder[PATH_MAX], plan[PATH_MAX], script[PATH_MAX];
+    struct sw_session session; /* of a run file; config NULL: none */
+    struct sw_plan read;       /* of a plan file; config NULL: none */
+    const struct sw_run_config *run;
+    struct sw_submission before, record; /* before: what stood in the folder */
+    struct sw_admission admission;
+    int lock;
+};
+
+/* ---- What is submitted ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t a = strlen(text), b = strlen(end);
+    return a > b && strcmp(text + a - b, end) == 0;
+}
+
+static int fail_long(const char *what, struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "the path of the %s is too long", what);
+}
+
+static int place(struct submitting *s, const char *folder, struct sw_error *err)
+{
+    char name[PATH_MAX];
+    if (realpath(s->run->directory, s->folder) == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", s->run->directory,
+                       strerror(errno));
+    if (realpath(folder, name) == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", folder,
+                       strerror(errno));
+    if (snprintf(s->script, sizeof s->script, "%s/%s.sbatch", name, s->run->name) >=
+        (int)sizeof s->script)
+        return fail_long("script", err);
+    return 0;
+}
+
+static int read_plan(const struct sw_options *options, const char *path, struct sw_plan *out,
+                     struct sw_error *err)
+{
+    if (options->override_count > 0 || options->mesh_dim != NULL || options->prefer != NULL ||
+        options->template_path != NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "a plan is submitted as it is: --set and its like go with a run file");
+    return sw_plan_read(path, out, err);
+}
+
+/* Reads what the command line names, and makes the run's folder. Returns an exit code. */
+static int open_run(struct submitting *s, const struct sw_options *options)
+{
+    struct sw_error err = {0};
+    const char *path = options->file_count == 1 ? options->files[0] : "";
+    char *folder = NULL;
+    if (ends_with(path, ".plan.yaml")) {
+        if (read_plan(options, path, &s->read, &err) != 0)
+            return sw_command_fail(&err);
+        s->run = s->read.run;
+        folder = sw_path_folder(path);
+        if (folder == NULL || realpath(path, s->plan) == NULL)
+            sw_fail(&err, SW_ENVIRONMENT, "cannot name the plan '%s': %s", path, strerror(errno));
+    } else {
+        const int status = sw_session_open(options, true, &s->session);
+        if (status != SW_OK)
+            return status;
+        s->run = &s->session.run;
+    }
+    if (err.status == SW_OK && s->run->cluster.launcher != SW_LAUNCHER_SLURM)
+        sw_fail(&err, SW_BAD_INPUT,
+                "the launcher of cluster '%s' is mpirun, so there is no job to submit; write the "
+                "script with 'plan emit' and start it with bash",
+                s->run->cluster.name);
+    if (err.status == SW_OK)
+        (void)sw_file_make_folder(s->run->directory, &err);
+    if (err.status == SW_OK)
+        (void)place(s, folder != NULL ? folder : s->run->directory, &err);
+    free(folder);
+    return err.status == SW_OK ? SW_OK : sw_command_fail(&err);
+}
+
+/* ---- Live jobs ---- */
+
+static int lock_folder(struct submitting *s, struct sw_error *err)
+{
+    char path[PATH_MAX + 32];
+    const double end = sw_clock_now() + lock_seconds;
+    snprintf(path, sizeof path, "%s/.submission.lock", s->folder);
+    /* not O_CLOEXEC: sbatch holds it, too, until Slurm has answered */
+    s->lock = open(path, O_RDWR | O_CREAT, 0666);
+    if (s->lock < 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+    while (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return 0; /* a file system without locks: the record alone has to do */
+        if (sw_clock_now() > end)
+            return sw_fail(err, SW_ENVIRONMENT,
+                           "another 'plan submit' of this folder, or its sbatch, is still at work: "
+                           "'plan status %s' tells what came of it",
+                           s->folder);
+        const struct timespec nap = {.tv_nsec = 50000000};
+        nanosleep(&nap, NULL);
+    }
+    return 0;
+}
+
+static int refuse(const char *folder, const struct sw_slurm_job *job, struct sw_error *err)
+{
+    return sw_fail(err, SW_UNMET,
+                   "job %s of this folder is %s: two jobs would write the same files; wait for it "
+                   "('plan status %s'), or end it ('plan cancel %s')",
+                   job->id,
+                   strcmp(job->state, "COMPLETING") == 0 ? "ending"
+                   : job->is_running                     ? "running"
+                                                         : "waiting",
+                   folder, job->id);
+}
+
+/* A job whose number was lost when plan was killed: now it is on record. */
+static int recover(struct submitting *s, const struct sw_slurm_job *job, struct sw_error *err)
+{
+    if (s->before.token[0] == '\0' || s->before.submitted || strchr(job->id, '[') != NULL)
+        return 0;
+    s->before.submitted = true;
+    s->before.job_count = 1;
+    snprintf(s->before.job[0], sizeof s->before.job[0], "%.31s", job->id);
+    return sw_submission_write(s->folder, &s->before, err);
+}
+
+/* Fails when a job of this folder waits or runs. */
+static int check_live(struct submitting *s, struct sw_error *err)
+{
+    const char *folder = s->folder;
+    struct sw_statuses all = {0};
+    struct sw_slurm_jobs mine = {0};
+    struct sw_slurm_job live;
+    char note[256];
+    const double end = sw_clock_now() + ask_seconds;
+    int status = -1;
+    if (sw_submission_read(s->folder, &s->before, note, err) != 0 ||
+        sw_statuses_read(&folder, 1, &all, err) != 0 ||
+        sw_statuses_ask(&all, ask_seconds / 2, err) != 0)
+        goto out;
+    if (all.trouble.status != SW_OK) {
+        status = sw_fail_as(err, &all.trouble);
+        goto out;
+    }
+    if (sw_status_live_jobs(&all, 0, &live, 1) > 0) {
+        if (recover(s, &live, err) == 0)
+            refuse(s->folder, &live, err);
+        goto out;
+    }
+    /* and those that nobody wrote down: submitted by hand, or by one that was killed */
+    if (sw_controller_ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
+        goto out;
+    for (int32_t i = 0; i < mine.count; i++) {
+        const struct sw_slurm_job *job = &mine.job[i];
+        if (!job->is_live ||
+            (strcmp(job->command, s->script) != 0 && !sw_status_owns(&all.run[0], job)))
+            continue;
+        if (recover(s, job, err) == 0)
+            refuse(s->folder, job, err);
+        goto out;
+    }
+    s->record.attempt = all.run[0].attempt.attempt + 1;
+    status = 0;
+out:
+    sw_slurm_jobs_free(&mine);
+    sw_statuses_free(&all);
+    return status;
+}
+
+int sw_submit_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err)
+{
+    struct sw_statuses all = {0};
+    struct sw_submission record;
+    struct sw_slurm_job live;
+    char note[256];
+    int status = 0;
+    if (sw_submission_read(folder, &record, note, NULL) != 0 || record.token[0] == '\0' ||
+        record.plan_digest == digest || strcmp(record.plan, plan) != 0)
+        return 0;
+    if (sw_statuses_read(&folder, 1, &all, err) != 0 ||
+        sw_statuses_ask(&all, guard_seconds, err) != 0)
+        status = -1;
+    else if (sw_status_live_jobs(&all, 0, &live, 1) > 0)
+        status =
+            sw_fail(err, SW_UNMET,
+                    "job %s was submitted with another plan of this name and has not ended: it "
+                    "would find this one and refuse it; end it ('plan cancel %s'), or write to "
+                    "another folder (-o)",
+                    live.id, live.id);
+    sw_statuses_free(&all);
+    return status;
+}
+
+/* ---- The script ---- */
+
+static bool has_directive(const char *text, const char *name, const char **value)
+{
+    const size_t length = strlen(name);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "#SBATCH --", 10) != 0 || strncmp(line + 10, name, length) != 0 ||
+            line[10 + length] != '=')
+            continue;
+        *value = line + 11 + length;
+        return true;
+    }
+    return false;
+}
+
+/* The log's path as the script gives it, without the quotes that sbatch takes off. */
+static void find_log(const char *text, const char *folder, char out[PATH_MAX])
+{
+    const char *value;
+    size_t used = 0;
+    snprintf(out, PATH_MAX, "%.4000s/slurm-%%j.out", folder);
+    if (!has_directive(text, "output", &value) || (value[0] != '/' && value[0] != '"'))
+        return;
+    const bool quoted = *value == '"';
+    for (value += quoted; *value != '\0' && *value != '\n' && used < PATH_MAX - 1; value++) {
+        if (quoted ? *value == '"' : *value == ' ')
+            break;
+        value += quoted && *value == '\\' && value[1] != '\0';
+        out[used++] = *value;
+    }
+    out[used] = '\0';
+}
+
+/* Notes what is in the script, that it is the plan's, and that such a job can start. */
+static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
+                       struct sw_error *err)
+{
+    char *text = NULL, wanted[32];
+    const char *value;
+    size_t bytes = 0;
+    if (sw_file_read(s->script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) != 0)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "cannot read the plan's script '%s': %s; 'plan emit' writes both", s->script,
+                       strerror(errno));
+    snprintf(wanted, sizeof wanted, "%016" PRIx64, digest);
+    int status = 0;
+    if (strstr(text, wanted) == NULL)
+        status = sw_fail(err, SW_BAD_INPUT,
+                         "'%s' was not written with this plan, whose digest is %s; 'plan emit' "
+                         "writes both",
+                         s->script, wanted);
+    s->record.script_digest = sw_hash_bytes(SW_HASH_START, text, bytes);
+    find_log(text, s->folder, s->record.log);
+    *has_comment = has_directive(text, "comment", &value);
+    if (status == 0)
+        status = sw_slurm_admit_script(text, &s->admission, err);
+    free(text);
+    return status;
+}
+
+/* ---- The record ---- */
+
+static int make_token(char out[SW_TOKEN_BYTES], struct sw_error *err)
+{
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return sw_fail(err, SW_ENVIRONMENT, "no random number: %s", strerror(errno));
+    snprintf(out, SW_TOKEN_BYTES, "%016" PRIx64, random);
+    return 0;
+}
+
+static int fill_record(struct submitting *s, uint64_t digest, const struct sw_decision *decision,
+                       const struct sw_cost *cost, struct sw_error *err)
+{
+    struct sw_submission *r = &s->record;
+    const struct sw_run_config *run = s->run;
+    const time_t now = time(NULL);
+    struct tm utc;
+    char checkpoints[PATH_MAX];
+    if (make_token(r->token, err) != 0)
+        return -1;
+    r->plan_digest = digest;
+    r->nodes = run->cluster.nodes;
+    r->ranks = sw_mesh_rank_count(&decision->mesh);
+    r->steps = run->job.type == SW_JOB_TRAIN ? run->optimizer.total_steps : 0;
+    r->step_seconds = cost->step_seconds;
+    r->low_seconds = cost->band_low_seconds;
+    r->high_seconds = cost->band_high_seconds;
+    r->run_seconds = cost->step_seconds * (double)r->steps;
+    sw_mesh_format(&decision->mesh, r->mesh, sizeof r->mesh);
+    strftime(r->submitted_at, sizeof r->submitted_at, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    /* it need not be there yet */
+    if (realpath(run->checkpoint_directory, checkpoints) == NULL)
+        snprintf(checkpoints, sizeof checkpoints, "%s", run->checkpoint_directory);
+    if (snprintf(r->checkpoints, sizeof r->checkpoints, "%s", checkpoints) >=
+            (int)sizeof r->checkpoints ||
+        snprintf(r->run, sizeof r->run, "%s", run->name) >= (int)sizeof r->run ||
+        snprintf(r->cluster, sizeof r->cluster, "%s", run->cluster.name) >= (int)sizeof r->cluster)
+        return fail_long("run", err);
+    memcpy(r->plan, s->plan, sizeof r->plan);
+    memcpy(r->script, s->script, sizeof r->script);
+    return 0;
+}
+
+/* ---- sbatch ---- */
+
+int sw_submit_parse_id(const char *text, char *out, int32_t bytes)
+{
+    size_t end = strlen(text);
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r' || text[end - 1] == ' '))
+        end--;
+    size_t begin = end;
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    const size_t digits = strspn(text + begin, "0123456789");
+    if (digits == 0 || (begin + digits != end && text[begin + digits] != ';') ||
+        snprintf(out, (size_t)bytes, "%.*s", (int)digits, text + begin) >= bytes)
+        return -1;
+    return sw_job_id_is_valid(out) ? 0 : -1;
+}
+
+/* Whether Slurm refused, so that there surely is no job. */
+static bool is_refusal(const struct sw_process_result *result)
+{
+    static const char *const unsure[] = {"timed out", "Unable to contact", "Communication",
+                                         "Transport", "Zero Bytes"};
+    if (result->timed_out || result->exit_code == 0 || result->diagnostics == NULL ||
+        strstr(result->diagnostics, "error: ") == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof unsure / sizeof unsure[0]; i++)
+        if (strstr(result->diagnostics, unsure[i]) != NULL)
+            return false;
+    return true;
+}
+
+static void forget(struct submitting *s)
+{
+    if (s->before.token[0] != '\0')
+        (void)sw_submission_write(s->folder, &s->before, NULL);
+    else
+        sw_submission_forget(s->folder);
+}
+
+static int run_sbatch(struct submitting *s, bool has_comment, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    char comment[64];
+    snprintf(comment, sizeof comment, "--comment=shardwright:%s", s->record.token);
+    const char *argv[] = {"sbatch", "--parsable", s->script, NULL, NULL};
+    if (!has_comment) {
+        argv[2] = comment;
+        argv[3] = s->script;
+    }
+    int status = sw_process_run(argv, NULL, sbatch_seconds, &result, err);
+    if (status != 0) {
+        forget(s); /* it was not started */
+    } else if (!result.timed_out && result.exit_code == 0 &&
+               sw_submit_parse_id(result.out, s->record.job[0], sizeof s->record.job[0]) == 0) {
+        if (result.diagnostics_bytes > 0)
+            fputs(result.diagnostics, stderr);
+    } else {
+        const bool refused = is_refusal(&result);
+        const char *why = sw_process_complaint(&result);
+        if (refused)
+            forget(s);
+        status = refused
+                     ? sw_fail(err, SW_UNMET, "Slurm takes no such job: %.600s", why)
+                     : sw_fail(err, SW_ENVIRONMENT,
+                               "sbatch did not say what became of the job%s%.400s; 'plan status "
+                               "%s' finds it, if there is one",
+                               why[0] != '\0' ? ": " : "", why, s->folder);
+    }
+    sw_process_free(&result);
+    return status;
+}
+
+/* ---- The command ---- */
+
+/* Plan and script are there. Returns an exit code. */
+static int submit(struct submitting *s, uint64_t digest, const struct sw_decision *decision,
+                  const struct sw_cost *cost)
+{
+    struct sw_error err = {0};
+    bool has_comment = false;
+    if (read_script(s, digest, &has_comment, &err) != 0 ||
+        fill_record(s, digest, decision, cost, &err) != 0 ||
+        sw_submission_begin_links(s->folder, &err) != 0 ||
+        sw_submission_write(s->folder, &s->record, &err) != 0 ||
+        run_sbatch(s, has_comment, &err) != 0)
+        return sw_command_fail(&err);
+    s->record.submitted = true;
+    s->record.job_count = 1;
+    sw_slurm_admitted(&s->admission, s->record.job[0]);
+    if (sw_submission_write(s->folder, &s->record, &err) != 0) {
+        sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);
+        return sw_command_fail(&err);
+    }
+    return SW_OK;
+}
+
+static int submit_plan(struct submitting *s)
+{
+    struct sw_error err = {0};
+    struct sw_candidate c;
+    if (sw_search_evaluate(s->run, &s->read.decision, 0, &c, NULL, &err) != 0)
+        return sw_command_fail(&err);
+    return submit(s, s->read.digest, &s->read.decision, &c.cost);
+}
+
+static int submit_run(struct submitting *s, const struct sw_options *options)
+{
+    struct sw_options emit = *options;
+    struct sw_emitted *emitted = calloc(1, sizeof *emitted);
+    struct sw_error err = {0};
+    if (emitted == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory while writing the plan");
+        return sw_command_fail(&err);
+    }
+    emit.output = s->folder;
+    int status = sw_emit(&emit, &s->session, stderr, emitted);
+    if (status == SW_OK) {
+        memcpy(s->plan, emitted->plan, sizeof s->plan);
+        status = submit(s, emitted->digest, &emitted->candidate.decision, &emitted->candidate.cost);
+    }
+    free(emitted);
+    return status;
+}
+
+static void report(const struct submitting *s, bool json)
+{
+    struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
+    if (json) {
+        sw_submission_write_json(&j, &s->record);
+        putchar('\n');
+        return;
+    }
+    printf("%s\n", s->record.job[0]);
+    fprintf(stderr, "submitted job %s (attempt %" PRId64 "); 'plan status %s --watch' follows it\n",
+            s->record.job[0], s->record.attempt, s->record.job[0]);
+}
+
+static int submit_as_told(const struct sw_options *options)
+{
+    struct sw_error err = {0};
+    struct submitting *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory for the submission");
+        return sw_command_fail(&err);
+    }
+    s->lock = -1;
+    int status = open_run(s, options);
+    if (status == SW_OK && (lock_folder(s, &err) != 0 || check_live(s, &err) != 0))
+        status = sw_command_fail(&err);
+    if (status == SW_OK)
+        status = s->read.config != NULL ? submit_plan(s) : submit_run(s, options);
+    if (status == SW_OK)
+        report(s, options->json);
+    if (s->lock >= 0)
+        (void)close(s->lock);
+    if (s->read.config != NULL)
+        sw_plan_free(&s->read);
+    sw_session_free(&s->session);
+    free(s);
+    return status;
+}
+
+/* Returns an exit code. */
+static int dry_run_of_plan(const struct sw_options *options, const char *path)
+{
+    struct sw_plan plan = {0};
+    struct sw_error err = {0};
+    char script[PATH_MAX], *folder = NULL;
+    int status = SW_OK;
+    if (read_plan(options, path, &plan, &err) != 0)
+        goto out;
+    folder = sw_path_folder(path);
+    if (folder == NULL || snprintf(script, sizeof script, "%s/%s.sbatch", folder, plan.run->name) >=
+                              (int)sizeof script)
+        (void)fail_long("script", &err);
+    else
+        status = sw_dry_run_plan(options, &plan, script);
+out:
+    if (err.status != SW_OK)
+        status = sw_command_fail(&err);
+    free(folder);
+    if (plan.config != NULL)
+        sw_plan_free(&plan);
+    return status;
+}
+
+/* --dry-run and --soonest, which ask the controller about a run first. Returns an exit code. */
+static int ask_first(const struct sw_options *options, struct sw_options *out,
+                     struct sw_soonest *texts)
+{
+    struct sw_session session = {0};
+    struct sw_error err = {0};
+    const char *path = options->file_count == 1 ? options->files[0] : "";
+    if (ends_with(path, ".plan.yaml") && !options->soonest)
+        return dry_run_of_plan(options, path);
+    if (ends_with(path, ".plan.yaml")) {
+        sw_fail(&err, SW_BAD_INPUT,
+                "a plan is submitted as it is: --soonest chooses nodes and mesh, and goes with a "
+                "run file; --dry-run tells when the plan could start");
+        return sw_command_fail(&err);
+    }
+    int status = sw_session_open(options, true, &session);
+    if (status == SW_OK)
+        status = options->dry_run ? sw_dry_run(options, &session)
+                                  : sw_soonest_choose(options, &session, out, texts);
+    sw_session_free(&session);
+    return status;
+}
+
+int sw_command_submit(const struct sw_options *options)
+{
+    struct sw_options chosen;
+    struct sw_soonest texts;
+    if (!options->dry_run && !options->soonest)
+        return submit_as_told(options);
+    const int status = ask_first(options, &chosen, &texts);
+    return status != SW_OK || options->dry_run ? status : submit_as_told(&chosen);
+}

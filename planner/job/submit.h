@@ -1,0 +1,26 @@
+/* `plan submit`: one job at a time for a run's folder, and a record of it that survives being
+ * killed at any moment.
+ *
+ * The order: lock (.submission.lock, which sbatch inherits, so that it stays locked while an sbatch
+ * is on its way even when plan was killed) - is there a live job? - plan and script - the record
+ * with a token, "submitting" - sbatch, whose job's comment and script path lead back to the record
+ * - the record with the job's number, "submitted". Whoever comes later and finds "submitting" asks
+ * Slurm for the job of that token or script. */
+#ifndef SW_JOB_SUBMIT_H
+#define SW_JOB_SUBMIT_H
+
+#include "core/base/error.h"
+
+#include <stdint.h>
+
+/* Before `plan emit` writes a plan with this digest at this absolute path: whether a live job that
+ * was submitted in the run's folder would find another plan than its script was written for.
+ * Errors: SW_UNMET: it would, and what to do. Where Slurm cannot be asked nothing is refused: the
+ * runner does not take a plan of another digest than its script's. */
+int sw_submit_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err);
+
+/* The number of what sbatch --parsable prints, "42" or "42;cluster", in its last line. Returns 0,
+ * or -1: there is none. */
+int sw_submit_parse_id(const char *text, char *out, int32_t bytes);
+
+#endif

@@ -1,0 +1,231 @@
+#include "planner/job/target.h"
+
+#include "core/base/file.h"
+#include "core/plan/plan.h"
+#include "planner/command.h"
+#include "planner/job/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FOLDERS = 50000, MAX_DEPTH = 16 };
+static const double ask_seconds = 4;
+
+bool sw_folder_is_run(const char *folder)
+{
+    static const char *const files[] = {"submission.json", "attempt.json", "metrics.jsonl",
+                                        "job.json"};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (snprintf(path, sizeof path, "%s/%s", folder, files[i]) < (int)sizeof path &&
+            access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
+/* ---- Runs below a folder ---- */
+
+static int add(struct sw_folders *out, const char *path, struct sw_error *err)
+{
+    if ((out->count & (out->count + 1)) == 0) { /* full at 0, 1, 3, 7 ... */
+        char **grown = realloc(out->path, (size_t)(2 * out->count + 1) * sizeof *grown);
+        if (grown == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the list of runs");
+        out->path = grown;
+    }
+    out->path[out->count] = strdup(path);
+    if (out->path[out->count] == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the list of runs");
+    out->count++;
+    return 0;
+}
+
+static int look_into(const char *folder, int32_t depth, int32_t *seen, struct sw_folders *out,
+                     struct sw_error *err)
+{
+    if (sw_folder_is_run(folder))
+        return add(out, folder, err);
+    if (depth == MAX_DEPTH)
+        return 0;
+    if (++*seen > MAX_FOLDERS)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "more than %d folders to look into; name the one that the runs are in",
+                       MAX_FOLDERS);
+    DIR *open_folder = opendir(folder);
+    if (open_folder == NULL && depth == 0)
+        return sw_fail(err, SW_BAD_INPUT, "cannot read the folder '%s': %s", folder,
+                       strerror(errno));
+    int status = 0;
+    const struct dirent *entry;
+    while (status == 0 && open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
+        /* some file systems do not tell the type: opendir does */
+        if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+            continue;
+        char *path =
+            strcmp(folder, ".") == 0 ? strdup(entry->d_name) : sw_path_join(folder, entry->d_name);
+        if (path == NULL)
+            status = sw_fail(err, SW_ENVIRONMENT, "out of memory for the list of runs");
+        else
+            status = look_into(path, depth + 1, seen, out, err);
+        free(path);
+    }
+    if (open_folder != NULL)
+        closedir(open_folder);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int sw_folders_find(const char *root, struct sw_folders *out, struct sw_error *err)
+{
+    int32_t seen = 0;
+    *out = (struct sw_folders){0};
+    if (look_into(root, 0, &seen, out, err) != 0)
+        return -1;
+    if (out->count > 0)
+        qsort(out->path, (size_t)out->count, sizeof out->path[0], by_name);
+    return 0;
+}
+
+void sw_folders_free(struct sw_folders *folders)
+{
+    for (int32_t i = 0; i < folders->count; i++)
+        free(folders->path[i]);
+    free(folders->path);
+    *folders = (struct sw_folders){0};
+}
+
+/* ---- One run ---- */
+
+static bool has_job(const char *folder, const char *id)
+{
+    struct sw_submission *record = malloc(sizeof *record);
+    struct sw_attempt attempt = {0};
+    char note[256];
+    bool found = false;
+    if (record != NULL && sw_submission_read(folder, record, note, NULL) == 0)
+        for (int32_t i = 0; i < record->job_count; i++)
+            found |= strcmp(record->job[i], id) == 0;
+    free(record);
+    if (!found && sw_attempt_read(folder, &attempt, note, NULL) == 0)
+        found = strcmp(attempt.job, id) == 0;
+    return found;
+}
+
+static int take(struct sw_target *out, const char *folder, struct sw_error *err)
+{
+    if (snprintf(out->folder, sizeof out->folder, "%s", folder) >= (int)sizeof out->folder)
+        return sw_fail(err, SW_BAD_INPUT, "the path of the folder is too long");
+    return 0;
+}
+
+/* A job that Slurm knows leads to its folder by its script or by where it works. */
+static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *err)
+{
+    struct sw_slurm_jobs jobs;
+    const struct sw_slurm_job *job = NULL;
+    int status = sw_controller_ask(&id, 1, ask_seconds, &jobs, err);
+    if (status == 0)
+        job = sw_slurm_jobs_find(&jobs, id);
+    if (status == 0 && job == NULL)
+        status = sw_fail(err, SW_BAD_INPUT,
+                         "Slurm knows no job %s (any more), and no run below this folder had it; "
+                         "name the run's directory",
+                         id);
+    if (status == 0) {
+        char *beside = sw_path_folder(job->command);
+        const char *place[2] = {beside != NULL ? beside : "", job->folder};
+        status = -1;
+        for (int32_t i = 0; status != 0 && i < 2; i++)
+            if (place[i][0] == '/' && has_job(place[i], id))
+                status = take(out, place[i], err);
+        if (status != 0)
+            sw_fail(err, SW_BAD_INPUT,
+                    "job %s is no job of a run, as far as Slurm tells; name the "
+                    "run's directory",
+                    id);
+        free(beside);
+    }
+    sw_slurm_jobs_free(&jobs);
+    return status;
+}
+
+/* Another cluster, or years ago, may have given the same number: then Slurm knows whose it is. */
+static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
+{
+    struct sw_folders runs;
+    struct sw_error ignored = {0}, trouble = {0};
+    int32_t found = 0, first = 0;
+    int status = 0;
+    (void)sw_folders_find(".", &runs, &ignored);
+    for (int32_t i = 0; i < runs.count; i++)
+        if (has_job(runs.path[i], id) && found++ == 0)
+            first = i;
+    if (found == 1)
+        status = take(out, runs.path[first], err);
+    else if (found == 0)
+        status = ask_for_job(id, out, err);
+    else if (ask_for_job(id, out, &trouble) != 0)
+        status = sw_fail(err, SW_BAD_INPUT,
+                         "%d runs below this folder had a job %s, '%.300s' for one; name the run's "
+                         "directory",
+                         (int)found, id, runs.path[first]);
+    sw_folders_free(&runs);
+    return status;
+}
+
+static int find_in_file(const struct sw_options *options, struct sw_target *out)
+{
+    const char *path = options->files[0];
+    const size_t length = strlen(path);
+    static const char end[] = ".plan.yaml";
+    struct sw_error err = {0};
+    int status = SW_OK;
+    if (length >= sizeof end && strcmp(path + length + 1 - sizeof end, end) == 0) {
+        struct sw_plan plan;
+        if (sw_plan_read(path, &plan, &err) != 0)
+            return sw_command_fail(&err);
+        out->steps = plan.run->optimizer.total_steps;
+        status = take(out, plan.run->directory, &err);
+        sw_plan_free(&plan);
+    } else {
+        struct sw_session session;
+        status = sw_session_open(options, true, &session);
+        if (status == SW_OK) {
+            out->steps = session.run.optimizer.total_steps;
+            status = take(out, session.run.directory, &err);
+        }
+        sw_session_free(&session);
+    }
+    return err.status == SW_OK ? status : sw_command_fail(&err);
+}
+
+int sw_target_find(const struct sw_options *options, struct sw_target *out)
+{
+    struct sw_error err = {0};
+    const char *name = options->file_count > 0 ? options->files[0] : ".";
+    struct stat status;
+    *out = (struct sw_target){0};
+    if (options->file_count > 1) {
+        sw_fail(&err, SW_BAD_INPUT, "one run at a time; 'plan runs' shows all of a folder");
+        return sw_command_fail(&err);
+    }
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
+        if (take(out, name, &err) == 0 && !sw_folder_is_run(name))
+            sw_fail(&err, SW_BAD_INPUT,
+                    "'%.400s' is no run's directory; name one, a run file or a job's number ('plan "
+                    "runs' lists the runs below a folder)",
+                    name);
+    } else if (sw_job_id_is_valid(name) && stat(name, &status) != 0) {
+        (void)find_job(name, out, &err);
+    } else {
+        return find_in_file(options, out);
+    }
+    return err.status == SW_OK ? SW_OK : sw_command_fail(&err);
+}

@@ -1,0 +1,32 @@
+/* Which run a command is about, and which runs a folder holds. */
+#ifndef SW_JOB_TARGET_H
+#define SW_JOB_TARGET_H
+
+#include "planner/options.h"
+
+#include <limits.h>
+
+struct sw_target {
+    char folder[PATH_MAX]; /* the run's directory */
+    int64_t steps;         /* of the run, where a run or a plan was named; 0: not told */
+};
+
+/* The command line's only argument, default the working directory: a run's directory; a job's
+ * number, of a run below the working directory or one that Slurm knows; a run or plan file. Returns
+ * an exit code; mistakes are printed. */
+int sw_target_find(const struct sw_options *options, struct sw_target *out);
+
+/* Whether a folder is a run's directory: it has submission.json, attempt.json or metrics.jsonl. */
+bool sw_folder_is_run(const char *folder);
+
+struct sw_folders {
+    char **path;
+    int32_t count;
+};
+/* The runs in a folder and below it, sorted; hidden folders and links are passed over, and what is
+ * inside a run is not looked at. Errors: SW_BAD_INPUT: it is no folder, or there are too many below
+ * it; SW_ENVIRONMENT. Free with sw_folders_free, also after an error. */
+int sw_folders_find(const char *root, struct sw_folders *out, struct sw_error *err);
+void sw_folders_free(struct sw_folders *folders);
+
+#endif

@@ -1,0 +1,96 @@
+/* What each number of nodes costs that an elastic run may have (`nodes: 3-4`). */
+#include "planner/command.h"
+
+#include "core/base/json.h"
+#include "planner/format.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct sw_run_config sw_run_on_nodes(const struct sw_run_config *run, int32_t nodes)
+{
+    struct sw_run_config part = *run;
+    sw_cluster_resize(&part.cluster, nodes);
+    /* it is for this number alone */
+    part.nodes = NULL;
+    part.nodes_least = part.nodes_most = nodes;
+    return part;
+}
+
+int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count **out,
+                          int32_t *count, struct sw_error *err)
+{
+    const int32_t wanted =
+        run->nodes_least < run->nodes_most ? run->nodes_most - run->nodes_least + 1 : 0;
+    *count = 0;
+    *out = NULL;
+    if (wanted == 0)
+        return 0;
+    struct sw_node_count *counts = calloc((size_t)wanted, sizeof *counts);
+    if (counts == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the numbers of nodes");
+    for (int32_t i = 0; i < wanted; i++) {
+        struct sw_search search = {0};
+        counts[i].nodes = run->nodes_least + i;
+        const struct sw_run_config part = sw_run_on_nodes(run, counts[i].nodes);
+        if (sw_search_run(&part, &search, err) != 0) {
+            free(counts);
+            return -1;
+        }
+        counts[i].fits = search.feasible > 0;
+        if (counts[i].fits) {
+            counts[i].mesh = search.mesh[0].decision.mesh;
+            counts[i].step_seconds = search.mesh[0].cost.step_seconds;
+            counts[i].accelerator_hours =
+                sw_report_accelerator_hours(&part, counts[i].step_seconds);
+        }
+        sw_search_free(&search);
+    }
+    *out = counts;
+    *count = wanted;
+    return 0;
+}
+
+void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
+                           const struct sw_node_count *counts, int32_t count)
+{
+    char mesh[64], step[SW_FORMAT_BYTES], took[SW_FORMAT_BYTES], hours[SW_FORMAT_RATE];
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_node_count *n = &counts[i];
+        fprintf(out, "%-9s %d: ", i == 0 ? "nodes" : "", (int)n->nodes);
+        if (!n->fits) {
+            fprintf(out, "no mesh fits\n");
+            continue;
+        }
+        fprintf(out, "mesh_dim %s, %s a step", sw_mesh_format(&n->mesh, mesh, sizeof mesh),
+                sw_format_seconds(n->step_seconds, step));
+        if (run->says_steps)
+            fprintf(out, ", %s in all, %s accelerator-hours",
+                    sw_format_duration((double)run->optimizer.total_steps * n->step_seconds, took),
+                    sw_format_count(n->accelerator_hours, hours));
+        fprintf(out, "\n");
+    }
+}
+
+void sw_node_counts_write_json(struct sw_json *j, const struct sw_run_config *run,
+                               const struct sw_node_count *counts, int32_t count)
+{
+    char mesh[64];
+    sw_json_array(j, "node_counts");
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_node_count *n = &counts[i];
+        sw_json_object(j, NULL);
+        sw_json_integer(j, "nodes", n->nodes);
+        sw_json_text(j, "mesh_dim", n->fits ? sw_mesh_format(&n->mesh, mesh, sizeof mesh) : NULL);
+        if (n->fits)
+            sw_json_number(j, "step_seconds", n->step_seconds);
+        else
+            sw_json_null(j, "step_seconds");
+        if (n->fits && run->says_steps)
+            sw_json_number(j, "accelerator_hours", n->accelerator_hours);
+        else
+            sw_json_null(j, "accelerator_hours");
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}

@@ -1,0 +1,289 @@
+#include "planner/serving.h"
+
+#include "core/cost/cost.h"
+#include "core/cost/links.h"
+#include "planner/format.h"
+#include "planner/search/internal.h"
+#include "core/program/op/op.h"
+
+#include <string.h>
+
+static const uint32_t all_kinds =
+    1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_SCORE;
+
+static int64_t total_bytes(const struct sw_run_config *run, const struct sw_program_set *set)
+{
+    return set->arena_bytes + run->cluster.accelerator.reserved_memory_bytes;
+}
+
+/* Weights are streamed where they do not fit else; where they do not fit so either, whichever
+ * needs less. *out: one of both, the other is freed. */
+static void choose(const struct sw_run_config *run, struct sw_program_set *gathered,
+                   struct sw_program_set *streamed, struct sw_program_set **out)
+{
+    const int64_t all = run->cluster.accelerator.memory_bytes;
+    const int64_t limit = all - sw_headroom_bytes(run);
+    const int64_t more = total_bytes(run, gathered), less = total_bytes(run, streamed);
+    const bool stream = less < more && more > limit && (less <= limit || more > all);
+    *out = stream ? streamed : gathered;
+    sw_program_set_free(stream ? gathered : streamed);
+}
+
+/* *out NULL: the run says nothing of it. *streams (may be NULL): what was chosen. */
+static int compile(const struct sw_run_config *run, const struct sw_decision *decision,
+                   struct sw_program_set **out, bool *streams, struct sw_error *err)
+{
+    struct sw_program_options options;
+    struct sw_program_set *gathered = NULL, *streamed = NULL;
+    struct sw_serving serving;
+    *out = NULL;
+    if (!sw_plan_serving(run, &serving))
+        return 0;
+    if (sw_plan_program_options(run, decision, &options, err) != 0)
+        return -1;
+    if (sw_program_set_compile_serving(&options, &serving, all_kinds, &gathered, err) != 0)
+        return sw_fail_context(err, "serve");
+    *out = gathered;
+    if (run->serve_stream_weights == SW_STREAM_AUTO && decision->mesh.size[SW_FSDP] > 1 &&
+        total_bytes(run, gathered) >
+            run->cluster.accelerator.memory_bytes - sw_headroom_bytes(run)) {
+        serving.stream_weights = true;
+        if (sw_program_set_compile_serving(&options, &serving, all_kinds, &streamed, err) != 0) {
+            sw_program_set_free(gathered);
+            *out = NULL;
+            return sw_fail_context(err, "serve");
+        }
+        choose(run, gathered, streamed, out);
+    }
+    if (streams != NULL)
+        *streams = serving.stream_weights && (streamed == NULL || *out == streamed);
+    return 0;
+}
+
+/* One run of a program. */
+static int64_t sent_bytes(const struct sw_program *p)
+{
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = p->regions[r].first_op;
+             i < p->regions[r].first_op + p->regions[r].op_count; i++)
+            bytes += sw_op_communication_bytes(p, &p->ops[i]) * p->regions[r].repeat;
+    return bytes;
+}
+
+/* ---- What a token waits for ---- */
+
+static bool reads(const struct sw_program *p, const struct sw_op *op, uint8_t role)
+{
+    for (int32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == role)
+            return true;
+    return false;
+}
+
+static void add_op(const struct sw_run_config *run, const struct sw_program *p,
+                   const struct sw_op *op, double runs, struct sw_token_time *t)
+{
+    if (sw_op_is_wait(op->kind))
+        return;
+    if (sw_op_is_collective(op->kind)) {
+        const double seconds = runs * sw_cost_op_seconds(p, op, run);
+        struct sw_span span;
+        if (reads(p, op, SW_ROLE_PARAMETER)) {
+            t->gathers += seconds;
+            return;
+        }
+        sw_links_span(&run->cluster, &p->mesh, sw_axes_effective(&p->mesh, op->axes), &span);
+        t->reduces += seconds;
+        t->latency +=
+            runs * (sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind), 0) +
+                    sw_cost_message_seconds(p, op, run));
+        t->messages += (int64_t)runs;
+        return;
+    }
+    /* matrices; weights that are streamed are read from where a gather put them */
+    double *to = reads(p, op, SW_ROLE_CACHE)                           ? &t->cache
+                 : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? &t->weights
+                                                                       : &t->rest;
+    *to += runs * sw_cost_compute_seconds(p, op, run);
+}
+
+static void find_time(const struct sw_run_config *run, const struct sw_program *p,
+                      const struct sw_cost *cost, struct sw_token_time *t)
+{
+    *t = (struct sw_token_time){.messages = 0};
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+            add_op(run, p, &p->ops[i], sw_program_runs(p, region, &p->ops[i]), t);
+    }
+    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
+        t->waiting += cost->exposed_seconds[a];
+    /* compute beside collectives is slower: that is nobody's own */
+    t->rest += cost->compute_seconds - t->weights - t->cache - t->rest;
+    if (t->rest < 0)
+        t->rest = 0;
+}
+
+enum sw_token_limit sw_serving_limit(const struct sw_token_time *t)
+{
+    enum sw_token_limit limit = t->weights >= t->cache ? SW_LIMIT_WEIGHTS : SW_LIMIT_CACHE;
+    const double most = t->weights >= t->cache ? t->weights : t->cache;
+    if (t->waiting > most && t->waiting >= t->rest)
+        return t->gathers > t->reduces ? SW_LIMIT_GATHERS : SW_LIMIT_REDUCTIONS;
+    if (t->rest > most)
+        limit = SW_LIMIT_REST;
+    return limit;
+}
+
+const char *sw_serving_limit_name(enum sw_token_limit limit)
+{
+    static const char *const names[] = {[SW_LIMIT_WEIGHTS] = "weights",
+                                        [SW_LIMIT_CACHE] = "cache",
+                                        [SW_LIMIT_REDUCTIONS] = "reductions",
+                                        [SW_LIMIT_GATHERS] = "gathers",
+                                        [SW_LIMIT_REST] = "rest"};
+    return names[limit];
+}
+
+/* ---- The price ---- */
+
+/* With the order of axes that the programs' meshes have. */
+static int price(const struct sw_run_config *run, struct sw_serving_price *out,
+                 struct sw_error *err)
+{
+    const struct sw_program_set *set = out->programs;
+    const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
+    struct sw_cost prefill, decode;
+    struct sw_serving serving;
+    if (sw_cost_price(p, run, &prefill, err) != 0 ||
+        sw_cost_price(set->program[SW_PROGRAM_DECODE], run, &decode, err) != 0)
+        return -1;
+    (void)sw_plan_serving(run, &serving);
+    out->mesh = p->mesh;
+    out->texts = p->micro_batch;
+    out->chunk = p->sequence_length;
+    out->max_tokens = sw_state_find(&set->state, "key cache")->size[1];
+    out->prompt_tokens = sw_plan_prompt_tokens(run);
+    out->cache = serving.cache;
+    out->token_seconds = decode.step_seconds;
+    out->first_seconds =
+        (double)((out->prompt_tokens + out->chunk - 1) / out->chunk) * prefill.step_seconds;
+    out->tokens_per_second = decode.step_seconds > 0 ? (double)out->texts / decode.step_seconds : 0;
+    out->decode_bytes = sent_bytes(set->program[SW_PROGRAM_DECODE]);
+    out->arena_bytes = set->arena_bytes;
+    out->weight_bytes = set->state.parameter_bytes;
+    out->cache_bytes = set->state.cache_bytes;
+    out->transient_bytes = set->arena_bytes - out->weight_bytes - out->cache_bytes;
+    find_time(run, set->program[SW_PROGRAM_DECODE], &decode, &out->time);
+    return 0;
+}
+
+int sw_serving_price_make(const struct sw_run_config *run, const struct sw_decision *decision,
+                          struct sw_serving_price *out, struct sw_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (compile(run, decision, &out->programs, &out->streams, err) != 0)
+        return -1;
+    return out->programs == NULL ? 0 : price(run, out, err);
+}
+
+static void set_order(struct sw_program_set *set, const struct sw_mesh *mesh)
+{
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        if (set->program[k] != NULL)
+            set->program[k]->mesh = *mesh; /* no size follows the order */
+}
+
+int sw_serving_price_best_order(const struct sw_run_config *run, const struct sw_decision *decision,
+                                struct sw_serving_price *out, struct sw_error *err)
+{
+    const int32_t *size = decision->mesh.size;
+    const struct sw_mesh base = sw_mesh_make(size[SW_DP], size[SW_FSDP], size[SW_TP], size[SW_SP]);
+    struct sw_decision first = *decision;
+    struct sw_serving_price best;
+    struct sw_mesh mesh;
+    first.mesh = base;
+    if (sw_serving_price_make(run, &first, out, err) != 0)
+        return -1;
+    best = *out;
+    /* one link, or one rank: every order lies on it alike */
+    for (int32_t k = 1;
+         out->programs != NULL && run->cluster.link_count > 1 && sw_search_permute(&base, k, &mesh);
+         k++) {
+        set_order(out->programs, &mesh);
+        if (price(run, out, err) != 0)
+            return -1;
+        if (out->token_seconds < best.token_seconds ||
+            (out->token_seconds == best.token_seconds && out->first_seconds < best.first_seconds))
+            best = *out;
+    }
+    *out = best;
+    if (out->programs != NULL)
+        set_order(out->programs, &out->mesh);
+    return 0;
+}
+
+bool sw_serving_misses_token(const struct sw_run_config *run, const struct sw_serving_price *price)
+{
+    return run->serve_token_latency > 0 && price->token_seconds > run->serve_token_latency;
+}
+
+bool sw_serving_misses_first(const struct sw_run_config *run, const struct sw_serving_price *price)
+{
+    return run->serve_first_token_latency > 0 &&
+           price->first_seconds > run->serve_first_token_latency;
+}
+
+int sw_serving_settle(struct sw_run_config *run, const struct sw_decision *decision,
+                      struct sw_error *err)
+{
+    struct sw_program_set *set = NULL;
+    bool streams = false;
+    if (run->serve_stream_weights != SW_STREAM_AUTO)
+        return 0;
+    if (compile(run, decision, &set, &streams, err) != 0)
+        return -1;
+    if (set != NULL)
+        run->serve_stream_weights = streams ? SW_STREAM_ALWAYS : SW_STREAM_NEVER;
+    sw_program_set_free(set);
+    return 0;
+}
+
+bool sw_serving_fits(const struct sw_run_config *run, const struct sw_program_set *programs)
+{
+    return total_bytes(run, programs) <= run->cluster.accelerator.memory_bytes;
+}
+
+void sw_serving_price_free(struct sw_serving_price *price)
+{
+    sw_program_set_free(price->programs);
+    price->programs = NULL;
+}
+
+int sw_serving_digests(const struct sw_run_config *run, const struct sw_decision *decision,
+                       uint64_t digest[SW_PROGRAM_KINDS], struct sw_error *err)
+{
+    struct sw_program_set *set = NULL;
+    uint64_t all[SW_PROGRAM_KINDS];
+    if (compile(run, decision, &set, NULL, err) != 0)
+        return -1;
+    if (set == NULL)
+        return 0;
+    if (!sw_serving_fits(run, set)) {
+        char needed[SW_FORMAT_BYTES], there[SW_FORMAT_BYTES];
+        const struct sw_accelerator_config *a = &run->cluster.accelerator;
+        sw_fail(err, SW_UNMET,
+                "serve: %s of %s per accelerator; use a smaller max_batch or max_tokens%s",
+                sw_format_bytes((double)(set->arena_bytes + a->reserved_memory_bytes), needed),
+                sw_format_bytes((double)a->memory_bytes, there),
+                run->serve_stream_weights == SW_STREAM_NEVER ? ", or stream_weights: auto" : "");
+        sw_program_set_free(set);
+        return -1;
+    }
+    sw_program_set_digests(set, all);
+    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++)
+        digest[k] = all[k];
+    sw_program_set_free(set);
+    return 0;
+}

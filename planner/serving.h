@@ -1,0 +1,74 @@
+/* What serving costs on one mesh: bytes, time per token, time to the first token, and what takes
+ * the time. Numbers come from the programs `prefill` and `decode` and their prices. Owns the
+ * programs. */
+#ifndef SW_PLANNER_SERVING_H
+#define SW_PLANNER_SERVING_H
+
+#include "core/plan/plan.h"
+#include "core/program/state.h"
+
+/* What a token of every text waits for; of one run of `decode` on one rank, in seconds. */
+struct sw_token_time {
+    double weights;   /* ops that read weights */
+    double cache;     /* ops that read or write the cache */
+    double rest;      /* the others */
+    double waiting;   /* for messages; these four make the time of a token */
+    double gathers;   /* of weights, each alone: hidden where `waiting` is less */
+    double reduces;   /* of what the ranks made of parts of the weights and the cache, each alone */
+    double latency;   /* of these, what messages without a byte would take */
+    int64_t messages; /* their number */
+};
+
+/* The largest part of a token's time. */
+enum sw_token_limit {
+    SW_LIMIT_WEIGHTS,
+    SW_LIMIT_CACHE,
+    SW_LIMIT_REDUCTIONS,
+    SW_LIMIT_GATHERS, /* of weights that are streamed */
+    SW_LIMIT_REST
+};
+enum sw_token_limit sw_serving_limit(const struct sw_token_time *time);
+const char *sw_serving_limit_name(enum sw_token_limit limit); /* "weights", "cache" ... */
+
+struct sw_serving_price {
+    struct sw_program_set *programs;  /* NULL: the run says nothing of serving */
+    int64_t texts, max_tokens, chunk; /* as rounded */
+    int64_t prompt_tokens;
+    enum sw_dtype cache;
+    bool streams;             /* weights stay split over fsdp */
+    struct sw_mesh mesh;      /* with the order of its axes */
+    double token_seconds;     /* of a token of every text, with full caches */
+    double first_seconds;     /* of the chunks of a prompt, with full caches: at most */
+    double tokens_per_second; /* of all texts together */
+    int64_t decode_bytes;     /* that a rank sends for a token */
+    struct sw_token_time time;
+    /* of a rank: arena and what it is made of */
+    int64_t arena_bytes, weight_bytes, cache_bytes, transient_bytes;
+};
+
+/* Of the decision's mesh. serve.stream_weights: auto becomes what the mesh needs. Errors: SW_UNMET:
+ * the mesh cannot serve the model; SW_BAD_INPUT; SW_ENVIRONMENT. */
+int sw_serving_price_make(const struct sw_run_config *run, const struct sw_decision *decision,
+                          struct sw_serving_price *out, struct sw_error *err);
+/* The same with the order of the mesh's axes in which a token takes least. */
+int sw_serving_price_best_order(const struct sw_run_config *run, const struct sw_decision *decision,
+                                struct sw_serving_price *out, struct sw_error *err);
+/* Whether a rank's memory has room for it, beside what is reserved. */
+bool sw_serving_fits(const struct sw_run_config *run, const struct sw_program_set *programs);
+void sw_serving_price_free(struct sw_serving_price *price);
+
+/* The goals of the run that it misses. */
+bool sw_serving_misses_token(const struct sw_run_config *run, const struct sw_serving_price *price);
+bool sw_serving_misses_first(const struct sw_run_config *run, const struct sw_serving_price *price);
+
+/* Settles serve.stream_weights of a run that says something of serving for that mesh. Errors: as
+ * sw_serving_price_make. */
+int sw_serving_settle(struct sw_run_config *run, const struct sw_decision *decision,
+                      struct sw_error *err);
+
+/* Fills in the digests of the programs of serving of a run that says something of it. Errors: as
+ * above; SW_UNMET: it does not fit into the memory of a rank. */
+int sw_serving_digests(const struct sw_run_config *run, const struct sw_decision *decision,
+                       uint64_t digest[SW_PROGRAM_KINDS], struct sw_error *err);
+
+#endif

@@ -1,0 +1,319 @@
+#include "planner/slurm/admit.h"
+
+#include "core/config/config.h"
+#include "planner/format.h"
+#include "planner/slurm/script.h"
+#include "planner/slurm/waits.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WHY = 256 };
+
+static bool refuse(char why[WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(char why[WHY], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, WHY, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static int32_t number_of(const struct sw_slurm_request *request, const char *name, int32_t fallback)
+{
+    const char *value = sw_slurm_request_get(request, name);
+    const long number = value != NULL ? strtol(value, NULL, 10) : 0;
+    return number > 0 && number < INT32_MAX ? (int32_t)number : fallback;
+}
+
+/* Megabytes that it asks of a node; 0: all of it, or nothing. */
+static int64_t memory_of(const struct sw_slurm_request *request)
+{
+    const char *value = sw_slurm_request_get(request, "mem");
+    char *end = NULL;
+    if (value == NULL)
+        return 0;
+    const int64_t number = strtoll(value, &end, 10);
+    switch (toupper((unsigned char)*end)) {
+    case 'K':
+        return number / 1024;
+    case 'G':
+        return number << 10;
+    case 'T':
+        return number << 20;
+    default:
+        return number;
+    }
+}
+
+/* Whether a node has the GPUs of "h100:8", "8" or "a100:4,h100:4". */
+static bool has_gpus(const struct sw_slurm_nodes *node, const char *wanted)
+{
+    const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(node->gres);
+    for (const char *p = wanted; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
+        const char *colon = memchr(p, ':', strcspn(p, ","));
+        const long count = strtol(colon != NULL ? colon + 1 : p, NULL, 10);
+        long found = colon == NULL ? gpus.total : 0;
+        for (int32_t i = 0; i < gpus.types && colon != NULL; i++)
+            if (strlen(gpus.of[i].type) == (size_t)(colon - p) &&
+                strncasecmp(gpus.of[i].type, p, (size_t)(colon - p)) == 0)
+                found += gpus.of[i].count;
+        if (found < count)
+            return false;
+    }
+    return true;
+}
+
+/* Of a partition's nodes, those with so many processors, so much memory and such GPUs. */
+static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                             int64_t cpus, int64_t memory, const char *gpus)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (n->cpus >= cpus && n->memory_mb >= memory && (gpus == NULL || has_gpus(n, gpus)))
+            count += sw_hosts_common(&n->hosts, &p->hosts);
+    }
+    return count;
+}
+
+static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                      const struct sw_slurm_partition *p, char why[WHY])
+{
+    char number[SW_FORMAT_RATE];
+    const int32_t nodes = number_of(request, "nodes", 1);
+    const int64_t cpus =
+        (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
+    const int64_t memory = memory_of(request);
+    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    sw_format_counted(nodes, "node", number);
+    if (p->max_nodes > 0 && nodes > p->max_nodes)
+        return refuse(why, "%s asked for, but partition %.60s gives a job at most %d", number,
+                      p->name, p->max_nodes);
+    if (p->min_nodes > 0 && nodes < p->min_nodes)
+        return refuse(why, "%s asked for, but partition %.60s gives a job at least %d", number,
+                      p->name, p->min_nodes);
+    if (nodes > p->hosts.count)
+        return refuse(why, "%s asked for, but partition %.60s has %d", number, p->name,
+                      p->hosts.count);
+    if (p->max_cpus_per_node > 0 && cpus > p->max_cpus_per_node)
+        return refuse(why, "%d processors of a node asked for, but partition %.60s gives %d",
+                      (int)cpus, p->name, p->max_cpus_per_node);
+    int32_t fit = count_fitting(facts, p, cpus, 0, NULL);
+    if (fit < nodes)
+        return refuse(why,
+                      "%s with %d processors asked for (tasks of a node times cpus_per_task), "
+                      "but partition %.60s has %d",
+                      number, (int)cpus, p->name, fit);
+    fit = count_fitting(facts, p, 0, memory, NULL);
+    if (fit < nodes)
+        return refuse(why, "%s with %d MB of memory asked for, but partition %.60s has %d", number,
+                      (int)memory, p->name, fit);
+    fit = count_fitting(facts, p, 0, 0, gpus);
+    if (fit < nodes)
+        return refuse(why, "%s with GPUs '%.40s' asked for, but partition %.60s has %d", number,
+                      gpus, p->name, fit);
+    return true;
+}
+
+static bool time_fits(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+                      char why[WHY])
+{
+    char longest[SW_FORMAT_BYTES];
+    const char *time = sw_slurm_request_get(request, "time");
+    const char *least = sw_slurm_request_get(request, "time-min");
+    const double seconds = sw_slurm_time_seconds(least != NULL ? least : time);
+    if (time == NULL || seconds <= p->max_time)
+        return true;
+    return refuse(
+        why,
+        "its time limit, %.40s, is more than the %s of partition %.60s: it would wait for "
+        "ever",
+        least != NULL ? least : time, sw_format_duration(p->max_time, longest), p->name);
+}
+
+static bool account_may(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+                        const struct sw_slurm_accounting *accounting, char why[WHY])
+{
+    char time[SW_FORMAT_BYTES];
+    const char *account = sw_slurm_request_get(request, "account");
+    const char *qos = sw_slurm_request_get(request, "qos");
+    const char *limit = sw_slurm_request_get(request, "time");
+    /* without one it gets what the partition gives */
+    const double seconds = limit != NULL ? sw_slurm_time_seconds(limit) : 0;
+    const int32_t nodes = number_of(request, "nodes", 1);
+    const char *of =
+        account != NULL
+            ? account
+            : (accounting->default_account[0] != '\0' ? accounting->default_account : NULL);
+    if (of != NULL && p->accounts != NULL && !sw_slurm_list_has(p->accounts, of))
+        return refuse(why, "account '%.40s' may not use partition %.60s: %.80s may", of, p->name,
+                      p->accounts);
+    if (of != NULL && p->denied_accounts != NULL && sw_slurm_list_has(p->denied_accounts, of))
+        return refuse(why, "account '%.40s' may not use partition %.60s", of, p->name);
+    if (qos != NULL && p->qos != NULL && !sw_slurm_list_has(p->qos, qos))
+        return refuse(why, "qos '%.40s' may not use partition %.60s: %.80s may", qos, p->name,
+                      p->qos);
+    if (qos != NULL && p->denied_qos != NULL && sw_slurm_list_has(p->denied_qos, qos))
+        return refuse(why, "qos '%.40s' may not use partition %.60s", qos, p->name);
+    if (!accounting->known)
+        return true;
+    const struct sw_slurm_association *a = sw_slurm_find_association(accounting, account, p->name);
+    if (account != NULL && a == NULL)
+        return refuse(why,
+                      "you have no account '%.60s' for partition %.60s; see 'sacctmgr show "
+                      "assoc'",
+                      account, p->name);
+    if (qos != NULL && sw_slurm_find_qos(accounting, qos) == NULL)
+        return refuse(why, "there is no qos '%.60s'; see 'sacctmgr show qos'", qos);
+    if (qos != NULL && a != NULL && a->qos[0] != '\0' && !sw_slurm_list_has(a->qos, qos))
+        return refuse(why, "account '%.60s' may not use qos '%.60s': it has %.80s", a->account, qos,
+                      a->qos);
+    const struct sw_slurm_qos *q = qos != NULL ? sw_slurm_find_qos(accounting, qos) : NULL;
+    if (q != NULL && seconds > q->max_time)
+        return refuse(why,
+                      "its time limit is more than the %s of qos %.60s: it would wait for ever",
+                      sw_format_duration(q->max_time, time), q->name);
+    if (q != NULL && q->max_nodes > 0 && nodes > q->max_nodes)
+        return refuse(why, "%d nodes asked for, but qos %.60s gives a job at most %d", (int)nodes,
+                      q->name, q->max_nodes);
+    if (a != NULL && seconds > a->max_time)
+        return refuse(why,
+                      "its time limit is more than the %s of account %.60s: it would wait for "
+                      "ever",
+                      sw_format_duration(a->max_time, time), a->account);
+    if (a != NULL && a->max_nodes > 0 && nodes > a->max_nodes)
+        return refuse(why, "%d nodes asked for, but account %.60s gives a job at most %d",
+                      (int)nodes, a->account, a->max_nodes);
+    return true;
+}
+
+/* Every number of "afterok:17:18,afterany:19" must be a job. */
+static bool dependency_exists(const struct sw_slurm_request *request,
+                              const struct sw_slurm_queued *queue, int32_t queued, char why[WHY])
+{
+    const char *p = sw_slurm_request_get(request, "dependency");
+    while (p != NULL && *p != '\0') {
+        if (p[0] != ':' || !isdigit((unsigned char)p[1])) {
+            p++;
+            continue;
+        }
+        char *end = NULL;
+        const int64_t id = strtoll(p + 1, &end, 10);
+        int32_t i = 0;
+        while (i < queued && queue[i].id != id)
+            i++;
+        if (i == queued)
+            return refuse(why,
+                          "it depends on job %lld, which the controller does not know (any "
+                          "more)",
+                          (long long)id);
+        p = end;
+        /* "after:17+10": minutes */
+        if (*p == '+')
+            p += 1 + strspn(p + 1, "0123456789");
+    }
+    return true;
+}
+
+bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_accounting *accounting,
+                     const struct sw_slurm_queued *queue, int32_t queued, char why[256])
+{
+    char name[128];
+    const char *names = sw_slurm_request_get(request, "partition");
+    why[0] = '\0';
+    snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
+             names != NULL ? names : "");
+    const struct sw_slurm_partition *p =
+        sw_slurm_find_partition(facts, names != NULL ? name : NULL);
+    if (p == NULL && names != NULL)
+        return refuse(why, "there is no partition '%.100s'; see 'sinfo'", name);
+    if (p == NULL)
+        return refuse(why, "the controller has no default partition: set slurm.partition");
+    if (!p->up)
+        return refuse(why, "partition %.60s starts no jobs now", p->name);
+    return time_fits(request, p, why) && nodes_fit(request, facts, p, why) &&
+           account_may(request, p, accounting, why) &&
+           (queue == NULL || dependency_exists(request, queue, queued, why));
+}
+
+/* In any of its partitions. */
+static bool admits_any(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                       const struct sw_slurm_accounting *accounting,
+                       const struct sw_slurm_queued *queue, int32_t queued, char why[WHY])
+{
+    const char *names = sw_slurm_request_get(request, "partition");
+    if (names == NULL)
+        return sw_slurm_admits(request, facts, accounting, queue, queued, why);
+    for (const char *p = names; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
+        struct sw_slurm_request one = {0};
+        struct sw_error err = {0};
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
+        const bool good = sw_slurm_request_vary(request, "partition", name, &one, &err) != 0 ||
+                          sw_slurm_admits(&one, facts, accounting, queue, queued, why);
+        sw_slurm_request_free(&one);
+        if (good)
+            return true;
+    }
+    return false;
+}
+
+/* What the controller itself says. */
+static int ask_start(struct sw_slurm *slurm, const struct sw_slurm_request *request,
+                     struct sw_admission *out, struct sw_error *err)
+{
+    struct sw_slurm_start start = {0};
+    int status = sw_slurm_will_run(slurm, request, 1, &start, err);
+    if (status == 0 && !start.starts)
+        status = sw_fail(err, SW_UNMET, "the job cannot start: Slurm says: %s", start.refusal);
+    snprintf(out->cluster, sizeof out->cluster, "%s", sw_slurm_cluster(slurm));
+    out->asked = (int64_t)time(NULL);
+    out->estimate = start.at;
+    sw_slurm_starts_free(&start, 1);
+    return status;
+}
+
+int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct sw_error *err)
+{
+    struct sw_slurm_facts facts = {0};
+    struct sw_slurm_accounting accounting = {0};
+    struct sw_slurm_request request = {0};
+    struct sw_slurm_queued *queue = NULL;
+    char why[WHY];
+    int32_t queued = 0;
+    int status = -1;
+    struct sw_slurm *slurm = sw_slurm_open(SW_SLURM_AUTO, err);
+    if (slurm == NULL || sw_slurm_request_read(script, &request, err) != 0 ||
+        sw_slurm_load(slurm, &facts, err) != 0 ||
+        sw_slurm_accounting_load(sw_slurm_cluster(slurm), &accounting, err) != 0)
+        goto out;
+    if (sw_slurm_request_get(&request, "dependency") != NULL &&
+        sw_slurm_queue(slurm, &queue, &queued, err) != 0)
+        goto out;
+    if (admits_any(&request, &facts, &accounting, queue, queued, why))
+        status = ask_start(slurm, &request, out, err);
+    else
+        sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
+out:
+    free(queue);
+    sw_slurm_request_free(&request);
+    sw_slurm_accounting_free(&accounting);
+    sw_slurm_facts_free(&facts);
+    sw_slurm_close(slurm);
+    return status;
+}
+
+void sw_slurm_admitted(const struct sw_admission *admission, const char *job)
+{
+    const int64_t id = strtoll(job, NULL, 10);
+    if (id > 0 && admission->estimate > 0)
+        sw_starts_note(admission->cluster, id, admission->asked, admission->estimate);
+}

@@ -1,0 +1,30 @@
+/* What is asked before a job is submitted: mistakes that Slurm takes without a word, so that the
+ * job waits for ever, and those that it would find later. */
+#ifndef SW_SLURM_ADMIT_H
+#define SW_SLURM_ADMIT_H
+
+#include "planner/slurm/accounting.h"
+#include "planner/slurm/controller.h"
+
+/* Whether a job like this can start at all in the partition that it names (its first, or the
+ * default one): its time, nodes, processors, memory and GPUs are what the partition has, its
+ * account and qos may use it. queue (may be NULL: then its dependency is not looked at): the jobs
+ * that the controller knows. Returns whether; else why says it in one line. */
+bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_accounting *accounting,
+                     const struct sw_slurm_queued *queue, int32_t queued, char why[256]);
+
+/* What the controller said of a job before it was submitted. */
+struct sw_admission {
+    char cluster[128];
+    int64_t asked, estimate; /* when it was asked, and when the job would start */
+};
+
+/* The same of a script that is about to be submitted, in any of its partitions, with the
+ * controller's own word on when it would start. Errors: SW_UNMET: it cannot start, and why;
+ * SW_ENVIRONMENT: no answer. */
+int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct sw_error *err);
+/* Remembers the estimate of the job that it became (waits.h). */
+void sw_slurm_admitted(const struct sw_admission *admission, const char *job);
+
+#endif

@@ -1,0 +1,411 @@
+/* The controller through Slurm's own commands. Their output is stable where it is made for
+ * programs: `-o` of scontrol (Key=Value), formats of squeue, and the line of sbatch --test-only,
+ * which has been the same from 22.05 to 26.05. */
+#include "planner/slurm/internal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_VALUE = 1 << 16 };
+
+/* ---- Key=Value lines ---- */
+
+/* The value of " Key=" in a line, up to the next space; NULL: there is none. *length of it. */
+static const char *find_value(const char *line, const char *key, size_t *length)
+{
+    const size_t bytes = strlen(key);
+    for (const char *p = line; (p = strstr(p, key)) != NULL; p += bytes) {
+        if ((p != line && p[-1] != ' ') || p[bytes] != '=')
+            continue;
+        p += bytes + 1;
+        *length = strcspn(p, " \n");
+        return p;
+    }
+    return NULL;
+}
+
+/* The same as a text of its own, "" where there is none; malloc'ed, NULL: no memory. */
+static char *copy_value(const char *line, const char *key)
+{
+    size_t length = 0;
+    const char *value = find_value(line, key, &length);
+    return strndup(value != NULL ? value : "", length);
+}
+
+static int64_t number_of(const char *line, const char *key)
+{
+    size_t length = 0;
+    const char *value = find_value(line, key, &length);
+    return value != NULL && isdigit((unsigned char)*value) ? strtoll(value, NULL, 10) : 0;
+}
+
+static bool value_is(const char *line, const char *key, const char *wanted)
+{
+    size_t length = 0;
+    const char *value = find_value(line, key, &length);
+    return value != NULL && length == strlen(wanted) && memcmp(value, wanted, length) == 0;
+}
+
+/* "2-00:00:00" in seconds; UNLIMITED: INFINITY; NONE: 0. */
+static double time_of(const char *line, const char *key)
+{
+    size_t length = 0;
+    const char *p = find_value(line, key, &length);
+    double part[3] = {0}, days = 0;
+    if (p == NULL || !isdigit((unsigned char)*p))
+        return p != NULL && strncmp(p, "UNLIMITED", 9) == 0 ? INFINITY : 0;
+    char *end = NULL;
+    part[0] = strtod(p, &end);
+    if (*end == '-') {
+        days = part[0];
+        part[0] = strtod(end + 1, &end);
+    }
+    for (int32_t i = 1; i < 3 && *end == ':'; i++)
+        part[i] = strtod(end + 1, &end);
+    return days * 86400 + part[0] * 3600 + part[1] * 60 + part[2];
+}
+
+/* Whether a word of a '+'-separated state says that a node takes no jobs. */
+static bool is_usable(const char *state, size_t length)
+{
+    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL"};
+    for (size_t i = 0; i < length;) {
+        const char *word = state + i;
+        size_t letters = 0;
+        while (i + letters < length &&
+               (isalpha((unsigned char)word[letters]) || word[letters] == '_'))
+            letters++;
+        for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+            if (letters == strlen(bad[k]) && memcmp(word, bad[k], letters) == 0)
+                return false;
+        i += letters + 1;
+    }
+    return true;
+}
+
+/* ---- Facts ---- */
+
+/* Every line of a text, cut where it stands. */
+static char *next_line(char **rest)
+{
+    char *line = *rest;
+    if (line == NULL || *line == '\0')
+        return NULL;
+    char *end = strchr(line, '\n');
+    *rest = end != NULL ? end + 1 : line + strlen(line);
+    if (end != NULL)
+        *end = '\0';
+    return line;
+}
+
+static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    size_t length = 0;
+    int status = -1;
+    char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
+         *features = copy_value(line, "AvailableFeatures");
+    const char *state = find_value(line, "State", &length);
+    if (name == NULL || gres == NULL || features == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+    } else if (*name == '\0' || state == NULL) {
+        status = 0; /* "No nodes in the system" */
+    } else {
+        const struct sw_slurm_node node = {
+            .name = name,
+            .gres = gres,
+            .features = features,
+            .cpus = (int32_t)number_of(line, "CPUTot"),
+            .sockets = (int32_t)number_of(line, "Sockets"),
+            .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
+            .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),
+            .memory_mb = number_of(line, "RealMemory"),
+            .usable = is_usable(state, length)};
+        status = sw_slurm_add_node(out, &node, err);
+    }
+    free(name);
+    free(gres);
+    free(features);
+    return status;
+}
+
+/* A value into *out as sw_slurm_copy does. */
+static int keep(char **out, const char *line, const char *key, const char *all,
+                struct sw_error *err)
+{
+    char *value = copy_value(line, key);
+    if (value == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+    const int status = sw_slurm_copy(out, value, all, err);
+    free(value);
+    return status;
+}
+
+static int expand_value(const char *line, const char *key, struct sw_hosts *hosts,
+                        struct sw_error *err)
+{
+    char *value = copy_value(line, key);
+    if (value == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+    const int status = sw_hosts_expand(value, hosts, err);
+    free(value);
+    return status;
+}
+
+static int read_partition(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    size_t length = 0;
+    if (find_value(line, "PartitionName", &length) == NULL)
+        return 0;
+    struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
+    if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
+        keep(&p->accounts, line, "AllowAccounts", "ALL", err) != 0 ||
+        keep(&p->denied_accounts, line, "DenyAccounts", NULL, err) != 0 ||
+        keep(&p->qos, line, "AllowQos", "ALL", err) != 0 ||
+        keep(&p->denied_qos, line, "DenyQos", NULL, err) != 0 ||
+        keep(&p->groups, line, "AllowGroups", "ALL", err) != 0 ||
+        expand_value(line, "Nodes", &p->hosts, err) != 0)
+        return -1;
+    p->is_default = value_is(line, "Default", "YES");
+    p->up = value_is(line, "State", "UP");
+    p->min_nodes = (int32_t)number_of(line, "MinNodes");
+    p->max_nodes = (int32_t)number_of(line, "MaxNodes");
+    p->max_cpus_per_node = (int32_t)number_of(line, "MaxCPUsPerNode");
+    p->max_time = time_of(line, "MaxTime");
+    p->default_time = time_of(line, "DefaultTime");
+    return 0;
+}
+
+static int read_switch(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    size_t length = 0;
+    if (find_value(line, "SwitchName", &length) == NULL)
+        return 0;
+    struct sw_slurm_switch *s = sw_slurm_add_switch(out, err);
+    if (s == NULL || keep(&s->name, line, "SwitchName", NULL, err) != 0)
+        return -1;
+    s->level = (int32_t)number_of(line, "Level");
+    return expand_value(line, "Nodes", &s->hosts, err);
+}
+
+static int read_lines(const char *const *argv, const char *what,
+                      int (*read)(const char *, struct sw_slurm_facts *, struct sw_error *),
+                      struct sw_slurm_facts *out, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, what, &result, err);
+    char *rest = result.out;
+    for (char *line; status == 0 && (line = next_line(&rest)) != NULL;)
+        status = read(line, out, err);
+    sw_process_free(&result);
+    return status;
+}
+
+/* "Name                = value" of `scontrol show config`. */
+static void config_value(const char *text, const char *key, char *out, size_t bytes)
+{
+    const size_t length = strlen(key);
+    for (const char *p = text; p != NULL; p = strchr(p, '\n')) {
+        p += *p == '\n';
+        if (strncmp(p, key, length) != 0 || p[length] != ' ')
+            continue;
+        const char *value = strchr(p, '=');
+        if (value == NULL)
+            return;
+        value += 1 + strspn(value + 1, " ");
+        snprintf(out, bytes, "%.*s", (int)strcspn(value, "\n"), value);
+        return;
+    }
+}
+
+int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
+{
+    static const char *const argv[] = {"scontrol", "show", "config", NULL};
+    struct sw_process_result result = {0};
+    const int status = sw_slurm_run(argv, NULL, SW_SLURM_FIRST_SECONDS, NULL, &result, err);
+    if (status == 0) {
+        config_value(result.out, "SLURM_VERSION", slurm->version, sizeof slurm->version);
+        config_value(result.out, "ClusterName", slurm->cluster, sizeof slurm->cluster);
+    }
+    sw_process_free(&result);
+    return status;
+}
+
+int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err)
+{
+    static const char *const argv[] = {"scontrol", "show", "topology", NULL};
+    struct sw_process_result result = {0};
+    struct sw_error ignored = {0};
+    /* a cluster without a topology says so in one way or another: then there are no switches */
+    int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "switches", &result, &ignored);
+    char *rest = status == 0 ? result.out : NULL;
+    status = 0;
+    for (char *line; status == 0 && (line = next_line(&rest)) != NULL;)
+        status = read_switch(line, out, err);
+    sw_process_free(&result);
+    return status;
+}
+
+int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err)
+{
+    static const char *const nodes[] = {"scontrol", "-a", "show", "node", "-o", NULL};
+    static const char *const partitions[] = {"scontrol", "-a", "show", "partition", "-o", NULL};
+    if (read_lines(nodes, "nodes", read_node, out, err) != 0 ||
+        read_lines(partitions, "partitions", read_partition, out, err) != 0)
+        return -1;
+    return sw_slurm_commands_load_switches(out, err);
+}
+
+/* ---- When a job would start ---- */
+
+/* "2026-11-22T11:41:22", this machine's time; 0: none. */
+static int64_t read_moment(const char *text)
+{
+    struct tm tm = {.tm_isdst = -1};
+    if (strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+        return 0;
+    const time_t at = mktime(&tm);
+    return at > 0 ? (int64_t)at : 0;
+}
+
+/* Copies what stands between `before` and the next space or the end. */
+static void word_after(const char *text, const char *before, char *out, size_t bytes)
+{
+    const char *p = strstr(text, before);
+    out[0] = '\0';
+    if (p == NULL)
+        return;
+    p += strlen(before);
+    snprintf(out, bytes, "%.*s", (int)strcspn(p, " \n"), p);
+}
+
+/* "sbatch: Job 8 to start at TIME using N processors on nodes LIST in partition NAME" */
+static int read_start(const char *text, struct sw_slurm_start *out, struct sw_error *err)
+{
+    static const char at[] = " to start at ", on[] = " on nodes ";
+    const char *line = strstr(text, at);
+    if (line == NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "'sbatch --test-only' says nothing about when the job would start");
+    out->starts = true;
+    out->at = read_moment(line + strlen(at));
+    word_after(line, " in partition ", out->partition, sizeof out->partition);
+    const char *nodes = strstr(line, on);
+    if (nodes != NULL) {
+        nodes += strlen(on);
+        out->nodes = strndup(nodes, strcspn(nodes, " \n"));
+    }
+    return 0;
+}
+
+/* A folder that is not there yet says nothing about when a job starts. */
+static bool names_a_folder(const char *name)
+{
+    static const char *const names[] = {"chdir", "error", "input", "output"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw_slurm_start *out,
+                               struct sw_error *err)
+{
+    const char *argv[SW_SLURM_OPTIONS + 4];
+    char *made[SW_SLURM_OPTIONS] = {0};
+    int32_t count = 0, status = -1;
+    struct sw_process_result result = {0};
+    argv[count++] = "sbatch";
+    argv[count++] = "--test-only";
+    for (int32_t i = 0; i < request->count; i++) {
+        const char *name = request->option[i].name, *value = request->option[i].value;
+        const size_t bytes = strlen(name) + strlen(value) + 4;
+        if (names_a_folder(name))
+            continue;
+        made[i] = malloc(bytes);
+        if (made[i] == NULL) {
+            sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+            goto out;
+        }
+        snprintf(made[i], bytes, *value != '\0' ? "--%s=%s" : "--%s%s", name, value);
+        argv[count++] = made[i];
+    }
+    argv[count++] = "--wrap=true";
+    argv[count] = NULL;
+    if (sw_process_run(argv, NULL, SW_SLURM_LATER_SECONDS, &result, err) != 0)
+        goto out;
+    if (result.timed_out) {
+        sw_slurm_complain(&result, SW_SLURM_LATER_SECONDS, err);
+    } else if (result.exit_code == 0) {
+        status = read_start(result.diagnostics, out, err);
+    } else {
+        const char *why = sw_process_complaint(&result);
+        if (strstr(why, "Unable to contact") != NULL) {
+            sw_slurm_complain(&result, SW_SLURM_LATER_SECONDS, err);
+            goto out;
+        }
+        const char *after = strstr(why, "allocation failure: ");
+        snprintf(out->refusal, sizeof out->refusal, "%.250s",
+                 after != NULL ? after + strlen("allocation failure: ") : why);
+        status = 0;
+    }
+out:
+    for (int32_t i = 0; i < request->count; i++)
+        free(made[i]);
+    sw_process_free(&result);
+    return status;
+}
+
+/* ---- Jobs ---- */
+
+/* The next of the fields that '|' ends. */
+static const char *next_field(char **rest)
+{
+    char *field = *rest;
+    char *end = strchr(field, '|');
+    if (end == NULL)
+        return "";
+    *end = '\0';
+    *rest = end + 1;
+    return field;
+}
+
+int sw_slurm_commands_jobs(struct sw_slurm_queued **out, int32_t *count, struct sw_error *err)
+{
+    static const char *const argv[] = {"squeue",
+                                       "-h",
+                                       "-a",
+                                       "-t",
+                                       "all",
+                                       "-O",
+                                       "JobID:|,State:|,EligibleTime:|,StartTime:|,EndTime:|",
+                                       NULL};
+    struct sw_process_result result = {0};
+    int32_t lines = 0;
+    int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "jobs", &result, err);
+    if (status != 0)
+        goto out;
+    for (const char *p = result.out; *p != '\0'; p++)
+        lines += *p == '\n';
+    *out = calloc((size_t)lines + 1, sizeof **out);
+    if (*out == NULL) {
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+        goto out;
+    }
+    char *rest = result.out;
+    for (char *line; *count <= lines && (line = next_line(&rest)) != NULL;) {
+        struct sw_slurm_queued *job = &(*out)[*count];
+        job->id = strtoll(next_field(&line), NULL, 10);
+        snprintf(job->state, sizeof job->state, "%s", next_field(&line));
+        job->eligible = read_moment(next_field(&line));
+        job->start = read_moment(next_field(&line));
+        job->end = read_moment(next_field(&line));
+        *count += job->id > 0;
+    }
+out:
+    sw_process_free(&result);
+    return status;
+}

@@ -1,0 +1,374 @@
+#include "planner/slurm/internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Asking ---- */
+
+int sw_slurm_complain(struct sw_process_result *result, double seconds, struct sw_error *err)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s", sw_process_complaint(result));
+    /* of what was said before the time was over, the cause is worth telling */
+    const char *fatal = strstr(text, "fatal: ");
+    const char *said = fatal != NULL ? fatal + strlen("fatal: ") : text;
+    if (result->timed_out && said[0] == '\0')
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "the Slurm controller does not answer within %.2g s; see 'scontrol ping'",
+                       seconds);
+    if (result->timed_out)
+        return sw_fail(err, SW_ENVIRONMENT, "Slurm does not answer within %.2g s: %s", seconds,
+                       said);
+    if (strstr(said, "onfiguration") != NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "Slurm cannot be asked: %s; do this on a machine of the cluster, or set "
+                       "SLURM_CONF to its slurm.conf",
+                       said);
+    if (said[0] == '\0')
+        return sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: it ended with exit code %d",
+                       result->exit_code);
+    return sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: %s", said);
+}
+
+int sw_slurm_run(const char *const *argv, const char *input, double seconds, const char *what,
+                 struct sw_process_result *out, struct sw_error *err)
+{
+    if (sw_process_run(argv, input, seconds, out, err) != 0)
+        return -1;
+    if (!out->timed_out && out->exit_code == 0)
+        return 0;
+    sw_slurm_complain(out, seconds, err);
+    return what != NULL ? sw_fail_context(err, "%s", what) : -1;
+}
+
+/* libslurm and the commands wait a minute for a configuration that is not there. */
+static int look_at_configuration(struct sw_error *err)
+{
+    const char *path = getenv("SLURM_CONF");
+    if (path == NULL || *path == '\0' || access(path, R_OK) == 0)
+        return 0;
+    return sw_fail(err, SW_ENVIRONMENT,
+                   "Slurm's configuration '%s' cannot be read: %s; set SLURM_CONF to the "
+                   "slurm.conf of the cluster, or unset it",
+                   path, strerror(errno));
+}
+
+struct sw_slurm *sw_slurm_open(enum sw_slurm_backing backing, struct sw_error *err)
+{
+    struct sw_error first = {0};
+    bool timed_out = false;
+    if (look_at_configuration(err) != 0)
+        return NULL;
+    struct sw_slurm *slurm = calloc(1, sizeof *slurm);
+    if (slurm == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+        return NULL;
+    }
+    const bool library = backing != SW_SLURM_COMMANDS && sw_slurm_library_find(slurm->program);
+    if (backing == SW_SLURM_LIBRARY && !library) {
+        sw_fail(err, SW_ENVIRONMENT,
+                "there is no plan-slurm beside plan; build with libslurm-dev, or go without");
+        goto fail;
+    }
+    slurm->backing = SW_SLURM_LIBRARY;
+    if (library && sw_slurm_library_open(slurm, &timed_out, &first) == 0)
+        return slurm;
+    /* what else may be wrong with it (another release than the controller's) is no matter for the
+     * site's own commands */
+    if (library && (backing == SW_SLURM_LIBRARY || timed_out)) {
+        sw_fail_as(err, &first);
+        goto fail;
+    }
+    slurm->backing = SW_SLURM_COMMANDS;
+    if (sw_slurm_commands_open(slurm, err) == 0)
+        return slurm;
+fail:
+    free(slurm);
+    return NULL;
+}
+
+void sw_slurm_close(struct sw_slurm *slurm)
+{
+    free(slurm);
+}
+
+enum sw_slurm_backing sw_slurm_backing(const struct sw_slurm *slurm)
+{
+    return slurm->backing;
+}
+
+const char *sw_slurm_version(const struct sw_slurm *slurm)
+{
+    return slurm->version;
+}
+
+const char *sw_slurm_cluster(const struct sw_slurm *slurm)
+{
+    return slurm->cluster;
+}
+
+/* ---- Facts ---- */
+
+static int no_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+}
+
+/* One more zeroed element of *array, which holds count; NULL: no memory. */
+static void *grow(void **array, int32_t *count, size_t bytes, struct sw_error *err)
+{
+    /* room for powers of two */
+    if ((*count & (*count - 1)) == 0) {
+        void *grown = realloc(*array, (*count == 0 ? 1 : 2 * (size_t)*count) * bytes);
+        if (grown == NULL) {
+            no_memory(err);
+            return NULL;
+        }
+        *array = grown;
+    }
+    return memset((char *)*array + (size_t)(*count)++ * bytes, 0, bytes);
+}
+
+int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err)
+{
+    *out = NULL;
+    if (text == NULL || *text == '\0' || strcmp(text, "(null)") == 0 ||
+        (all != NULL && strcasecmp(text, all) == 0))
+        return 0;
+    *out = strdup(text);
+    return *out != NULL ? 0 : no_memory(err);
+}
+
+static bool same_text(const char *kept, const char *text)
+{
+    const bool none = text == NULL || *text == '\0' || strcmp(text, "(null)") == 0;
+    return kept == NULL ? none : !none && strcmp(kept, text) == 0;
+}
+
+static bool belongs(const struct sw_slurm_nodes *g, const struct sw_slurm_node *n)
+{
+    return g->cpus == n->cpus && g->sockets == n->sockets &&
+           g->cores_per_socket == n->cores_per_socket &&
+           g->threads_per_core == n->threads_per_core && g->memory_mb == n->memory_mb &&
+           g->usable == n->usable && same_text(g->gres, n->gres) &&
+           same_text(g->features, n->features);
+}
+
+int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *node,
+                      struct sw_error *err)
+{
+    struct sw_slurm_nodes *group = NULL;
+    /* neighbours are alike: the last group first */
+    for (int32_t i = facts->nodes_count - 1; i >= 0 && group == NULL; i--)
+        if (belongs(&facts->nodes[i], node))
+            group = &facts->nodes[i];
+    if (group == NULL) {
+        group = grow((void **)&facts->nodes, &facts->nodes_count, sizeof *group, err);
+        if (group == NULL || sw_slurm_copy(&group->gres, node->gres, NULL, err) != 0 ||
+            sw_slurm_copy(&group->features, node->features, NULL, err) != 0)
+            return -1;
+        group->cpus = node->cpus;
+        group->sockets = node->sockets;
+        group->cores_per_socket = node->cores_per_socket;
+        group->threads_per_core = node->threads_per_core;
+        group->memory_mb = node->memory_mb;
+        group->usable = node->usable;
+    }
+    return sw_hosts_add(&group->hosts, node->name, err);
+}
+
+struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
+                                                  struct sw_error *err)
+{
+    struct sw_slurm_partition *p =
+        grow((void **)&facts->partition, &facts->partition_count, sizeof *p, err);
+    if (p != NULL)
+        p->max_time = INFINITY;
+    return p;
+}
+
+struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err)
+{
+    return grow((void **)&facts->switches, &facts->switch_count, sizeof *facts->switches, err);
+}
+
+static int compare_switches(const void *a, const void *b)
+{
+    const struct sw_slurm_switch *x = a, *y = b;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    *out = (struct sw_slurm_facts){0};
+    const int status = slurm->backing == SW_SLURM_LIBRARY ? sw_slurm_library_load(slurm, out, err)
+                                                          : sw_slurm_commands_load(out, err);
+    if (status != 0)
+        return -1;
+    for (int32_t i = 0; i < out->nodes_count; i++)
+        sw_hosts_sort(&out->nodes[i].hosts);
+    for (int32_t i = 0; i < out->partition_count; i++)
+        sw_hosts_sort(&out->partition[i].hosts);
+    for (int32_t i = 0; i < out->switch_count; i++)
+        sw_hosts_sort(&out->switches[i].hosts);
+    if (out->switch_count > 0)
+        qsort(out->switches, (size_t)out->switch_count, sizeof *out->switches, compare_switches);
+    return 0;
+}
+
+void sw_slurm_facts_free(struct sw_slurm_facts *facts)
+{
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        sw_hosts_free(&facts->nodes[i].hosts);
+        free(facts->nodes[i].gres);
+        free(facts->nodes[i].features);
+    }
+    for (int32_t i = 0; i < facts->partition_count; i++) {
+        struct sw_slurm_partition *p = &facts->partition[i];
+        sw_hosts_free(&p->hosts);
+        free(p->name);
+        free(p->accounts);
+        free(p->denied_accounts);
+        free(p->qos);
+        free(p->denied_qos);
+        free(p->groups);
+    }
+    for (int32_t i = 0; i < facts->switch_count; i++) {
+        sw_hosts_free(&facts->switches[i].hosts);
+        free(facts->switches[i].name);
+    }
+    free(facts->nodes);
+    free(facts->partition);
+    free(facts->switches);
+    *facts = (struct sw_slurm_facts){0};
+}
+
+const struct sw_slurm_partition *sw_slurm_find_partition(const struct sw_slurm_facts *facts,
+                                                         const char *name)
+{
+    for (int32_t i = 0; i < facts->partition_count; i++) {
+        const struct sw_slurm_partition *p = &facts->partition[i];
+        if (name == NULL ? p->is_default : strcmp(p->name, name) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* "gpu:h100:8(S:0-1)" of a list: type and count, a type being optional, and a count (1), too. */
+static void read_gpu(const char *entry, size_t length, struct sw_slurm_gpus *gpus)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%.*s", (int)length, entry);
+    text[strcspn(text, "(")] = '\0';
+    char *type = strchr(text, ':'), *number = NULL;
+    if (type != NULL)
+        *type++ = '\0';
+    if (strcasecmp(text, "gpu") != 0 || gpus->types == SW_SLURM_GPU_TYPES)
+        return;
+    number = type != NULL ? strrchr(type, ':') : NULL;
+    if (number != NULL)
+        *number++ = '\0';
+    else if (type != NULL && isdigit((unsigned char)type[0]) &&
+             type[strspn(type, "0123456789")] == '\0')
+        number = type, type = NULL;
+    const long count = number != NULL ? strtol(number, NULL, 10) : 1;
+    if (count < 1 || count > 1 << 16)
+        return;
+    snprintf(gpus->of[gpus->types].type, sizeof gpus->of[0].type, "%s", type != NULL ? type : "");
+    gpus->of[gpus->types++].count = (int32_t)count;
+    gpus->total += (int32_t)count;
+}
+
+struct sw_slurm_gpus sw_slurm_parse_gpus(const char *gres)
+{
+    struct sw_slurm_gpus gpus = {0};
+    for (const char *p = gres; p != NULL && *p != '\0';) {
+        size_t length = 0;
+        for (int32_t depth = 0; p[length] != '\0' && (depth > 0 || p[length] != ','); length++)
+            depth += (p[length] == '(') - (p[length] == ')');
+        read_gpu(p, length, &gpus);
+        p += length + (p[length] == ',');
+    }
+    return gpus;
+}
+
+/* ---- When a job would start ---- */
+
+int sw_slurm_request_add(struct sw_slurm_request *request, const char *name, const char *value,
+                         struct sw_error *err)
+{
+    if (value == NULL)
+        return 0;
+    if (request->count == SW_SLURM_OPTIONS)
+        return sw_fail(err, SW_BAD_INPUT, "more than %d settings of a job", SW_SLURM_OPTIONS);
+    char *copy = strdup(name), *text = strdup(value);
+    if (copy == NULL || text == NULL) {
+        free(copy);
+        free(text);
+        return no_memory(err);
+    }
+    request->option[request->count].name = copy;
+    request->option[request->count++].value = text;
+    return 0;
+}
+
+const char *sw_slurm_request_get(const struct sw_slurm_request *request, const char *name)
+{
+    for (int32_t i = request->count - 1; i >= 0; i--)
+        if (strcmp(request->option[i].name, name) == 0)
+            return request->option[i].value;
+    return NULL;
+}
+
+void sw_slurm_request_free(struct sw_slurm_request *request)
+{
+    for (int32_t i = 0; i < request->count; i++) {
+        free(request->option[i].name);
+        free(request->option[i].value);
+    }
+    request->count = 0;
+}
+
+int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
+                      int32_t count, struct sw_slurm_start *out, struct sw_error *err)
+{
+    int status = -1;
+    bool *asked = calloc((size_t)count + 1, sizeof *asked);
+    if (asked == NULL)
+        return no_memory(err);
+    memset(out, 0, (size_t)count * sizeof *out);
+    if (slurm->backing == SW_SLURM_LIBRARY &&
+        sw_slurm_library_will_run(slurm, requests, count, out, asked, err) != 0)
+        goto out;
+    for (int32_t i = 0; i < count; i++)
+        if (!asked[i] && sw_slurm_commands_will_run(&requests[i], &out[i], err) != 0)
+            goto out;
+    status = 0;
+out:
+    free(asked);
+    return status;
+}
+
+void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        free(starts[i].nodes);
+        starts[i].nodes = NULL;
+    }
+}
+
+int sw_slurm_queue(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
+                   struct sw_error *err)
+{
+    *out = NULL;
+    *count = 0;
+    return slurm->backing == SW_SLURM_LIBRARY ? sw_slurm_library_jobs(slurm, out, count, err)
+                                              : sw_slurm_commands_jobs(out, count, err);
+}

@@ -1,0 +1,129 @@
+/* What plan asks a Slurm controller: which nodes, partitions and switches there are, when a job
+ * would start, and what became of jobs.
+ *
+ * Two backings give the same answers: Slurm's own commands (scontrol, sbatch --test-only, squeue),
+ * and `plan-slurm`, a small program beside `plan` that is built where libslurm's header is found.
+ * Either runs as a process with a time limit: a controller that is down or hangs costs seconds, and
+ * libslurm, which ends the process that it cannot serve, ends one of its own.
+ *
+ * Owns what the controller said until it is freed. Times are seconds since 1970, lengths seconds.
+ * One thread at a time for each struct. */
+#ifndef SW_SLURM_CONTROLLER_H
+#define SW_SLURM_CONTROLLER_H
+
+#include "core/base/error.h"
+#include "planner/slurm/hostlist.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sw_slurm_backing { SW_SLURM_AUTO, SW_SLURM_LIBRARY, SW_SLURM_COMMANDS };
+
+struct sw_slurm; /* how to reach the controller */
+
+/* Makes sure that a controller answers. AUTO: plan-slurm where it is and works, else the commands.
+ * Errors (SW_ENVIRONMENT), within 5 s: no Slurm here, a configuration that cannot be read, a
+ * controller that is down or does not answer. */
+struct sw_slurm *sw_slurm_open(enum sw_slurm_backing backing, struct sw_error *err);
+void sw_slurm_close(struct sw_slurm *slurm);
+enum sw_slurm_backing sw_slurm_backing(const struct sw_slurm *slurm); /* never AUTO */
+const char *sw_slurm_version(const struct sw_slurm *slurm); /* the controller's: "22.05.8" */
+const char *sw_slurm_cluster(const struct sw_slurm *slurm); /* its ClusterName */
+
+/* The version of Slurm that plan-slurm is built for, into buffer; "" where there is none beside
+ * plan, or it does not start here. Asks no controller. */
+const char *sw_slurm_library_version(char buffer[32]);
+
+/* Nodes that are the same in all of this. */
+struct sw_slurm_nodes {
+    struct sw_hosts hosts; /* sorted */
+    int32_t cpus, sockets, cores_per_socket, threads_per_core;
+    int64_t memory_mb;
+    char *gres;     /* "gpu:h100:8(S:0-1)"; NULL: none */
+    char *features; /* "nvme,ib"; NULL: none */
+    bool usable;    /* neither down nor drained nor failing */
+};
+
+struct sw_slurm_partition {
+    char *name;
+    struct sw_hosts hosts;         /* sorted */
+    bool is_default, up;           /* up: takes jobs and starts them */
+    int32_t min_nodes, max_nodes;  /* of a job; 0: no limit */
+    int32_t max_cpus_per_node;     /* 0: no limit */
+    double max_time, default_time; /* of a job; INFINITY: no limit; default 0: there is none */
+    char *accounts, *denied_accounts, *qos, *denied_qos, *groups; /* lists; NULL: all, or none */
+};
+
+struct sw_slurm_switch {
+    char *name;
+    int32_t level; /* 0: its nodes are its own */
+    struct sw_hosts hosts;
+};
+
+struct sw_slurm_facts {
+    struct sw_slurm_nodes *nodes;
+    int32_t nodes_count;
+    struct sw_slurm_partition *partition;
+    int32_t partition_count;
+    struct sw_slurm_switch *switches; /* leaves first; none where the topology is not told */
+    int32_t switch_count;
+};
+
+/* Errors: SW_ENVIRONMENT. Free with sw_slurm_facts_free, also after an error. */
+int sw_slurm_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err);
+void sw_slurm_facts_free(struct sw_slurm_facts *facts);
+/* NULL: none of that name. name NULL: the default one. */
+const struct sw_slurm_partition *sw_slurm_find_partition(const struct sw_slurm_facts *facts,
+                                                         const char *name);
+
+/* GPUs of a node by what gres calls them; "gpu:h100:4,gpu:a100:4" has two types. */
+enum { SW_SLURM_GPU_TYPES = 8 };
+struct sw_slurm_gpus {
+    int32_t types, total;
+    struct {
+        char type[64]; /* "": not told */
+        int32_t count;
+    } of[SW_SLURM_GPU_TYPES];
+};
+struct sw_slurm_gpus sw_slurm_parse_gpus(const char *gres);
+
+/* A job that might be submitted, in sbatch's words: "nodes", "2". A value is "" for a flag. */
+enum { SW_SLURM_OPTIONS = 64 };
+struct sw_slurm_request {
+    int32_t count;
+    struct {
+        char *name, *value;
+    } option[SW_SLURM_OPTIONS];
+};
+/* Copies; a value that is NULL is not asked for. Errors (SW_ENVIRONMENT): memory. */
+int sw_slurm_request_add(struct sw_slurm_request *request, const char *name, const char *value,
+                         struct sw_error *err);
+/* The last one of that name; NULL: none. */
+const char *sw_slurm_request_get(const struct sw_slurm_request *request, const char *name);
+void sw_slurm_request_free(struct sw_slurm_request *request);
+
+struct sw_slurm_start {
+    bool starts;         /* else the controller refuses it: see refusal */
+    int64_t at;          /* when, by its estimate */
+    char partition[128]; /* where */
+    char *nodes;         /* "gpu[0-3]" */
+    char refusal[256];
+};
+/* When each would start; out has room for count. Frees nothing of theirs. Errors (SW_ENVIRONMENT):
+ * the controller does not answer; a request that is refused is none. */
+int sw_slurm_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
+                      int32_t count, struct sw_slurm_start *out, struct sw_error *err);
+void sw_slurm_starts_free(struct sw_slurm_start *starts, int32_t count);
+
+/* A job that the controller still knows. */
+struct sw_slurm_queued {
+    int64_t id;
+    char state[24];               /* "PENDING" */
+    int64_t eligible, start, end; /* 0: not told; start of a pending one: expected */
+};
+/* All of them, of everybody that the caller may see; malloc'ed, free(*out). Errors: SW_ENVIRONMENT.
+ */
+int sw_slurm_queue(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
+                   struct sw_error *err);
+
+#endif

@@ -1,0 +1,440 @@
+#include "planner/slurm/import.h"
+
+#include "planner/format.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int sw_import_note(struct sw_import *import, struct sw_error *err, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?'; /* it becomes a comment: one line */
+    if (import->note_count == SW_IMPORT_NOTES)
+        return 0;
+    import->note[import->note_count] = strdup(text);
+    if (import->note[import->note_count] == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while importing a cluster");
+    import->note_count++;
+    return 0;
+}
+
+void sw_import_free(struct sw_import *import)
+{
+    for (int32_t i = 0; i < import->note_count; i++)
+        free(import->note[i]);
+    import->note_count = 0;
+}
+
+/* ---- Which nodes ---- */
+
+/* The kind of GPU that a node has most of. */
+static int32_t main_type(const struct sw_slurm_gpus *gpus)
+{
+    int32_t best = 0;
+    for (int32_t i = 1; i < gpus->types; i++)
+        if (gpus->of[i].count > gpus->of[best].count)
+            best = i;
+    return best;
+}
+
+/* Usable GPUs of a partition. */
+static int64_t gpus_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
+{
+    int64_t total = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(facts->nodes[i].gres);
+        if (facts->nodes[i].usable && gpus.total > 0)
+            total += (int64_t)sw_hosts_common(&facts->nodes[i].hosts, &p->hosts) * gpus.total;
+    }
+    return total;
+}
+
+static const struct sw_slurm_partition *choose_partition(const struct sw_slurm_facts *facts)
+{
+    const struct sw_slurm_partition *best = sw_slurm_find_partition(facts, NULL);
+    if (best != NULL && gpus_of(facts, best) > 0)
+        return best;
+    for (int32_t i = 0; i < facts->partition_count; i++) {
+        const struct sw_slurm_partition *p = &facts->partition[i];
+        if (p->up && (best == NULL || gpus_of(facts, p) > gpus_of(facts, best)))
+            best = p;
+    }
+    return best;
+}
+
+/* Whether both kinds of nodes can be one cluster: the same accelerators. */
+static bool same_accelerators(const struct sw_slurm_nodes *a, const struct sw_slurm_nodes *b)
+{
+    const struct sw_slurm_gpus x = sw_slurm_parse_gpus(a->gres), y = sw_slurm_parse_gpus(b->gres);
+    if (x.types == 0 || y.types == 0)
+        return x.types == y.types &&
+               a->sockets * a->cores_per_socket == b->sockets * b->cores_per_socket;
+    const int32_t i = main_type(&x), k = main_type(&y);
+    return x.of[i].count == y.of[k].count && strcmp(x.of[i].type, y.of[k].type) == 0;
+}
+
+/* What the partition has of nodes like this one; of those that are usable, or of the others. */
+static int32_t alike_in(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                        const struct sw_slurm_nodes *like, bool usable)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (facts->nodes[i].usable == usable && same_accelerators(&facts->nodes[i], like))
+            count += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+    return count;
+}
+
+/* Accelerators of all usable nodes like this one. */
+static int64_t weight_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                         const struct sw_slurm_nodes *like)
+{
+    const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(like->gres);
+    const int64_t nodes = alike_in(facts, p, like, true);
+    /* any GPU outweighs all cores */
+    return gpus.types > 0 ? nodes * gpus.of[main_type(&gpus)].count << 32
+                          : nodes * like->sockets * like->cores_per_socket;
+}
+
+static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *facts,
+                                                 const struct sw_slurm_partition *p)
+{
+    const struct sw_slurm_nodes *best = NULL;
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (n->usable && sw_hosts_common(&n->hosts, &p->hosts) > 0 &&
+            (best == NULL || weight_of(facts, p, n) > weight_of(facts, p, best)))
+            best = n;
+    }
+    return best;
+}
+
+/* ---- What they are ---- */
+
+/* The names of nodes of the partition that are (not) usable and (not) like the chosen ones, short.
+ */
+static char *names_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                      const struct sw_slurm_nodes *like, bool same, bool usable, int32_t *count)
+{
+    struct sw_hosts all = {0};
+    struct sw_error ignored = {0};
+    *count = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (n->usable != usable || same_accelerators(n, like) != same)
+            continue;
+        for (int32_t k = 0; k < n->hosts.count; k++)
+            if (sw_hosts_contain(&p->hosts, n->hosts.name[k]))
+                sw_hosts_add(&all, n->hosts.name[k], &ignored);
+    }
+    sw_hosts_sort(&all);
+    *count = all.count;
+    char *text = sw_hosts_compress(&all);
+    sw_hosts_free(&all);
+    return text;
+}
+
+static int note_other_nodes(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                            const struct sw_slurm_nodes *chosen, struct sw_import *out,
+                            struct sw_error *err)
+{
+    int32_t count = 0;
+    char number[SW_FORMAT_RATE];
+    int status = 0;
+    char *names = names_of(facts, p, chosen, true, false, &count);
+    if (count > 0)
+        status =
+            sw_import_note(out, err, "%s down or drained now and not counted: %.300s",
+                           sw_format_counted(count, "node", number), names != NULL ? names : "");
+    free(names);
+    names = names_of(facts, p, chosen, false, true, &count);
+    if (status == 0 && count > 0)
+        status = sw_import_note(
+            out, err, "%s of partition %s with other accelerators left out: %.300s",
+            sw_format_counted(count, "node", number), p->name, names != NULL ? names : "");
+    free(names);
+    return status;
+}
+
+/* Cores and memory of the node that has least: a plan must fit all. */
+static void take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                       const struct sw_slurm_nodes *chosen, struct sw_import *out)
+{
+    int32_t cpus = chosen->cpus;
+    out->memory_mb = chosen->memory_mb;
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (!n->usable || !same_accelerators(n, chosen) ||
+            sw_hosts_common(&n->hosts, &p->hosts) == 0)
+            continue;
+        cpus = n->cpus < cpus ? n->cpus : cpus;
+        out->memory_mb = n->memory_mb < out->memory_mb ? n->memory_mb : out->memory_mb;
+    }
+    if (p->max_cpus_per_node > 0 && p->max_cpus_per_node < cpus)
+        cpus = p->max_cpus_per_node;
+    out->cpus_per_task = cpus / out->per_node;
+}
+
+/* The sheet that the type's name means, else the nodes' features. */
+static int find_sheet(const struct sw_slurm_nodes *chosen, struct sw_import *out,
+                      struct sw_error *err)
+{
+    const char *assumed = NULL;
+    out->sheet = sw_sheet_of_type(out->gpu_type, &assumed);
+    const char *from = out->gpu_type;
+    char feature[64];
+    for (const char *p = chosen->features;
+         out->sheet == NULL && out->gpu_type[0] == '\0' && p != NULL && *p != '\0';) {
+        snprintf(feature, sizeof feature, "%.*s", (int)strcspn(p, ","), p);
+        out->sheet = sw_sheet_of_type(feature, &assumed);
+        from = feature;
+        p += strcspn(p, ",");
+        p += *p == ',';
+    }
+    if (out->sheet == NULL)
+        return sw_import_note(out, err,
+                              "no data sheet is shipped for %s%s%s: write its accelerator file "
+                              "('plan schema accelerator') and name it here",
+                              out->gpu_type[0] != '\0' ? "gres type '" : "GPUs without a type",
+                              out->gpu_type, out->gpu_type[0] != '\0' ? "'" : "");
+    if (assumed != NULL)
+        return sw_import_note(out, err, "accelerator: '%s' does not say which; assumed %s", from,
+                              assumed);
+    return 0;
+}
+
+static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_import *out,
+                             struct sw_error *err)
+{
+    const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(chosen->gres);
+    out->has_gpus = gpus.types > 0;
+    if (!out->has_gpus) {
+        out->per_node = chosen->sockets * chosen->cores_per_socket;
+        out->per_node = out->per_node > 0 ? out->per_node : chosen->cpus;
+        out->sheet = sw_sheet_of_core();
+        return sw_import_note(out, err,
+                              "no GPUs: every core is an accelerator of its own, with "
+                              "assumed speed; measure it with 'runner calibrate'");
+    }
+    const int32_t type = main_type(&gpus);
+    out->per_node = gpus.of[type].count;
+    snprintf(out->gpu_type, sizeof out->gpu_type, "%s", gpus.of[type].type);
+    if (gpus.types > 1 &&
+        sw_import_note(out, err, "its nodes have several types of GPU (%.200s); '%s' is taken",
+                       chosen->gres, out->gpu_type) != 0)
+        return -1;
+    return find_sheet(chosen, out, err);
+}
+
+/* ---- Limits ---- */
+
+static int take_limits(const struct sw_slurm_partition *p,
+                       const struct sw_slurm_accounting *accounting, struct sw_import *out,
+                       struct sw_error *err)
+{
+    char time[SW_FORMAT_BYTES];
+    out->max_time = p->max_time;
+    if (p->max_nodes > 0 && p->max_nodes < out->nodes) {
+        if (sw_import_note(out, err, "partition %s has %d such nodes, and gives a job at most %d",
+                           p->name, out->nodes, p->max_nodes) != 0)
+            return -1;
+        out->nodes = p->max_nodes;
+    }
+    if (!p->up && sw_import_note(out, err, "partition %s starts no jobs now", p->name) != 0)
+        return -1;
+    if (p->accounts != NULL &&
+        sw_import_note(out, err, "only these accounts may use the partition: %.300s",
+                       p->accounts) != 0)
+        return -1;
+    if (p->qos != NULL &&
+        sw_import_note(out, err, "only these qos may use the partition: %.300s", p->qos) != 0)
+        return -1;
+    if (!accounting->known)
+        return sw_import_note(out, err,
+                              "no accounting (sacctmgr): limits of accounts and qos are "
+                              "not known");
+    snprintf(out->account, sizeof out->account, "%s", accounting->default_account);
+    const struct sw_slurm_association *a = sw_slurm_find_association(accounting, NULL, p->name);
+    if (a == NULL)
+        return 0;
+    if (a->max_time < out->max_time) {
+        out->max_time = a->max_time;
+        if (sw_import_note(out, err, "account %s limits a job to %s", a->account,
+                           sw_format_duration(a->max_time, time)) != 0)
+            return -1;
+    }
+    for (int32_t i = 0; i < accounting->qos_count; i++) {
+        const struct sw_slurm_qos *q = &accounting->qos[i];
+        if (!sw_slurm_list_has(a->qos, q->name) ||
+            (isinf(q->max_time) && q->max_nodes == 0 && q->max_gpus == 0))
+            continue;
+        char nodes[32] = "", gpus[32] = "";
+        if (q->max_nodes > 0)
+            snprintf(nodes, sizeof nodes, ", %d nodes", q->max_nodes);
+        if (q->max_gpus > 0)
+            snprintf(gpus, sizeof gpus, ", %d GPUs", q->max_gpus);
+        if (sw_import_note(out, err, "qos %s limits a job to %s%s%s", q->name,
+                           isinf(q->max_time) ? "any time" : sw_format_duration(q->max_time, time),
+                           nodes, gpus) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- Topology ---- */
+
+static int compare_counts(const void *a, const void *b)
+{
+    return *(const int32_t *)a - *(const int32_t *)b;
+}
+
+/* Of the switches of a level, how many of the cluster's nodes most have; *switches: how many have
+ * any. 0: none. */
+static int32_t usual_size(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
+                          int32_t level, int32_t *switches, bool *uneven)
+{
+    int32_t *counts = calloc((size_t)facts->switch_count + 1, sizeof *counts), used = 0, best = 0;
+    if (counts == NULL)
+        return 0;
+    for (int32_t i = 0; i < facts->switch_count; i++) {
+        const int32_t common = facts->switches[i].level == level
+                                   ? sw_hosts_common(&facts->switches[i].hosts, nodes)
+                                   : 0;
+        if (common > 0)
+            counts[used++] = common;
+    }
+    qsort(counts, (size_t)used, sizeof *counts, compare_counts);
+    for (int32_t i = 0, most = 0; i < used;) {
+        int32_t end = i;
+        while (end < used && counts[end] == counts[i])
+            end++;
+        if (end - i >= most) {
+            most = end - i;
+            best = counts[i];
+        }
+        i = end;
+    }
+    /* the last of them is often not full */
+    *uneven = used > 0 && (counts[used - 1] != best || (used > 1 && counts[1] != best));
+    *switches = used;
+    free(counts);
+    return best;
+}
+
+static int take_topology(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
+                         struct sw_import *out, struct sw_error *err)
+{
+    int32_t inner = 1, highest = 0;
+    for (int32_t i = 0; i < facts->switch_count; i++)
+        highest = facts->switches[i].level > highest ? facts->switches[i].level : highest;
+    if (facts->switch_count == 0)
+        return sw_import_note(out, err,
+                              "the controller knows no topology: one network joins all "
+                              "nodes, as far as is known");
+    for (int32_t level = 0; level <= highest && out->levels < SW_IMPORT_LEVELS; level++) {
+        int32_t switches = 0;
+        bool uneven = false;
+        const int32_t size = usual_size(facts, nodes, level, &switches, &uneven);
+        if (switches < 2 || size <= inner || size >= out->nodes)
+            continue;
+        snprintf(out->level[out->levels].name, sizeof out->level[0].name,
+                 level == 0 ? "leaf" : "level-%d", (int)level);
+        out->level[out->levels++].nodes = size;
+        inner = size;
+        if (uneven && sw_import_note(out, err,
+                                     "not all of the %d switches of level %d have %d of these "
+                                     "nodes: most do",
+                                     (int)switches, (int)level, (int)size) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- All of it ---- */
+
+/* Letters that a name of a cluster may have. */
+static void make_name(struct sw_import *out)
+{
+    char text[300];
+    size_t used = 0;
+    snprintf(text, sizeof text, "%s-%s", out->slurm_cluster, out->partition);
+    for (const char *p = text; *p != '\0' && used < sizeof out->name - 1; p++) {
+        const bool fits =
+            isalnum((unsigned char)*p) || *p == '_' || (used > 0 && (*p == '.' || *p == '-'));
+        out->name[used++] = fits ? *p : '_';
+    }
+    out->name[used] = '\0';
+}
+
+/* Those of the partition that are usable and like the chosen ones. */
+static int gather_hosts(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                        const struct sw_slurm_nodes *chosen, struct sw_hosts *out,
+                        struct sw_error *err)
+{
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (!n->usable || !same_accelerators(n, chosen))
+            continue;
+        for (int32_t k = 0; k < n->hosts.count; k++)
+            if (sw_hosts_contain(&p->hosts, n->hosts.name[k]) &&
+                sw_hosts_add(out, n->hosts.name[k], err) != 0)
+                return -1;
+    }
+    sw_hosts_sort(out);
+    return 0;
+}
+
+static int no_partition(const struct sw_slurm_facts *facts, const char *name, struct sw_error *err)
+{
+    char list[512] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < facts->partition_count && used < sizeof list - 1; i++) {
+        const int wrote = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                   facts->partition[i].name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (name == NULL)
+        return sw_fail(err, SW_UNMET, "the controller has no partition to import");
+    return sw_fail(err, SW_BAD_INPUT, "the controller has no partition '%.100s'; it has %s", name,
+                   list);
+}
+
+int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_accounting *accounting, const char *partition,
+                     struct sw_import *out, struct sw_error *err)
+{
+    struct sw_hosts hosts = {0};
+    int status = -1;
+    *out = (struct sw_import){.max_time = INFINITY};
+    const struct sw_slurm_partition *p =
+        partition != NULL ? sw_slurm_find_partition(facts, partition) : choose_partition(facts);
+    if (p == NULL)
+        return no_partition(facts, partition, err);
+    const struct sw_slurm_nodes *chosen = choose_nodes(facts, p);
+    if (chosen == NULL)
+        return sw_fail(err, SW_UNMET, "no node of partition '%s' is up; see 'sinfo -R'", p->name);
+    snprintf(out->slurm_cluster, sizeof out->slurm_cluster, "%s", sw_slurm_cluster(slurm));
+    snprintf(out->version, sizeof out->version, "%s", sw_slurm_version(slurm));
+    snprintf(out->partition, sizeof out->partition, "%s", p->name);
+    make_name(out);
+    if (gather_hosts(facts, p, chosen, &hosts, err) != 0 ||
+        take_accelerators(chosen, out, err) != 0)
+        goto out;
+    out->nodes = hosts.count;
+    take_least(facts, p, chosen, out);
+    if (note_other_nodes(facts, p, chosen, out, err) != 0 ||
+        take_limits(p, accounting, out, err) != 0 || take_topology(facts, &hosts, out, err) != 0)
+        goto out;
+    status = 0;
+out:
+    sw_hosts_free(&hosts);
+    return status;
+}

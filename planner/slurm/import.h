@@ -1,0 +1,53 @@
+/* A cluster as its Slurm controller knows it, and the YAML file that says so.
+ *
+ * What no controller knows (bandwidths, the accelerator behind a name) is taken from what is
+ * shipped and marked as assumed; every such thing and every limit that matters is a note. */
+#ifndef SW_SLURM_IMPORT_H
+#define SW_SLURM_IMPORT_H
+
+#include "planner/slurm/accounting.h"
+#include "planner/slurm/controller.h"
+#include "planner/slurm/sheets.h"
+
+#include <stdio.h>
+
+enum { SW_IMPORT_NOTES = 32, SW_IMPORT_LEVELS = 4 };
+
+struct sw_import {
+    char slurm_cluster[128], version[32], partition[128], name[65];
+    int32_t nodes, per_node;      /* that a job may have; accelerators of each */
+    char gpu_type[64];            /* as gres has it; "": not told, or no GPUs */
+    bool has_gpus;                /* else its cores are the accelerators */
+    const struct sw_sheet *sheet; /* NULL: a GPU that none is shipped of */
+    int64_t memory_mb;            /* of the node with the least */
+    int32_t cpus_per_task;        /* 0: not told */
+    double max_time;              /* seconds of a job; INFINITY: no limit */
+    char account[64];             /* "": not told */
+    int32_t levels;               /* of switches that part the nodes */
+    struct {
+        char name[64];
+        int32_t nodes; /* under one switch */
+    } level[SW_IMPORT_LEVELS];
+    int32_t note_count;
+    char *note[SW_IMPORT_NOTES];
+};
+
+/* partition NULL: the default one, or where that has no GPUs the one with most of them. Errors:
+ * SW_BAD_INPUT: no such partition; SW_UNMET: it has no nodes that could run a job;
+ * SW_ENVIRONMENT: memory. Free with sw_import_free, also after an error. */
+int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_accounting *accounting, const char *partition,
+                     struct sw_import *out, struct sw_error *err);
+void sw_import_free(struct sw_import *import);
+int sw_import_note(struct sw_import *import, struct sw_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The YAML of a new file. folder: where it will lie, whose shipped neighbours (../accelerators,
+ * ../curves) it names where they are there; else what they hold is written in their place. */
+void sw_import_write(FILE *out, const struct sw_import *import, const char *folder);
+/* The text of an existing file with what the controller knows better: numbers of nodes, GPUs,
+ * memory, the partition and its limits. All else stays as it is, to the byte. malloc'ed, NULL: err.
+ * Adds notes on what was kept though the controller says otherwise. */
+char *sw_import_merge(struct sw_import *import, const char *text, struct sw_error *err);
+
+#endif

@@ -1,0 +1,145 @@
+/* `plan import-cluster`: a cluster file read from the Slurm controller. */
+#include "core/base/file.h"
+#include "planner/command.h"
+#include "planner/slurm/import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_CLUSTER_BYTES = 1 << 20 };
+
+/* The text of the file that is written: a new one, or the merged one; malloc'ed, NULL: err. */
+static char *make_text(const struct sw_options *options, struct sw_import *import,
+                       const char *folder, struct sw_error *err)
+{
+    char *text = NULL, *merged = NULL;
+    size_t bytes = 0;
+    if (options->into == NULL) {
+        FILE *out = open_memstream(&text, &bytes);
+        if (out != NULL) {
+            sw_import_write(out, import, folder);
+            if (fclose(out) == 0)
+                return text;
+        }
+        free(text);
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the cluster");
+        return NULL;
+    }
+    if (sw_file_read(options->into, true, MAX_CLUSTER_BYTES, &text, &bytes, NULL) != 0) {
+        sw_fail_at(err, errno == ENOMEM ? SW_ENVIRONMENT : SW_BAD_INPUT,
+                   (struct sw_place){.file = options->into}, "cannot open it: %s", strerror(errno));
+        return NULL;
+    }
+    merged = sw_import_merge(import, text, err);
+    if (merged == NULL)
+        sw_fail_place(err, (struct sw_place){.file = options->into});
+    free(text);
+    return merged;
+}
+
+/* Reads what was written as plan reads it. Returns an exit code. */
+static int check(const char *name, const char *text, struct sw_error *err)
+{
+    struct sw_config *config =
+        sw_config_read_text(name, text, strlen(text), SW_CONFIG_CLUSTER, NULL, 0, err);
+    if (config == NULL)
+        return sw_command_fail(err);
+    const int32_t errors = sw_command_diagnose(config, SW_NOTES_SHORT);
+    sw_config_free(config);
+    return errors > 0 ? SW_BAD_INPUT : SW_OK;
+}
+
+static int write_text(const struct sw_options *options, const struct sw_import *import,
+                      const char *text, struct sw_error *err)
+{
+    const char *path = options->output != NULL ? options->output : options->into;
+    if (path == NULL) {
+        fputs(text, stdout);
+        return 0;
+    }
+    if (sw_file_write(path, text, strlen(text), 0666, err) != 0)
+        return -1;
+    printf("wrote %s: %d node%s of %d %s, partition %s\n", path, import->nodes,
+           import->nodes == 1 ? "" : "s", import->per_node,
+           import->sheet != NULL ? import->sheet->name : "accelerators", import->partition);
+    return 0;
+}
+
+/* What the file does not say itself: a merged one holds no comments of ours. */
+static void print_notes(const struct sw_options *options, const struct sw_import *import)
+{
+    const char *name = options->output != NULL ? options->output : options->into;
+    if (name == NULL)
+        return;
+    for (int32_t i = 0; i < import->note_count; i++)
+        fprintf(stderr, "%s: note: %s\n", name, import->note[i]);
+}
+
+static int import_cluster(const struct sw_options *options, struct sw_slurm *slurm,
+                          struct sw_error *err)
+{
+    struct sw_slurm_facts facts = {0};
+    struct sw_slurm_accounting accounting = {0};
+    struct sw_import import = {0};
+    const char *path = options->output != NULL ? options->output : options->into;
+    char *folder = path != NULL ? sw_path_folder(path) : strdup("."), *text = NULL;
+    int status = SW_OK;
+    if (folder == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while importing a cluster");
+        status = sw_command_fail(err);
+        goto out;
+    }
+    if (sw_slurm_load(slurm, &facts, err) != 0 ||
+        sw_slurm_accounting_load(sw_slurm_cluster(slurm), &accounting, err) != 0 ||
+        sw_import_gather(slurm, &facts, &accounting, options->partition, &import, err) != 0) {
+        status = sw_command_fail(err);
+        goto out;
+    }
+    text = make_text(options, &import, folder, err);
+    if (text == NULL) {
+        status = sw_command_fail(err);
+        goto out;
+    }
+    /* an accelerator that nobody knows yet is a file that is still to be written */
+    if (import.sheet != NULL || options->into != NULL)
+        status = check(path != NULL ? path : "<imported>", text, err);
+    if (status == SW_OK && write_text(options, &import, text, err) != 0)
+        status = sw_command_fail(err);
+    if (status == SW_OK)
+        print_notes(options, &import);
+out:
+    free(text);
+    free(folder);
+    sw_import_free(&import);
+    sw_slurm_accounting_free(&accounting);
+    sw_slurm_facts_free(&facts);
+    return status;
+}
+
+int sw_command_import_cluster(const struct sw_options *options)
+{
+    struct sw_error err = {0};
+    struct stat there;
+    if (options->file_count > 0) {
+        sw_fail(&err, SW_BAD_INPUT,
+                "import-cluster reads the controller, no file: '%.60s'; did you mean '--into "
+                "%.60s'?",
+                options->files[0], options->files[0]);
+        return sw_command_fail(&err);
+    }
+    if (options->output != NULL && options->into == NULL && stat(options->output, &there) == 0 &&
+        S_ISREG(there.st_mode)) {
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = options->output},
+                   "is there already: --into %.200s merges, and keeps what was measured",
+                   options->output);
+        return sw_command_fail(&err);
+    }
+    struct sw_slurm *slurm = sw_slurm_open(SW_SLURM_AUTO, &err);
+    if (slurm == NULL)
+        return sw_command_fail(&err);
+    const int status = import_cluster(options, slurm, &err);
+    sw_slurm_close(slurm);
+    return status;
+}

@@ -1,0 +1,351 @@
+#include "planner/slurm/import.h"
+
+#include "core/base/file.h"
+#include "core/config/config.h"
+#include "core/config/edit.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is written where no sheet tells: PCIe 4.0 x16 inside a node (31.5 GB/s after encoding), one
+ * port of 100 Gb/s for a node of GPUs and of 10 Gb/s for one of cores. Guesses, and called so. */
+static const struct sw_sheet_link unknown_inside = {"pcie", "32 GB/s", "5.7 us", NULL};
+static const char gpu_port[] = "100 Gb/s", core_port[] = "10 Gb/s";
+
+/* A YAML text: as it is where it can be nothing else, else in quotes. */
+static void write_text(FILE *out, const char *text)
+{
+    static const char *const words[] = {"true", "false", "yes", "no", "on",
+                                        "off",  "null",  "y",   "n"};
+    bool plain = isalpha((unsigned char)text[0]) != 0;
+    for (const char *p = text; *p != '\0'; p++)
+        plain = plain && (isalnum((unsigned char)*p) || *p == '_' || *p == '-' || *p == '.');
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        plain = plain && strcasecmp(text, words[i]) != 0;
+    if (plain) {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '\'')
+            fputc('\'', out);
+        fputc(*p, out);
+    }
+    fputc('\'', out);
+}
+
+/* A comment of lines that fit, after `indent` spaces. */
+static void write_comment(FILE *out, int indent, const char *text)
+{
+    enum { WIDTH = 108 };
+    int at = 0;
+    for (const char *p = text; *p != '\0';) {
+        const int length = (int)strcspn(p, " ");
+        if (at > 0 && at + 1 + length > WIDTH) {
+            fputc('\n', out);
+            at = 0;
+        }
+        at += at == 0 ? fprintf(out, "%*s# %.*s", indent, "", length, p)
+                      : fprintf(out, " %.*s", length, p);
+        p += length;
+        p += strspn(p, " ");
+    }
+    fputc('\n', out);
+}
+
+/* Slurm's form of a time. */
+static void format_time(double seconds, char *out, size_t bytes)
+{
+    const int64_t all = (int64_t)seconds, days = all / 86400;
+    if (days > 0)
+        snprintf(out, bytes, "%" PRId64 "-%02d:%02d:%02d", days, (int)(all / 3600 % 24),
+                 (int)(all / 60 % 60), (int)(all % 60));
+    else
+        snprintf(out, bytes, "%d:%02d:%02d", (int)(all / 3600), (int)(all / 60 % 60),
+                 (int)(all % 60));
+}
+
+/* "h100:8", or "8" without a type. */
+static void format_gpus(const struct sw_import *import, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s%s%d", import->gpu_type, import->gpu_type[0] != '\0' ? ":" : "",
+             import->per_node);
+}
+
+/* Whether folder/sub/name is a file. */
+static bool is_there(const char *folder, const char *sub, const char *name)
+{
+    char path[4096];
+    return snprintf(path, sizeof path, "%s/%s/%s", folder, sub, name) < (int)sizeof path &&
+           access(path, R_OK) == 0;
+}
+
+static void write_accelerator(FILE *out, const struct sw_import *import, const char *folder)
+{
+    char file[80];
+    if (import->sheet == NULL) {
+        fputs("accelerator: ", out);
+        snprintf(file, sizeof file, "%.64s.yaml",
+                 import->gpu_type[0] != '\0' ? import->gpu_type : "gpu");
+        write_text(out, file);
+        fputc('\n', out);
+        return;
+    }
+    snprintf(file, sizeof file, "%s.yaml", import->sheet->name);
+    if (is_there(folder, "../accelerators", file)) {
+        fprintf(out, "accelerator: ../accelerators/%s\n", file);
+        return;
+    }
+    fputs("accelerator:\n", out);
+    for (const char *p = import->sheet->text; *p != '\0';) {
+        const size_t length = strcspn(p, "\n");
+        fprintf(out, "%s%.*s\n", length > 0 ? "  " : "", (int)length, p);
+        p += length + (p[length] == '\n');
+    }
+}
+
+static void write_link(FILE *out, const char *name, const char *spans, bool whole_node,
+                       const char *bandwidth, const char *latency, const char *curve,
+                       const char *folder)
+{
+    fprintf(out, "  - {name: %s, spans: %s, bandwidth%s: %s, latency: %s%s", name, spans,
+            whole_node ? "_per_node" : "", bandwidth, latency, whole_node ? ", rails: false" : "");
+    if (curve != NULL && is_there(folder, "../curves", curve))
+        fprintf(out, ",\n     efficiency: ../curves/%s", curve);
+    fputs("}\n", out);
+}
+
+/* The network between nodes, once for each level of switches. */
+static void write_network(FILE *out, const struct sw_import *import, const char *folder)
+{
+    const struct sw_sheet_link *network = import->sheet != NULL ? &import->sheet->network : NULL;
+    const bool known = network != NULL && network->name != NULL;
+    const char *bandwidth = known ? network->bandwidth : import->has_gpus ? gpu_port : core_port;
+    const char *latency = known ? network->latency : import->has_gpus ? "10 us" : "50 us";
+    char text[256], spans[16];
+    if (known)
+        snprintf(text, sizeof text,
+                 "assumed: the network that these accelerators usually have, as in "
+                 "configs/clusters/%s; a controller does not know its speed",
+                 import->sheet->cluster);
+    else
+        snprintf(text, sizeof text,
+                 "a guess: one port of %s for a node; a controller does not "
+                 "know its speed",
+                 bandwidth);
+    write_comment(out, 2, text);
+    for (int32_t i = 0; i < import->levels; i++) {
+        snprintf(spans, sizeof spans, "%d", import->level[i].nodes * import->per_node);
+        snprintf(text, sizeof text, "%d nodes under one switch (the controller's topology)",
+                 import->level[i].nodes);
+        write_comment(out, 2, text);
+        write_link(out, import->level[i].name, spans, !known, bandwidth, latency,
+                   known ? network->curve : NULL, folder);
+    }
+    if (import->levels > 0)
+        write_comment(out, 2,
+                      "assumed: as fast between these switches; write oversubscription "
+                      "where the uplinks have less");
+    write_link(out,
+               import->levels > 0 ? "spine"
+               : known            ? network->name
+                                  : "network",
+               "all", !known, bandwidth, latency, known ? network->curve : NULL, folder);
+}
+
+static void write_links(FILE *out, const struct sw_import *import, const char *folder)
+{
+    const struct sw_sheet_link *inside =
+        import->sheet != NULL ? &import->sheet->inside : &unknown_inside;
+    char text[256];
+    if (import->nodes * import->per_node <= 1)
+        return; /* one accelerator needs none */
+    fputs("links:\n", out);
+    if (import->per_node > 1) {
+        if (import->sheet != NULL)
+            snprintf(text, sizeof text,
+                     "assumed: what joins these accelerators inside a node usually, as in "
+                     "configs/clusters/%s",
+                     import->sheet->cluster);
+        else
+            snprintf(text, sizeof text, "a guess: a PCIe 4.0 x16 slot each");
+        write_comment(out, 2, text);
+        write_link(out, inside->name, "node", false, inside->bandwidth, inside->latency,
+                   inside->curve, folder);
+    }
+    if (import->nodes > 1)
+        write_network(out, import, folder);
+}
+
+static void write_slurm(FILE *out, const struct sw_import *import)
+{
+    char text[128];
+    fputs("slurm:\n  partition: ", out);
+    write_text(out, import->partition);
+    if (import->account[0] != '\0') {
+        fputs("\n  account: ", out);
+        write_text(out, import->account);
+    }
+    if (!isinf(import->max_time)) {
+        format_time(import->max_time, text, sizeof text);
+        fprintf(out, "\n  time: '%s'", text);
+    }
+    if (import->has_gpus) {
+        format_gpus(import, text, sizeof text);
+        fprintf(out, "\n  gpus_per_node: '%s'", text);
+    }
+    if (import->cpus_per_task > 0)
+        fprintf(out, "\n  cpus_per_task: %d", import->cpus_per_task);
+    fputc('\n', out);
+}
+
+void sw_import_write(FILE *out, const struct sw_import *import, const char *folder)
+{
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "Read by plan import-cluster from the controller of the Slurm cluster '%s' (Slurm "
+        "%s), partition '%s'. What is called assumed or a guess here it does not know: 'runner "
+        "calibrate' measures it.",
+        import->slurm_cluster, import->version, import->partition);
+    write_comment(out, 0, text);
+    for (int32_t i = 0; i < import->note_count; i++) {
+        snprintf(text, sizeof text, "note: %.500s", import->note[i]);
+        write_comment(out, 0, text);
+    }
+    fprintf(out, "name: %s\nnodes: %d\naccelerators_per_node: %d\n", import->name, import->nodes,
+            import->per_node);
+    write_accelerator(out, import, folder);
+    if (import->memory_mb > 1)
+        fprintf(out, "host_memory: %" PRId64 " MiB\n", import->memory_mb);
+    write_links(out, import, folder);
+    fputs("launcher: slurm\n", out);
+    write_slurm(out, import);
+}
+
+/* ---- Into a file that is there ---- */
+
+/* Sets one value; *text is replaced. why: what the controller says, for the note ("" says none). */
+static int set(struct sw_import *import, char **text, const char *path, const char *value,
+               struct sw_error *err)
+{
+    char *old = sw_yaml_get(*text, path, err);
+    if (old == NULL && err->status != SW_OK)
+        return -1;
+    /* quotes are no difference */
+    const size_t quote = value[0] == '\'';
+    const size_t length = strlen(value) - 2 * quote;
+    const bool same =
+        old != NULL && strlen(old) == length && memcmp(old, value + quote, length) == 0;
+    int status = 0;
+    if (!same) {
+        char *changed = sw_yaml_set(*text, path, value, err);
+        status = changed != NULL ? 0 : -1;
+        if (status == 0) {
+            free(*text);
+            *text = changed;
+            status = old != NULL
+                         ? sw_import_note(import, err, "%s: %.80s became %.80s", path, old, value)
+                         : sw_import_note(import, err, "%s: %.80s is new", path, value);
+        }
+    }
+    free(old);
+    return status;
+}
+
+/* The number that stands at a path; -1: none. */
+static double number_at(const char *text, const char *path, struct sw_error *err)
+{
+    char *value = sw_yaml_get(text, path, err);
+    char *end = value;
+    const double number = value != NULL ? strtod(value, &end) : -1;
+    const bool good = value != NULL && end != value && *end == '\0';
+    free(value);
+    return good ? number : -1;
+}
+
+static int merge_slurm(struct sw_import *import, char **text, struct sw_error *err)
+{
+    char value[160];
+    char *time = sw_yaml_get(*text, "slurm.time", err);
+    const double limit = time != NULL ? sw_slurm_time_seconds(time) : -1;
+    int status = 0;
+    free(time);
+    snprintf(value, sizeof value, "'%.150s'", import->partition);
+    status = set(import, text, "slurm.partition", value, err);
+    if (status == 0 && import->has_gpus) {
+        char gpus[128];
+        format_gpus(import, gpus, sizeof gpus);
+        snprintf(value, sizeof value, "'%s'", gpus);
+        status = set(import, text, "slurm.gpus_per_node", value, err);
+    }
+    /* less than there is may be what is wanted */
+    const double cpus = number_at(*text, "slurm.cpus_per_task", err);
+    if (status == 0 && import->cpus_per_task > 0 && (cpus < 0 || cpus > import->cpus_per_task)) {
+        snprintf(value, sizeof value, "%d", import->cpus_per_task);
+        status = set(import, text, "slurm.cpus_per_task", value, err);
+    }
+    if (status == 0 && !isinf(import->max_time) && (limit < 0 || limit > import->max_time)) {
+        char longest[64];
+        format_time(import->max_time, longest, sizeof longest);
+        snprintf(value, sizeof value, "'%s'", longest);
+        status = set(import, text, "slurm.time", value, err);
+    }
+    return status;
+}
+
+/* What stays though the controller knows something of it. */
+static int note_kept(struct sw_import *import, const char *text, struct sw_error *err)
+{
+    char *accelerator = sw_yaml_get(text, "accelerator", err);
+    char *name = sw_yaml_get(text, "accelerator.name", err);
+    const char *shown = accelerator != NULL ? sw_path_name(accelerator) : name;
+    int status = 0;
+    if (shown != NULL && import->sheet != NULL && strstr(shown, import->sheet->name) == NULL)
+        status = sw_import_note(import, err,
+                                "accelerator: %.100s is kept; the controller's '%s' "
+                                "would be %s",
+                                shown, import->gpu_type, import->sheet->name);
+    for (int32_t i = 0; status == 0 && i < import->levels; i++)
+        status = sw_import_note(import, err,
+                                "links are kept; %d nodes, %d accelerators, are under one switch: "
+                                "see that a link spans them",
+                                import->level[i].nodes, import->level[i].nodes * import->per_node);
+    free(accelerator);
+    free(name);
+    return status;
+}
+
+char *sw_import_merge(struct sw_import *import, const char *text, struct sw_error *err)
+{
+    char value[64];
+    char *out = strdup(text);
+    if (out == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while merging a cluster");
+        return NULL;
+    }
+    snprintf(value, sizeof value, "%d", import->nodes);
+    int status = set(import, &out, "nodes", value, err);
+    snprintf(value, sizeof value, "%d", import->per_node);
+    if (status == 0)
+        status = set(import, &out, "accelerators_per_node", value, err);
+    char *memory = status == 0 ? sw_yaml_get(out, "host_memory", err) : NULL;
+    if (status == 0 && memory == NULL && import->memory_mb > 1) {
+        snprintf(value, sizeof value, "%" PRId64 " MiB", import->memory_mb);
+        status = set(import, &out, "host_memory", value, err);
+    }
+    free(memory);
+    if (status == 0)
+        status = merge_slurm(import, &out, err);
+    if (status == 0)
+        status = note_kept(import, out, err);
+    if (status == 0 && err->status == SW_OK)
+        return out;
+    free(out);
+    return NULL;
+}

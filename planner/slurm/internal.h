@@ -1,0 +1,62 @@
+/* What the two backings of controller.h share. */
+#ifndef SW_SLURM_INTERNAL_H
+#define SW_SLURM_INTERNAL_H
+
+#include "planner/job/process.h"
+#include "planner/slurm/controller.h"
+
+#include <limits.h>
+
+/* Seconds: until the first answer, and until a controller that did answer is given up. */
+#define SW_SLURM_FIRST_SECONDS 3.5
+#define SW_SLURM_LATER_SECONDS 30.0
+
+struct sw_slurm {
+    enum sw_slurm_backing backing;
+    char version[32], cluster[128];
+    char program[PATH_MAX]; /* plan-slurm */
+};
+
+/* Runs a program that must succeed, with at most `seconds`. what: for messages, "nodes". */
+int sw_slurm_run(const char *const *argv, const char *input, double seconds, const char *what,
+                 struct sw_process_result *out, struct sw_error *err);
+/* What a program that failed says, or that it was not heard of in time. Returns -1. */
+int sw_slurm_complain(struct sw_process_result *result, double seconds, struct sw_error *err);
+
+/* One node as the controller has it; texts are copied, "" and "(null)" are none. */
+struct sw_slurm_node {
+    const char *name, *gres, *features;
+    int32_t cpus, sockets, cores_per_socket, threads_per_core;
+    int64_t memory_mb;
+    bool usable;
+};
+int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *node,
+                      struct sw_error *err);
+/* A new, empty one at the end; NULL: no memory (err filled). */
+struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
+                                                  struct sw_error *err);
+struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err);
+/* Copies text into *out; none of "", "(null)" and `all` (may be NULL) become NULL. */
+int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
+
+/* commands.c */
+int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err);
+int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err);
+int sw_slurm_commands_load_switches(struct sw_slurm_facts *out, struct sw_error *err);
+int sw_slurm_commands_will_run(const struct sw_slurm_request *request, struct sw_slurm_start *out,
+                               struct sw_error *err);
+int sw_slurm_commands_jobs(struct sw_slurm_queued **out, int32_t *count, struct sw_error *err);
+
+/* library.c */
+bool sw_slurm_library_find(char program[PATH_MAX]);
+/* *timed_out: nothing was heard, and the commands would wait as long for the same controller. */
+int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_error *err);
+int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err);
+/* asked[i] false: plan-slurm does not know all of the request; out[i] is as it was. */
+int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
+                              int32_t count, struct sw_slurm_start *out, bool *asked,
+                              struct sw_error *err);
+int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
+                          struct sw_error *err);
+
+#endif

@@ -1,0 +1,307 @@
+/* The controller through plan-slurm: requests and answers are lines of JSON, which
+ * planner/slurm/libslurm/plan_slurm.h describes. */
+#include "planner/slurm/internal.h"
+
+#include "core/base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool sw_slurm_library_find(char program[PATH_MAX])
+{
+    char self[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - sizeof "plan-slurm");
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash == NULL)
+        return false;
+    strcpy(slash + 1, "plan-slurm");
+    strcpy(program, self);
+    return access(program, X_OK) == 0;
+}
+
+const char *sw_slurm_library_version(char buffer[32])
+{
+    char program[PATH_MAX];
+    struct sw_process_result result = {0};
+    struct sw_error ignored = {0};
+    buffer[0] = '\0';
+    if (!sw_slurm_library_find(program))
+        return buffer;
+    const char *argv[] = {program, "--version", NULL};
+    /* a library that is missing here ends it with an exit code */
+    if (sw_process_run(argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
+        result.exit_code == 0)
+        snprintf(buffer, 32, "%.*s", (int)strcspn(result.out, "\n"), result.out);
+    sw_process_free(&result);
+    return buffer;
+}
+
+/* ---- Lines ---- */
+
+static int broken(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT,
+                   "plan-slurm gives an answer that plan does not understand; "
+                   "build both from one version");
+}
+
+/* Runs plan-slurm; its answers are in result->out. */
+static int ask(struct sw_slurm *slurm, const char *requests, double seconds,
+               struct sw_process_result *result, struct sw_error *err)
+{
+    const char *argv[] = {slurm->program, NULL};
+    if (sw_process_run(argv, requests, seconds, result, err) != 0)
+        return -1;
+    if (!result->timed_out && result->exit_code == 0)
+        return 0;
+    /* the last line says why, if it came so far */
+    const char *error = result->timed_out ? NULL : strstr(result->out, "{\"error\":");
+    json_t *line = error != NULL ? json_loads(error, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    const char *why = json_string_value(json_object_get(line, "error"));
+    if (why != NULL)
+        sw_fail(err, SW_ENVIRONMENT, "Slurm cannot be asked: %s", why);
+    else
+        sw_slurm_complain(result, seconds, err);
+    json_decref(line);
+    return -1;
+}
+
+/* The next line, cut off and parsed; NULL: the end, or no JSON. */
+static json_t *next_answer(char **rest)
+{
+    char *line = *rest;
+    if (line == NULL || *line == '\0')
+        return NULL;
+    const size_t length = strcspn(line, "\n");
+    *rest = line + length + (line[length] == '\n');
+    return json_loadb(line, length, 0, NULL);
+}
+
+static const char *text_of(const json_t *line, const char *key)
+{
+    return json_string_value(json_object_get(line, key));
+}
+
+static int64_t integer_of(const json_t *line, const char *key)
+{
+    return json_integer_value(json_object_get(line, key));
+}
+
+static bool truth_of(const json_t *line, const char *key)
+{
+    return json_is_true(json_object_get(line, key));
+}
+
+int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    int status = ask(slurm, "{\"ask\":\"version\"}\n", SW_SLURM_FIRST_SECONDS, &result, err);
+    *timed_out = result.timed_out;
+    if (status == 0) {
+        char *rest = result.out;
+        json_t *line = next_answer(&rest);
+        const char *version = text_of(line, "version"), *cluster = text_of(line, "cluster");
+        snprintf(slurm->version, sizeof slurm->version, "%s", version != NULL ? version : "");
+        snprintf(slurm->cluster, sizeof slurm->cluster, "%s", cluster != NULL ? cluster : "");
+        status = version != NULL ? 0 : broken(err);
+        json_decref(line);
+    }
+    sw_process_free(&result);
+    return status;
+}
+
+/* ---- Facts ---- */
+
+static int add_node(const json_t *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    const struct sw_slurm_node node = {
+        .name = text_of(line, "node"),
+        .gres = text_of(line, "gres"),
+        .features = text_of(line, "features"),
+        .cpus = (int32_t)integer_of(line, "cpus"),
+        .sockets = (int32_t)integer_of(line, "sockets"),
+        .cores_per_socket = (int32_t)integer_of(line, "cores_per_socket"),
+        .threads_per_core = (int32_t)integer_of(line, "threads_per_core"),
+        .memory_mb = integer_of(line, "memory_mb"),
+        .usable = truth_of(line, "usable")};
+    return sw_slurm_add_node(out, &node, err);
+}
+
+static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
+    if (p == NULL || sw_slurm_copy(&p->name, text_of(line, "partition"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->accounts, text_of(line, "accounts"), "ALL", err) != 0 ||
+        sw_slurm_copy(&p->denied_accounts, text_of(line, "denied_accounts"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->qos, text_of(line, "qos"), "ALL", err) != 0 ||
+        sw_slurm_copy(&p->denied_qos, text_of(line, "denied_qos"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->groups, text_of(line, "groups"), "ALL", err) != 0 ||
+        sw_hosts_expand(text_of(line, "nodes"), &p->hosts, err) != 0)
+        return -1;
+    p->is_default = truth_of(line, "default");
+    p->up = truth_of(line, "up");
+    p->min_nodes = (int32_t)integer_of(line, "min_nodes");
+    p->max_nodes = (int32_t)integer_of(line, "max_nodes");
+    p->max_cpus_per_node = (int32_t)integer_of(line, "max_cpus_per_node");
+    const json_t *longest = json_object_get(line, "max_time");
+    p->max_time = longest != NULL ? (double)json_integer_value(longest) : INFINITY;
+    p->default_time = truth_of(line, "default_time_unlimited")
+                          ? INFINITY
+                          : (double)integer_of(line, "default_time");
+    return 0;
+}
+
+static int add_switch(const json_t *line, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    struct sw_slurm_switch *s = sw_slurm_add_switch(out, err);
+    if (s == NULL || sw_slurm_copy(&s->name, text_of(line, "switch"), NULL, err) != 0)
+        return -1;
+    s->level = (int32_t)integer_of(line, "level");
+    return sw_hosts_expand(text_of(line, "nodes"), &s->hosts, err);
+}
+
+/* What one line adds. *more: a part that this libslurm cannot read. 1: it was the last. */
+static int add_line(const json_t *line, struct sw_slurm_facts *out, bool *more,
+                    struct sw_error *err)
+{
+    if (truth_of(line, "end"))
+        return 1;
+    if (text_of(line, "node") != NULL)
+        return add_node(line, out, err);
+    if (text_of(line, "partition") != NULL)
+        return add_partition(line, out, err);
+    if (text_of(line, "switch") != NULL)
+        return add_switch(line, out, err);
+    *more = *more || json_is_false(json_object_get(line, "topology"));
+    return json_object_get(line, "topology") != NULL ? 0 : broken(err);
+}
+
+int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    bool more = false;
+    int status = ask(slurm, "{\"ask\":\"facts\"}\n", SW_SLURM_LATER_SECONDS, &result, err);
+    char *rest = result.out;
+    while (status == 0) {
+        json_t *line = next_answer(&rest);
+        status = line != NULL ? add_line(line, out, &more, err) : broken(err);
+        json_decref(line);
+    }
+    sw_process_free(&result);
+    if (status == 1 && more)
+        return sw_slurm_commands_load_switches(out, err);
+    return status == 1 ? 0 : -1;
+}
+
+/* ---- When a job would start ---- */
+
+/* The requests as lines; malloc'ed, NULL: no memory. */
+static char *write_requests(const struct sw_slurm_request *requests, int32_t count)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out == NULL)
+        return NULL;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_json j = {.out = out, .style = SW_JSON_LINE};
+        sw_json_object(&j, NULL);
+        sw_json_text(&j, "ask", "will_run");
+        sw_json_object(&j, "options");
+        for (int32_t k = 0; k < requests[i].count; k++)
+            sw_json_text(&j, requests[i].option[k].name, requests[i].option[k].value);
+        sw_json_end(&j);
+        sw_json_end(&j);
+        fputc('\n', out);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int read_start(const json_t *line, struct sw_slurm_start *out, bool *asked,
+                      struct sw_error *err)
+{
+    const char *refused = text_of(line, "refused"), *partition = text_of(line, "partition");
+    *asked = text_of(line, "unknown") == NULL;
+    if (!*asked)
+        return 0;
+    if (refused != NULL) {
+        snprintf(out->refusal, sizeof out->refusal, "%s", refused);
+        return 0;
+    }
+    if (!json_is_integer(json_object_get(line, "start")))
+        return broken(err);
+    out->starts = true;
+    out->at = integer_of(line, "start");
+    snprintf(out->partition, sizeof out->partition, "%s", partition != NULL ? partition : "");
+    return sw_slurm_copy(&out->nodes, text_of(line, "nodes"), NULL, err);
+}
+
+int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_slurm_request *requests,
+                              int32_t count, struct sw_slurm_start *out, bool *asked,
+                              struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    char *text = write_requests(requests, count);
+    if (text == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+    int status = ask(slurm, text, SW_SLURM_LATER_SECONDS, &result, err);
+    char *rest = result.out;
+    for (int32_t i = 0; status == 0 && i < count; i++) {
+        json_t *line = next_answer(&rest);
+        status = line != NULL ? read_start(line, &out[i], &asked[i], err) : broken(err);
+        json_decref(line);
+    }
+    sw_process_free(&result);
+    free(text);
+    return status;
+}
+
+/* ---- Jobs ---- */
+
+int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_slurm_queued **out, int32_t *count,
+                          struct sw_error *err)
+{
+    struct sw_process_result result = {0};
+    int32_t lines = 0,
+            status = ask(slurm, "{\"ask\":\"jobs\"}\n", SW_SLURM_LATER_SECONDS, &result, err);
+    if (status != 0)
+        goto out;
+    for (const char *p = result.out; *p != '\0'; p++)
+        lines += *p == '\n';
+    *out = calloc((size_t)lines + 1, sizeof **out);
+    if (*out == NULL) {
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+        goto out;
+    }
+    char *rest = result.out;
+    for (bool end = false; status == 0 && !end;) {
+        json_t *line = next_answer(&rest);
+        struct sw_slurm_queued *job = &(*out)[*count];
+        const char *state = text_of(line, "state");
+        end = truth_of(line, "end");
+        if (!end && (state == NULL || *count == lines)) {
+            status = broken(err);
+        } else if (!end) {
+            job->id = integer_of(line, "job");
+            snprintf(job->state, sizeof job->state, "%s", state);
+            job->eligible = integer_of(line, "eligible");
+            job->start = integer_of(line, "start");
+            job->end = integer_of(line, "end");
+            *count += 1;
+        }
+        json_decref(line);
+    }
+out:
+    sw_process_free(&result);
+    return status;
+}

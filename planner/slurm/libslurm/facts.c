@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Nodes, partitions, switches and jobs as lines of JSON. */
+#include "planner/slurm/libslurm/plan_slurm.h"
+
+#include "core/base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void end_line(struct sw_json *j)
+{
+    sw_json_end(j);
+    putchar('\n');
+}
+
+static struct sw_json begin_line(void)
+{
+    struct sw_json j = {.out = stdout, .style = SW_JSON_LINE};
+    sw_json_object(&j, NULL);
+    return j;
+}
+
+static void print_end(void)
+{
+    struct sw_json j = begin_line();
+    sw_json_bool(&j, "end", true);
+    end_line(&j);
+}
+
+int print_version(void)
+{
+    slurm_conf_t *conf = NULL;
+    if (slurm_load_ctl_conf(0, &conf) != 0)
+        return -1;
+    struct sw_json j = begin_line();
+    sw_json_text(&j, "version", conf->version);
+    sw_json_text(&j, "cluster", conf->cluster_name);
+    end_line(&j);
+    SW_SLURM_FREE_CONF(conf);
+    return 0;
+}
+
+static bool is_usable(uint32_t state)
+{
+    const uint32_t base = state & NODE_STATE_BASE;
+    return base != NODE_STATE_DOWN && base != NODE_STATE_ERROR && base != NODE_STATE_FUTURE &&
+           base != NODE_STATE_UNKNOWN && (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) == 0;
+}
+
+static int print_nodes(void)
+{
+    node_info_msg_t *nodes = NULL;
+    if (slurm_load_node(0, &nodes, SHOW_ALL | SHOW_DETAIL) != 0)
+        return -1;
+    for (uint32_t i = 0; i < nodes->record_count; i++) {
+        const node_info_t *n = &nodes->node_array[i];
+        if (n->name == NULL)
+            continue; /* of a slot that is free */
+        struct sw_json j = begin_line();
+        sw_json_text(&j, "node", n->name);
+        sw_json_integer(&j, "cpus", n->cpus);
+        sw_json_integer(&j, "sockets", n->sockets);
+        sw_json_integer(&j, "cores_per_socket", n->cores);
+        sw_json_integer(&j, "threads_per_core", n->threads);
+        sw_json_integer(&j, "memory_mb", (int64_t)n->real_memory);
+        sw_json_text(&j, "gres", n->gres);
+        sw_json_text(&j, "features", n->features);
+        sw_json_bool(&j, "usable", is_usable(n->node_state));
+        end_line(&j);
+    }
+    slurm_free_node_info_msg(nodes);
+    return 0;
+}
+
+/* A limit that is a number; none: no member. */
+static void print_limit(struct sw_json *j, const char *key, uint32_t value, uint32_t unit)
+{
+    if (value != INFINITE && value != NO_VAL)
+        sw_json_integer(j, key, (int64_t)value * unit);
+}
+
+static int print_partitions(void)
+{
+    partition_info_msg_t *partitions = NULL;
+    if (slurm_load_partitions(0, &partitions, SHOW_ALL) != 0)
+        return -1;
+    for (uint32_t i = 0; i < partitions->record_count; i++) {
+        const partition_info_t *p = &partitions->partition_array[i];
+        struct sw_json j = begin_line();
+        sw_json_text(&j, "partition", p->name);
+        sw_json_text(&j, "nodes", p->nodes);
+        sw_json_bool(&j, "default", (p->flags & PART_FLAG_DEFAULT) != 0);
+        sw_json_bool(&j, "up", p->state_up == PARTITION_UP);
+        sw_json_integer(&j, "min_nodes", p->min_nodes);
+        print_limit(&j, "max_nodes", p->max_nodes, 1);
+        print_limit(&j, "max_cpus_per_node", p->max_cpus_per_node, 1);
+        print_limit(&j, "max_time", p->max_time, 60);
+        print_limit(&j, "default_time", p->default_time, 60);
+        sw_json_bool(&j, "default_time_unlimited", p->default_time == INFINITE);
+        sw_json_text(&j, "accounts", p->allow_accounts);
+        sw_json_text(&j, "denied_accounts", p->deny_accounts);
+        sw_json_text(&j, "qos", p->allow_qos);
+        sw_json_text(&j, "denied_qos", p->deny_qos);
+        sw_json_text(&j, "groups", p->allow_groups);
+        end_line(&j);
+    }
+    slurm_free_partition_info_msg(partitions);
+    return 0;
+}
+
+/* A cluster without a topology is none to complain about. */
+static void print_switches(void)
+{
+#if SW_SLURM_HAS_TOPOLOGY
+    topo_info_response_msg_t *topology = NULL;
+    if (slurm_load_topo(&topology) != 0)
+        return;
+    for (uint32_t i = 0; i < topology->record_count; i++) {
+        const topo_info_t *s = &topology->topo_array[i];
+        struct sw_json j = begin_line();
+        sw_json_text(&j, "switch", s->name);
+        sw_json_integer(&j, "level", s->level);
+        sw_json_text(&j, "nodes", s->nodes);
+        end_line(&j);
+    }
+    slurm_free_topo_info_msg(topology);
+#else
+    struct sw_json j = begin_line();
+    sw_json_bool(&j, "topology", false);
+    end_line(&j);
+#endif
+}
+
+int print_facts(void)
+{
+    if (print_nodes() != 0 || print_partitions() != 0)
+        return -1;
+    print_switches();
+    print_end();
+    return 0;
+}
+
+/* In squeue's words. */
+static const char *state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",     [JOB_SUSPENDED] = "SUSPENDED",
+        [JOB_COMPLETE] = "COMPLETED",  [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
+        [JOB_TIMEOUT] = "TIMEOUT",     [JOB_NODE_FAIL] = "NODE_FAIL", [JOB_PREEMPTED] = "PREEMPTED",
+        [JOB_BOOT_FAIL] = "BOOT_FAIL", [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY"};
+    const uint32_t base = state & JOB_STATE_BASE;
+    if ((state & JOB_COMPLETING) != 0)
+        return "COMPLETING";
+    if ((state & JOB_CONFIGURING) != 0)
+        return "CONFIGURING";
+    return base < sizeof names / sizeof *names && names[base] != NULL ? names[base] : "UNKNOWN";
+}
+
+int print_jobs(void)
+{
+    job_info_msg_t *jobs = NULL;
+    if (slurm_load_jobs(0, &jobs, SHOW_ALL) != 0)
+        return -1;
+    for (uint32_t i = 0; i < jobs->record_count; i++) {
+        const slurm_job_info_t *job = &jobs->job_array[i];
+        struct sw_json j = begin_line();
+        sw_json_integer(&j, "job", SW_SLURM_JOB_ID(job));
+        sw_json_text(&j, "state", state_name(job->job_state));
+        sw_json_integer(&j, "eligible", (int64_t)job->eligible_time);
+        sw_json_integer(&j, "start", (int64_t)job->start_time);
+        sw_json_integer(&j, "end", (int64_t)job->end_time);
+        end_line(&j);
+    }
+    slurm_free_job_info_msg(jobs);
+    print_end();
+    return 0;
+}

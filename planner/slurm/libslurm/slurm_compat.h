@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What differs between the releases of libslurm from 22.05 to 26.05, in one place. Checked against
+ * the headers of 22.05.8, 23.02.8, 23.11.11, 24.05.8, 24.11.7, 25.05.8, 25.11.7 and 26.05.3. */
+#ifndef SW_SLURM_COMPAT_H
+#define SW_SLURM_COMPAT_H
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
+
+#include <errno.h>
+
+/* In no public header. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0) &&                                         \
+    SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(26, 5, 0)
+extern void slurm_free_will_run_response_msg(void *msg);
+#else
+extern void slurm_free_will_run_response_msg(will_run_response_msg_t *msg);
+#endif
+
+/* slurm_get_errno() is gone from 24.11 on; it has always returned errno. */
+#define SW_SLURM_ERRNO errno
+
+/* How a job asks for trackable resources. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#define SW_SLURM_GRES "gres/"
+#else
+#define SW_SLURM_GRES "gres:"
+#endif
+
+/* From 25.05 on the topology comes in a form that only libslurm itself reads: `scontrol show
+ * topology` says it then. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#define SW_SLURM_HAS_TOPOLOGY 0
+#else
+#define SW_SLURM_HAS_TOPOLOGY 1
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+#define SW_SLURM_JOB_ID(job) ((job)->step_id.job_id)
+#else
+#define SW_SLURM_JOB_ID(job) ((job)->job_id)
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define SW_SLURM_FREE_CONF slurm_free_conf
+#else
+#define SW_SLURM_FREE_CONF slurm_free_ctl_conf
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+#define SW_SLURM_HAS_SEGMENT 1
+#else
+#define SW_SLURM_HAS_SEGMENT 0
+#endif
+
+#endif

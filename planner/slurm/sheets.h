@@ -1,0 +1,37 @@
+/* Which accelerator a gres type means, its data sheet (a file of configs/accelerators, built in),
+ * and the links that machines with it usually have. */
+#ifndef SW_SLURM_SHEETS_H
+#define SW_SLURM_SHEETS_H
+
+#include <stdbool.h>
+
+/* The files themselves, each a text. */
+extern const char sw_sheet_a100_sxm_40gb_yaml[], sw_sheet_a100_sxm_80gb_yaml[],
+    sw_sheet_b200_sxm_180gb_yaml[], sw_sheet_cpu_core_yaml[], sw_sheet_h100_pcie_80gb_yaml[],
+    sw_sheet_h100_sxm_80gb_yaml[], sw_sheet_h200_sxm_141gb_yaml[], sw_sheet_l40s_48gb_yaml[],
+    sw_sheet_mi300x_192gb_yaml[];
+
+/* As a cluster file says it, so that nothing is rounded. */
+struct sw_sheet_link {
+    const char *name; /* NULL: not known */
+    const char *bandwidth, *latency;
+    const char *curve; /* file of configs/curves; NULL: none was measured */
+};
+
+struct sw_sheet {
+    const char *name;                     /* of the accelerator: "h100-sxm-80gb" */
+    const char *text;                     /* its file */
+    const char *cluster;                  /* file of configs/clusters that the links are those of */
+    struct sw_sheet_link inside, network; /* of a node, between nodes */
+};
+
+/* The sheet of a gres type as administrators write them or nvml reports them ("h100",
+ * "nvidia_a100-sxm4-80gb", "H100_PCIe"); NULL: none that is shipped. *assumed: what of it the name
+ * does not say, for people ("SXM", "80 GB"); NULL where it says all. */
+const struct sw_sheet *sw_sheet_of_type(const char *type, const char **assumed);
+/* One processor core. */
+const struct sw_sheet *sw_sheet_of_core(void);
+/* All of them, ending with one without a name. */
+const struct sw_sheet *sw_sheets(void);
+
+#endif

@@ -1,0 +1,95 @@
+/* Texts made token by token: which slot of the batch has which text, what the programs `prefill`
+ * and `decode` are fed, and what `score` says of texts that are there. Knows tokens alone, neither
+ * files nor letters.
+ *
+ * Every rank runs the same engine on the same texts: each has all sampled tokens, so all decide
+ * alike and nothing else need be said between them. A slot whose text ends takes the next one while
+ * the others go on; each text's tokens are those that it would get alone. Owns its buffers, borrows
+ * the executor. Nothing is allocated while texts are made.
+ *
+ * sw_engine_run makes texts that it asks for until there are no more. Who gets them one by one
+ * (serve) puts each into a slot and runs a program at a time: sw_engine_admit, sw_engine_step,
+ * sw_engine_drop, in the same order on every rank. */
+#ifndef SW_ENGINE_H
+#define SW_ENGINE_H
+
+#include "runner/execute.h"
+
+/* How tokens are chosen: core/program/sampling.h. {0} with penalty 1 and top_p 1: the most probable
+ * one. */
+struct sw_sampling {
+    double temperature, top_p, min_p, penalty;
+    int64_t top_k;
+};
+
+/* A text to go on with. */
+struct sw_text {
+    int64_t number;        /* the caller's */
+    const int32_t *tokens; /* of the prompt, >= 1; the caller's until the text has ended */
+    int64_t token_count;
+    int64_t max_new_tokens; /* >= 1; never beyond the cache; of one that is scored perhaps 0 */
+    struct sw_sampling sampling;
+    uint64_t seed; /* of this text: with its place in it decides what is drawn */
+    /* Log-probabilities of the prompt's own tokens are wanted; and, with that, the most probable
+     * token in the place of each, for which the prompt is fed to `decode` token by token. */
+    bool scored, ranked;
+};
+
+struct sw_engine_calls {
+    /* The next text: 1; there is none: 0; -1 (err filled). The same on every rank. */
+    int (*next)(void *context, struct sw_text *out, struct sw_error *err);
+    /* A token of a text, its index-th new one, and its log-probability; whether more are wanted. */
+    bool (*token)(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                  double logprob);
+    /* It has ended; full: for want of room in the cache. */
+    void (*ended)(void *context, const struct sw_text *text, bool full);
+    /* Of a text that is scored, ranked: of its prompt's token `index` >= 1 the log-probability; the
+     * token that would be most probable there, and its. Each in order. NULL: nobody asks. */
+    void (*scored)(void *context, const struct sw_text *text, int64_t index, double logprob);
+    void (*ranked)(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                   double logprob);
+    void *context;
+};
+
+/* What was done, since the engine was made. */
+struct sw_engine_counts {
+    int64_t prefills, decodes; /* runs of the programs */
+    int64_t prompt_tokens, new_tokens;
+    double prefill_seconds, decode_seconds;
+};
+
+struct sw_engine;
+int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struct sw_error *err);
+void sw_engine_free(struct sw_engine *engine); /* may be NULL */
+
+int64_t sw_engine_max_tokens(const struct sw_engine *engine); /* of one text, prompt and all */
+int64_t sw_engine_slots(const struct sw_engine *engine);
+
+/* Collective. Makes texts until there are no more. A prompt of at least max_tokens tokens has no
+ * room for another one: it ends, full, without any. Errors: of `next` and of the executor. */
+int sw_engine_run(struct sw_engine *engine, const struct sw_engine_calls *calls,
+                  struct sw_error *err);
+
+/* A slot without a text, the first one; -1: every slot has one. */
+int64_t sw_engine_free_slot(const struct sw_engine *engine);
+/* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. */
+void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_text *text,
+                     const struct sw_engine_calls *calls);
+/* The slot is free; what text it had is not heard of again. */
+void sw_engine_drop(struct sw_engine *engine, int64_t slot);
+bool sw_engine_is_busy(const struct sw_engine *engine);
+/* Collective. Runs one program: a chunk of every prompt, or one more token of every text. Where
+ * both wait they take turns, so that long prompts do not stop the texts that are being made.
+ * `next` is not called. Errors: of the executor. */
+int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
+                   struct sw_error *err);
+
+/* Collective. Log-probabilities of tokens 1 .. of `count` texts, at most as many as there are slots
+ * and each at most max_tokens + 1 long: logprobs[i][t - 1] is that of token t given those before
+ * it. */
+int sw_engine_score(struct sw_engine *engine, const struct sw_text *texts, int64_t count,
+                    float *const *logprobs, struct sw_error *err);
+
+const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *engine);
+
+#endif

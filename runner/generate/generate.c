@@ -1,0 +1,385 @@
+#include "runner/generate/generate.h"
+
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "runner/generate/lines.h"
+#include "runner/generate/making.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A text that is being made, or waits for those before it to be written. */
+struct making {
+    const struct sw_prompt *prompt;
+    int64_t sample;
+    struct sw_making text;
+};
+
+struct run {
+    struct sw_session *session;
+    const struct sw_generate_options *options;
+    struct sw_prompts prompts;
+    struct making *text; /* [prompts.samples] */
+    int64_t next_prompt, next_sample, started, written;
+    int64_t end_prompt; /* behind those of this part */
+    struct sw_lines lines;
+    int64_t done; /* texts that were there when a run goes on */
+    FILE *out;    /* rank 0's */
+    bool streams; /* one text to stdout as it comes */
+    size_t streamed;
+};
+
+/* ---- Asked by the engine ---- */
+
+/* From the next text to the one behind it. */
+static void pass_text(struct run *r)
+{
+    if (++r->next_sample == r->prompts.at[r->next_prompt].wish.n) {
+        r->next_sample = 0;
+        r->next_prompt++;
+    }
+}
+
+static int next_text(void *context, struct sw_text *out, struct sw_error *err)
+{
+    struct run *r = context;
+    if (r->next_prompt == r->end_prompt)
+        return 0;
+    const struct sw_prompt *prompt = &r->prompts.at[r->next_prompt];
+    const struct sw_wish *wish = &prompt->wish;
+    struct making *m = &r->text[r->started];
+    *m = (struct making){.prompt = prompt, .sample = r->next_sample};
+    if (sw_making_begin(&m->text, r->session->letters, &prompt->stops, NULL, 0, err) != 0)
+        return -1;
+    *out = (struct sw_text){.number = r->started++,
+                            .tokens = prompt->tokens,
+                            .token_count = prompt->token_count,
+                            .max_new_tokens = wish->max_new_tokens,
+                            .sampling = {wish->temperature, wish->top_p, wish->min_p,
+                                         wish->repetition_penalty, wish->top_k},
+                            /* a text's own, whatever else is in the file: prompts that are alike
+                               differ by their place */
+                            .seed = sw_hash_mix((uint64_t)wish->seed) +
+                                    (uint64_t)r->next_prompt * 1000003u + (uint64_t)r->next_sample};
+    pass_text(r);
+    return 1;
+}
+
+/* What no stop can take back any more. */
+static void stream(struct run *r, const struct making *m)
+{
+    size_t until;
+    const char *text = sw_making_text(&m->text, &until);
+    if (until > r->streamed) {
+        (void)fwrite(text + r->streamed, 1, until - r->streamed, r->out);
+        (void)fflush(r->out);
+        r->streamed = until;
+    }
+}
+
+static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                       double logprob)
+{
+    struct run *r = context;
+    struct making *m = &r->text[text->number];
+    const bool more =
+        sw_making_take(&m->text, r->session->letters, token, logprob, &r->session->err);
+    (void)index;
+    if (r->streams && r->out != NULL)
+        stream(r, m);
+    return more && r->session->err.status == SW_OK;
+}
+
+/* ---- Writing ---- */
+
+static void write_text(const struct run *r, const struct making *m)
+{
+    struct sw_json j = {.out = r->out, .style = SW_JSON_LINE};
+    size_t bytes;
+    const char *text = sw_making_text(&m->text, &bytes);
+    sw_json_object(&j, NULL);
+    sw_json_integer(&j, "index", m->prompt - r->prompts.at);
+    sw_json_integer(&j, "sample", m->sample);
+    /* jansson's, since a text may hold U+0000 */
+    json_t *string = json_stringn(text, bytes);
+    char *written = string != NULL ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    if (written == NULL)
+        sw_fail(&r->session->err, SW_ENVIRONMENT, "out of memory for a text");
+    if (sw_letters_can_read(r->session->letters) && written != NULL)
+        sw_json_raw(&j, "text", written, strlen(written));
+    else
+        sw_json_null(&j, "text");
+    json_decref(string);
+    free(written);
+    sw_json_array(&j, "tokens");
+    for (int64_t i = 0; i < m->text.count; i++)
+        sw_json_integer(&j, NULL, m->text.tokens[i]);
+    sw_json_end(&j);
+    if (r->options->logprobs) {
+        sw_json_array(&j, "logprobs");
+        for (int64_t i = 0; i < m->text.count; i++)
+            sw_json_digits(&j, NULL, m->text.logprobs[i], 9);
+        sw_json_end(&j);
+    }
+    sw_json_integer(&j, "prompt_tokens", m->prompt->token_count);
+    sw_json_text(&j, "finish_reason", m->text.reason);
+    sw_json_end(&j);
+    fputc('\n', r->out);
+}
+
+/* ---- Going on with an output ---- */
+
+static bool is_number(const json_t *line, const char *key, int64_t wanted)
+{
+    const json_t *value = json_object_get(line, key);
+    return json_is_integer(value) && json_integer_value(value) == wanted;
+}
+
+/* Whether a line that was there is the next text's; then passes over that. */
+static int check_line(void *context, int64_t number, const json_t *line, char text[160])
+{
+    struct run *r = context;
+    (void)number;
+    if (r->next_prompt >= r->end_prompt) {
+        snprintf(text, 160, "there is no prompt for it: it is of another file of prompts");
+        return -1;
+    }
+    const struct sw_prompt *prompt = &r->prompts.at[r->next_prompt];
+    const json_t *tokens = json_object_get(line, "tokens");
+    if (!is_number(line, "index", r->next_prompt) || !is_number(line, "sample", r->next_sample) ||
+        !is_number(line, "prompt_tokens", prompt->token_count) || !json_is_array(tokens) ||
+        json_array_size(tokens) > (size_t)prompt->wish.max_new_tokens) {
+        snprintf(text, 160,
+                 "it is not of prompt %" PRId64 ", sample %" PRId64
+                 ": it is of other prompts or other options",
+                 r->next_prompt, r->next_sample);
+        return -1;
+    }
+    pass_text(r);
+    return 0;
+}
+
+/* The other ranks pass over what rank 0 found done. */
+static enum sw_status go_on(struct run *r)
+{
+    struct sw_session *s = r->session;
+    const bool first = s->launch->rank == 0;
+    if (first)
+        (void)sw_lines_open(&r->lines, r->options->out_path, check_line, r, &s->err);
+    const enum sw_status status = sw_session_agree(s);
+    if (status != SW_OK)
+        return status;
+    r->done = r->lines.done;
+    sw_launch_broadcast(s->launch, &r->done, sizeof r->done);
+    for (int64_t i = 0; i < r->done && !first; i++)
+        pass_text(r);
+    r->started = r->written = r->done;
+    return SW_OK;
+}
+
+/* Texts are written in the order of their prompts: those that ended behind one that did not wait.
+ */
+static void text_ended(void *context, const struct sw_text *text, bool full)
+{
+    struct run *r = context;
+    struct making *m = &r->text[text->number];
+    (void)full;
+    sw_making_end(&m->text, &r->session->err);
+    if (r->streams && r->out != NULL) {
+        stream(r, m);
+        fputc('\n', r->out);
+    }
+    for (; r->written < r->started && r->text[r->written].text.reason != NULL; r->written++) {
+        if (r->out != NULL && !r->streams)
+            write_text(r, &r->text[r->written]);
+        if (r->lines.out != NULL)
+            sw_lines_flush(&r->lines);
+        sw_making_free(&r->text[r->written].text);
+    }
+}
+
+/* ---- The command ---- */
+
+/* stdin's all. */
+static int read_stream(FILE *in, char **text, size_t *bytes)
+{
+    size_t capacity = 1 << 16, n;
+    *bytes = 0;
+    *text = malloc(capacity + 1);
+    while (*text != NULL && (n = fread(*text + *bytes, 1, capacity - *bytes, in)) > 0) {
+        *bytes += n;
+        if (*bytes == capacity) {
+            char *grown = realloc(*text, (capacity *= 2) + 1);
+            if (grown == NULL)
+                free(*text);
+            *text = grown;
+        }
+    }
+    return *text != NULL && !ferror(in) ? 0 : -1;
+}
+
+int sw_generate_read(const char *path, char **text, size_t *bytes, struct sw_error *err)
+{
+    const int status = strcmp(path, "-") == 0
+                           ? read_stream(stdin, text, bytes)
+                           : sw_file_read(path, false, (size_t)1 << 40, text, bytes, NULL);
+    return status == 0
+               ? 0
+               : sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                            (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
+}
+
+/* Every rank has the same prompts: rank 0 reads them, each makes its own of the text. */
+static enum sw_status read_prompts(struct run *r)
+{
+    struct sw_session *s = r->session;
+    const struct sw_generate_options *o = r->options;
+    const struct sw_prompt_limits limits = {.vocab = s->plan->run->model.shape.vocab_size,
+                                            .max_tokens = sw_engine_max_tokens(s->engine)};
+    char *text = NULL;
+    size_t bytes = 0;
+    if (o->prompt != NULL) {
+        (void)sw_prompts_single(o->prompt, s->letters, &limits, &o->wish, &o->stops, &r->prompts,
+                                &s->err);
+        return sw_session_agree(s);
+    }
+    if (s->launch->rank == 0)
+        (void)sw_generate_read(o->prompts_path, &text, &bytes, &s->err);
+    enum sw_status status = sw_session_agree(s);
+    if (status == SW_OK && sw_session_share(s, &text, &bytes) == 0) {
+        (void)sw_prompts_read(o->prompts_path, text, bytes, s->letters, &limits, &o->wish,
+                              &o->stops, s->launch->rank == 0 ? stderr : NULL, &r->prompts,
+                              &s->err);
+        status = sw_session_agree(s);
+    } else if (status == SW_OK) {
+        status = SW_ENVIRONMENT;
+    }
+    free(text);
+    return status;
+}
+
+/* Whether this machine's last cache holds a rank's weights: reading them says nothing of memory. */
+static bool are_weights_cached(const struct sw_session *s)
+{
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return s->device->vtable->in_host_memory && cache > 0 &&
+           s->programs->state.parameter_bytes <= cache;
+}
+
+/* To stderr: what was done, and how much of the memory's bandwidth reading the weights took. */
+static void say_counts(const struct run *r)
+{
+    const struct sw_session *s = r->session;
+    const struct sw_engine_counts *c = sw_engine_counts(s->engine);
+    const struct sw_cluster_config *cluster = &s->plan->run->cluster;
+    const double bandwidth = cluster->profile.memory_bandwidth > 0
+                                 ? cluster->profile.memory_bandwidth
+                                 : cluster->accelerator.memory_bandwidth;
+    const double read = c->decode_seconds > 0 ? (double)s->programs->state.parameter_bytes *
+                                                    (double)c->decodes / c->decode_seconds
+                                              : 0;
+    const int64_t made = r->started - r->done;
+    if (r->done > 0)
+        fprintf(stderr, "%" PRId64 " text%s there already; ", r->done,
+                r->done == 1 ? " was" : "s were");
+    fprintf(stderr,
+            "%" PRId64 " text%s: %" PRId64 " prompt tokens, %.0f tokens/s; %" PRId64
+            " new tokens, %.0f tokens/s",
+            made, made == 1 ? "" : "s", c->prompt_tokens,
+            c->prefill_seconds > 0 ? (double)c->prompt_tokens / c->prefill_seconds : 0,
+            c->new_tokens,
+            c->decode_seconds > 0 ? (double)(c->new_tokens - made) / c->decode_seconds : 0);
+    if (read > bandwidth || are_weights_cached(s))
+        fprintf(stderr, "; weights read at %.1f GB/s, from the processor's caches", read / 1e9);
+    else if (read > 0)
+        fprintf(stderr, "; weights read at %.1f GB/s of a rank's %.1f", read / 1e9,
+                bandwidth / 1e9);
+    fputc('\n', stderr);
+}
+
+static enum sw_status make_texts(struct run *r)
+{
+    struct sw_session *s = r->session;
+    const struct sw_engine_calls calls = {
+        .next = next_text, .token = take_token, .ended = text_ended, .context = r};
+    r->text = calloc((size_t)r->prompts.samples + 1, sizeof *r->text);
+    if (r->text == NULL)
+        sw_fail(&s->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts", r->prompts.samples);
+    const enum sw_status status = sw_session_agree(s);
+    if (status != SW_OK)
+        return status;
+    if (sw_engine_run(s->engine, &calls, &s->err) != 0) /* the others wait for this rank */
+        sw_launch_abort(s->launch, &s->err, (int)s->err.status);
+    return sw_session_agree(s);
+}
+
+static enum sw_status generate(struct run *r)
+{
+    struct sw_session *s = r->session;
+    const bool first = s->launch->rank == 0;
+    const char *path = r->options->out_path;
+    struct sw_new_file file = {0};
+    enum sw_status status = read_prompts(r);
+    if (status != SW_OK)
+        return status;
+    r->streams = path == NULL && r->options->prompt != NULL && r->prompts.samples == 1 &&
+                 !r->options->logprobs && sw_letters_can_read(s->letters);
+    r->next_prompt = sw_lines_part(r->prompts.count, r->options->part, r->options->parts);
+    r->end_prompt = sw_lines_part(r->prompts.count, r->options->part + 1, r->options->parts);
+    if (r->options->resume)
+        status = go_on(r);
+    else if (first && path != NULL)
+        (void)sw_file_begin(&file, path, 0666, &s->err);
+    status = status == SW_OK ? sw_session_agree(s) : status;
+    if (status != SW_OK)
+        return status;
+    r->out = !first ? NULL : r->options->resume ? r->lines.out : path != NULL ? file.out : stdout;
+    status = make_texts(r);
+    if (r->options->resume) {
+        if (first && status == SW_OK)
+            (void)sw_lines_close(&r->lines, path, &s->err);
+        sw_lines_abandon(&r->lines);
+    } else if (first && path != NULL && status == SW_OK) {
+        (void)sw_file_commit(&file, &s->err);
+    } else if (first && path != NULL) {
+        sw_file_abandon(&file);
+    } else if (first && (ferror(stdout) || fflush(stdout) != 0)) {
+        sw_fail(&s->err, SW_ENVIRONMENT, "cannot write the output: %s", strerror(errno));
+    }
+    if (status == SW_OK)
+        status = sw_session_agree(s);
+    if (first && status == SW_OK)
+        say_counts(r);
+    return status;
+}
+
+/* Lines of a file are not known before the model is loaded; the number of slots is. */
+static int64_t texts_wanted(const struct sw_generate_options *o)
+{
+    return o->prompt != NULL ? o->wish.n : 0;
+}
+
+int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
+                const struct sw_generate_options *options)
+{
+    const uint32_t kinds = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    struct sw_session session = {.launch = launch,
+                                 .plan = plan,
+                                 .plan_path = options->plan_path,
+                                 .checkpoint = options->checkpoint};
+    struct run run = {.session = &session, .options = options};
+    enum sw_status status = sw_session_open(&session, kinds, texts_wanted(options));
+    if (status == SW_OK)
+        status = generate(&run);
+    for (int64_t i = 0; run.text != NULL && i < run.started; i++)
+        sw_making_free(&run.text[i].text);
+    free(run.text);
+    sw_prompts_free(&run.prompts);
+    sw_session_close(&session);
+    return (int)status;
+}

@@ -1,0 +1,49 @@
+/* Text and tokens of a model's folder, as far as generating and scoring need them: what ends a
+ * text, encoding a prompt, decoding token by token. Owns what it opens; one thread. */
+#ifndef SW_LETTERS_H
+#define SW_LETTERS_H
+
+#include "runner/text/chat.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sw_letters;
+
+/* Of a folder without any tokenizer each byte is the token of its value. Errors (SW_BAD_INPUT): the
+ * folder's tokenizer cannot be read; (SW_ENVIRONMENT). */
+int sw_letters_open(const char *folder, struct sw_letters **out, struct sw_error *err);
+void sw_letters_free(struct sw_letters *letters); /* may be NULL */
+
+/* Whether text can be given and shown at all; why not is the error of encoding. */
+bool sw_letters_can_read(const struct sw_letters *letters);
+/* Whether a text ends with this token. */
+bool sw_letters_ends(const struct sw_letters *letters, int32_t token);
+/* Tokens of a text, malloc'ed; begins: what the model puts before a text comes first. */
+int sw_letters_encode(struct sw_letters *letters, const char *text, size_t bytes, bool begins,
+                      int32_t **tokens, int64_t *count, struct sw_error *err);
+/* The same of a conversation, with what begins an answer; *end: the token that ends it. Errors: as
+ * sw_chat_encode; the tokenizer cannot be read. */
+int sw_letters_converse(struct sw_letters *letters, const struct sw_chat_template *chat,
+                        const struct sw_chat_message *message, size_t count, int32_t **tokens,
+                        int64_t *token_count, int32_t *end, struct sw_error *err);
+/* The template whose special tokens the tokenizer has, where just one of llama-3 and chatml fits;
+ * NULL: nobody knows. */
+const struct sw_chat_template *sw_letters_template(const struct sw_letters *letters);
+/* The bytes that a token stands for, which need not be whole characters; NULL: it is none. */
+const char *sw_letters_bytes(const struct sw_letters *letters, int32_t token, size_t *bytes);
+
+/* A text that is written token by token, behind a prompt: always UTF-8, whole characters only. */
+struct sw_spelling;
+/* continues: a prompt stands before it, so that its first space stays. */
+int sw_spelling_new(const struct sw_letters *letters, bool continues, struct sw_spelling **out,
+                    struct sw_error *err);
+void sw_spelling_free(struct sw_spelling *spelling); /* may be NULL */
+int sw_spelling_feed(struct sw_spelling *spelling, int32_t token, struct sw_error *err);
+/* No more comes: what is left of an incomplete character is U+FFFD. */
+int sw_spelling_finish(struct sw_spelling *spelling, struct sw_error *err);
+/* So far, with a 0 behind it; the spelling's, until it is fed again. */
+const char *sw_spelling_text(const struct sw_spelling *spelling, size_t *bytes);
+
+#endif

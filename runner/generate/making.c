@@ -1,0 +1,110 @@
+#include "runner/generate/making.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int sw_making_begin(struct sw_making *m, struct sw_letters *letters, const struct sw_stops *stops,
+                    const int32_t *prompt, int64_t prompt_count, struct sw_error *err)
+{
+    *m = (struct sw_making){.stops = stops, .end = -1, .stop_at = SIZE_MAX};
+    if (sw_spelling_new(letters, prompt_count == 0, &m->spelling, err) != 0)
+        return -1;
+    for (int64_t i = 0; i < prompt_count; i++)
+        if (sw_spelling_feed(m->spelling, prompt[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+static int grow(struct sw_making *m)
+{
+    const int64_t wanted = m->capacity > 0 ? m->capacity * 2 : 64;
+    int32_t *tokens = realloc(m->tokens, (size_t)wanted * sizeof *tokens);
+    m->tokens = tokens != NULL ? tokens : m->tokens;
+    double *logprobs = realloc(m->logprobs, (size_t)wanted * sizeof *logprobs);
+    m->logprobs = logprobs != NULL ? logprobs : m->logprobs;
+    size_t *begins = realloc(m->begins, (size_t)wanted * sizeof *begins);
+    m->begins = begins != NULL ? begins : m->begins;
+    if (tokens == NULL || logprobs == NULL || begins == NULL)
+        return -1;
+    m->capacity = wanted;
+    return 0;
+}
+
+/* The first byte of the first of the texts that end this one; SIZE_MAX: none is in it. `before`:
+ * bytes that were looked at already. */
+static size_t find_stop(const struct sw_stops *stops, const char *text, size_t bytes, size_t before)
+{
+    size_t first = SIZE_MAX;
+    for (int32_t i = 0; i < stops->count; i++) {
+        const size_t length = strlen(stops->text[i]);
+        const size_t from = before + 1 > length ? before + 1 - length : 0;
+        const char *at =
+            from < bytes ? memmem(text + from, bytes - from, stops->text[i], length) : NULL;
+        if (at != NULL && (size_t)(at - text) < first)
+            first = (size_t)(at - text);
+    }
+    return first;
+}
+
+bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32_t token,
+                    double logprob, struct sw_error *err)
+{
+    size_t before, bytes;
+    if (token == m->end || sw_letters_ends(letters, token)) {
+        m->reason = "stop";
+        return false;
+    }
+    (void)sw_spelling_text(m->spelling, &before);
+    if (m->count == m->capacity && grow(m) != 0) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for a text");
+        return false;
+    }
+    m->tokens[m->count] = token;
+    m->logprobs[m->count] = logprob;
+    m->begins[m->count++] = before;
+    if (sw_spelling_feed(m->spelling, token, err) != 0)
+        return false;
+    const char *spelled = sw_spelling_text(m->spelling, &bytes);
+    /* a stop is looked for in what is new: not in the prompt, nor across its end */
+    const size_t own = m->begins[0];
+    m->stop_at = find_stop(m->stops, spelled + own, bytes - own, before - own);
+    if (m->stop_at != SIZE_MAX) {
+        m->stop_at += own;
+        m->reason = "stop";
+    }
+    return m->reason == NULL;
+}
+
+void sw_making_end(struct sw_making *m, struct sw_error *err)
+{
+    (void)sw_spelling_finish(m->spelling, err);
+    if (m->reason == NULL)
+        m->reason = "length";
+}
+
+const char *sw_making_text(const struct sw_making *m, size_t *bytes)
+{
+    size_t longest = 1, all;
+    const char *text = sw_spelling_text(m->spelling, &all);
+    size_t until = all;
+    for (int32_t i = 0; i < m->stops->count; i++)
+        if (strlen(m->stops->text[i]) > longest)
+            longest = strlen(m->stops->text[i]);
+    if (m->reason == NULL)
+        until = all > longest - 1 ? all - (longest - 1) : 0;
+    until = until > m->stop_at ? m->stop_at : until;
+    while (m->reason == NULL && until > 0 && until < all &&
+           ((unsigned char)text[until] & 0xc0) == 0x80)
+        until--;
+    *bytes = until;
+    return text;
+}
+
+void sw_making_free(struct sw_making *m)
+{
+    free(m->tokens);
+    free(m->logprobs);
+    free(m->begins);
+    sw_spelling_free(m->spelling);
+    *m = (struct sw_making){0};
+}

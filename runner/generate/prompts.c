@@ -1,0 +1,331 @@
+#include "runner/generate/prompts.h"
+
+#include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COMPLAINTS = 100, SHOWN_BYTES = 48 };
+
+const struct sw_wish_field sw_wish_fields[] = {
+    {"temperature", true, 0, 100, false, offsetof(struct sw_wish, temperature)},
+    {"top_k", false, 0, 1 << 24, false, offsetof(struct sw_wish, top_k)},
+    {"top_p", true, 0, 1, true, offsetof(struct sw_wish, top_p)},
+    {"min_p", true, 0, 1, false, offsetof(struct sw_wish, min_p)},
+    {"repetition_penalty", true, 0, 100, true, offsetof(struct sw_wish, repetition_penalty)},
+    {"max_new_tokens", false, 1, INT32_MAX, false, offsetof(struct sw_wish, max_new_tokens)},
+    {"seed", false, 0, 0x1p53, false, offsetof(struct sw_wish, seed)},
+    {"n", false, 1, 10000, false, offsetof(struct sw_wish, n)},
+    {.name = NULL},
+};
+
+struct sw_wish sw_wish_default(void)
+{
+    return (struct sw_wish){.top_p = 1, .repetition_penalty = 1, .max_new_tokens = 128, .n = 1};
+}
+
+int sw_wish_set(struct sw_wish *wish, const struct sw_wish_field *field, double value,
+                char text[160])
+{
+    char *at = (char *)wish + field->offset;
+    const bool good = value >= field->least && value <= field->most &&
+                      (!field->above || value > field->least) &&
+                      (field->real || value == floor(value));
+    if (!good) {
+        snprintf(text, 160, "'%s' is %s from %s%.17g to %.17g", field->name,
+                 field->real ? "a number" : "a whole number", field->above ? "above " : "",
+                 field->least, field->most);
+        return -1;
+    }
+    if (field->real)
+        *(double *)(void *)at = value;
+    else
+        *(int64_t *)(void *)at = (int64_t)value;
+    return 0;
+}
+
+/* ---- Stops ---- */
+
+int sw_stops_add(struct sw_stops *stops, const char *text)
+{
+    char **grown = realloc(stops->text, ((size_t)stops->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return -1;
+    stops->text = grown;
+    grown[stops->count] = strdup(text);
+    return grown[stops->count] == NULL ? -1 : (stops->count++, 0);
+}
+
+void sw_stops_free(struct sw_stops *stops)
+{
+    for (int32_t i = 0; i < stops->count; i++)
+        free(stops->text[i]);
+    free(stops->text);
+    *stops = (struct sw_stops){0};
+}
+
+static int copy_stops(struct sw_stops *to, const struct sw_stops *from)
+{
+    for (int32_t i = 0; i < from->count; i++)
+        if (sw_stops_add(to, from->text[i]) != 0)
+            return -1;
+    return 0;
+}
+
+/* ---- One line ---- */
+
+struct reading {
+    struct sw_letters *letters;
+    const struct sw_prompt_limits *limits;
+    const struct sw_wish *defaults;
+    const struct sw_stops *stops;
+};
+
+static int out_of_memory(struct sw_error *err)
+{
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the prompts");
+}
+
+static int check_tokens(const struct reading *r, const struct sw_prompt *prompt,
+                        struct sw_error *err)
+{
+    const struct sw_prompt_limits *limits = r->limits;
+    if (limits->scored && prompt->token_count < 2)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the text has %" PRId64 " token%s; what follows the first is scored",
+                       prompt->token_count, prompt->token_count == 1 ? "" : "s");
+    if (prompt->token_count == 0)
+        return sw_fail(err, SW_BAD_INPUT, "the prompt is empty; give at least one token");
+    if (!limits->scored && prompt->token_count >= limits->max_tokens)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the prompt has %" PRId64 " tokens; with %" PRId64
+                       " for a text, at most %" PRId64 " leave room for a new one",
+                       prompt->token_count, limits->max_tokens, limits->max_tokens - 1);
+    for (int64_t i = 0; i < prompt->token_count; i++)
+        if (prompt->tokens[i] < 0 || prompt->tokens[i] >= limits->vocab)
+            return sw_fail(err, SW_BAD_INPUT, "token %" PRId32 " is none of the model's %" PRId64,
+                           prompt->tokens[i], limits->vocab);
+    return 0;
+}
+
+static int read_tokens(const json_t *list, struct sw_prompt *prompt, struct sw_error *err)
+{
+    const size_t count = json_array_size(list);
+    if (!json_is_array(list))
+        return sw_fail(err, SW_BAD_INPUT, "'tokens' is a list of numbers");
+    prompt->tokens = malloc((count + 1) * sizeof *prompt->tokens);
+    if (prompt->tokens == NULL)
+        return out_of_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *token = json_array_get(list, i);
+        const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
+        if (id < 0 || id > INT32_MAX)
+            return sw_fail(err, SW_BAD_INPUT,
+                           "element %zu of 'tokens' is no token: a whole number from 0", i);
+        prompt->tokens[i] = (int32_t)id;
+    }
+    prompt->token_count = (int64_t)count;
+    return 0;
+}
+
+static int read_stops(const json_t *value, struct sw_prompt *prompt, struct sw_error *err)
+{
+    const size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    sw_stops_free(&prompt->stops);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(text) || json_string_length(text) == 0)
+            return sw_fail(err, SW_BAD_INPUT, "'stop' is a text or a list of them, none empty");
+        if (sw_stops_add(&prompt->stops, json_string_value(text)) != 0)
+            return out_of_memory(err);
+    }
+    return 0;
+}
+
+static const char *text_key(const struct reading *r)
+{
+    return r->limits->scored ? "text" : "prompt";
+}
+
+static int unknown_key(const struct reading *r, const char *key, struct sw_error *err)
+{
+    static const char *const words[] = {"prompt",         "tokens", "stop",  "temperature",
+                                        "top_k",          "top_p",  "min_p", "repetition_penalty",
+                                        "max_new_tokens", "seed",   "n"};
+    char shown[SHOWN_BYTES + 4];
+    const char *near = sw_text_nearest(key, words, sizeof words / sizeof words[0]);
+    sw_text_shown(key, SHOWN_BYTES, shown);
+    if (r->limits->scored)
+        return sw_fail(err, SW_BAD_INPUT, "unknown key '%s'; a line has text or tokens", shown);
+    return near != NULL
+               ? sw_fail(err, SW_BAD_INPUT, "unknown key '%s'; did you mean '%s'?", shown, near)
+               : sw_fail(err, SW_BAD_INPUT,
+                         "unknown key '%s'; a line has prompt or tokens, and perhaps stop, "
+                         "temperature, top_k, top_p, min_p, repetition_penalty, max_new_tokens, "
+                         "seed and n",
+                         shown);
+}
+
+static int read_field(const struct reading *r, const char *key, const json_t *value,
+                      struct sw_prompt *prompt, struct sw_error *err)
+{
+    char text[160];
+    if (strcmp(key, "tokens") == 0)
+        return read_tokens(value, prompt, err);
+    if (strcmp(key, text_key(r)) == 0 && !json_is_string(value))
+        return sw_fail(err, SW_BAD_INPUT, "'%s' is a text", key);
+    if (strcmp(key, text_key(r)) == 0)
+        return sw_letters_encode(r->letters, json_string_value(value), json_string_length(value),
+                                 true, &prompt->tokens, &prompt->token_count, err);
+    if (r->limits->scored)
+        return unknown_key(r, key, err);
+    if (strcmp(key, "stop") == 0)
+        return read_stops(value, prompt, err);
+    const struct sw_wish_field *field = sw_wish_fields;
+    while (field->name != NULL && strcmp(field->name, key) != 0)
+        field++;
+    if (field->name == NULL)
+        return unknown_key(r, key, err);
+    if (sw_wish_set(&prompt->wish, field, json_is_number(value) ? json_number_value(value) : NAN,
+                    text) != 0)
+        return sw_fail(err, SW_BAD_INPUT, "%s", text);
+    return 0;
+}
+
+static int read_line(const struct reading *r, const char *line, size_t bytes,
+                     struct sw_prompt *prompt, struct sw_error *err)
+{
+    json_error_t why;
+    json_t *root = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &why), *value;
+    const char *key;
+    int status = -1;
+    if (root == NULL) {
+        const char *mistake = sw_json_mistake(&why);
+        return mistake == NULL ? out_of_memory(err)
+                               : sw_fail(err, SW_BAD_INPUT, "no JSON: %s", mistake);
+    }
+    if (!json_is_object(root)) {
+        sw_fail(err, SW_BAD_INPUT, "a line is an object, {\"%s\": ...}", text_key(r));
+        goto out;
+    }
+    if ((json_object_get(root, text_key(r)) != NULL) == (json_object_get(root, "tokens") != NULL)) {
+        sw_fail(err, SW_BAD_INPUT, "give '%s' or 'tokens', one of them", text_key(r));
+        goto out;
+    }
+    json_object_foreach(root, key, value)
+    {
+        if (read_field(r, key, value, prompt, err) != 0)
+            goto out;
+    }
+    status = check_tokens(r, prompt, err);
+out:
+    json_decref(root);
+    return status;
+}
+
+/* ---- All of them ---- */
+
+static void forget(struct sw_prompt *prompt)
+{
+    free(prompt->tokens);
+    sw_stops_free(&prompt->stops);
+    *prompt = (struct sw_prompt){0};
+}
+
+void sw_prompts_free(struct sw_prompts *prompts)
+{
+    for (int64_t i = 0; i < prompts->count; i++)
+        forget(&prompts->at[i]);
+    free(prompts->at);
+    *prompts = (struct sw_prompts){0};
+}
+
+static int add(struct sw_prompts *out, struct sw_prompt *prompt, struct sw_error *err)
+{
+    if ((out->count & (out->count - 1)) == 0) { /* 0, 1, 2, 4, 8 ... are there */
+        const size_t wanted = out->count == 0 ? 1 : (size_t)out->count * 2;
+        struct sw_prompt *grown = realloc(out->at, wanted * sizeof *grown);
+        if (grown == NULL) {
+            forget(prompt);
+            return out_of_memory(err);
+        }
+        out->at = grown;
+    }
+    out->samples += prompt->wish.n;
+    out->at[out->count++] = *prompt;
+    return 0;
+}
+
+static bool is_blank(const char *line, size_t bytes)
+{
+    while (bytes > 0 && (*line == ' ' || *line == '\t' || *line == '\r')) {
+        line++;
+        bytes--;
+    }
+    return bytes == 0;
+}
+
+int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_letters *letters,
+                    const struct sw_prompt_limits *limits, const struct sw_wish *defaults,
+                    const struct sw_stops *stops, FILE *complaints, struct sw_prompts *out,
+                    struct sw_error *err)
+{
+    const struct reading r = {letters, limits, defaults, stops};
+    int64_t wrong = 0;
+    int32_t line = 0;
+    *out = (struct sw_prompts){0};
+    for (size_t at = 0; at < bytes;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        const size_t length = end != NULL ? (size_t)(end - text) - at : bytes - at;
+        struct sw_prompt prompt = {.wish = *defaults, .line = ++line};
+        struct sw_error mistake = {0};
+        if (is_blank(text + at, length)) {
+            at += length + 1;
+            continue;
+        }
+        if (copy_stops(&prompt.stops, stops) != 0)
+            out_of_memory(&mistake);
+        else if (read_line(&r, text + at, length, &prompt, &mistake) == 0)
+            (void)add(out, &prompt, &mistake);
+        if (mistake.status != SW_OK)
+            forget(&prompt);
+        if (mistake.status == SW_ENVIRONMENT)
+            return sw_fail_as(err, &mistake);
+        wrong += mistake.status != SW_OK;
+        if (mistake.status != SW_OK && complaints != NULL && wrong <= MOST_COMPLAINTS)
+            fprintf(complaints, "%s:%" PRId32 ": error: %s\n", path, line, mistake.message);
+        at += length + 1;
+    }
+    if (wrong > 0)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                          "%" PRId64 " of its lines cannot be used%s; nothing was %s", wrong,
+                          wrong > MOST_COMPLAINTS ? ", of which the first 100 were named" : "",
+                          limits->scored ? "scored" : "generated");
+    if (out->count == 0)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
+                          "no %s in it; give a line {\"%s\": ...} for each", text_key(&r),
+                          text_key(&r));
+    return 0;
+}
+
+int sw_prompts_single(const char *prompt, struct sw_letters *letters,
+                      const struct sw_prompt_limits *limits, const struct sw_wish *wish,
+                      const struct sw_stops *stops, struct sw_prompts *out, struct sw_error *err)
+{
+    const struct reading r = {letters, limits, wish, stops};
+    struct sw_prompt one = {.wish = *wish};
+    *out = (struct sw_prompts){0};
+    if (copy_stops(&one.stops, stops) != 0) {
+        forget(&one);
+        return out_of_memory(err);
+    }
+    if (sw_letters_encode(letters, prompt, strlen(prompt), true, &one.tokens, &one.token_count,
+                          err) == 0 &&
+        check_tokens(&r, &one, err) == 0)
+        return add(out, &one, err);
+    forget(&one);
+    return -1;
+}

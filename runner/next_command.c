@@ -1,0 +1,214 @@
+#include "runner/next_command.h"
+
+#include "core/base/file.h"
+#include "core/run/next.h"
+#include "runner/checkpoint/store.h"
+#include "runner/launch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct request {
+    struct sw_next_facts facts;
+    const char *folder, *checkpoints, *launcher;
+    char *dead; /* the list's own copy; its names are cut out of it */
+    const char *dead_name[SW_ATTEMPT_NODES];
+    bool after; /* --status was given */
+    int64_t number[7];
+};
+
+/* Options whose value is a number, and where it goes. */
+enum { STATUS, BEFORE, STARTS, RESTARTS, MAX_ATTEMPTS, NODES, NUMBERS };
+static const struct {
+    const char *option;
+    int64_t usual;
+} numbers[NUMBERS] = {[STATUS] = {"--status", 0},
+                      [BEFORE] = {"--before", 0},
+                      [STARTS] = {"--starts", 1},
+                      [RESTARTS] = {"--restarts", 0},
+                      [MAX_ATTEMPTS] = {"--max-attempts", 100},
+                      [NODES] = {"--nodes", 0}};
+
+static int usage(const char *what, const char *which)
+{
+    fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+    return SW_BAD_INPUT;
+}
+
+static int parse_number(const char *text, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return end == text || *end != '\0' || errno != 0 || *out < 0 || *out > INT32_MAX ? -1 : 0;
+}
+
+static int parse_how(const char *text, enum sw_continue *how)
+{
+    for (const struct sw_word *word = sw_words_continue; word->text != NULL; word++)
+        if (strcmp(word->text, text) == 0) {
+            *how = (enum sw_continue)word->value;
+            return 0;
+        }
+    return -1;
+}
+
+/* "3-4", or "4" */
+static int parse_range(const char *text, int32_t *least, int32_t *most)
+{
+    char *end;
+    const long a = strtol(text, &end, 10), b = *end == '-' ? strtol(end + 1, &end, 10) : a;
+    if (end == text || *end != '\0' || a < 1 || b < a || b > INT32_MAX)
+        return -1;
+    *least = (int32_t)a;
+    *most = (int32_t)b;
+    return 0;
+}
+
+/* "n3,n4" */
+static int parse_dead(struct request *r, const char *text)
+{
+    char *place = NULL;
+    free(r->dead);
+    r->dead = strdup(text);
+    r->facts.dead_count = 0;
+    if (r->dead == NULL)
+        return -1;
+    for (char *name = strtok_r(r->dead, ", ", &place); name != NULL;
+         name = strtok_r(NULL, ", ", &place))
+        if (r->facts.dead_count < SW_ATTEMPT_NODES)
+            r->dead_name[r->facts.dead_count++] = name;
+    r->facts.dead = r->dead_name;
+    return 0;
+}
+
+static int parse_value(struct request *r, const char *option, const char *value)
+{
+    for (int i = 0; i < NUMBERS; i++)
+        if (strcmp(option, numbers[i].option) == 0) {
+            r->after = r->after || i == STATUS;
+            return parse_number(value, &r->number[i]);
+        }
+    if (strcmp(option, "--continue") == 0)
+        return parse_how(value, &r->facts.how);
+    if (strcmp(option, "--plans") == 0)
+        return parse_range(value, &r->facts.least, &r->facts.most);
+    if (strcmp(option, "--dead") == 0)
+        return parse_dead(r, value);
+    if (strcmp(option, "--launcher") == 0)
+        r->launcher = value;
+    else if (strcmp(option, "--checkpoints") == 0)
+        r->checkpoints = value;
+    else
+        return 1;
+    return 0;
+}
+
+static int parse(int argc, char **argv, struct request *r)
+{
+    for (int i = 0; i < NUMBERS; i++)
+        r->number[i] = numbers[i].usual;
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--link") == 0) {
+            r->facts.link = true;
+        } else if (argv[i][0] == '-') {
+            const int known = i + 1 < argc ? parse_value(r, argv[i], argv[i + 1]) : -1;
+            if (known > 0)
+                return usage("unknown option ", argv[i]);
+            if (known < 0)
+                return usage("no good value after ", argv[i]);
+            i++;
+        } else if (r->folder != NULL) {
+            return usage("one run at a time, not also ", argv[i]);
+        } else {
+            r->folder = argv[i];
+        }
+    }
+    return r->folder != NULL && r->folder[0] != '\0' ? SW_OK
+                                                     : usage("next needs the run's folder", "");
+}
+
+/* The newest checkpoint that can be resumed from; as far as can be said without reading it. */
+static int64_t find_checkpoint(const struct request *r)
+{
+    char note[SW_STORE_NOTE_BYTES], *path = NULL;
+    char *usual = r->checkpoints == NULL ? sw_path_join(r->folder, "checkpoints") : NULL;
+    const char *folder = r->checkpoints != NULL ? r->checkpoints : usual;
+    int64_t step = -1;
+    if (folder != NULL && sw_store_newest(folder, &path, note, NULL) == 0 && path != NULL)
+        step = sw_store_step_of(sw_path_name(path));
+    free(path);
+    free(usual);
+    return step;
+}
+
+static int find_facts(struct request *r, struct sw_error *err)
+{
+    struct sw_next_facts *f = &r->facts;
+    char note[256];
+    if (sw_attempt_read(r->folder, &f->attempt, note, err) != 0)
+        return -1;
+    f->checkpoint_step = find_checkpoint(r);
+    f->restarts = r->number[RESTARTS];
+    f->max_attempts = r->number[MAX_ATTEMPTS];
+    f->attempt_before = r->number[BEFORE];
+    f->status = (int32_t)r->number[STATUS];
+    f->starts = (int32_t)r->number[STARTS];
+    f->nodes = (int32_t)r->number[NODES];
+    sw_launcher_read(r->launcher, &f->word);
+    return 0;
+}
+
+/* What is left out stays left out: for later jobs of the run, and for people. */
+static void remember(const struct request *r, const struct sw_next *next,
+                     struct sw_excluded *excluded)
+{
+    for (int32_t i = 0; i < next->node_count; i++) {
+        struct sw_excluded_node node = {.attempt = r->facts.attempt.attempt};
+        struct sw_error err = {0};
+        if (sw_excluded_has(excluded, next->node[i]))
+            continue;
+        snprintf(node.node, sizeof node.node, "%s", next->node[i]);
+        snprintf(node.job, sizeof node.job, "%s", sw_launch_job());
+        snprintf(node.reason, sizeof node.reason, "%.500s", next->reason);
+        if (sw_excluded_add(r->folder, &node, &err) != 0)
+            sw_launch_print_error(&err);
+        if (excluded->count < SW_EXCLUDED_NODES)
+            excluded->node[excluded->count++] = node;
+    }
+}
+
+int sw_next_command(int argc, char **argv)
+{
+    struct request r = {0};
+    struct sw_next next;
+    struct sw_error err = {0};
+    struct sw_excluded *excluded = calloc(1, sizeof *excluded);
+    int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r);
+    if (status != SW_OK)
+        goto out;
+    if (find_facts(&r, &err) != 0 || sw_excluded_read(r.folder, excluded, &err) != 0) {
+        sw_launch_print_error(&err);
+        status = (int)err.status;
+        goto out;
+    }
+    if (r.after)
+        sw_next_after(&r.facts, &next);
+    else
+        sw_next_begin(&r.facts, &next);
+    remember(&r, &next, excluded);
+    printf("%s %d", sw_next_word(next.action), (int)next.code);
+    for (int32_t i = 0; i < excluded->count; i++)
+        printf("%c%s", i == 0 ? ' ' : ',', excluded->node[i].node);
+    putchar('\n');
+    if (next.reason[0] != '\0')
+        fprintf(stderr, "%s\n", next.reason);
+    if (fflush(stdout) != 0)
+        status = SW_ENVIRONMENT;
+out:
+    free(r.dead);
+    free(excluded);
+    return status;
+}

@@ -1,0 +1,361 @@
+#include "runner/preflight/preflight.h"
+
+#include "core/program/state.h"
+#include "core/run/attempt.h"
+#include "runner/accelerator.h"
+#include "runner/preflight/facts.h"
+#include "runner/preflight/judge.h"
+#include "runner/preflight/probe.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODE_BYTES = 256, PAIR_ROUNDS = 3 };
+static const double quick_s = 1, full_s = 8; /* of one thing that is tried */
+
+/* What every rank tells all others. */
+struct card {
+    char host[NODE_BYTES];
+    struct sw_node_facts facts;
+    double compute_s, predicted_s, pair_rate, group_s[SW_PROBE_GROUPS];
+};
+
+struct preflight {
+    const struct sw_launch *launch;
+    const struct sw_plan *plan;
+    struct sw_program_set *programs;
+    struct sw_device *device;
+    struct sw_comm *comm;
+    double budget_s;
+    struct card mine, *all; /* [ranks] */
+    int32_t *node;          /* [ranks]: of each rank, in the order in which they appear */
+    int32_t *first;         /* [nodes]: its first rank */
+    int32_t nodes;
+    double *rate;      /* [nodes], of the thing at hand */
+    bool *slow, *seen; /* [nodes]: of the thing at hand, of all so far */
+    struct sw_probe_group group[SW_PROBE_GROUPS];
+    int32_t groups;
+    struct sw_attempt found; /* the nodes that are out of their band, and why */
+    bool *suspect;           /* [nodes]: out of it the first time; NULL: this is the first */
+    struct sw_error err;
+};
+
+/* ---- Ranks and nodes ---- */
+
+static void gather(struct preflight *p)
+{
+    sw_launch_gather(p->launch, &p->mine, (int32_t)sizeof p->mine, p->all);
+}
+
+static int find_nodes(struct preflight *p)
+{
+    const size_t ranks = (size_t)p->launch->size;
+    p->all = calloc(ranks, sizeof *p->all);
+    p->node = calloc(ranks, sizeof *p->node);
+    p->first = calloc(ranks, sizeof *p->first);
+    p->rate = calloc(ranks, sizeof *p->rate);
+    p->slow = calloc(ranks, sizeof *p->slow);
+    p->seen = calloc(ranks, sizeof *p->seen);
+    if (p->all == NULL || p->node == NULL || p->first == NULL || p->rate == NULL ||
+        p->slow == NULL || p->seen == NULL)
+        return sw_fail(&p->err, SW_ENVIRONMENT, "out of memory");
+    snprintf(p->mine.host, sizeof p->mine.host, "%s", p->launch->host);
+    p->mine.pair_rate = NAN;
+    gather(p);
+    for (int32_t r = 0; r < p->launch->size; r++) {
+        int32_t n = 0;
+        while (n < p->nodes && strcmp(p->all[p->first[n]].host, p->all[r].host) != 0)
+            n++;
+        if (n == p->nodes)
+            p->first[p->nodes++] = r;
+        p->node[r] = n;
+    }
+    return 0;
+}
+
+static const char *name_of(const struct preflight *p, int32_t node)
+{
+    return p->all[p->first[node]].host;
+}
+
+static bool speaks(const struct preflight *p)
+{
+    return p->launch->rank == 0;
+}
+
+/* The same on every rank. */
+static void blame(struct preflight *p, int32_t node, const char *what)
+{
+    struct sw_attempt *a = &p->found;
+    const size_t used = strlen(a->cause);
+    if (p->suspect != NULL && !p->suspect[node])
+        return;
+    p->seen[node] = true;
+    sw_attempt_add_node(a, name_of(p, node));
+    snprintf(a->cause + used, sizeof a->cause - used, "%s%s: %s", used == 0 ? "preflight: " : "; ",
+             name_of(p, node), what);
+    if (speaks(p))
+        fprintf(stderr, "preflight: error: node %s %s\n", name_of(p, node), what);
+}
+
+/* Says how the nodes do, and which are out of their band. unit: of the rates, for people. */
+static void judge(struct preflight *p, const char *what, double predicted, double scale,
+                  const char *unit)
+{
+    const double middle = sw_judge_middle(p->rate, p->nodes);
+    char promised[48] = "";
+    if (!isinf(predicted))
+        snprintf(promised, sizeof promised, ", predicted %.3g", predicted / scale);
+    if (speaks(p) && !isnan(middle))
+        fprintf(stderr, "preflight: %s: %.3g %s in the middle of %d node%s%s\n", what,
+                middle / scale, unit, (int)p->nodes, p->nodes == 1 ? "" : "s", promised);
+    if (speaks(p) && middle * 2 < predicted && !isinf(predicted))
+        fprintf(stderr,
+                "preflight: note: that is less than half of it: the cluster's file promises more "
+                "than its nodes hold\n");
+    if (sw_judge(p->rate, p->nodes, predicted, p->slow) == 0)
+        return;
+    for (int32_t n = 0; n < p->nodes; n++) {
+        char text[256];
+        if (!p->slow[n])
+            continue;
+        snprintf(text, sizeof text, "is slow: %s %.3g %s, the others %.3g%s", what,
+                 p->rate[n] / scale, unit, middle / scale, promised);
+        blame(p, n, text);
+    }
+}
+
+/* ---- What is tried ---- */
+
+static void judge_facts(struct preflight *p)
+{
+    const struct sw_run_config *run = p->plan->run;
+    const int32_t per_node = run->cluster.accelerators_per_node;
+    const bool gpu = run->cluster.accelerator.device != SW_DEVICE_CPU;
+    const int64_t needs = p->plan->prediction.memory_total;
+    for (int32_t n = 0; n < p->nodes; n++) {
+        const struct sw_node_facts *f = &p->all[p->first[n]].facts;
+        char text[256] = "";
+        if (f->disk_bytes == 0)
+            snprintf(text, sizeof text, "cannot write to %.180s", run->directory);
+        else if (gpu && f->gpus >= 0 && f->gpus < per_node)
+            snprintf(text, sizeof text, "has %d GPUs, the plan needs %d", (int)f->gpus,
+                     (int)per_node);
+        else if (gpu && f->gpu_memory_bytes >= 0 && f->gpu_memory_bytes < needs)
+            snprintf(text, sizeof text, "has a GPU with %.1f GB free, the plan needs %.1f GB",
+                     (double)f->gpu_memory_bytes / 1e9, (double)needs / 1e9);
+        else if (!gpu && f->memory_bytes >= 0 && f->memory_bytes < needs * per_node)
+            snprintf(text, sizeof text, "has %.1f GB free, %d ranks need %.1f GB",
+                     (double)f->memory_bytes / 1e9, (int)per_node, (double)needs * per_node / 1e9);
+        if (text[0] != '\0')
+            blame(p, n, text);
+        if (speaks(p) && strcmp(f->driver, p->all[0].facts.driver) != 0)
+            fprintf(stderr, "preflight: note: node %s has driver %s, %s has %s\n", name_of(p, n),
+                    f->driver, name_of(p, 0), p->all[0].facts.driver);
+        p->rate[n] = f->gpu_clock_hz > 0 ? f->gpu_clock_hz : NAN;
+    }
+    if (!isnan(sw_judge_middle(p->rate, p->nodes)))
+        judge(p, "largest clock", INFINITY, 1e6, "MHz");
+}
+
+static int try_compute(struct preflight *p)
+{
+    if (sw_probe_compute(p->plan, p->device, p->budget_s, &p->mine.compute_s, &p->mine.predicted_s,
+                         &p->err) != 0)
+        return -1;
+    gather(p);
+    for (int32_t n = 0; n < p->nodes; n++)
+        p->rate[n] = INFINITY;
+    for (int32_t r = 0; r < p->launch->size; r++) /* a node is as fast as its slowest rank */
+        p->rate[p->node[r]] = fmin(p->rate[p->node[r]], 1 / p->all[r].compute_s);
+    judge(p, "layers of the plan's shapes", 1 / p->mine.predicted_s, 1, "per second");
+    return 0;
+}
+
+/* One rank of every node talks to one of another, in rounds: a node that is slow with all of its
+ * partners is slow itself. */
+static int try_pairs(struct preflight *p)
+{
+    const int32_t all = sw_judge_rounds(p->nodes), mine = p->node[p->launch->rank];
+    const int32_t rounds = all < PAIR_ROUNDS ? all : PAIR_ROUNDS;
+    const struct sw_cluster_config *cluster = &p->plan->run->cluster;
+    if (rounds == 0)
+        return 0;
+    for (int32_t n = 0; n < p->nodes; n++)
+        p->rate[n] = NAN;
+    for (int32_t round = 0; round < rounds; round++) {
+        const int32_t partner = sw_judge_partner(mine, round, p->nodes);
+        const bool talks = p->first[mine] == p->launch->rank && partner >= 0;
+        if (sw_probe_pair(p->comm, p->device, talks ? p->first[partner] : -1, p->budget_s / rounds,
+                          &p->mine.pair_rate, &p->err) != 0)
+            return -1;
+        gather(p);
+        for (int32_t n = 0; n < p->nodes; n++)
+            p->rate[n] = fmax(p->rate[n], p->all[p->first[n]].pair_rate); /* NaN: the other */
+    }
+    judge(p, "messages to another node", cluster->link[cluster->link_count - 1].bandwidth, 1e6,
+          "MB/s");
+    return 0;
+}
+
+/* Groups of several nodes share their fate; one inside of a node has its node to blame. */
+static int try_group(struct preflight *p, int32_t g)
+{
+    const struct sw_probe_group *group = &p->group[g];
+    const struct sw_mesh *mesh = &p->plan->decision.mesh;
+    char axes[32], what[96];
+    if (sw_probe_collective(p->comm, p->device, group, p->budget_s / p->groups, &p->mine.group_s[g],
+                            &p->err) != 0)
+        return -1;
+    gather(p);
+    snprintf(what, sizeof what, "the plan's %s over %s", sw_collective_name(group->kind),
+             sw_axes_format(group->axes, axes, sizeof axes));
+    double worst = 0;
+    bool inside = true;
+    for (int32_t n = 0; n < p->nodes; n++)
+        p->rate[n] = INFINITY;
+    for (int32_t r = 0; r < p->launch->size; r++) {
+        worst = fmax(worst, p->all[r].group_s[g]);
+        p->rate[p->node[r]] = fmin(p->rate[p->node[r]], 1 / p->all[r].group_s[g]);
+        for (int32_t i = 0; i < sw_axes_size(mesh, group->axes); i++)
+            inside = inside && p->node[sw_axes_member(mesh, group->axes, r, i)] == p->node[r];
+    }
+    if (inside)
+        judge(p, what, 1 / group->predicted_s, 1, "per second");
+    else if (speaks(p))
+        fprintf(stderr, "preflight: %s: %.3g ms in the slowest group, predicted %.3g ms\n", what,
+                worst * 1e3, group->predicted_s * 1e3);
+    return 0;
+}
+
+static int try_everything(struct preflight *p)
+{
+    if (try_compute(p) != 0 || try_pairs(p) != 0)
+        return -1;
+    for (int32_t g = 0; g < p->groups; g++)
+        if (try_group(p, g) != 0)
+            return -1;
+    return 0;
+}
+
+/* What is not so the second time was a coincidence. */
+static int try_twice(struct preflight *p)
+{
+    bool *suspect = calloc((size_t)p->nodes, sizeof *suspect);
+    int status = suspect != NULL ? 0 : sw_fail(&p->err, SW_ENVIRONMENT, "out of memory");
+    for (int32_t i = 0; i < 2 && status == 0; i++) {
+        p->found = (struct sw_attempt){.attempt = 0};
+        judge_facts(p);
+        status = try_everything(p);
+        if (p->found.node_count == 0)
+            break;
+        memcpy(suspect, p->seen, (size_t)p->nodes * sizeof *suspect);
+        p->suspect = suspect;
+    }
+    p->suspect = NULL;
+    free(suspect);
+    return status;
+}
+
+/* ---- The command ---- */
+
+static int set_up(struct preflight *p)
+{
+    struct sw_program_options options;
+    const struct sw_run_config *run = p->plan->run;
+    const enum sw_device_kind kind = run->cluster.accelerator.device;
+    const int32_t ranks = sw_mesh_rank_count(&p->plan->decision.mesh);
+    if (p->launch->size != ranks)
+        return sw_fail(&p->err, SW_BAD_INPUT, "the plan needs %d ranks, %d were started",
+                       (int)ranks, (int)p->launch->size);
+    if (sw_plan_program_options(run, &p->plan->decision, &options, &p->err) != 0 ||
+        sw_program_set_compile(&options, &p->programs, &p->err) != 0)
+        return -1;
+    p->device = sw_accelerator_device(p->launch, kind, sw_launch_threads(p->launch), &p->err);
+    if (p->device == NULL)
+        return -1;
+    sw_node_facts_find(run->directory, &p->mine.facts);
+    return 0;
+}
+
+static int connect(struct preflight *p)
+{
+    const struct sw_run_config *run = p->plan->run;
+    const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
+    struct sw_axes groups[SW_PROBE_GROUPS + 1] = {every}; /* what ranks tell each other, too */
+    p->groups = sw_probe_groups(p->plan, p->programs->program[SW_PROGRAM_TRAIN], p->group);
+    for (int32_t g = 0; g < p->groups; g++)
+        groups[g + 1] = p->group[g].axes;
+    return sw_accelerator_comm(p->launch, &p->plan->decision.mesh, groups, p->groups + 1, p->device,
+                               run->cluster.accelerator.device, sw_launch_stall_seconds(0),
+                               &p->comm, &p->err);
+}
+
+static bool agree(struct preflight *p, int *code)
+{
+    *code = (int)sw_launch_agree(p->launch, p->err.status == SW_OK ? NULL : &p->err);
+    return *code == SW_OK;
+}
+
+/* So that what follows knows which nodes to do without. */
+static void write_down(struct preflight *p)
+{
+    struct sw_attempt before;
+    struct sw_error err = {0};
+    char note[256];
+    if (sw_attempt_read(p->plan->run->directory, &before, note, &err) == 0) {
+        p->found.attempt = before.attempt + 1;
+        p->found.verdict = SW_VERDICT_BAD_NODE;
+        p->found.step = p->found.first_step = before.step;
+        snprintf(p->found.job, sizeof p->found.job, "%s", sw_launch_job());
+        if (sw_attempt_write(p->plan->run->directory, &p->found, &err) == 0)
+            return;
+    }
+    sw_launch_print_error(&err);
+}
+
+static void tear_down(struct preflight *p)
+{
+    if (p->comm != NULL)
+        p->comm->vtable->destroy(p->comm);
+    if (p->device != NULL)
+        p->device->vtable->destroy(p->device);
+    sw_program_set_free(p->programs);
+    free(p->all);
+    free(p->node);
+    free(p->first);
+    free(p->rate);
+    free(p->slow);
+    free(p->seen);
+}
+
+int sw_preflight(const struct sw_launch *launch, const struct sw_plan *plan,
+                 const struct sw_preflight_options *options)
+{
+    struct preflight p = {
+        .launch = launch, .plan = plan, .budget_s = options->full ? full_s : quick_s};
+    int code;
+    (void)set_up(&p);
+    if (!agree(&p, &code))
+        goto out;
+    (void)find_nodes(&p);
+    if (!agree(&p, &code))
+        goto out;
+    (void)connect(&p);
+    if (!agree(&p, &code))
+        goto out;
+    if (try_twice(&p) != 0)
+        sw_launch_abort(launch, &p.err, (int)p.err.status);
+    code = p.found.node_count > 0 ? SW_VERDICT_BAD_NODE : SW_OK;
+    if (code != SW_OK && launch->rank == 0)
+        write_down(&p);
+    (void)sw_launch_agree(launch, NULL); /* nobody leaves before it is written down */
+    if (code == SW_OK && launch->rank == 0)
+        fprintf(stderr, "preflight: %d node%s as they should be\n", (int)p.nodes,
+                p.nodes == 1 ? " is" : "s are");
+out:
+    tear_down(&p);
+    return code;
+}

@@ -1,0 +1,22 @@
+/* `runner preflight PLAN`: every node tries what the plan wants of it, before a run does, and is
+ * held against the plan's prediction and against the other nodes. */
+#ifndef SW_PREFLIGHT_H
+#define SW_PREFLIGHT_H
+
+#include "core/plan/plan.h"
+#include "runner/launch.h"
+
+struct sw_preflight_options {
+    const char *plan_path;
+    uint64_t digest; /* of the plan that is meant */
+    bool wants_digest;
+    bool full; /* for about a minute instead of ten seconds */
+};
+
+/* Collective. Rank 0 prints a line for each thing that was tried, and names each node that is out
+ * of its band; then attempt.json in the run's folder says so, too. Returns the exit code:
+ * SW_VERDICT_BAD_NODE, or an error's. */
+int sw_preflight(const struct sw_launch *launch, const struct sw_plan *plan,
+                 const struct sw_preflight_options *options);
+
+#endif

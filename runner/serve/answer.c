@@ -1,0 +1,297 @@
+/* The objects are those of OpenAI's API reference: "completion", "chat.completion" and their
+ * chunks. */
+#include "runner/serve/answer.h"
+
+#include "runner/text/utf8.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *number(double value)
+{
+    json_t *real = json_real(value); /* NULL: not finite */
+    return real != NULL ? real : json_null();
+}
+
+/* A token as a text of its own; of one that is no whole character "bytes:\xe2\x82". */
+static json_t *token_text(const struct sw_answerer *a, int32_t token)
+{
+    size_t bytes = 0;
+    const char *text = sw_letters_bytes(a->letters, token, &bytes);
+    struct sw_chars spelled = {0};
+    char hex[8];
+    if (text == NULL)
+        text = "";
+    if (sw_utf8_valid(text, bytes) == bytes)
+        return json_stringn(text, bytes);
+    (void)sw_chars_add(&spelled, "bytes:", 6);
+    for (size_t i = 0; i < bytes; i++) {
+        snprintf(hex, sizeof hex, "\\x%02x", (unsigned char)text[i]);
+        (void)sw_chars_add(&spelled, hex, 4);
+    }
+    json_t *string = json_stringn(spelled.byte, spelled.count);
+    sw_chars_free(&spelled);
+    return string;
+}
+
+static int put(json_t *root, const char *before, const char *behind, struct sw_chars *out)
+{
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    const int status = text != NULL && sw_chars_add(out, before, strlen(before)) == 0 &&
+                               sw_chars_add(out, text, strlen(text)) == 0 &&
+                               sw_chars_add(out, behind, strlen(behind)) == 0
+                           ? 0
+                           : -1;
+    free(text);
+    json_decref(root);
+    return status;
+}
+
+/* ---- Log-probabilities ---- */
+
+/* A token of a text: of its prompt, at `index`, when the text repeats it, or a new one. */
+struct token {
+    int32_t id, best;
+    double logprob, best_logprob;
+    bool known; /* it has a log-probability: all but a prompt's first */
+    size_t begin;
+};
+
+static json_t *list_of_best(const struct sw_answerer *a, const struct token *t)
+{
+    json_t *best = json_object(), *own = token_text(a, t->id), *other = token_text(a, t->best);
+    if (!t->known) {
+        json_decref(best);
+        best = json_null();
+    } else if (own != NULL && other != NULL) {
+        (void)json_object_set_new(best, json_string_value(own), number(t->logprob));
+        /* two tokens may spell alike: then what counts is that this one was not the best */
+        if (t->best != t->id)
+            (void)json_object_set_new(best, json_string_value(other), number(t->best_logprob));
+    }
+    json_decref(own);
+    json_decref(other);
+    return best;
+}
+
+static size_t characters(const char *text, size_t bytes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bytes; i++)
+        count += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return count;
+}
+
+struct legacy_lists {
+    json_t *tokens, *logprobs, *best, *offsets;
+};
+
+static void add_legacy(const struct sw_answerer *a, const struct sw_job *job, const char *text,
+                       const struct token *t, struct legacy_lists *to)
+{
+    (void)json_array_append_new(to->tokens, token_text(a, t->id));
+    (void)json_array_append_new(to->logprobs, t->known ? number(t->logprob) : json_null());
+    if (job->request.logprobs > 0)
+        (void)json_array_append_new(to->best, list_of_best(a, t));
+    (void)json_array_append_new(to->offsets, json_integer((json_int_t)characters(text, t->begin)));
+}
+
+/* The prompt's tokens, spelled once more for where they begin. */
+static void add_prompt(const struct sw_answerer *a, const struct sw_job *job,
+                       const struct sw_job_text *text, struct legacy_lists *to)
+{
+    const struct sw_request_prompt *prompt = &job->request.prompt[text->prompt];
+    struct sw_spelling *spelling = NULL;
+    if (sw_spelling_new(a->letters, false, &spelling, NULL) != 0)
+        return;
+    for (int64_t i = 0; i < prompt->count; i++) {
+        struct token t = {.id = prompt->tokens[i], .best = prompt->tokens[i]};
+        const char *spelled = sw_spelling_text(spelling, &t.begin);
+        if (i > 0) {
+            t.known = true;
+            t.logprob = text->prompt_logprobs[i];
+            t.best = text->best != NULL ? text->best[i] : t.id;
+            t.best_logprob = text->best != NULL ? text->best_logprobs[i] : 0;
+        }
+        add_legacy(a, job, spelled, &t, to);
+        (void)sw_spelling_feed(spelling, prompt->tokens[i], NULL);
+    }
+    sw_spelling_free(spelling);
+}
+
+static struct token new_token(const struct sw_making *m, int64_t i)
+{
+    return (struct token){.id = m->tokens[i],
+                          .best = m->tokens[i],
+                          .logprob = m->logprobs[i],
+                          .known = true,
+                          .begin = m->begins[i]};
+}
+
+/* New tokens from `first` on. */
+static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_job *job,
+                               const struct sw_job_text *text, int64_t first, bool with_prompt)
+{
+    struct legacy_lists lists = {json_array(), json_array(), json_array(), json_array()};
+    size_t bytes;
+    const char *spelled = sw_making_text(&text->making, &bytes);
+    if (with_prompt)
+        add_prompt(a, job, text, &lists);
+    for (int64_t i = first; i < text->making.count; i++) {
+        const struct token t = new_token(&text->making, i);
+        add_legacy(a, job, spelled, &t, &lists);
+    }
+    if (job->request.logprobs == 0) {
+        json_decref(lists.best);
+        lists.best = json_null();
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "tokens", lists.tokens, "token_logprobs",
+                     lists.logprobs, "top_logprobs", lists.best, "text_offset", lists.offsets);
+}
+
+static json_t *chat_token(const struct sw_answerer *a, const struct token *t)
+{
+    json_t *bytes = json_array();
+    size_t count = 0;
+    const char *text = sw_letters_bytes(a->letters, t->id, &count);
+    for (size_t i = 0; text != NULL && i < count; i++)
+        (void)json_array_append_new(bytes, json_integer((unsigned char)text[i]));
+    return json_pack("{s:o, s:o, s:o}", "token", token_text(a, t->id), "logprob",
+                     number(t->logprob), "bytes", bytes);
+}
+
+static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_job *job,
+                             const struct sw_job_text *text, int64_t first)
+{
+    json_t *content = json_array();
+    for (int64_t i = first; i < text->making.count; i++) {
+        const struct token t = new_token(&text->making, i);
+        json_t *one = chat_token(a, &t), *best = json_array();
+        if (job->request.logprobs > 0)
+            (void)json_array_append_new(best, chat_token(a, &t));
+        (void)json_object_set_new(one, "top_logprobs", best);
+        (void)json_array_append_new(content, one);
+    }
+    return json_pack("{s:o, s:n}", "content", content, "refusal");
+}
+
+static json_t *logprobs_of(const struct sw_answerer *a, const struct sw_job *job,
+                           const struct sw_job_text *text, int64_t first, bool with_prompt)
+{
+    if (job->request.logprobs < 0)
+        return json_null();
+    return job->request.endpoint == SW_CHAT_COMPLETIONS
+               ? chat_logprobs(a, job, text, first)
+               : legacy_logprobs(a, job, text, first, with_prompt);
+}
+
+/* ---- Whole answers ---- */
+
+static json_t *usage_of(const struct sw_job *job)
+{
+    json_int_t prompt = 0, made = 0;
+    for (int64_t i = 0; i < job->request.prompt_count; i++)
+        prompt += job->request.prompt[i].count;
+    for (int64_t i = 0; i < job->text_count; i++)
+        made += job->text[i].making.count;
+    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made,
+                     "total_tokens", prompt + made);
+}
+
+static json_t *frame(const struct sw_answerer *a, const struct sw_job *job, bool chunk,
+                     json_t *choices)
+{
+    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS;
+    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object",
+                     !chat   ? "text_completion"
+                     : chunk ? "chat.completion.chunk"
+                             : "chat.completion",
+                     "created", (json_int_t)job->created, "model", a->model, "choices", choices);
+}
+
+static json_t *choice(const struct sw_job *job, const struct sw_job_text *text, const char *key,
+                      json_t *content, json_t *logprobs, const char *reason)
+{
+    return json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)(text - job->text), key, content,
+                     "logprobs", logprobs, "finish_reason", reason);
+}
+
+int sw_answer_whole(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out)
+{
+    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS;
+    json_t *choices = json_array();
+    for (int64_t i = 0; i < job->text_count; i++) {
+        const struct sw_job_text *text = &job->text[i];
+        size_t bytes;
+        const char *spelled = sw_making_text(&text->making, &bytes);
+        json_t *content = json_stringn(spelled, bytes);
+        if (chat)
+            content =
+                json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", content, "refusal");
+        (void)json_array_append_new(choices, choice(job, text, chat ? "message" : "text", content,
+                                                    logprobs_of(a, job, text, 0, job->request.echo),
+                                                    text->making.reason));
+    }
+    json_t *root = frame(a, job, false, choices);
+    (void)json_object_set_new(root, "usage", usage_of(job));
+    return put(root, "", "\n", out);
+}
+
+/* ---- Streams ---- */
+
+int sw_answer_chunk(const struct sw_answerer *a, const struct sw_job *job, struct sw_job_text *text,
+                    struct sw_chars *out)
+{
+    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS, first = !text->told_prompt;
+    const char *reason = text->making.reason;
+    size_t bytes;
+    const char *spelled = sw_making_text(&text->making, &bytes);
+    const size_t told = text->told_bytes;
+    if (bytes <= told && reason == NULL)
+        return 0;
+    json_t *content = json_stringn(spelled + told, bytes > told ? bytes - told : 0);
+    json_t *logprobs = logprobs_of(a, job, text, text->told_tokens, first && job->request.echo);
+    if (chat && first)
+        content = json_pack("{s:s, s:o}", "role", "assistant", "content", content);
+    else if (chat)
+        content = json_pack("{s:o}", "content", content);
+    text->told_bytes = bytes;
+    text->told_tokens = text->making.count;
+    text->told_prompt = true;
+    json_t *choices = json_array();
+    (void)json_array_append_new(
+        choices, choice(job, text, chat ? "delta" : "text", content, logprobs, reason));
+    return put(frame(a, job, true, choices), "data: ", "\n\n", out);
+}
+
+int sw_answer_done(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out)
+{
+    static const char done[] = "data: [DONE]\n\n";
+    if (job->request.include_usage) {
+        json_t *root = frame(a, job, true, json_array());
+        (void)json_object_set_new(root, "usage", usage_of(job));
+        if (put(root, "data: ", "\n\n", out) != 0)
+            return -1;
+    }
+    return sw_chars_add(out, done, sizeof done - 1);
+}
+
+/* ---- Others ---- */
+
+int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_chars *out)
+{
+    return put(json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", refusal->err.message,
+                         "type", refusal->type, "param", refusal->param, "code", refusal->code),
+               stream ? "data: " : "", stream ? "\n\n" : "\n", out);
+}
+
+int sw_answer_models(const struct sw_answerer *a, int64_t created, int64_t max_tokens,
+                     struct sw_chars *out)
+{
+    return put(json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:I}]}", "object", "list", "data", "id",
+                         a->model, "object", "model", "created", (json_int_t)created, "owned_by",
+                         "shardwright", "max_model_len", (json_int_t)max_tokens),
+               "", "\n", out);
+}

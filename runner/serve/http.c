@@ -1,0 +1,564 @@
+#include "runner/serve/http.h"
+
+#include "core/base/clock.h"
+#include "runner/serve/page.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    HEADER_BYTES = 32 << 10, /* of a request; libmicrohttpd answers larger ones with 431 */
+    STREAM_BLOCK_BYTES = 4096,
+    RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* of a body too large, before it is cut off */
+    BACKLOG = 128
+};
+
+/* A connection. */
+struct client {
+    struct client *previous, *next;
+    int fd;
+    double since_s; /* when it came, or its last answer was over */
+    bool asked;     /* its request is whole */
+    struct sw_job *job;
+};
+
+struct sw_http {
+    struct sw_http_options options;
+    struct sw_desk *desk;
+    struct MHD_Daemon *daemon;
+    struct sw_answerer answerer;
+    int64_t started;       /* seconds since 1970 */
+    pthread_mutex_t mutex; /* guards clients; taken before the desk's */
+    struct client *clients;
+};
+
+/* A request that arrives. */
+struct exchange {
+    struct client *client;
+    const struct route *route;
+    struct sw_chars body;
+    size_t received;
+    struct sw_job *job;
+};
+
+/* ---- Responses ---- */
+
+static enum MHD_Result respond(struct MHD_Connection *connection, int32_t status, const char *type,
+                               const char *extra, const char *value, const struct sw_chars *bytes)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        bytes->count, bytes->byte != NULL ? bytes->byte : (char *)"", MHD_RESPMEM_MUST_COPY);
+    if (response == NULL)
+        return MHD_NO;
+    (void)MHD_add_response_header(response, "Content-Type", type);
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (extra != NULL)
+        (void)MHD_add_response_header(response, extra, value);
+    const enum MHD_Result result = MHD_queue_response(connection, (unsigned int)status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct sw_http *http, struct MHD_Connection *connection,
+                              const struct sw_refusal *refusal, const char *extra,
+                              const char *value)
+{
+    struct sw_chars out = {0};
+    sw_desk_count_refused(http->desk);
+    const enum MHD_Result result =
+        sw_answer_error(refusal, false, &out) != 0
+            ? MHD_NO
+            : respond(connection, refusal->status, "application/json", extra, value, &out);
+    sw_chars_free(&out);
+    return result;
+}
+
+static enum MHD_Result refuse_with(struct sw_http *http, struct MHD_Connection *connection,
+                                   int32_t status, const char *code, const char *extra,
+                                   const char *value, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+
+static enum MHD_Result refuse_with(struct sw_http *http, struct MHD_Connection *connection,
+                                   int32_t status, const char *code, const char *extra,
+                                   const char *value, const char *format, ...)
+{
+    struct sw_refusal refusal = {.status = status, .type = "invalid_request_error", .code = code};
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(refusal.err.message, sizeof refusal.err.message, format, arguments);
+    va_end(arguments);
+    return refuse(http, connection, &refusal, extra, value);
+}
+
+/* ---- What is asked with GET ---- */
+
+static enum MHD_Result show_page(struct sw_http *http, struct MHD_Connection *connection)
+{
+    const struct sw_chars page = {(char *)sw_serve_page, sw_serve_page_bytes, 0};
+    (void)http;
+    return respond(connection, 200, "text/html; charset=utf-8", "Content-Security-Policy",
+                   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                   "connect-src 'self'; base-uri 'none'; form-action 'none'",
+                   &page);
+}
+
+static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *connection)
+{
+    struct sw_chars out = {0};
+    const enum MHD_Result result =
+        sw_answer_models(&http->answerer, http->started, http->options.rules.limits.max_tokens,
+                         &out) != 0
+            ? MHD_NO
+            : respond(connection, 200, "application/json", NULL, NULL, &out);
+    sw_chars_free(&out);
+    return result;
+}
+
+static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *connection)
+{
+    const char *closed = sw_desk_closed(http->desk);
+    char text[64];
+    snprintf(text, sizeof text, "{\"status\":\"%s\"}\n", closed == NULL ? "ok" : "draining");
+    const struct sw_chars out = {text, strlen(text), 0};
+    return respond(connection, closed == NULL ? 200 : 503, "application/json", NULL, NULL, &out);
+}
+
+/* The text format of Prometheus, version 0.0.4. */
+static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection)
+{
+    const struct sw_desk_counts c = sw_desk_counts(http->desk);
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } rows[] = {
+        {"requests_total", "counter", "Requests that were taken.", (double)c.requests},
+        {"requests_refused_total", "counter", "Requests with an error of their own.",
+         (double)c.refused},
+        {"requests_busy_total", "counter", "Requests sent away: too many waited.", (double)c.busy},
+        {"requests_gone_total", "counter", "Requests whose client did not wait.", (double)c.gone},
+        {"requests_failed_total", "counter", "Requests that the server failed.", (double)c.failed},
+        {"requests_answered_total", "counter", "Requests that were answered.", (double)c.answered},
+        {"texts_total", "counter", "Texts that were begun.", (double)c.texts},
+        {"texts_waiting", "gauge", "Texts that wait for a slot.", (double)c.waiting},
+        {"texts_running", "gauge", "Texts that have a slot.", (double)c.running},
+        {"slots", "gauge", "Texts that are made at a time.", (double)http->options.slots},
+        {"prompt_tokens_total", "counter", "Tokens of prompts that were read.",
+         (double)c.prompt_tokens},
+        {"new_tokens_total", "counter", "Tokens that were made.", (double)c.new_tokens},
+        {"first_token_seconds_total", "counter", "Until a request's first token, summed.",
+         c.first_token_s},
+        {"answer_seconds_total", "counter", "Until a request's answer was whole, summed.",
+         c.answer_s},
+    };
+    struct sw_chars out = {0};
+    char text[400];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text,
+                 "# HELP shardwright_%s %s\n# TYPE shardwright_%s %s\nshardwright_%s %.17g\n",
+                 rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name,
+                 rows[i].value);
+        if (sw_chars_add(&out, text, strlen(text)) != 0)
+            break;
+    }
+    const enum MHD_Result result =
+        respond(connection, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, NULL, &out);
+    sw_chars_free(&out);
+    return result;
+}
+
+/* ---- Texts ---- */
+
+static void put_to_sleep(void *connection)
+{
+    MHD_suspend_connection(connection);
+}
+
+void sw_http_wake(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+struct stream {
+    struct sw_desk *desk;
+    struct sw_job *job;
+    struct MHD_Connection *connection;
+};
+
+static ssize_t read_stream(void *context, uint64_t at, char *to, size_t most)
+{
+    const struct stream *s = context;
+    (void)at;
+    const int64_t n = sw_desk_read(s->desk, s->job, to, most, put_to_sleep, s->connection);
+    return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection *connection,
+                                    struct sw_job *job)
+{
+    struct stream *stream = malloc(sizeof *stream);
+    if (stream == NULL)
+        return MHD_NO;
+    *stream = (struct stream){http->desk, job, connection};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, read_stream, stream, free);
+    if (response == NULL) {
+        free(stream);
+        return MHD_NO;
+    }
+    (void)MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
+    (void)MHD_add_response_header(response, "Cache-Control", "no-cache");
+    const enum MHD_Result result = MHD_queue_response(connection, 200, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Of one that does not stream: when all of it is there. */
+static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *connection,
+                              struct exchange *exchange)
+{
+    struct sw_job *job = exchange->job;
+    if (!sw_desk_is_finished(http->desk, job, put_to_sleep, connection))
+        return MHD_YES;
+    return job->out.count == 0
+               ? MHD_NO /* nobody waits for it */
+               : respond(connection, job->status, "application/json", NULL, NULL, &job->out);
+}
+
+static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *connection,
+                              struct exchange *exchange, struct sw_api_request *request)
+{
+    struct sw_refusal refusal;
+    char seconds[16];
+    int32_t retry_s = 0;
+    struct sw_job *job = sw_job_new(request);
+    if (job == NULL) {
+        sw_api_request_free(request);
+        return MHD_NO;
+    }
+    const bool streams = job->request.stream;
+    if (sw_desk_submit(http->desk, job, &refusal, &retry_s) != 0) {
+        snprintf(seconds, sizeof seconds, "%d", (int)retry_s);
+        return refuse(http, connection, &refusal, "Retry-After", seconds);
+    }
+    exchange->job = job;
+    pthread_mutex_lock(&http->mutex);
+    exchange->client->job = job;
+    pthread_mutex_unlock(&http->mutex);
+    return streams ? begin_stream(http, connection, job) : answer(http, connection, exchange);
+}
+
+static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *connection,
+                                struct exchange *exchange, enum sw_endpoint endpoint)
+{
+    struct sw_api_request request = {0};
+    struct sw_refusal refusal;
+    const struct sw_chars *body = &exchange->body;
+    if (sw_api_request_read(&http->options.rules, endpoint, body->byte != NULL ? body->byte : "",
+                            body->count, &request, &refusal) == 0)
+        return submit(http, connection, exchange, &request);
+    sw_api_request_free(&request);
+    return refuse(http, connection, &refusal, NULL, NULL);
+}
+
+/* ---- Routes ---- */
+
+static const struct route {
+    const char *path, *method;
+    bool is_open; /* also without the token */
+    enum MHD_Result (*show)(struct sw_http *http, struct MHD_Connection *connection);
+    enum sw_endpoint endpoint; /* without `show` */
+} routes[] = {
+    {"/", "GET", true, show_page, SW_COMPLETIONS},
+    {"/health", "GET", true, show_health, SW_COMPLETIONS},
+    {"/metrics", "GET", false, show_metrics, SW_COMPLETIONS},
+    {"/v1/models", "GET", false, show_models, SW_COMPLETIONS},
+    {"/v1/completions", "POST", false, NULL, SW_COMPLETIONS},
+    {"/v1/chat/completions", "POST", false, NULL, SW_CHAT_COMPLETIONS},
+};
+
+static const struct route *find_route(const char *path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+        if (strcmp(routes[i].path, path) == 0)
+            return &routes[i];
+    return NULL;
+}
+
+/* Takes as long whatever is shown, so that nobody learns a token letter by letter. */
+static bool is_token(const char *shown, const char *token)
+{
+    const size_t length = strlen(token), given = strlen(shown);
+    unsigned char differs = given != length;
+    for (size_t i = 0; i < given; i++)
+        differs |= (unsigned char)(shown[i] ^ token[i % length]);
+    return differs == 0;
+}
+
+static bool may_ask(const struct sw_http *http, struct MHD_Connection *connection)
+{
+    static const char scheme[] = "Bearer ";
+    const char *shown = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
+    return http->options.token == NULL ||
+           (shown != NULL && strncmp(shown, scheme, sizeof scheme - 1) == 0 &&
+            is_token(shown + sizeof scheme - 1, http->options.token));
+}
+
+/* A page of another site that is open in a browser here can reach a loopback address, too, and by
+ * a name that its owner lets point here even read what it says. Such a request tells of it in
+ * Origin, or in a Host that is no name of this machine's loopback. */
+static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connection)
+{
+    static const char *const own[] = {"127.", "localhost", "[::1]"};
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
+    if (http->options.token != NULL || http->options.listener->is_file)
+        return false;
+    bool known = host == NULL || *host == '\0';
+    for (size_t i = 0; !known && i < sizeof own / sizeof own[0]; i++)
+        known = strncmp(host, own[i], strlen(own[i])) == 0 &&
+                (i == 0 ? strspn(host, "0123456789.:") == strlen(host)
+                        : host[strlen(own[i])] == ':' || host[strlen(own[i])] == '\0');
+    return !known || (origin != NULL && (strncmp(origin, "http://", 7) != 0 || host == NULL ||
+                                         strcmp(origin + 7, host) != 0));
+}
+
+/* Before the body comes. 1: go on; else what `*result` says. */
+static int check_head(struct sw_http *http, struct MHD_Connection *connection, const char *url,
+                      const char *method, struct exchange *exchange, enum MHD_Result *result)
+{
+    const struct route *route = exchange->route = find_route(url);
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    const bool head = strcmp(method, "HEAD") == 0;
+    if (is_foreign(http, connection))
+        *result = refuse_with(http, connection, 403, "foreign_origin", NULL, NULL,
+                              "the request comes from a page of another site; start the server "
+                              "with --token-file");
+    else if (route == NULL)
+        *result = refuse_with(http, connection, 404, "not_found", NULL, NULL,
+                              "there is nothing at this address; see /v1/models");
+    else if (strcmp(route->method, head ? "GET" : method) != 0)
+        *result = refuse_with(http, connection, 405, "method_not_allowed", "Allow", route->method,
+                              "%s takes %s", route->path, route->method);
+    else if (!route->is_open && !may_ask(http, connection))
+        *result =
+            refuse_with(http, connection, 401, "invalid_api_key", "WWW-Authenticate", "Bearer",
+                        "the token is missing or another one; send "
+                        "'Authorization: Bearer TOKEN'");
+    else if (length != NULL && strtoull(length, NULL, 10) > SW_HTTP_BODY_BYTES)
+        *result = refuse_with(http, connection, 413, "body_too_large", "Connection", "close",
+                              "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
+    else
+        return 1;
+    return 0;
+}
+
+static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t bytes)
+{
+    exchange->received += bytes;
+    if (exchange->received > RUN_OUT_BYTES)
+        return MHD_NO;
+    if (exchange->received > SW_HTTP_BODY_BYTES)
+        return MHD_YES;
+    return sw_chars_add(&exchange->body, data, bytes) == 0 ? MHD_YES : MHD_NO;
+}
+
+static struct exchange *begin_exchange(struct sw_http *http, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    (void)http;
+    if (exchange == NULL || info == NULL || info->socket_context == NULL) {
+        free(exchange);
+        return NULL;
+    }
+    exchange->client = info->socket_context;
+    return exchange;
+}
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload_data,
+                              size_t *upload_bytes, void **of_request)
+{
+    struct sw_http *http = context;
+    struct exchange *exchange = *of_request;
+    enum MHD_Result result = MHD_YES;
+    (void)version;
+    if (exchange == NULL) {
+        exchange = *of_request = begin_exchange(http, connection);
+        if (exchange == NULL)
+            return MHD_NO;
+        (void)check_head(http, connection, url, method, exchange, &result);
+        return result;
+    }
+    if (*upload_bytes > 0) {
+        result = take_body(exchange, upload_data, *upload_bytes);
+        *upload_bytes = 0;
+        return result;
+    }
+    if (exchange->job != NULL)
+        return answer(http, connection, exchange);
+    pthread_mutex_lock(&http->mutex);
+    exchange->client->asked = true;
+    pthread_mutex_unlock(&http->mutex);
+    if (exchange->received > SW_HTTP_BODY_BYTES)
+        return refuse_with(http, connection, 413, "body_too_large", NULL, NULL,
+                           "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
+    return exchange->route->show != NULL
+               ? exchange->route->show(http, connection)
+               : complete(http, connection, exchange, exchange->route->endpoint);
+}
+
+static void end_exchange(void *context, struct MHD_Connection *connection, void **of_request,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct sw_http *http = context;
+    struct exchange *exchange = *of_request;
+    (void)connection;
+    (void)how;
+    if (exchange == NULL)
+        return;
+    pthread_mutex_lock(&http->mutex);
+    exchange->client->asked = false;
+    exchange->client->job = NULL;
+    exchange->client->since_s = sw_clock_now();
+    pthread_mutex_unlock(&http->mutex);
+    if (exchange->job != NULL)
+        sw_desk_release(http->desk, exchange->job);
+    sw_chars_free(&exchange->body);
+    free(exchange);
+    *of_request = NULL;
+}
+
+/* ---- Connections ---- */
+
+static void welcome(struct sw_http *http, struct MHD_Connection *connection, void **of_socket)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct client *client = calloc(1, sizeof *client);
+    *of_socket = client;
+    if (client == NULL || info == NULL)
+        return;
+    client->fd = info->connect_fd;
+    client->since_s = sw_clock_now();
+    pthread_mutex_lock(&http->mutex);
+    client->next = http->clients;
+    if (client->next != NULL)
+        client->next->previous = client;
+    http->clients = client;
+    pthread_mutex_unlock(&http->mutex);
+}
+
+static void forget(struct sw_http *http, struct client *client)
+{
+    pthread_mutex_lock(&http->mutex);
+    if (client->next != NULL)
+        client->next->previous = client->previous;
+    if (client->previous != NULL)
+        client->previous->next = client->next;
+    else if (http->clients == client)
+        http->clients = client->next;
+    pthread_mutex_unlock(&http->mutex);
+    free(client);
+}
+
+static void note_connection(void *context, struct MHD_Connection *connection, void **of_socket,
+                            enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        welcome(context, connection, of_socket);
+    else if (*of_socket != NULL)
+        forget(context, *of_socket);
+}
+
+static bool is_gone(const struct client *client)
+{
+    struct pollfd from = {.fd = client->fd, .events = POLLRDHUP};
+    return poll(&from, 1, 0) > 0 && (from.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void sw_http_sweep(struct sw_http *http)
+{
+    const double now = sw_clock_now();
+    for (struct sw_job *gone;;) {
+        gone = NULL;
+        pthread_mutex_lock(&http->mutex);
+        for (struct client *c = http->clients; c != NULL && gone == NULL; c = c->next) {
+            if (!c->asked && now - c->since_s > http->options.client_timeout_s)
+                (void)shutdown(c->fd, SHUT_RDWR);
+            if (c->job != NULL && is_gone(c)) {
+                gone = c->job; /* this thread alone frees jobs */
+                c->job = NULL;
+            }
+        }
+        pthread_mutex_unlock(&http->mutex);
+        if (gone == NULL)
+            return;
+        sw_desk_gone(http->desk, gone);
+    }
+}
+
+/* ---- The daemon ---- */
+
+bool sw_http_is_there(struct sw_error *err)
+{
+    (void)err;
+    return true;
+}
+
+static void say_nothing(void *context, const char *format, va_list arguments)
+{
+    (void)context;
+    (void)format;
+    (void)arguments;
+}
+
+int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, struct sw_http **out,
+                  struct sw_error *err)
+{
+    struct sw_http *http = calloc(1, sizeof *http);
+    if (http == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the server");
+    http->options = *options;
+    http->desk = desk;
+    http->answerer = (struct sw_answerer){options->rules.letters, options->rules.model};
+    http->started = (int64_t)time(NULL);
+    (void)pthread_mutex_init(&http->mutex, NULL);
+    if (listen(options->listener->fd, BACKLOG) == 0)
+        http->daemon = MHD_start_daemon(
+            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
+            MHD_OPTION_LISTEN_SOCKET, (MHD_socket)options->listener->fd, MHD_OPTION_EXTERNAL_LOGGER,
+            say_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, http,
+            MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_CONNECTION_LIMIT,
+            (unsigned int)options->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned int)(options->client_timeout_s + 1), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+            (size_t)HEADER_BYTES, MHD_OPTION_END);
+    if (http->daemon == NULL) {
+        (void)pthread_mutex_destroy(&http->mutex);
+        free(http);
+        return sw_fail(err, SW_ENVIRONMENT, "cannot serve at %s: HTTP does not start",
+                       options->listener->text);
+    }
+    options->listener->fd = -1; /* closed with the daemon */
+    *out = http;
+    return 0;
+}
+
+void sw_http_stop(struct sw_http *http)
+{
+    if (http == NULL)
+        return;
+    MHD_stop_daemon(http->daemon);
+    (void)pthread_mutex_destroy(&http->mutex);
+    free(http);
+}

@@ -1,0 +1,130 @@
+#include "runner/serve/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int cannot(const struct sw_listener *l, const char *address, struct sw_error *err)
+{
+    const int why = errno;
+    if (l->fd >= 0)
+        (void)close(l->fd);
+    return sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s", address, strerror(why));
+}
+
+/* A socket that nobody listens to is what a server that was killed left behind. */
+static bool is_left_behind(const struct sockaddr_un *to)
+{
+    struct stat status;
+    if (lstat(to->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
+        return false;
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof *to) != 0 &&
+                         errno == ECONNREFUSED;
+    if (fd >= 0)
+        (void)close(fd);
+    return refused;
+}
+
+static int bind_file(const char *address, const char *path, struct sw_listener *l,
+                     struct sw_error *err)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (*path == '\0' || strlen(path) >= sizeof to.sun_path)
+        return sw_fail(err, SW_BAD_INPUT, "the path of a socket has 1 to %zu bytes",
+                       sizeof to.sun_path - 1);
+    memcpy(to.sun_path, path, strlen(path) + 1);
+    if (is_left_behind(&to))
+        (void)unlink(path);
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* before it is bound: then the file has this mode from the beginning */
+    if (l->fd < 0 || fchmod(l->fd, 0600) != 0 ||
+        bind(l->fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        return cannot(l, address, err);
+    l->is_local = l->is_file = true;
+    memcpy(l->path, path, strlen(path) + 1);
+    snprintf(l->text, sizeof l->text, "unix:%s", path);
+    return 0;
+}
+
+static bool is_loopback(const struct sockaddr *at)
+{
+    if (at->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr) >> 24 == 127;
+    return at->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
+}
+
+static void describe(struct sw_listener *l)
+{
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+    char host[64] = "?", port[16] = "?";
+    if (getsockname(l->fd, (struct sockaddr *)&at, &size) == 0)
+        (void)getnameinfo((struct sockaddr *)&at, size, host, sizeof host, port, sizeof port,
+                          NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(l->text, sizeof l->text, strchr(host, ':') != NULL ? "http://[%s]:%s" : "http://%s:%s",
+             host, port);
+}
+
+static int bind_port(const char *address, const char *host, const char *port, struct sw_listener *l,
+                     struct sw_error *err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    const int one = 1, failed = getaddrinfo(host, port, &hints, &found);
+    if (failed != 0)
+        return sw_fail(err, SW_BAD_INPUT, "'%.200s' is no address to listen at: %s", address,
+                       gai_strerror(failed));
+    l->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool bound = l->fd >= 0 &&
+                       setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+                       bind(l->fd, found->ai_addr, found->ai_addrlen) == 0;
+    l->is_local = is_loopback(found->ai_addr);
+    freeaddrinfo(found);
+    if (!bound)
+        return cannot(l, address, err);
+    describe(l);
+    return 0;
+}
+
+int sw_listener_bind(const char *address, struct sw_listener *l, struct sw_error *err)
+{
+    char host[256] = "127.0.0.1";
+    const char *colon = strrchr(address, ':'), *port = colon != NULL ? colon + 1 : address;
+    char *end;
+    *l = (struct sw_listener){.fd = -1};
+    if (strncmp(address, "unix:", 5) == 0)
+        return bind_file(address, address + 5, l, err);
+    const unsigned long number = strtoul(port, &end, 10);
+    const size_t length = colon != NULL ? (size_t)(colon - address) : 0;
+    if (*port < '0' || *port > '9' || *end != '\0' || number > 65535 || length >= sizeof host ||
+        colon == address)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "'%.200s' is no address to listen at; give HOST:PORT, PORT or unix:PATH",
+                       address);
+    if (length > 0 && address[0] == '[' && address[length - 1] == ']')
+        snprintf(host, sizeof host, "%.*s", (int)length - 2, address + 1);
+    else if (length > 0)
+        snprintf(host, sizeof host, "%.*s", (int)length, address);
+    return bind_port(address, host, port, l, err);
+}
+
+void sw_listener_close(struct sw_listener *l)
+{
+    if (l->fd >= 0)
+        (void)close(l->fd);
+    if (l->is_file)
+        (void)unlink(l->path);
+    *l = (struct sw_listener){.fd = -1};
+}

@@ -1,0 +1,481 @@
+/* The keys are OpenAI's ("Completions", "Chat Completions" of its API reference), and with them
+ * top_k, min_p and repetition_penalty as vLLM names them. */
+#include "runner/serve/request.h"
+
+#include "core/base/text.h"
+#include "runner/checkpoint/json_text.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_TOKENS = 16, MOST_MESSAGES = 4096, SHOWN_BYTES = 48 };
+
+struct reading {
+    const struct sw_request_rules *rules;
+    struct sw_api_request *out;
+    struct sw_refusal *refusal;
+    const json_t *root;
+    const char *param; /* the key that is read */
+    int64_t best_of, top_logprobs;
+    bool wants_logprobs, has_limit;
+};
+
+#define REFUSE(r, ...) refuse((r), sw_fail(&(r)->refusal->err, SW_BAD_INPUT, __VA_ARGS__))
+
+static int refuse(struct reading *r, int failed)
+{
+    r->refusal->param = r->param;
+    return failed;
+}
+
+static int out_of_memory(struct reading *r)
+{
+    return sw_fail(&r->refusal->err, SW_ENVIRONMENT, "out of memory for a request");
+}
+
+/* ---- Prompts ---- */
+
+static int check_prompt(struct reading *r, const struct sw_request_prompt *prompt)
+{
+    const struct sw_prompt_limits *limits = &r->rules->limits;
+    if (prompt->count == 0)
+        return REFUSE(r, "the prompt is empty; give at least one token");
+    for (int64_t i = 0; i < prompt->count; i++)
+        if (prompt->tokens[i] < 0 || prompt->tokens[i] >= limits->vocab)
+            return REFUSE(r, "token %" PRId32 " is none of the model's %" PRId64, prompt->tokens[i],
+                          limits->vocab);
+    return 0;
+}
+
+static int add_prompt(struct reading *r, int32_t *tokens, int64_t count)
+{
+    struct sw_api_request *out = r->out;
+    struct sw_request_prompt *grown =
+        realloc(out->prompt, ((size_t)out->prompt_count + 1) * sizeof *grown);
+    if (grown == NULL) {
+        free(tokens);
+        return out_of_memory(r);
+    }
+    out->prompt = grown;
+    grown[out->prompt_count++] = (struct sw_request_prompt){tokens, count};
+    return check_prompt(r, &grown[out->prompt_count - 1]);
+}
+
+static int add_tokens(struct reading *r, const json_t *list)
+{
+    const size_t count = json_array_size(list);
+    int32_t *tokens = malloc((count + 1) * sizeof *tokens);
+    if (tokens == NULL)
+        return out_of_memory(r);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *token = json_array_get(list, i);
+        const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
+        if (id < 0 || id > INT32_MAX) {
+            free(tokens);
+            return REFUSE(r, "element %zu of the prompt is no token: a whole number from 0", i);
+        }
+        tokens[i] = (int32_t)id;
+    }
+    return add_prompt(r, tokens, (int64_t)count);
+}
+
+static int add_text(struct reading *r, const json_t *text)
+{
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    if (sw_letters_encode(r->rules->letters, json_string_value(text), json_string_length(text),
+                          true, &tokens, &count, &r->refusal->err) != 0)
+        return refuse(r, -1);
+    return add_prompt(r, tokens, count);
+}
+
+static int read_prompt(struct reading *r, const json_t *value)
+{
+    const json_t *first = json_array_get(value, 0);
+    if (json_is_string(value))
+        return add_text(r, value);
+    if (json_is_integer(first))
+        return add_tokens(r, value);
+    if (json_array_size(value) > SW_REQUEST_TEXTS)
+        return REFUSE(r, "at most %d prompts at a time", SW_REQUEST_TEXTS);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *one = json_array_get(value, i);
+        if (!json_is_string(one) && !json_is_array(one))
+            return REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
+        if ((json_is_string(one) ? add_text(r, one) : add_tokens(r, one)) != 0)
+            return -1;
+    }
+    return json_array_size(value) > 0
+               ? 0
+               : REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
+}
+
+/* A content is a text, or parts of it that are texts; *text is malloc'ed. */
+static int read_content(struct reading *r, size_t i, const json_t *value, struct sw_chars *text)
+{
+    if (sw_chars_add(text, "", 0) != 0)
+        return out_of_memory(r);
+    if (json_is_string(value))
+        return sw_chars_add(text, json_string_value(value), json_string_length(value)) == 0
+                   ? 0
+                   : out_of_memory(r);
+    for (size_t p = 0; p < json_array_size(value); p++) {
+        const json_t *part = json_array_get(value, p);
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *content = json_object_get(part, "text");
+        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content))
+            return REFUSE(r, "message %zu: part %zu is no text; only texts can be read", i + 1,
+                          p + 1);
+        if (sw_chars_add(text, json_string_value(content), json_string_length(content)) != 0)
+            return out_of_memory(r);
+    }
+    return json_is_array(value) ? 0 : REFUSE(r, "message %zu: 'content' is a text", i + 1);
+}
+
+static int read_message(struct reading *r, size_t i, const json_t *value,
+                        struct sw_chat_message *message, struct sw_chars *content)
+{
+    const char *key;
+    json_t *member;
+    message->role = json_string_value(json_object_get(value, "role"));
+    if (message->role == NULL)
+        return REFUSE(r, "message %zu is an object with 'role' and 'content'", i + 1);
+    json_object_foreach((json_t *)value, key, member)
+    {
+        char shown[SHOWN_BYTES + 4];
+        if (strcmp(key, "role") != 0 && strcmp(key, "content") != 0 && strcmp(key, "name") != 0 &&
+            strcmp(key, "type") != 0 && !json_is_null(member) && strcmp(key, "refusal") != 0)
+            return REFUSE(r, "message %zu: '%s' is not known here", i + 1,
+                          sw_text_shown(key, SHOWN_BYTES, shown));
+    }
+    if (read_content(r, i, json_object_get(value, "content"), content) != 0)
+        return -1;
+    message->content = content->byte;
+    message->content_bytes = content->count;
+    return 0;
+}
+
+static int read_messages(struct reading *r, const json_t *value)
+{
+    const size_t count = json_array_size(value);
+    struct sw_chat_message *message = NULL;
+    struct sw_chars *content = NULL;
+    int32_t *tokens = NULL;
+    int64_t token_count = 0;
+    int status = -1;
+    if (r->rules->chat == NULL)
+        return REFUSE(r, "the server knows no chat template for this model; start it with "
+                         "--chat-template llama-3, chatml or mistral, or use /v1/completions");
+    if (count == 0 || count > MOST_MESSAGES)
+        return REFUSE(r, "'messages' is a list of 1 to %d messages", MOST_MESSAGES);
+    message = calloc(count, sizeof *message);
+    content = calloc(count, sizeof *content);
+    if (message == NULL || content == NULL) {
+        out_of_memory(r);
+        goto out;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (read_message(r, i, json_array_get(value, i), &message[i], &content[i]) != 0)
+            goto out;
+    if (sw_letters_converse(r->rules->letters, r->rules->chat, message, count, &tokens,
+                            &token_count, &r->out->end, &r->refusal->err) != 0)
+        status = refuse(r, -1);
+    else
+        status = add_prompt(r, tokens, token_count);
+out:
+    for (size_t i = 0; content != NULL && i < count; i++)
+        sw_chars_free(&content[i]);
+    free(content);
+    free(message);
+    return status;
+}
+
+/* ---- The other keys ---- */
+
+static int read_model(struct reading *r, const json_t *value)
+{
+    char shown[SHOWN_BYTES + 4];
+    if (!json_is_string(value))
+        return REFUSE(r, "'model' is a text");
+    if (strcmp(json_string_value(value), r->rules->model) == 0)
+        return 0;
+    r->refusal->status = 404;
+    r->refusal->code = "model_not_found";
+    return REFUSE(r, "the model '%s' is not served here; there is '%s'",
+                  sw_text_shown(json_string_value(value), SHOWN_BYTES, shown), r->rules->model);
+}
+
+/* A field of the wish, which has the same name. */
+static int read_wish(struct reading *r, const json_t *value)
+{
+    const struct sw_wish_field *field = sw_wish_fields;
+    char text[160];
+    while (field->name != NULL && strcmp(field->name, r->param) != 0)
+        field++;
+    if (field->name == NULL ||
+        sw_wish_set(&r->out->wish, field, json_is_number(value) ? json_number_value(value) : NAN,
+                    text) != 0)
+        return REFUSE(r, "%s", text);
+    r->out->has_seed = r->out->has_seed || strcmp(r->param, "seed") == 0;
+    return 0;
+}
+
+static int read_max_tokens(struct reading *r, const json_t *value)
+{
+    const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (count < 0)
+        return REFUSE(r, "'%s' is a whole number from 0", r->param);
+    r->out->wish.max_new_tokens = count < INT32_MAX ? (int64_t)count : INT32_MAX;
+    r->has_limit = true;
+    return 0;
+}
+
+static int read_stop(struct reading *r, const json_t *value)
+{
+    const size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    if (count > SW_REQUEST_STOPS)
+        return REFUSE(r, "'stop' has at most %d texts", SW_REQUEST_STOPS);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(text) || json_string_length(text) == 0)
+            return REFUSE(r, "'stop' is a text or a list of them, none empty");
+        if (sw_stops_add(&r->out->stops, json_string_value(text)) != 0)
+            return out_of_memory(r);
+    }
+    return 0;
+}
+
+static int read_flag(struct reading *r, const json_t *value, bool *to)
+{
+    if (!json_is_boolean(value))
+        return REFUSE(r, "'%s' is true or false", r->param);
+    *to = json_is_true(value);
+    return 0;
+}
+
+static int read_stream(struct reading *r, const json_t *value)
+{
+    return read_flag(r, value, &r->out->stream);
+}
+
+static int read_echo(struct reading *r, const json_t *value)
+{
+    return read_flag(r, value, &r->out->echo);
+}
+
+static int read_stream_options(struct reading *r, const json_t *value)
+{
+    const json_t *usage = json_object_get(value, "include_usage");
+    if (!json_is_object(value))
+        return REFUSE(r, "'stream_options' is an object");
+    return usage == NULL || json_is_null(usage) ? 0 : read_flag(r, usage, &r->out->include_usage);
+}
+
+static int read_count(struct reading *r, const json_t *value, json_int_t most, int64_t *to)
+{
+    const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (count < 0 || count > most)
+        return REFUSE(r, "'%s' is a whole number from 0 to %" PRId64, r->param, (int64_t)most);
+    *to = (int64_t)count;
+    return 0;
+}
+
+/* How many of the most probable tokens with each; of a conversation, whether. */
+static int read_logprobs(struct reading *r, const json_t *value)
+{
+    if (r->out->endpoint == SW_CHAT_COMPLETIONS)
+        return read_flag(r, value, &r->wants_logprobs);
+    r->wants_logprobs = true;
+    return read_count(r, value, 1, &r->top_logprobs);
+}
+
+static int read_top_logprobs(struct reading *r, const json_t *value)
+{
+    return read_count(r, value, 1, &r->top_logprobs);
+}
+
+static int read_best_of(struct reading *r, const json_t *value)
+{
+    return read_count(r, value, SW_REQUEST_TEXTS, &r->best_of);
+}
+
+/* What is known and does nothing here: only as it is without. */
+static int read_nothing(struct reading *r, const json_t *value)
+{
+    const char *type = json_string_value(json_object_get(value, "type"));
+    const bool neutral =
+        (json_is_number(value) && json_number_value(value) == 0) || json_is_false(value) ||
+        (json_is_array(value) && json_array_size(value) == 0) ||
+        (json_is_object(value) && json_object_size(value) == 0) ||
+        (strcmp(r->param, "response_format") == 0 && type != NULL && strcmp(type, "text") == 0);
+    return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
+}
+
+static int pass_over(struct reading *r, const json_t *value)
+{
+    (void)r;
+    (void)value;
+    return 0;
+}
+
+enum { TEXT = 1u << SW_COMPLETIONS, CHAT = 1u << SW_CHAT_COMPLETIONS, BOTH = TEXT | CHAT };
+
+static const struct key {
+    const char *name;
+    uint32_t of;
+    int (*read)(struct reading *r, const json_t *value);
+} keys[] = {
+    {"model", BOTH, read_model},
+    {"prompt", TEXT, read_prompt},
+    {"messages", CHAT, read_messages},
+    {"max_tokens", BOTH, read_max_tokens},
+    {"max_completion_tokens", CHAT, read_max_tokens},
+    {"temperature", BOTH, read_wish},
+    {"top_p", BOTH, read_wish},
+    {"top_k", BOTH, read_wish},
+    {"min_p", BOTH, read_wish},
+    {"repetition_penalty", BOTH, read_wish},
+    {"seed", BOTH, read_wish},
+    {"n", BOTH, read_wish},
+    {"stop", BOTH, read_stop},
+    {"stream", BOTH, read_stream},
+    {"stream_options", BOTH, read_stream_options},
+    {"echo", TEXT, read_echo},
+    {"logprobs", BOTH, read_logprobs},
+    {"top_logprobs", CHAT, read_top_logprobs},
+    {"best_of", TEXT, read_best_of},
+    {"suffix", TEXT, read_nothing},
+    {"presence_penalty", BOTH, read_nothing},
+    {"frequency_penalty", BOTH, read_nothing},
+    {"logit_bias", BOTH, read_nothing},
+    {"response_format", CHAT, read_nothing},
+    {"tools", CHAT, read_nothing},
+    {"user", BOTH, pass_over},
+    {"metadata", BOTH, pass_over},
+    {"store", BOTH, pass_over},
+};
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+static int unknown_key(struct reading *r, const char *name)
+{
+    const char *names[KEYS];
+    char shown[SHOWN_BYTES + 4];
+    int32_t count = 0;
+    for (size_t i = 0; i < KEYS; i++)
+        if (keys[i].of >> r->out->endpoint & 1u)
+            names[count++] = keys[i].name;
+    const char *near = sw_text_nearest(name, names, count);
+    sw_text_shown(name, SHOWN_BYTES, shown);
+    return near != NULL ? REFUSE(r, "unknown key '%s'; did you mean '%s'?", shown, near)
+                        : REFUSE(r, "unknown key '%s'", shown);
+}
+
+/* ---- All of it ---- */
+
+static int check_room(struct reading *r)
+{
+    const int64_t most = r->rules->limits.max_tokens;
+    const int64_t longest = r->out->wish.max_new_tokens > 0 ? most - 1 : most;
+    r->param = r->out->endpoint == SW_COMPLETIONS ? "prompt" : "messages";
+    for (int64_t i = 0; i < r->out->prompt_count; i++)
+        if (r->out->prompt[i].count > longest) {
+            r->refusal->code = "context_length_exceeded";
+            return REFUSE(r,
+                          "the prompt has %" PRId64 " tokens; with %" PRId64
+                          " for a text, at most %" PRId64 " leave room for a new one",
+                          r->out->prompt[i].count, most, most - 1);
+        }
+    return 0;
+}
+
+static int check_together(struct reading *r)
+{
+    struct sw_api_request *out = r->out;
+    r->param = out->endpoint == SW_COMPLETIONS ? "prompt" : "messages";
+    if (out->prompt_count == 0)
+        return REFUSE(r, "'%s' is missing", r->param);
+    r->param = "n";
+    if (out->wish.n > SW_REQUEST_TEXTS / out->prompt_count)
+        return REFUSE(r, "at most %d texts at a time, of all prompts", SW_REQUEST_TEXTS);
+    r->param = "best_of";
+    if (r->best_of > 1 && r->best_of != out->wish.n)
+        return REFUSE(r, "'best_of' other than n is not supported; leave it out");
+    r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
+    if (r->top_logprobs > 0 && !r->wants_logprobs)
+        return REFUSE(r, "'top_logprobs' needs logprobs: true");
+    if (r->top_logprobs > 0 && out->wish.max_new_tokens > 0 &&
+        (out->wish.temperature > 0 || out->wish.repetition_penalty != 1))
+        return REFUSE(r,
+                      "the most probable tokens are known of greedy texts only: use temperature "
+                      "0, or '%s' 0",
+                      r->param);
+    out->logprobs = r->wants_logprobs ? (int32_t)r->top_logprobs : -1;
+    r->param = "stream_options";
+    if (out->include_usage && !out->stream)
+        return REFUSE(r, "'stream_options' needs stream: true");
+    return check_room(r);
+}
+
+static int read_keys(struct reading *r)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)r->root, name, value)
+    {
+        size_t k = 0;
+        while (k < KEYS &&
+               (strcmp(keys[k].name, name) != 0 || !(keys[k].of >> r->out->endpoint & 1u)))
+            k++;
+        r->param = k < KEYS ? keys[k].name : NULL;
+        if (k == KEYS)
+            return unknown_key(r, name);
+        if (!json_is_null(value) && keys[k].read(r, value) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint endpoint,
+                        const char *body, size_t bytes, struct sw_api_request *out,
+                        struct sw_refusal *refusal)
+{
+    json_error_t why;
+    json_t *root = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &why);
+    struct reading r = {.rules = rules, .out = out, .refusal = refusal, .root = root};
+    int status = -1;
+    *refusal = (struct sw_refusal){.status = 400, .type = "invalid_request_error"};
+    *out = (struct sw_api_request){.endpoint = endpoint, .wish = sw_wish_default(), .end = -1};
+    out->wish.temperature = 1;
+    out->wish.max_new_tokens = endpoint == SW_COMPLETIONS ? USUAL_TOKENS : INT32_MAX;
+    out->logprobs = -1;
+    if (root == NULL) {
+        const char *mistake = sw_json_mistake(&why);
+        if (mistake == NULL)
+            out_of_memory(&r);
+        else
+            REFUSE(&r, "no JSON: %s", mistake);
+    } else if (!json_is_object(root)) {
+        REFUSE(&r, "the body is an object, {\"%s\": ...}",
+               endpoint == SW_COMPLETIONS ? "prompt" : "messages");
+    } else if (read_keys(&r) == 0) {
+        status = check_together(&r);
+    }
+    json_decref(root);
+    if (status != 0 && refusal->err.status == SW_ENVIRONMENT) {
+        refusal->status = 500;
+        refusal->type = "server_error";
+    }
+    return status;
+}
+
+void sw_api_request_free(struct sw_api_request *request)
+{
+    for (int64_t i = 0; i < request->prompt_count; i++)
+        free(request->prompt[i].tokens);
+    free(request->prompt);
+    sw_stops_free(&request->stops);
+    *request = (struct sw_api_request){0};
+}

@@ -1,0 +1,55 @@
+/* What a client asks for: the body of /v1/completions or /v1/chat/completions, checked and encoded.
+ * Knows neither connections nor slots. A body is anybody's: every mistake is a refusal. */
+#ifndef SW_SERVE_REQUEST_H
+#define SW_SERVE_REQUEST_H
+
+#include "runner/generate/prompts.h"
+
+enum sw_endpoint { SW_COMPLETIONS, SW_CHAT_COMPLETIONS };
+
+enum {
+    SW_REQUEST_TEXTS = 256, /* of one request: prompts times n */
+    SW_REQUEST_STOPS = 16
+};
+
+struct sw_request_prompt {
+    int32_t *tokens; /* [count], malloc'ed */
+    int64_t count;
+};
+struct sw_api_request {
+    enum sw_endpoint endpoint;
+    struct sw_request_prompt *prompt; /* [prompt_count] */
+    int64_t prompt_count;
+    struct sw_wish wish; /* max_new_tokens: perhaps 0 */
+    bool has_seed;
+    struct sw_stops stops;
+    int32_t end; /* the token that ends an answer of a conversation; -1: none */
+    bool stream, include_usage, echo;
+    int32_t logprobs; /* with each token so many of the most probable; -1: no log-probabilities */
+};
+
+/* Why a request is refused: an HTTP status and OpenAI's error object. */
+struct sw_refusal {
+    int32_t status;
+    const char *type;  /* "invalid_request_error" ...; static */
+    const char *code;  /* static; NULL: null */
+    const char *param; /* the key of the body, static; NULL: null */
+    struct sw_error err;
+};
+
+/* What requests are checked against. */
+struct sw_request_rules {
+    struct sw_letters *letters;
+    struct sw_prompt_limits limits;
+    const char *model;                   /* the name that clients may give */
+    const struct sw_chat_template *chat; /* NULL: conversations are refused */
+};
+
+/* Returns 0, or -1 and *refusal; *out is freed with sw_api_request_free in any case. One thread at
+ * a time, for the letters' sake. */
+int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint endpoint,
+                        const char *body, size_t bytes, struct sw_api_request *out,
+                        struct sw_refusal *refusal);
+void sw_api_request_free(struct sw_api_request *request);
+
+#endif

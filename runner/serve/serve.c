@@ -1,0 +1,430 @@
+/* Rank 0 has two threads: HTTP's, and this one, which puts the texts that wait into slots, tells
+ * the other ranks, runs a program, and gives each text what came of it. */
+#include "runner/serve/serve.h"
+
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "runner/generate/session.h"
+#include "runner/serve/http.h"
+#include "runner/serve/orders.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double look_s = 0.1; /* between looks at signals and clients */
+static const double flush_s = 2;  /* for the last bytes to be sent */
+enum { TOKEN_FILE_BYTES = 4096 };
+
+/* What a slot works on. */
+struct place {
+    struct sw_job *job; /* NULL: nothing */
+    struct sw_job_text *text;
+};
+
+struct server {
+    struct sw_session *session;
+    const struct sw_serve_options *options;
+    struct sw_answerer answerer;
+    struct sw_desk *desk;
+    struct sw_http *http;
+    struct sw_orders orders;
+    struct sw_engine_calls calls;
+    struct place *place;      /* [slots] */
+    double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
+    bool cut;
+};
+
+/* ---- What the engine tells ---- */
+
+static void fail_job(struct server *s, struct sw_job *job, const struct sw_error *err)
+{
+    const struct sw_refusal refusal = {.status = 500, .type = "server_error", .err = *err};
+    struct sw_chars out = {0};
+    if (!job->finished) {
+        (void)sw_answer_error(&refusal, job->request.stream, &out);
+        sw_desk_write(s->desk, job, &out, true, 500);
+    }
+    sw_chars_free(&out);
+}
+
+static void out_of_memory(struct server *s, struct sw_job *job)
+{
+    struct sw_error err = {0};
+    sw_fail(&err, SW_ENVIRONMENT, "the server is out of memory for this text");
+    fail_job(s, job, &err);
+}
+
+/* What is new of a text that streams. */
+static void tell_news(struct server *s, struct sw_job *job, struct sw_job_text *text)
+{
+    struct sw_chars out = {0};
+    if (sw_answer_chunk(&s->answerer, job, text, &out) != 0)
+        out_of_memory(s, job);
+    else if (out.count > 0)
+        sw_desk_write(s->desk, job, &out, false, 200);
+    sw_chars_free(&out);
+}
+
+static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                       double logprob)
+{
+    struct server *s = context;
+    struct place *p = &s->place[text->number];
+    struct sw_error err = {0};
+    (void)index;
+    if (p->job->first_token_s <= 0)
+        p->job->first_token_s = sw_clock_now();
+    const bool more = sw_making_take(&p->text->making, s->session->letters, token, logprob, &err);
+    if (err.status != SW_OK)
+        fail_job(s, p->job, &err);
+    if (more && p->job->request.stream && !p->job->finished)
+        tell_news(s, p->job, p->text);
+    return more && !p->job->finished;
+}
+
+static void take_score(void *context, const struct sw_text *text, int64_t index, double logprob)
+{
+    const struct server *s = context;
+    s->place[text->number].text->prompt_logprobs[index] = logprob;
+}
+
+static void take_rank(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                      double logprob)
+{
+    const struct server *s = context;
+    s->place[text->number].text->best[index] = token;
+    s->place[text->number].text->best_logprobs[index] = logprob;
+}
+
+static void finish_job(struct server *s, struct sw_job *job)
+{
+    struct sw_chars out = {0};
+    const int written = job->request.stream ? sw_answer_done(&s->answerer, job, &out)
+                                            : sw_answer_whole(&s->answerer, job, &out);
+    if (written != 0)
+        out_of_memory(s, job);
+    else
+        sw_desk_write(s->desk, job, &out, true, 200);
+    sw_chars_free(&out);
+}
+
+static void end_text(struct server *s, struct sw_job *job, struct sw_job_text *text)
+{
+    struct sw_error err = {0};
+    sw_making_end(&text->making, &err);
+    sw_desk_ended(s->desk, job, text);
+    if (err.status != SW_OK)
+        fail_job(s, job, &err);
+    if (job->finished)
+        return;
+    if (job->request.stream)
+        tell_news(s, job, text);
+    if (job->ended == job->text_count && !job->finished)
+        finish_job(s, job);
+}
+
+static void text_ended(void *context, const struct sw_text *text, bool full)
+{
+    struct server *s = context;
+    struct place *p = &s->place[text->number];
+    const struct place done = *p;
+    (void)full;
+    *p = (struct place){0};
+    /* the others do not know which tokens end a text */
+    if (sw_orders_drop(&s->orders, text->number) != 0)
+        sw_fail(&s->session->err, SW_ENVIRONMENT, "out of memory for orders");
+    end_text(s, done.job, done.text);
+}
+
+/* ---- Slots ---- */
+
+static void drop(void *context, struct sw_job_text *text)
+{
+    struct server *s = context;
+    sw_engine_drop(s->session->engine, text->slot);
+    s->place[text->slot] = (struct place){0};
+    if (sw_orders_drop(&s->orders, text->slot) != 0)
+        sw_fail(&s->session->err, SW_ENVIRONMENT, "out of memory for orders");
+}
+
+/* Everything a text needs while it is made. */
+static int prepare(struct server *s, const struct sw_job *job, struct sw_job_text *text,
+                   struct sw_error *err)
+{
+    const struct sw_api_request *r = &job->request;
+    const struct sw_request_prompt *prompt = &r->prompt[text->prompt];
+    const size_t count = (size_t)prompt->count;
+    if (sw_making_begin(&text->making, s->session->letters, &r->stops,
+                        r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
+        return -1;
+    text->making.end = r->end;
+    if (!r->echo || r->logprobs < 0)
+        return 0;
+    text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
+    if (r->logprobs > 0) {
+        text->best = calloc(count, sizeof *text->best);
+        text->best_logprobs = calloc(count, sizeof *text->best_logprobs);
+    }
+    return text->prompt_logprobs != NULL &&
+                   (r->logprobs == 0 || (text->best != NULL && text->best_logprobs != NULL))
+               ? 0
+               : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this text");
+}
+
+/* The seed is that of `runner generate` for the same place in a file. */
+static struct sw_text text_of(const struct sw_job *job, const struct sw_job_text *text,
+                              int64_t slot)
+{
+    const struct sw_api_request *r = &job->request;
+    const struct sw_wish *wish = &r->wish;
+    const int64_t sample = (text - job->text) % wish->n;
+    return (struct sw_text){.number = slot,
+                            .tokens = r->prompt[text->prompt].tokens,
+                            .token_count = r->prompt[text->prompt].count,
+                            .max_new_tokens = wish->max_new_tokens,
+                            .sampling = {wish->temperature, wish->top_p, wish->min_p,
+                                         wish->repetition_penalty, wish->top_k},
+                            .seed = sw_hash_mix((uint64_t)wish->seed) +
+                                    (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
+                            .scored = r->echo && r->logprobs >= 0,
+                            .ranked = r->echo && r->logprobs > 0};
+}
+
+static void admit(struct server *s, struct sw_job *job, struct sw_job_text *text, int64_t slot)
+{
+    const struct sw_text made = text_of(job, text, slot);
+    struct sw_error err = {0};
+    text->slot = slot;
+    if (prepare(s, job, text, &err) != 0) {
+        sw_desk_ended(s->desk, job, text);
+        fail_job(s, job, &err);
+    } else if (made.max_new_tokens == 0 && !made.scored) {
+        end_text(s, job, text);
+    } else {
+        if (sw_orders_admit(&s->orders, slot, &made) != 0) {
+            sw_desk_ended(s->desk, job, text);
+            out_of_memory(s, job);
+            return;
+        }
+        s->place[slot] = (struct place){job, text};
+        sw_engine_admit(s->session->engine, slot, &made, &s->calls);
+    }
+}
+
+static void fill_slots(struct server *s)
+{
+    struct sw_job *job = NULL;
+    for (int64_t slot; (slot = sw_engine_free_slot(s->session->engine)) >= 0;) {
+        struct sw_job_text *text = sw_desk_next(s->desk, &job);
+        if (text == NULL)
+            return;
+        admit(s, job, text, slot);
+    }
+}
+
+/* ---- The end ---- */
+
+static void refuse_all(struct server *s, int32_t status, const char *code, const char *why)
+{
+    struct sw_refusal refusal = {.status = status, .type = "server_error", .code = code};
+    sw_fail(&refusal.err, SW_ENVIRONMENT, "%s", why);
+    sw_desk_close(s->desk, why);
+    sw_desk_fail(s->desk, &refusal);
+}
+
+/* Signals and clients. Returns false when it is time to leave. */
+static bool look_round(struct server *s)
+{
+    const double now = sw_clock_now();
+    if (now - s->looked_s < look_s)
+        return true;
+    s->looked_s = now;
+    sw_http_sweep(s->http);
+    if (sw_life_requested(s->options->life) < SW_REQUEST_INTERRUPT)
+        return true;
+    if (s->until_s <= 0) {
+        s->until_s = now + s->options->drain_s;
+        sw_desk_close(s->desk, "the server is stopping");
+        const struct sw_desk_counts c = sw_desk_counts(s->desk);
+        fprintf(stderr, "stopping: %" PRId64 " texts are made, %" PRId64 " wait\n", c.running,
+                c.waiting);
+    }
+    if (now > s->until_s && !s->cut) {
+        s->cut = !sw_desk_is_empty(s->desk);
+        refuse_all(s, 503, "draining", "the server is stopping");
+    }
+    return !sw_desk_is_empty(s->desk) && now < s->until_s + flush_s;
+}
+
+/* The clients are told before the job ends. */
+static void give_up(struct server *s)
+{
+    struct sw_session *session = s->session;
+    const double until = sw_clock_now() + flush_s;
+    refuse_all(s, 500, "engine_failed", "the model's ranks failed; the server ends");
+    while (!sw_desk_is_empty(s->desk) && sw_clock_now() < until) {
+        sw_desk_wait(s->desk, look_s);
+        sw_desk_tidy(s->desk, drop, s);
+    }
+    sw_launch_abort(session->launch, &session->err, (int)session->err.status);
+}
+
+static void serve_requests(struct server *s)
+{
+    struct sw_session *session = s->session;
+    while (look_round(s)) {
+        sw_desk_tidy(s->desk, drop, s);
+        fill_slots(s);
+        if (!sw_engine_is_busy(session->engine)) {
+            sw_desk_wait(s->desk, look_s);
+            continue;
+        }
+        sw_orders_send(session->launch, &s->orders, false);
+        if (session->err.status != SW_OK ||
+            sw_engine_step(session->engine, &s->calls, &session->err) != 0)
+            give_up(s);
+        const struct sw_engine_counts *c = sw_engine_counts(session->engine);
+        sw_desk_count_tokens(s->desk, c->prompt_tokens, c->new_tokens);
+    }
+    sw_orders_send(session->launch, &s->orders, true);
+}
+
+/* ---- The beginning ---- */
+
+/* The first line of the file, without what is blank around it. */
+static int read_token(const char *path, char **out, struct sw_error *err)
+{
+    const struct sw_place place = {.file = path};
+    size_t bytes, length;
+    char *text = NULL;
+    if (sw_file_read(path, false, TOKEN_FILE_BYTES, &text, &bytes, NULL) != 0)
+        return sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT, place,
+                          "cannot read it: %s", strerror(errno));
+    text[strcspn(text, "\r\n")] = '\0';
+    for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
+        text[--length] = '\0';
+    for (size_t i = 0; i < length; i++)
+        if (!isgraph((unsigned char)text[i]))
+            length = 0;
+    if (length == 0) {
+        free(text);
+        return sw_fail_at(err, SW_BAD_INPUT, place,
+                          "its first line is no token; write letters and digits there");
+    }
+    *out = text;
+    return 0;
+}
+
+static int find_template(const struct sw_serve_options *o, const struct sw_chat_template **chat,
+                         struct sw_error *err)
+{
+    *chat = o->chat_template != NULL ? sw_chat_template_find(o->chat_template, err) : NULL;
+    return o->chat_template != NULL && *chat == NULL ? -1 : 0;
+}
+
+/* Before the model is loaded, on rank 0: what may be wrong with the options. */
+static int open_door(const struct sw_serve_options *o, struct sw_listener *listener, char **token,
+                     const struct sw_chat_template **chat, struct sw_error *err)
+{
+    if (!sw_http_is_there(err) || find_template(o, chat, err) != 0 ||
+        (o->token_file != NULL && read_token(o->token_file, token, err) != 0) ||
+        sw_listener_bind(o->listen, listener, err) != 0)
+        return -1;
+    if (!listener->is_local && *token == NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "'%.200s' can be reached from other machines; give --token-file FILE, or "
+                       "listen at 127.0.0.1",
+                       o->listen);
+    return 0;
+}
+
+static int start(struct server *s, struct sw_listener *listener, const char *token,
+                 const struct sw_chat_template *chat)
+{
+    struct sw_session *session = s->session;
+    const struct sw_serve_options *o = s->options;
+    const char *model = o->model != NULL ? o->model : session->plan->run->name;
+    const int64_t slots = sw_engine_slots(session->engine);
+    const struct sw_http_options http = {
+        .listener = listener,
+        .token = token,
+        .connections = (int32_t)o->connections,
+        .client_timeout_s = o->client_timeout_s,
+        .slots = slots,
+        .rules = {.letters = session->letters,
+                  .limits = {.vocab = session->plan->run->model.shape.vocab_size,
+                             .max_tokens = sw_engine_max_tokens(session->engine)},
+                  .model = model,
+                  .chat = chat != NULL ? chat : sw_letters_template(session->letters)}};
+    s->answerer = (struct sw_answerer){session->letters, model};
+    s->calls = (struct sw_engine_calls){.token = take_token,
+                                        .ended = text_ended,
+                                        .scored = take_score,
+                                        .ranked = take_rank,
+                                        .context = s};
+    s->place = calloc((size_t)slots, sizeof *s->place);
+    if (s->place == NULL)
+        return sw_fail(&session->err, SW_ENVIRONMENT, "out of memory for the server");
+    if (sw_desk_create(slots, (int64_t)o->queue, sw_http_wake, &s->desk, &session->err) != 0 ||
+        sw_http_start(&http, s->desk, &s->http, &session->err) != 0)
+        return -1;
+    fprintf(stderr, "serving %s at %s: %" PRId64 " texts at a time, of up to %" PRId64 " tokens\n",
+            model, listener->text, slots, http.rules.limits.max_tokens);
+    return 0;
+}
+
+static enum sw_status serve(struct server *s, struct sw_listener *listener, const char *token,
+                            const struct sw_chat_template *chat)
+{
+    struct sw_session *session = s->session;
+    const bool first = session->launch->rank == 0;
+    const struct sw_life_hooks hooks = {0};
+    if (first)
+        (void)start(s, listener, token, chat);
+    enum sw_status status = sw_session_agree(session);
+    if (status != SW_OK)
+        return status;
+    sw_life_arm(s->options->life, &hooks);
+    if (first)
+        serve_requests(s);
+    else if (sw_orders_obey(session->launch, session->engine, &session->err) != 0)
+        sw_launch_abort(session->launch, &session->err, (int)session->err.status);
+    sw_life_disarm(s->options->life);
+    return sw_session_agree(session);
+}
+
+int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
+             const struct sw_serve_options *options)
+{
+    const uint32_t kinds =
+        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_SCORE;
+    struct sw_session session = {.launch = launch,
+                                 .plan = plan,
+                                 .plan_path = options->plan_path,
+                                 .checkpoint = options->checkpoint};
+    struct server s = {.session = &session, .options = options};
+    struct sw_listener listener = {.fd = -1};
+    const struct sw_chat_template *chat = NULL;
+    char *token = NULL;
+    if (launch->rank == 0)
+        (void)open_door(options, &listener, &token, &chat, &session.err);
+    int status = (int)sw_session_agree(&session);
+    if (status == SW_OK)
+        status = (int)sw_session_open(&session, kinds, 0);
+    if (status == SW_OK)
+        status = (int)serve(&s, &listener, token, chat);
+    sw_http_stop(s.http);
+    sw_desk_free(s.desk);
+    sw_orders_free(&s.orders);
+    free(s.place);
+    free(token);
+    sw_listener_close(&listener);
+    sw_session_close(&session);
+    const int64_t cut = sw_launch_max(launch, s.cut);
+    return status == SW_OK && cut > 0 ? sw_request_exit_code(sw_life_requested(options->life))
+                                      : status;
+}

@@ -1,0 +1,28 @@
+/* `runner serve`: a model behind OpenAI's HTTP API, on the mesh of a plan. */
+#ifndef SW_SERVE_H
+#define SW_SERVE_H
+
+#include "core/plan/plan.h"
+#include "runner/launch.h"
+#include "runner/train/life.h"
+
+struct sw_serve_options {
+    const char *plan_path, *checkpoint;
+    const char *listen;        /* "127.0.0.1:8000" */
+    const char *token_file;    /* NULL: anybody may ask */
+    const char *model;         /* the name that clients give; NULL: the run's */
+    const char *chat_template; /* NULL: by the tokenizer's special tokens */
+    double queue, connections, drain_s, client_timeout_s;
+    struct sw_life *life;
+};
+
+/* Returns 0, or -1 with what is wrong in *problem followed by *which. Texts are those of argv. */
+int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, const char **problem,
+                       const char **which);
+
+/* Collective. Serves until a signal ends it. Errors to stderr, once per job. Returns the exit code:
+ * 0: a signal, and every answer was given; 130 or 143: some were cut off. */
+int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
+             const struct sw_serve_options *options);
+
+#endif

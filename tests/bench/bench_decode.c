@@ -1,0 +1,270 @@
+/* Decoding and prefill of a model that exceeds the caches, on one rank of the CPU device.
+ *
+ *   bench_decode [bf16|fp32] [threads] [texts] [tokens in the cache] [rounds] [layers] [prefill
+ * rounds]
+ *
+ * Decode: the bytes of weights and cache that a token reads, by the time that it takes, against a
+ * read-only sweep over as much memory by the same threads. Prefill: the time of its matrix products
+ * alone, each through oneDNN's matmul primitive in fp32 on the same shapes and threads, against the
+ * time of a chunk. Sweeps, products and tokens alternate, so that a busy neighbour meets all of
+ * them; one thread is timed by its processor's time. Parameters are random, tokens too. */
+#include "core/base/clock.h"
+#include "core/base/number.h"
+#include "core/program/sampling.h"
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
+#include "tests/bench/products.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum { CHUNK = 512, TOKENS_EACH = 3, MAX_ROUNDS = 1000, SWEEP_SHARES = 64, AHEAD_BYTES = 1024 };
+
+struct bench {
+    struct sw_program_options options;
+    struct sw_serving serving;
+    struct sw_program_set *set;
+    struct sw_device *device;
+    struct sw_comm *comm;
+    struct sw_executor *executor;
+    int32_t threads;
+    double (*clock)(void);
+    int64_t texts, cached;
+    int32_t *tokens, *slots;
+    float *settings, *sampled;
+};
+
+static _Noreturn void leave(const char *what)
+{
+    fprintf(stderr, "error: %s\n", what);
+    exit(3);
+}
+
+static void set_model(struct sw_model *m, int64_t layers)
+{
+    *m = (struct sw_model){.vocab_size = 32000,
+                           .hidden_size = 2048,
+                           .intermediate_size = 8192,
+                           .layers = (int32_t)layers,
+                           .heads = 32,
+                           .kv_heads = 8,
+                           .head_dim = 64,
+                           .tied = true,
+                           .rope.theta = 500000,
+                           .rms_norm_eps = 1e-5};
+}
+
+/* Values of about 1/50, which is all that matters of them; norms are ones. */
+static void fill_state(struct bench *b)
+{
+    const struct sw_state *state = &b->set->state;
+    for (int32_t r = 0; r < state->count; r++)
+        for (int32_t l = 0; l < state->row[r].stack; l++) {
+            const struct sw_state_row *row = &state->row[r];
+            char *to = sw_executor_state(b->executor, row, l);
+            const int64_t n = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+            for (int64_t i = 0; i < n; i++) {
+                const uint32_t draw = (uint32_t)((uint64_t)(i + 7 * l) * 0x9e3779b97f4a7c15u >> 32);
+                const float value =
+                    row->ndim == 1 ? 1 : ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
+                if (row->dtype == SW_BF16_T)
+                    ((uint16_t *)(void *)to)[i] = sw_bf16_from_float(value);
+                else
+                    ((float *)(void *)to)[i] = value;
+            }
+        }
+}
+
+static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
+{
+    struct sw_error err = {0};
+    set_model(&b->options.model, layers);
+    b->options.sequence_length = CHUNK;
+    b->options.global_batch = b->options.micro_batch_per_rank = b->texts;
+    b->options.compute = compute;
+    b->options.params = b->options.reduce = SW_F32;
+    b->options.mesh = sw_mesh_make(1, 1, 1, 1);
+    sw_rules_default(&b->options.rules, SW_ATTENTION_RING);
+    b->serving = (struct sw_serving){.max_batch = b->texts,
+                                     .max_tokens = (b->cached + CHUNK) / CHUNK * CHUNK + CHUNK,
+                                     .chunk = CHUNK,
+                                     .cache = compute};
+    b->device = sw_cpu_device_create(b->threads, &err);
+    if (b->device == NULL ||
+        sw_program_set_compile_serving(&b->options, &b->serving,
+                                       1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &b->set,
+                                       &err) != 0 ||
+        sw_comm_single_create(&b->comm, &err) != 0 ||
+        sw_executor_create(b->set, b->device, b->comm, &b->executor, &err) != 0)
+        leave(err.message);
+    b->tokens = calloc((size_t)(b->texts * CHUNK), sizeof *b->tokens);
+    b->slots = calloc((size_t)b->texts * SW_SLOT_FIELDS, sizeof *b->slots);
+    b->settings = calloc((size_t)b->texts * SW_SAMPLING_SETTINGS, sizeof *b->settings);
+    b->sampled = calloc((size_t)b->texts * 2, sizeof *b->sampled);
+    if (b->tokens == NULL || b->slots == NULL || b->settings == NULL || b->sampled == NULL)
+        leave("out of memory");
+    fill_state(b);
+}
+
+/* One run with `length` tokens of every text behind `first`; seconds. */
+static double call(struct bench *b, enum sw_program_kind kind, int64_t first, int64_t length)
+{
+    struct sw_error err = {0};
+    const size_t texts = (size_t)b->texts;
+    for (int64_t i = 0; i < b->texts; i++) {
+        b->slots[i * SW_SLOT_FIELDS] = (int32_t)first;
+        b->slots[i * SW_SLOT_FIELDS + 1] = (int32_t)length;
+        b->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
+        b->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
+    }
+    for (int64_t i = 0; i < b->texts * length; i++)
+        b->tokens[i] = (int32_t)((uint64_t)(i + first) * 2654435761u >> 8 & 0x3fff);
+    const struct sw_feed feeds[3] = {
+        {"tokens", b->tokens, texts * (size_t)length * sizeof *b->tokens},
+        {"slots", b->slots, texts * SW_SLOT_FIELDS * sizeof *b->slots},
+        {"settings", b->settings, texts * SW_SAMPLING_SETTINGS * sizeof *b->settings}};
+    const struct sw_fetch fetch = {"sampled", b->sampled, texts * 2 * sizeof *b->sampled};
+    const double begin = b->clock();
+    if (sw_executor_call(b->executor, kind, feeds, 3, &fetch, 1, &err) != 0)
+        leave(err.message);
+    return b->clock() - begin;
+}
+
+/* Bytes that a decoded token reads: the weights once, and what the cache has of every text. A tied
+ * embedding is the head as well. */
+static double bytes_read(const struct bench *b)
+{
+    const struct sw_state *state = &b->set->state;
+    const double share = (double)b->cached / (double)sw_state_find(state, "key cache")->size[1];
+    return (double)state->parameter_bytes + share * (double)state->cache_bytes;
+}
+
+/* Seconds to read all of it once: each thread its shares, in eight sums of 32 bytes, asking
+ * ahead as the products do. */
+static double sweep(const struct bench *b, const char *memory, size_t bytes, uint64_t *sum)
+{
+    typedef uint64_t words __attribute__((vector_size(32)));
+    const size_t share = bytes / SWEEP_SHARES / 256 * 256;
+    uint64_t total = 0;
+    const double begin = b->clock();
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) num_threads(b->threads) reduction(+ : total)
+#endif
+    for (int s = 0; s < SWEEP_SHARES; s++) {
+        const words *from = (const words *)(const void *)(memory + (size_t)s * share);
+        words at[8] = {{0}};
+        for (size_t i = 0; i < share / 256; i++) {
+            _Pragma("GCC unroll 4") for (size_t line = 0; line < 4; line++)
+                __builtin_prefetch(memory + (size_t)s * share + i * 256 + line * 64 + AHEAD_BYTES);
+            _Pragma("GCC unroll 8") for (int j = 0; j < 8; j++) at[j] += from[8 * i + (size_t)j];
+        }
+        for (int j = 0; j < 8; j++)
+            for (int k = 0; k < 4; k++)
+                total += at[j][k];
+    }
+    *sum += total;
+    return (b->clock() - begin) * (double)bytes / (double)(share * SWEEP_SHARES);
+}
+
+static double median(double *values, int32_t count)
+{
+    qsort(values, (size_t)count, sizeof *values, sw_compare_doubles);
+    return values[count / 2];
+}
+
+static void measure_decode(struct bench *b, int32_t rounds)
+{
+    static double swept[MAX_ROUNDS], decoded[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    const struct sw_state *state = &b->set->state;
+    const double bytes = bytes_read(b);
+    const char *weights = sw_executor_state(b->executor, &state->row[0], 0);
+    uint64_t sum = 0;
+    (void)call(b, SW_PROGRAM_DECODE, b->cached, 1);
+    for (int32_t r = 0; r < rounds; r++) {
+        swept[r] = sweep(b, weights, (size_t)state->parameter_bytes, &sum) /
+                   (double)state->parameter_bytes;
+        decoded[r] = 1e30;
+        for (int i = 0; i < TOKENS_EACH; i++) {
+            const double s = call(b, SW_PROGRAM_DECODE, b->cached, 1);
+            decoded[r] = s < decoded[r] ? s : decoded[r];
+        }
+        ratio[r] = bytes * swept[r] / decoded[r];
+    }
+    const double share = median(ratio, rounds);
+    (void)median(swept, rounds);
+    (void)median(decoded, rounds);
+    printf("decode: %.2f GB a token, best %.1f ms (%.1f GB/s), median %.1f ms; sweep best %.1f, "
+           "median %.1f GB/s (sum %llx)\n",
+           bytes / 1e9, decoded[0] * 1e3, bytes / decoded[0] / 1e9, decoded[rounds / 2] * 1e3,
+           1 / swept[0] / 1e9, 1 / swept[rounds / 2] / 1e9, (unsigned long long)sum);
+    printf("decode, share of the sweep: %.3f best by best, %.3f median of the rounds\n",
+           bytes * swept[0] / decoded[0], share);
+}
+
+static void measure_prefill(struct bench *b, int32_t rounds)
+{
+    static double whole[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    double flops, least = 1e30;
+    (void)call(b, SW_PROGRAM_PREFILL, 0, CHUNK);
+    for (int32_t r = 0; r < rounds; r++) {
+        const double products =
+            sw_bench_products_seconds(b->set->program[SW_PROGRAM_PREFILL], false, b->clock, &flops);
+        least = products < least ? products : least;
+        whole[r] = call(b, SW_PROGRAM_PREFILL, 0, CHUNK);
+        ratio[r] = products / whole[r];
+    }
+    const double share = median(ratio, rounds);
+    (void)median(whole, rounds);
+    printf("prefill: a chunk of %d tokens best %.1f ms (%.0f GFLOP/s); products alone, fp32, %.1f "
+           "ms (%.0f GFLOP/s)\n",
+           CHUNK, whole[0] * 1e3, flops / whole[0] / 1e9, least * 1e3, flops / least / 1e9);
+    printf("prefill, share of the products' rate: %.3f best by best, %.3f median of the rounds\n",
+           least / whole[0], share);
+}
+
+int main(int argc, char **argv)
+{
+    const bool bf16 = argc < 2 || strcmp(argv[1], "bf16") == 0;
+    long number[6] = {1, 1, 64, 5, 16, 3};
+    for (int i = 2; i < argc && i < 8; i++)
+        number[i - 2] = strtol(argv[i], NULL, 10);
+    struct bench b = {.threads = (int32_t)number[0], .texts = number[1], .cached = number[2]};
+    const int32_t rounds = (int32_t)number[3];
+    b.clock = b.threads == 1 ? sw_clock_busy : sw_clock_now;
+    if (number[0] < 1 || number[1] < 1 || number[2] < 1 || rounds < 1 || rounds > MAX_ROUNDS ||
+        number[4] < 1 || number[5] < 0 || number[5] > MAX_ROUNDS) {
+        fprintf(stderr,
+                "usage: bench_decode [bf16|fp32] [threads] [texts] [tokens in the cache] [rounds] "
+                "[layers]\n");
+        return 2;
+    }
+#ifdef _OPENMP
+    omp_set_num_threads(b.threads);
+#endif
+    create(&b, bf16 ? SW_BF16_T : SW_F32, number[4]);
+    printf("%s, %d thread%s, %lld text%s of %lld tokens in the cache, %ld layers, %.2f GB of "
+           "weights\n",
+           bf16 ? "bf16" : "fp32", b.threads, b.threads == 1 ? "" : "s", (long long)b.texts,
+           b.texts == 1 ? "" : "s", (long long)b.cached, number[4],
+           (double)b.set->state.parameter_bytes / 1e9);
+    measure_decode(&b, rounds);
+    if (number[5] > 0)
+        measure_prefill(&b, (int32_t)number[5]);
+    sw_executor_free(b.executor);
+    b.comm->vtable->destroy(b.comm);
+    b.device->vtable->destroy(b.device);
+    sw_program_set_free(b.set);
+    free(b.tokens);
+    free(b.slots);
+    free(b.settings);
+    free(b.sampled);
+    return 0;
+}

@@ -1,0 +1,239 @@
+/* Every op of a plan's training step: the time measured on the GPU beside the time that was
+ * planned.
+ *
+ *   op_times PLAN.yaml [STEPS]      default 6 steps after the two that choose kernels and record
+ *
+ * The plan is for one rank and device: cuda. Each op of the recordings is followed by a mark of the
+ * GPU's clock; a time is the median over steps of the sum over an op's calls, without what marks
+ * take. Planned: as `plan` prices the same ops. Writes Markdown: a row for each kind of op, the
+ * largest first. Exit code 0, 1 for anything that fails, 2 for a plan it cannot use, 77 without a
+ * GPU. */
+#include "core/cost/cost.h"
+#include "core/plan/plan.h"
+#include "runner/calibrate/marker.h"
+#include "runner/collective/comm.h"
+#include "runner/device/cuda/device.h"
+#include "runner/execute.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STEPS = 64 };
+
+struct timing {
+    struct sw_plan plan;
+    struct sw_program_set *set;
+    const struct sw_program *program; /* the set's */
+    struct sw_device *device;
+    struct sw_comm *alone;
+    struct sw_marker marker;
+    struct sw_executor *executor;
+    double *of_op[MOST_STEPS]; /* [steps][op_count] seconds */
+    int32_t steps;
+};
+
+/* Tokens that differ from each other: rows of the embedding's gradient meet as in text, rarely. */
+static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
+                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+{
+    (void)err;
+    const struct timing *t = context;
+    const uint64_t vocab = (uint64_t)t->plan.run->model.shape.vocab_size;
+    const int64_t length = t->plan.run->sequence_length;
+    uint64_t x = (uint64_t)(step * 1000 + micro_step * 100 + first_row) + 1;
+    for (int64_t i = 0; i < rows * length; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        tokens[i] = (int32_t)((x >> 33) % vocab);
+        labels[i] = (int32_t)((x >> 17) % vocab);
+    }
+    return 0;
+}
+
+static int run_step(struct timing *t, int64_t number, struct sw_error *err)
+{
+    struct sw_step step = {.step = number,
+                           .learning_rate = 1e-4,
+                           .beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .eps = 1e-8,
+                           .grad_clip = 1};
+    const struct sw_batches inputs = {.read = batch, .context = t};
+    return sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
+}
+
+static int set_up(struct timing *t, struct sw_error *err)
+{
+    struct sw_program_options options;
+    if (sw_plan_program_options(t->plan.run, &t->plan.decision, &options, err) != 0)
+        return -1;
+    if (sw_mesh_rank_count(&options.mesh) != 1)
+        return sw_fail(err, SW_BAD_INPUT, "the plan is for %d ranks; this times one",
+                       (int)sw_mesh_rank_count(&options.mesh));
+    struct sw_program *program = NULL;
+    if (sw_program_compile(&options, SW_LAID_OUT, &program, err) != 0 ||
+        sw_program_set_single(program, SW_PROGRAM_TRAIN, &t->set, err) != 0 ||
+        sw_comm_single_create(&t->alone, err) != 0)
+        return -1;
+    t->program = t->set->program[SW_PROGRAM_TRAIN];
+    if (sw_marker_init(&t->marker, t->device, t->program, true, err) != 0 ||
+        sw_executor_create(t->set, &t->marker.base, t->alone, &t->executor, err) != 0 ||
+        sw_executor_init_state(t->executor, 1, 0.02, err) != 0 || run_step(t, 1, err) != 0 ||
+        run_step(t, 2, err) != 0)
+        return -1;
+    return t->marker.count > 0
+               ? 0
+               : sw_fail(err, SW_ENVIRONMENT, "the step was not recorded: no marks");
+}
+
+/* The shortest time between two marks is what a mark takes: some op is nothing beside it. */
+static int read_marks(struct timing *t, double *of_op, struct sw_error *err)
+{
+    const struct sw_marker *m = &t->marker;
+    double least = -1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int32_t i = 1; i < m->count; i++) {
+            if (m->what[i] < 0)
+                continue;
+            const double seconds = m->inner->vtable->mark_seconds(m->inner, i - 1, i);
+            if (seconds < 0)
+                return sw_fail(err, SW_ENVIRONMENT, "the device's clock does not answer");
+            least = pass == 0 && (least < 0 || seconds < least) ? seconds : least;
+            if (pass == 1)
+                of_op[m->what[i]] += seconds - least;
+        }
+    return 0;
+}
+
+static int measure(struct timing *t, struct sw_error *err)
+{
+    for (int32_t s = 0; s < t->steps; s++) {
+        t->of_op[s] = calloc((size_t)t->program->op_count, sizeof **t->of_op);
+        if (t->of_op[s] == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
+        if (run_step(t, s + 3, err) != 0 || t->device->vtable->synchronize(t->device, err) != 0 ||
+            read_marks(t, t->of_op[s], err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(const struct timing *t, int32_t op)
+{
+    double seconds[MOST_STEPS];
+    for (int32_t s = 0; s < t->steps; s++)
+        seconds[s] = t->of_op[s][op];
+    qsort(seconds, (size_t)t->steps, sizeof *seconds, ascending);
+    return seconds[t->steps / 2];
+}
+
+/* ---- The table ---- */
+
+struct row {
+    const char *name;
+    double calls, measured_s, planned_s;
+};
+
+static int slower_first(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return (x->measured_s < y->measured_s) - (x->measured_s > y->measured_s);
+}
+
+static void print_row(const struct row *r)
+{
+    printf("| %s | %.0f | %.3f | %.3f | ", r->name, r->calls, 1e3 * r->measured_s,
+           1e3 * r->planned_s);
+    if (r->planned_s > 0)
+        printf("%.2f |\n", r->measured_s / r->planned_s);
+    else
+        printf("- |\n");
+}
+
+static void print_table(const struct timing *t)
+{
+    const struct sw_program *p = t->program;
+    struct row rows[SW_OP_COUNT], all = {.name = "all"};
+    memset(rows, 0, sizeof rows);
+    for (int32_t g = 0; g < p->region_count; g++) {
+        const struct sw_region *region = &p->regions[g];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            struct row *row = &rows[op->kind];
+            const double calls = sw_program_runs(p, region, op);
+            row->name = sw_op_info((enum sw_op_kind)op->kind)->name;
+            row->calls += calls;
+            row->planned_s += calls * sw_cost_compute_seconds(p, op, t->plan.run);
+            /* marks are those of a recording's last replay; of several micro-steps the last has a
+             * recording of its own */
+            const bool once = p->accumulation_steps == 1 || region->phase == SW_PHASE_UPDATE ||
+                              op->last_micro_step;
+            row->measured_s += calls / region->repeat * median_of(t, i) / (once ? 1 : 2);
+        }
+    }
+    qsort(rows, SW_OP_COUNT, sizeof *rows, slower_first);
+    puts("| op | calls | measured, ms | planned, ms | measured / planned |");
+    puts("| --- | --- | --- | --- | --- |");
+    for (int k = 0; k < SW_OP_COUNT; k++) {
+        if (rows[k].name == NULL)
+            continue;
+        print_row(&rows[k]);
+        all.calls += rows[k].calls;
+        all.measured_s += rows[k].measured_s;
+        all.planned_s += rows[k].planned_s;
+    }
+    print_row(&all);
+}
+
+static void tear_down(struct timing *t)
+{
+    sw_executor_free(t->executor);
+    if (t->alone != NULL)
+        t->alone->vtable->destroy(t->alone);
+    sw_program_set_free(t->set);
+    sw_marker_free(&t->marker);
+    for (int32_t s = 0; s < MOST_STEPS; s++)
+        free(t->of_op[s]);
+    if (t->device != NULL)
+        t->device->vtable->destroy(t->device);
+    sw_plan_free(&t->plan);
+}
+
+static int fail(struct timing *t, const struct sw_error *err, int code)
+{
+    char text[SW_ERROR_TEXT_BYTES];
+    fprintf(stderr, "%s\n", sw_error_format(err, "op_times", text));
+    tear_down(t);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static struct timing t; /* too large for a stack */
+    struct sw_error err = {0};
+    char text[256];
+    t.steps = argc > 2 ? atoi(argv[2]) : 6;
+    if (argc < 2 || t.steps < 1 || t.steps > MOST_STEPS) {
+        fprintf(stderr, "usage: op_times PLAN.yaml [STEPS], 1 to %d\n", MOST_STEPS);
+        return 2;
+    }
+    if (sw_plan_read(argv[1], &t.plan, &err) != 0)
+        return fail(&t, &err, 2);
+    t.device = sw_cuda_device_create(0, &err);
+    if (t.device == NULL) {
+        puts("SKIP: no GPU");
+        return fail(&t, &err, 77);
+    }
+    if (set_up(&t, &err) != 0 || measure(&t, &err) != 0)
+        return fail(&t, &err, err.status == SW_BAD_INPUT ? 2 : 1);
+    printf("attention: %s\n\n", sw_cuda_device_attention(t.device, text, sizeof text));
+    print_table(&t);
+    tear_down(&t);
+    return 0;
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# What plan reads of Slurm's accounting, from a real slurmdbd on a database of its own: jobs that the
+# controller has forgotten, the waits of like jobs; and that both go on without it once it is down.
+#
+#   tests/cluster/test_accounting.sh BUILD-FOLDER       exit code 77: this machine cannot (said why)
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+plan=$build/plan
+scratch=$build/tests/accounting
+bad=0
+skip() {
+    echo "SKIP: Slurm accounting: $*"
+    exit 77
+}
+complain() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+for tool in slurmdbd sacctmgr sacct mariadbd mariadb-install-db mariadb python3; do
+    command -v $tool >/dev/null 2>&1 || skip "'$tool' is not installed (Debian: slurmdbd mariadb-server)"
+done
+# Slurm's processes trust one another by user id here; the database asks for a password.
+rm -rf "$scratch"
+mkdir -p "$scratch/db" "$scratch/tmp"
+free_port() {
+    python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+db_port=$(free_port) dbd_port=$(free_port)
+pids=()
+# shellcheck disable=SC2317 # called by its name
+end() {
+    [ -z "${SLURM_CONF:-}" ] || bash tests/cluster/controller.sh down "$SLURM_CONF"
+    kill "${pids[@]}" 2>/dev/null
+    wait
+}
+trap end EXIT
+trap 'exit 3' INT TERM
+until_true() { # SECONDS COMMAND...
+    local i seconds=$1
+    shift
+    for ((i = 0; i < seconds * 5; i++)); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.2
+    done
+    return 1
+}
+mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$scratch/db" --skip-test-db \
+    --auth-root-authentication-method=normal >"$scratch/install.log" 2>&1 || skip "no database: $(tail -n 1 "$scratch/install.log")"
+mariadbd --no-defaults --user="$(id -un)" --datadir="$scratch/db" --socket="$scratch/db.sock" --bind-address=127.0.0.1 \
+    --port="$db_port" --pid-file="$scratch/db.pid" >"$scratch/mariadbd.log" 2>&1 &
+pids+=($!)
+query() { mariadb --no-defaults --socket="$scratch/db.sock" --user=root -e "$1"; }
+until_true 60 query 'select 1' || skip "the database does not start: $(tail -n 1 "$scratch/mariadbd.log")"
+query "create user slurm@127.0.0.1 identified by 'word'; grant all on *.* to slurm@127.0.0.1" || skip "no user of the database"
+cat >"$scratch/slurmdbd.conf" <<END
+AuthType=auth/none
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort=$dbd_port
+SlurmUser=$(id -un)
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=$db_port
+StorageUser=slurm
+StoragePass=word
+PidFile=$scratch/slurmdbd.pid
+LogFile=$scratch/slurmdbd.log
+END
+chmod 600 "$scratch/slurmdbd.conf"
+SLURM_CONF=$scratch/slurmdbd.conf slurmdbd -D >"$scratch/slurmdbd.out" 2>&1 &
+pids+=($!)
+dbd=$!
+cat >"$scratch/more.conf" <<END
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=$dbd_port
+MinJobAge=2
+SuspendTimeout=2
+END
+until_true 30 grep -q 'slurmdbd version .* started' "$scratch/slurmdbd.log" || skip "slurmdbd does not start: $(tail -n 2 "$scratch/slurmdbd.log")"
+export TMPDIR=$scratch/tmp XDG_STATE_HOME=$scratch/state
+line=$(bash tests/cluster/controller.sh up nodes 8 conf "$scratch/more.conf")
+status=$?
+if [ $status -ne 0 ]; then
+    echo "$line"
+    exit $status
+fi
+export SLURM_CONF=${line#SLURM_CONF=}
+{
+    until_true 30 sacctmgr -n show cluster
+    sacctmgr -i add account research
+    sacctmgr -i add user "$(id -un)" account=research
+} >"$scratch/sacctmgr.log" 2>&1 || complain "no accounting: $(tail -n 3 "$scratch/sacctmgr.log" "$scratch/slurmdbd.log")"
+
+cat >"$scratch/run.yaml" <<END
+name: demo
+model: $PWD/configs/models/llama-8b.yaml
+cluster: $PWD/configs/clusters/h100-8x8.yaml
+sequence_length: 8192
+global_batch_size: 64
+optimizer: {total_steps: 1000}
+data: {path: $PWD/README.md}
+directory: $scratch/run
+slurm: {partition: gpu, time: '1-00:00:00', account: null}
+END
+job=$("$plan" submit "$scratch/run.yaml" 2>"$scratch/stderr") || complain "submit: $(cat "$scratch/stderr")"
+scancel "$job"
+# forgotten by the controller, known to the accounting
+# shellcheck disable=SC2317 # called by its name
+forgotten() { ! scontrol show job "$job" >/dev/null 2>&1; }
+until_true 180 forgotten || complain "the controller does not forget job $job"
+# shellcheck disable=SC2317 # called by its name
+known() { sacct -n -X -j "$job" -o State | grep -q CANCELLED; }
+until_true 20 known || complain "sacct: $(sacct -X -j "$job")"
+said=$("$plan" status "$scratch/run") || complain "status: exit code $?"
+grep -qE "^run: stopped, job $job|^demo: stopped, job $job" <<<"$said" || complain "status of a job of the accounting: $said"
+grep -q 'it was cancelled' <<<"$said" || complain "status of a job of the accounting: $said"
+
+# Waits of like jobs: twelve that began at once.
+for ((i = 0; i < 12; i++)); do
+    sbatch --parsable -N8 --exclusive -p gpu -t 1-00:00:00 --wrap true >"$scratch/job" || complain "sbatch"
+    until_true 20 eval "[ \"\$(squeue -h -j \$(cat $scratch/job) -o %t)\" = CF ]" || complain "no start: $(squeue)"
+    scancel "$(cat "$scratch/job")"
+done
+sleep 2
+"$plan" submit "$scratch/run.yaml" --dry-run --json >"$scratch/said" 2>"$scratch/stderr" || complain "dry run: $(cat "$scratch/stderr")"
+python3 -c 'import json, sys
+c = next(c for c in json.load(open(sys.argv[1]))["choices"] if c["nodes"] == 8 and c["submitted"])
+assert c["like_jobs"] >= 10 and 0 <= c["wait_low_seconds"] <= c["wait_high_seconds"] < 120, c' "$scratch/said" ||
+    complain "the waits of like jobs: $(cat "$scratch/said")"
+
+# Without slurmdbd the folder and the controller speak alone.
+kill "$dbd" && wait "$dbd" 2>/dev/null
+begin=$SECONDS
+said=$("$plan" status "$scratch/run" 2>&1)
+[ $((SECONDS - begin)) -le 6 ] || complain "status without slurmdbd takes $((SECONDS - begin)) s"
+grep -q "job $job" <<<"$said" || complain "status without slurmdbd: $said"
+"$plan" submit "$scratch/run.yaml" --dry-run >"$scratch/said" 2>"$scratch/stderr" ||
+    complain "a dry run without slurmdbd: exit code $?: $(cat "$scratch/stderr")"
+[ $bad -eq 0 ] && echo "accounting: a forgotten job is found, waits have a band, and without slurmdbd both go on"
+exit $((bad > 0))

@@ -1,0 +1,510 @@
+#!/usr/bin/env bash
+# Runs that go on by themselves, on a real Slurm cluster of four nodes: what ends an attempt, who is
+# named, what comes next, and that the losses are those of a run that nothing happened to.
+#
+#   tests/cluster/test_lives.sh [BUILD-FOLDER [LIFE...]]       exit code 77: this machine cannot
+#
+# LIFE: limit (time limit, then a killed rank: bit-equal), chain, unchain (plan cancel of one), node
+# (a node dies: three go on), cancel (never comes back), array (two jobs, one folder), cut (a link),
+# host (the batch host dies), stop (a rank hangs), library (missing on one node), crash (of a start),
+# slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), random:SEED
+# (faults as they come).
+# Without any: limit node stop library readonly; tests/soak.sh does the others.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+shift
+[ $# -gt 0 ] || set -- limit node stop library readonly
+name=quickstart-slurm
+out=$build/slurm-lives
+cluster=tests/cluster/slurm_cluster.sh
+job='' run=''
+
+fail() {
+    echo "FAIL: $*"
+    [ -n "$job" ] && scontrol show job "$job" 2>/dev/null | head -n 12
+    find "$run" -maxdepth 1 -type f \( -name 'slurm-*.out' -o -name attempt.json -o -name '*.log' \) \
+        -exec tail -n 40 {} +
+    exit 1
+}
+
+# A disk that can be filled; the nodes see what is mounted before they are up.
+disk=$out/disk
+mkdir -p "$disk"
+umount -l "$disk" 2>/dev/null
+mount -t tmpfs -o size=256m tmpfs "$disk" 2>/dev/null || { echo "SKIP: Slurm cluster: needs root (a disk to fill)" && exit 77; }
+end() {
+    bash tests/cluster/slurm_cluster.sh down test
+    umount -l "$disk"
+}
+trap end EXIT
+trap 'exit 3' INT TERM
+line=$(bash $cluster up test)
+status=$?
+if [ $status -ne 0 ]; then
+    echo "$line"
+    exit $status
+fi
+fill_disk() { dd if=/dev/zero of="$disk/filler" bs=4k status=none 2>/dev/null || true; } # dd ends for want of room
+free_disk() { rm -f "$disk/filler"; }
+export SLURM_CONF=${line#SLURM_CONF=}
+bash $cluster mend test || fail "a node does not come up"
+# SBATCH_*, SLURM_* of a surrounding job would change what is submitted.
+while IFS= read -r variable; do
+    unset "$variable"
+done < <(compgen -e | grep -E '^(SBATCH|SLURM|PMI|PMIX|OMPI)_' | grep -vx SLURM_CONF)
+bash examples/make_text.sh || fail "no text to learn"
+
+# ---- Jobs
+emit() { # LIFE SETTING...: the run of this life, in a folder of its own
+    local setting=() one
+    run=$out/$1
+    shift
+    rm -rf "$run"
+    for one; do setting+=(--set "$one"); done
+    "$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" --set optimizer.warmup_steps=4 "${setting[@]}" \
+        >/dev/null || fail "plan emit failed"
+}
+submit() { job=$(sbatch --parsable "$@" "$run/$name.sbatch") || fail "sbatch refused the script"; }
+state() { scontrol show job "$job" 2>/dev/null | sed -nE 's/.*JobState=([A-Z_]+).*/\1/p'; }
+field() { scontrol show job "$job" 2>/dev/null | sed -nE "s/.*\b$1=([^ ]*).*/\1/p"; }
+logs() { cat "$run"/slurm-*.out; }
+until_logged() { # PATTERN SECONDS
+    local i
+    for ((i = 0; i < $2 * 5; i++)); do
+        logs 2>/dev/null | grep -aq "$1" && return
+        sleep 0.2
+    done
+    fail "the log does not say '$1'"
+}
+until_checkpoint() {
+    local i
+    for ((i = 0; i < 600; i++)); do
+        [ -e "$run/checkpoints/latest" ] && return
+        sleep 0.1
+    done
+    fail "no checkpoint"
+}
+# Slurm waits two minutes before it starts a requeued job. At once is too early: the steps before
+# are still being cleared away.
+hurry() {
+    if [ "$(state)" != PENDING ] || [ "$(field Reason)" != BeginTime ]; then return 0; fi
+    sleep 1
+    scontrol update JobId="$job" StartTime=now 2>/dev/null
+}
+until_over() { # SECONDS
+    local i now
+    for ((i = 0; i < $1 * 2; i++)); do
+        now=$(state)
+        case $now in
+            PENDING) hurry ;;
+            RUNNING | CONFIGURING | COMPLETING) ;;
+            *) return ;;
+        esac
+        sleep 0.5
+    done
+    fail "job $job is $now after $1 s"
+}
+until_ended_once() { # SECONDS: the first attempt has a verdict, or nobody is left to give one
+    local i
+    for ((i = 0; i < $1 * 5; i++)); do
+        grep -qsE '"verdict": [0-9]+,' "$run/attempt.json" && return
+        sleep 0.2
+    done
+    fail "the attempt does not end"
+}
+finished() {
+    [ "$(state)" = COMPLETED ] || fail "job $job is $(state), not COMPLETED"
+    "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null || fail "its checkpoint is not whole"
+}
+# Of the two processes of a rank the one that trains.
+signal_rank() { # RANK SIGNAL
+    local pid parent
+    for pid in $(pgrep -f "runner train $run"); do
+        parent=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status" 2>/dev/null)
+        [ "$(cat "/proc/${parent:-0}/comm" 2>/dev/null)" = runner ] || continue
+        { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -qx "SLURM_PROCID=$1" &&
+            kill "-$2" "$pid" && return
+    done
+    fail "there is no rank $1"
+}
+nothing_runs() { ! pgrep -f "runner train $run" >/dev/null; }
+# "STEP LOSS" of the last time that each step was done.
+losses() {
+    sed -nE 's/.*"step": *([0-9]+),.*"loss": *([-+.0-9eE]+),.*/\1 \2/p' "$1/metrics.jsonl" |
+        awk '{ loss[$1] = $2 } END { for (s in loss) print s, loss[s] }' | sort -n
+}
+same_to() { # RELATIVE RUN: every step's loss
+    paste <(losses "$run") <(losses "$2") | awk -v most="$1" '
+        NF != 4 || $1 != $3 { other = 1; exit }
+        { d = ($2 - $4) / $4; if (d < 0) d = -d; if (d > worst) worst = d }
+        END {
+            if (other) print "other steps"
+            else printf "losses differ by %.1e at most in %d steps\n", worst, NR
+            exit other || NR == 0 || worst > most + 0
+        }'
+}
+undisturbed() { # the run of this life again, in one job without any trouble
+    local kept=$run
+    cp -r "$run" "$run.reference" && run=$run.reference
+    rm -rf "$run"/{checkpoints,metrics.jsonl,attempt.json,slurm-*.out,lock,excluded_nodes.jsonl}
+    sed -i "s,$kept,$run,g" "$run/$name.sbatch"
+    "$build/plan" emit configs/runs/$name.yaml -o "$run" --set directory="$run" --set optimizer.warmup_steps=4 "$@" >/dev/null ||
+        fail "plan emit failed"
+    submit --no-requeue --time=30
+    until_over 240
+    finished
+    run=$kept
+}
+said_once() { # PATTERN: in the logs
+    [ "$(logs | grep -acE "$1")" -eq 1 ] || fail "the log does not say once: $1"
+}
+
+# Steps that take the seconds on this machine, 40 at least: tried with a few.
+steps_of() { # SECONDS
+    emit probe optimizer.total_steps=8
+    submit
+    until_over 120
+    finished
+    sed -nE 's/.*"step_seconds": *([.0-9eE+-]+),.*/\1/p' "$run/metrics.jsonl" | sort -g |
+        awk -v seconds="$1" '{ step[NR] = $1 } END { n = seconds / step[int((NR + 1) / 2)]; printf "%d\n", n < 40 ? 40 : n }'
+}
+
+# ---- Lives
+life_limit() { # its time limit is near; then a rank is killed
+    local begin restarts steps settings=()
+    steps=$(steps_of 45) || { echo "$steps" && exit 1; } # the signal comes half a minute before the limit of one
+    settings=(optimizer.total_steps="$steps" checkpoint.every_steps=5)
+    emit limit slurm.continue=requeue slurm.time=1 "${settings[@]}"
+    submit
+    until_logged '^attempt 1 ended: the checkpoint signal' 120
+    said_once '^attempt 1 ended: the checkpoint signal, after step [0-9]+ of '"$steps"'; attempt 2 goes on from step [0-9]+ when the job is requeued$'
+    local saved
+    saved=$(readlink "$run/checkpoints/latest")
+    for ((i = 0; i < 600; i++)); do # until the second attempt has a checkpoint of its own
+        hurry
+        [ "$(readlink "$run/checkpoints/latest")" = "$saved" ] || break
+        sleep 0.2
+    done
+    signal_rank 5 KILL
+    begin=$SECONDS
+    for ((i = 0; i < 100; i++)); do
+        [ "$(state)" = RUNNING ] || break
+        sleep 0.1
+    done
+    [ $((SECONDS - begin)) -lt 8 ] || fail "it took $((SECONDS - begin)) s to end after a rank was killed"
+    said_once '^rank 5 \(host n3\): error: ended by signal 9 \(Killed\) after step '
+    said_once '^attempt 2 ended: rank 5 \(host n3\): ended by signal 9 .*; attempt 3 goes on from step [0-9]+ when the job is requeued$'
+    until_over 240
+    finished
+    restarts=$(field Restarts)
+    [ "$restarts" -ge 2 ] || fail "it was requeued $restarts times"
+    undisturbed --set optimizer.total_steps="$steps"
+    diff <(losses "$run") <(losses "$run.reference") >/dev/null || fail "the losses are not those of an undisturbed run"
+    echo "limit: requeued $restarts times, $(losses "$run" | wc -l) steps, every loss bit-equal"
+}
+life_chain() {
+    local i first
+    emit chain slurm.continue=chain slurm.time=1 optimizer.total_steps=60
+    submit
+    first=$job
+    for ((i = 0; i < 400; i++)); do
+        grep -qs '"verdict": 0' "$run/attempt.json" && break
+        sleep 0.5
+    done
+    for ((i = 0; i < 60; i++)); do [ -z "$(squeue -h -n $name)" ] || sleep 0.5; done
+    [ -z "$(squeue -h -n $name)" ] || fail "a link is left: $(squeue -h -n $name)"
+    [ "$(losses "$run" | wc -l)" -eq 60 ] || fail "not every step was done"
+    [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -ge 2 ] || fail "there was one job only"
+    job=$first
+    echo "chain: $(find "$run" -name 'slurm-*.out' | wc -l) jobs"
+}
+life_unchain() { # plan cancel of a chain: saved, and its link is gone as well
+    emit unchain slurm.continue=chain optimizer.total_steps=100000 checkpoint.every_steps=5 global_batch_size=2 \
+        sequence_length=64
+    job=$("$build/plan" submit "$run/$name.plan.yaml") || fail "plan submit"
+    until_checkpoint
+    [ "$(squeue -h -n $name | wc -l)" -eq 2 ] || fail "no link is queued: $(squeue)"
+    "$build/plan" cancel "$run" || fail "plan cancel"
+    sleep 3
+    nothing_runs || fail "plan cancel left a process"
+    [ -z "$(squeue -h -n $name)" ] || fail "plan cancel left a job: $(squeue)"
+    grep -qx '  "verdict": 130,' "$run/attempt.json" || fail "another verdict"
+    "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null || fail "no whole checkpoint"
+    [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -eq 1 ] || fail "the link has started"
+}
+elastic() { # LIFE [STEPS]
+    emit "$1" slurm.continue=requeue optimizer.total_steps="${2:-16}" checkpoint.every_steps=5 nodes=3-4 \
+        mesh_dim=auto global_batch_size=12
+    if [ "${elastic_submit:-}" ]; then
+        job=$("$build/plan" submit "$run/$name.4.plan.yaml") || fail "plan submit"
+    else
+        submit
+    fi
+    until_checkpoint
+}
+# The same run as `elastic`, without any trouble: made once.
+elastic_reference() { # [STEPS]
+    local kept=$run kept_job=$job steps=${1:-16}
+    reference=$out/four-$steps
+    grep -qs '"verdict": 0,' "$reference/attempt.json" && return
+    elastic "four-$steps" "$steps"
+    until_over 240
+    finished
+    run=$kept job=$kept_job
+}
+# A job stays COMPLETING as long as one of its nodes does not answer.
+until_ranks_are_over() { # SECONDS
+    local i
+    for ((i = 0; i < $1 * 2; i++)); do
+        hurry
+        grep -qs '"verdict": 0,' "$run/attempt.json" && return
+        case $(state) in PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUED) sleep 0.5 ;; *) return ;; esac
+    done
+    fail "job $job is $(state) after $1 s"
+}
+goes_on_with_three() { # NODE
+    until_ranks_are_over 300
+    bash $cluster mend test || fail "the node did not come back"
+    until_over 60
+    finished
+    grep -q "^{\"node\":\"$1\"," "$run/excluded_nodes.jsonl" || fail "$1 is not among the excluded nodes"
+    [ "$(grep -c . "$run/excluded_nodes.jsonl")" -eq 1 ] || fail "another node is excluded as well"
+    logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
+}
+life_node() {
+    local begin
+    elastic node
+    bash $cluster kill test 3
+    begin=$SECONDS
+    until_logged '^attempt 1 ended' 90
+    said_once '^attempt 1 ended: .*n3.* with the 3 nodes that are left, without n3$'
+    echo "node: known after $((SECONDS - begin)) s"
+    goes_on_with_three n3
+    elastic_reference
+    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_cut() {
+    elastic cut
+    bash $cluster cut test 2
+    goes_on_with_three n2
+    elastic_reference
+    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says how it goes on with three
+    local i advice
+    elastic_submit=yes elastic host
+    bash $cluster kill test 1
+    scontrol update NodeName=n1 State=DOWN Reason=test
+    for ((i = 0; i < 120; i++)); do
+        hurry
+        advice=$("$build/plan" status "$run" | sed -nE "s/.*'(scontrol update JobId=$job NumTasks=6)' lets it go on with 3 nodes.*/\1/p")
+        [ -z "$advice" ] || break
+        sleep 0.5
+    done
+    [ -n "$advice" ] || fail "plan status does not say how it goes on: $("$build/plan" status "$run")"
+    $advice || fail "Slurm does not take '$advice'"
+    until_ranks_are_over 300
+    bash $cluster mend test || fail "the node did not come back"
+    until_over 60
+    finished
+    logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
+    scontrol update NodeName=n1 State=RESUME 2>/dev/null
+    elastic_reference
+    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_cancel() {
+    local when i saved
+    for when in step save; do
+        emit cancel slurm.continue=requeue optimizer.total_steps=100000 checkpoint.every_steps=5 \
+            checkpoint.bandwidth='20 MB/s' global_batch_size=2 sequence_length=64
+        submit
+        until_checkpoint
+        for ((i = 0; i < 300; i++)); do
+            [ $when = step ] && break
+            [ -n "$(find "$run/checkpoints" -maxdepth 1 -name '.step-*partial*' 2>/dev/null)" ] && break
+            sleep 0.1
+        done
+        scancel "$job"
+        until_over 40
+        [ "$(state)" = CANCELLED ] || fail "job $job is $(state) after scancel in a $when"
+        sleep 3
+        nothing_runs || fail "scancel in a $when left a process"
+        [ -z "$(squeue -h -j "$job" 2>/dev/null)" ] || fail "the cancelled job came back"
+        grep -qx '  "verdict": 143,' "$run/attempt.json" || fail "scancel in a $when: another verdict"
+        "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null ||
+            fail "scancel in a $when: no whole checkpoint"
+        saved=$(readlink "$run/checkpoints/latest")
+        echo "cancel in a $when: $saved is whole"
+    done
+}
+life_stop() {
+    emit stop optimizer.total_steps=100000 slurm.continue=requeue checkpoint.every_steps=5 \
+        'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "10"}'
+    submit
+    until_checkpoint
+    signal_rank 5 STOP
+    until_logged '^attempt 1 ended' 90
+    said_once '^attempt 1 ended: .*rank 5 \(host n3\) does not answer'
+    logs | grep -aE '^rank [0-9]+ .*does not answer' | grep -qv 'rank 5 (host n3) does not answer' &&
+        fail "another rank is named"
+    scancel "$job"
+    until_over 40
+    echo "stop: only rank 5 is named"
+}
+life_slow() { # a tenth of the others' speed
+    emit slow slurm.continue=requeue optimizer.total_steps=16 nodes=3-4 mesh_dim=auto \
+        global_batch_size=12 slurm.preflight=quick
+    bash tests/cluster/throttle.sh test 400mbit || fail "no throttle"
+    tc qdisc replace dev swtestv3 root tbf rate 40mbit burst 68kb limit 16mb
+    tc -n swtestn3 qdisc replace dev eth0 root tbf rate 40mbit burst 68kb limit 16mb
+    submit
+    until_logged '^attempt 1 ended: preflight: n3: is slow' 120
+    bash tests/cluster/throttle.sh test off
+    said_once '^attempt 1 ended: preflight: n3: is slow: messages to another node .* with the 3 nodes that are left, without n3$'
+    goes_on_with_three n3
+    "$build/plan" status "$run" | grep -q ' n3: excluded_nodes.jsonl says why' ||
+        fail "plan status does not name n3: $("$build/plan" status "$run")"
+}
+life_array() { # two jobs of one array: the second one is refused, the first goes on
+    emit array optimizer.total_steps=20 nodes=2 mesh_dim=auto
+    submit --array=0-1
+    local i
+    for ((i = 0; i < 240; i++)); do [ -n "$(squeue -h -j "$job" 2>/dev/null)" ] || break; sleep 0.5; done
+    [ "$(grep -c '"schema"' "$run/metrics.jsonl")" -eq 1 ] || fail "two jobs wrote one metrics.jsonl"
+    logs | grep -q 'is in use by pid' || fail "the second job was not refused by name"
+    [ "$(losses "$run" | wc -l)" -eq 20 ] || fail "the first job did not finish"
+    echo "array: the second job is refused"
+}
+
+life_full() { # the run's disk is full: it goes on, says so, and has kept everything once it is not
+    elastic disk/full 20
+    fill_disk
+    until_logged '^error: the checkpoint of step 10 is given up: .*No space left on device' 90
+    "$build/plan" status "$run" | grep -qx "  note     disk: no room is left in $run: nothing is saved until there is" ||
+        fail "plan status does not say so: $("$build/plan" status "$run")"
+    until_ended_once 120 # the disk holds what was there before: the log, and why it ended
+    "$build/plan" status "$run" >"$out/said"
+    free_disk
+    grep -qE '"cause": "rank [0-7] \(host n[1-4]\): error: the run is done, but its last checkpoint could not be written to .*: No space left on device' \
+        "$run/attempt.json" || fail "the cause is not in attempt.json"
+    until_ranks_are_over 300
+    until_over 60
+    finished
+    elastic_reference 20
+    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+life_readonly() { # of the checkpoints: refused before the first step, in one line, here and in the status
+    emit readonly slurm.continue=requeue optimizer.total_steps=8 nodes=3-4 mesh_dim=auto global_batch_size=12 \
+        checkpoint.directory="$disk/readonly"
+    mount -o remount,ro "$disk" || fail "no read-only disk"
+    job=$("$build/plan" submit "$run/$name.4.plan.yaml") || { mount -o remount,rw "$disk" && fail "plan submit"; }
+    until_over 60
+    mount -o remount,rw "$disk"
+    [ "$(state)" = FAILED ] || fail "job $job is $(state) on a read-only disk"
+    said_once "^the ranks ended before the first step: rank 0 \\(host n1\\): cannot .*'$disk/readonly.*: Read-only file system$"
+    "$build/plan" status "$run" | grep "^  end " | grep -q "rank 0 (host n1): cannot .*'$disk/readonly.*: Read-only file system" ||
+        fail "plan status does not say so: $("$build/plan" status "$run")"
+    [ "$(tail -n 1 "$run"/slurm-*.out)" = "$(logs | grep '^the ranks ended before')" ] || fail "that is not the last line"
+}
+
+# The runner behind a script that does something first.
+runner_after() { # LINE of shell
+    printf '#!/bin/sh\n%s\nexec %s "$@"\n' "$1" "$build/runner" >"$run/runner"
+    chmod +x "$run/runner"
+    sed -i "s,^runner=.*,runner=$run/runner," "$run/$name.sbatch"
+}
+life_library() { # one node lacks a library: what the loader says and does
+    emit library slurm.continue=requeue optimizer.total_steps=8 nodes=3-4 mesh_dim=auto \
+        global_batch_size=12
+    # shellcheck disable=SC2016 # expanded on the nodes
+    runner_after 'if [ "$(hostname)" = n2 ]; then echo "error while loading shared libraries: libx.so" >&2; exit 127; fi'
+    submit
+    until_ranks_are_over 200
+    until_over 30
+    finished
+    said_once '^the ranks ended before the first step: tasks? [-0-9]+ \(host n2\): the runner does not start there: .* with the 3 nodes that are left, without n2$'
+    grep -q '^{"node":"n2",' "$run/excluded_nodes.jsonl" || fail "n2 is not among the excluded nodes"
+}
+life_crash() { # a start that dies before its first step is tried again
+    emit crash optimizer.total_steps=8
+    runner_after "if [ \"\$SLURM_PROCID\" = 3 ] && [ \"\$1\" = train ] && mkdir '$run/crashed' 2>/dev/null; then kill -SEGV \$\$; fi"
+    submit
+    until_over 200
+    finished
+    said_once '^the ranks ended before the first step: task 3 \(host n2\): Segmentation fault.*; start 2 of 3 follows$'
+    [ "$(grep -c '"schema"' "$run/metrics.jsonl")" -eq 1 ] || fail "the crash counts as an attempt"
+}
+
+# One run under two or three faults, each after steps were gained since the last one.
+until_gained() { # CHECKPOINT: until the run has a newer one; false: it is done
+    local i
+    for ((i = 0; i < 1200; i++)); do
+        saved=$(readlink "$run/checkpoints/latest" 2>/dev/null)
+        case $(state) in
+            PENDING) hurry ;;
+            COMPLETED) return 1 ;;
+            RUNNING)
+                [ -z "$saved" ] || [ "$saved" = "$1" ] || nothing_runs || return 0
+                ;;
+            COMPLETING | CONFIGURING) ;;
+            *) fail "the job is $(state)" ;;
+        esac
+        sleep 0.3
+    done
+    fail "no step is gained"
+}
+fault() { # sets last: the cluster has no fifth node
+    local rank=$((RANDOM % 6)) node=$((2 + RANDOM % 3)) before
+    case $((RANDOM % 8)) in
+        0 | 1) echo "  rank $rank killed at $saved" && (signal_rank $rank KILL) ;;
+        2) echo "  rank $rank stopped at $saved" && (signal_rank $rank STOP) ;;
+        3) echo "  controller restarted at $saved" && bash $cluster restart test ;;
+        4) echo "  node n$node killed at $saved" && bash $cluster kill test $node && last=yes ;;
+        5) echo "  link of n$node cut at $saved" && bash $cluster cut test $node && last=yes ;;
+        6) echo "  disk full for 15 s at $saved" && fill_disk && sleep 15 && free_disk ;;
+        7)
+            echo "  rank $rank killed on a full disk at $saved"
+            before=$(grep -E '"(attempt|verdict)"' "$run/attempt.json")
+            fill_disk
+            sleep 5
+            (signal_rank $rank KILL)
+            for ((i = 0; i < 100; i++)); do
+                [ "$(grep -E '"(attempt|verdict)"' "$run/attempt.json")" = "$before" ] || break
+                sleep 0.3
+            done
+            free_disk
+            ;;
+    esac
+}
+life_random() { # SEED
+    local faults node n i saved=none last=''
+    elastic_reference 20
+    RANDOM=$1
+    emit disk/random slurm.continue=requeue optimizer.total_steps=20 checkpoint.every_steps=3 nodes=3-4 \
+        mesh_dim=auto global_batch_size=12 slurm.max_attempts=20 \
+        'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20"}'
+    submit
+    faults=$((2 + RANDOM % 2))
+    for ((n = 0; n < faults; n++)); do
+        until_gained "$saved" || break
+        fault
+        [ -z "$last" ] || break
+    done
+    until_ranks_are_over 400
+    bash $cluster mend test || fail "a node does not come back"
+    until_over 60
+    finished
+    for ((i = 0; i < 100; i++)); do if nothing_runs; then break; fi; sleep 0.3; done
+    nothing_runs || fail "a process is left"
+    same_to 1e-5 "$reference" || fail "other losses"
+    for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
+}
+
+for life; do
+    seed=${life#*:} life=${life%%:*}
+    declare -F "life_$life" >/dev/null || { echo "which life is '$life'?" >&2; exit 2; }
+    begin=$SECONDS
+    "life_$life" "$seed"
+    echo "$life: $((SECONDS - begin)) s"
+done

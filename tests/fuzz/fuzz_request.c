@@ -1,0 +1,108 @@
+/* Any bytes as the body of a request, the first of them for which address. A refusal is one line
+ * and an error object that is JSON; what is accepted is within every limit, whatever was written.
+ */
+#include "runner/serve/answer.h"
+#include "tests/fuzz/support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes, and the two special tokens of chatml. */
+static const char special[] =
+    "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":95,\"content\":\"<|im_start|>\",\"single_"
+    "word\":"
+    "false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true},{\"id\":96,"
+    "\"content\":\"<|im_end|>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+    "\"normalized\":false,\"special\":true}],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
+    "\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true},"
+    "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+    "\"trim_offsets\":true,\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"dropout\":null,"
+    "\"unk_token\":null,\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
+    "\"fuse_unk\":false,\"byte_fallback\":false,\"merges\":[],\"vocab\":{";
+
+enum { VOCAB = 100, MOST_TOKENS = 64 };
+
+/* Letters from '!' on; what a prompt has besides is in no token, and refused. */
+static char *write_tokenizer(void)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    fuzz_require(out != NULL, "no memory", "");
+    fputs(special, out);
+    for (int32_t c = '!'; c <= '~'; c++)
+        fprintf(out, "%s\"%s%c\":%d", c == '!' ? "" : ",", c == '"' || c == '\\' ? "\\" : "", c,
+                (int)(c - '!'));
+    fputs(",\"\xc4\xa0\":94}}}", out);
+    fclose(out);
+    return text;
+}
+
+static void check_refusal(const struct sw_refusal *r)
+{
+    struct sw_chars out = {0};
+    fuzz_require(r->status == 400 || r->status == 404, "another status", r->err.message);
+    fuzz_require(r->err.message[0] != '\0' && strlen(r->err.message) < 400, "no message",
+                 r->err.message);
+    fuzz_require_plain(r->err.message);
+    fuzz_require(sw_answer_error(r, false, &out) == 0, "no error object", r->err.message);
+    json_t *root = json_loadb(out.byte, out.count, 0, NULL);
+    fuzz_require(json_is_string(json_object_get(json_object_get(root, "error"), "message")),
+                 "an error object without a message", out.byte);
+    json_decref(root);
+    sw_chars_free(&out);
+}
+
+static void check_request(const struct sw_api_request *r)
+{
+    const struct sw_wish *w = &r->wish;
+    fuzz_require(r->prompt_count >= 1 && w->n >= 1 && w->n <= SW_REQUEST_TEXTS / r->prompt_count,
+                 "too many texts", "");
+    for (int64_t i = 0; i < r->prompt_count; i++) {
+        fuzz_require(r->prompt[i].count >= 1 &&
+                         r->prompt[i].count <= MOST_TOKENS - (w->max_new_tokens > 0),
+                     "a prompt of another length", "");
+        for (int64_t t = 0; t < r->prompt[i].count; t++)
+            fuzz_require(r->prompt[i].tokens[t] >= 0 && r->prompt[i].tokens[t] < VOCAB,
+                         "a token of nothing", "");
+    }
+    fuzz_require(w->max_new_tokens >= 0 && w->max_new_tokens <= INT32_MAX, "max_tokens", "");
+    fuzz_require(w->temperature >= 0 && w->temperature <= 100, "temperature", "");
+    fuzz_require(w->top_p > 0 && w->top_p <= 1 && w->min_p >= 0 && w->min_p <= 1, "top_p", "");
+    fuzz_require(w->top_k >= 0 && w->repetition_penalty > 0, "top_k", "");
+    fuzz_require(r->logprobs >= -1 && r->logprobs <= 1, "logprobs", "");
+    fuzz_require(r->logprobs < 1 || w->temperature <= 0 || w->max_new_tokens == 0,
+                 "the most probable of what is drawn", "");
+    fuzz_require(r->stops.count <= SW_REQUEST_STOPS, "stops", "");
+    for (int32_t i = 0; i < r->stops.count; i++)
+        fuzz_require(r->stops.text[i][0] != '\0', "an empty stop", "");
+}
+
+void fuzz_one(const uint8_t *data, size_t bytes)
+{
+    static const char nothing[1] = "";
+    char *tokenizer = write_tokenizer();
+    struct sw_letters *letters = NULL;
+    struct sw_api_request request;
+    struct sw_refusal refusal;
+    struct sw_error err = {0};
+    fuzz_add_file("m/tokenizer.json", tokenizer, strlen(tokenizer));
+    if (sw_letters_open("m", &letters, &err) != 0 || !sw_letters_can_read(letters))
+        fuzz_require(false, "the tokenizer is not read", err.message);
+    const struct sw_request_rules rules = {.letters = letters,
+                                           .limits = {.vocab = VOCAB, .max_tokens = MOST_TOKENS},
+                                           .model = "m",
+                                           .chat = sw_letters_template(letters)};
+    const enum sw_endpoint endpoint =
+        bytes > 0 && data[0] % 2 == 1 ? SW_CHAT_COMPLETIONS : SW_COMPLETIONS;
+    if (sw_api_request_read(&rules, endpoint, bytes > 1 ? (const char *)data + 1 : nothing,
+                            bytes > 1 ? bytes - 1 : 0, &request, &refusal) == 0)
+        check_request(&request);
+    else
+        check_refusal(&refusal);
+    sw_api_request_free(&request);
+    sw_letters_free(letters);
+    free(tokenizer);
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Makes the texts of the model families: 200 greedy tokens of Hugging Face transformers' generate, fp32.
+
+    pip install torch transformers numpy
+    python3 tests/oracle/make_family_texts.py     # rewrites tests/oracle/fixtures/families/*.texts
+
+The models are those of make_family_fixtures.py (Mistral's without its window, which generating would
+outgrow), their caches fp32. Of random prompts of each length the first is taken for which the best two
+candidates of every step differ by more than 1e-3 in logit, so that rounding cannot make another text.
+A text's log-probabilities are those of one forward pass over all of it, without a cache.
+
+NAME.texts, little endian:
+
+    8 bytes   "SWTEXTS1"
+    int64[2]  texts, seed
+    float64   stddev of the parameters
+    each text:
+        int64[2]  tokens of the prompt, new tokens
+        int32[]   all of them
+        float32[] log-probability of every token but the first, given those before it
+"""
+import pathlib
+import struct
+
+import numpy as np
+import torch
+
+import make_family_fixtures
+from make_family_fixtures import FAMILIES, build
+
+# With larger parameters than the fixtures of gradients have, so that texts do not end up repeating a token.
+STDDEV = 0.5
+NEW_TOKENS, GAP, TRIES = 200, 1e-3, 400
+LENGTHS = (1, 5, 16, 17, 33)
+
+
+def text(model, prompt):
+    """The prompt with its new tokens, log-probabilities and the smallest gap between two candidates."""
+    with torch.no_grad():
+        ids = torch.from_numpy(prompt)[None]
+        made = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, use_cache=True,
+                              max_new_tokens=NEW_TOKENS, eos_token_id=None, pad_token_id=0)[0]
+        logits = model(input_ids=made[None], use_cache=False).logits[0].double()
+    assert len(made) == len(prompt) + NEW_TOKENS
+    best = torch.topk(logits[len(prompt) - 1:-1], 2).values
+    gap = float((best[:, 0] - best[:, 1]).min())
+    assert gap <= GAP or torch.equal(logits[len(prompt) - 1:-1].argmax(-1), made[len(prompt):])
+    logprobs = torch.log_softmax(logits[:-1], -1).gather(1, made[1:, None])[:, 0]
+    return made.numpy(), logprobs.float().numpy(), gap
+
+
+def main():
+    folder = pathlib.Path(__file__).parent / "fixtures" / "families"
+    make_family_fixtures.STDDEV = STDDEV
+    torch.set_num_threads(1)
+    for name, (seed, config_class, changes) in FAMILIES.items():
+        if "sliding_window" in changes:
+            changes = {**changes, "sliding_window": None}
+        config, model, _ = build(seed, config_class, changes)
+        model.eval()
+        random = np.random.default_rng(seed)
+        texts, smallest = [], float("inf")
+        for length in LENGTHS:
+            for _ in range(TRIES):
+                tokens, logprobs, gap = text(model, random.integers(config.vocab_size, size=length))
+                if gap > GAP:
+                    break
+            else:
+                raise SystemExit(f"{name}: no prompt of {length} tokens in {TRIES} tries")
+            smallest = min(smallest, gap)
+            texts.append((length, tokens, logprobs))
+        with open(folder / f"{name}.texts", "wb") as out:
+            out.write(b"SWTEXTS1" + struct.pack("<2qd", len(texts), seed, STDDEV))
+            for length, tokens, logprobs in texts:
+                out.write(struct.pack("<2q", length, NEW_TOKENS))
+                out.write(np.ascontiguousarray(tokens, dtype="<i4").tobytes())
+                out.write(np.ascontiguousarray(logprobs, dtype="<f4").tobytes())
+        kinds = sorted(len(set(tokens[length:].tolist())) for length, tokens, _ in texts)
+        print(f"{name}: {len(texts)} texts, smallest gap {smallest:.4f}, {kinds} different tokens in them", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,528 @@
+#!/usr/bin/env python3
+"""What test_serve.sh asks of `runner serve`. Python's standard library alone.
+
+    serve_client.py COMMAND URL [ARGUMENTS]      URL: http://127.0.0.1:PORT or unix:PATH
+"""
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.host)
+
+
+def connection(url, timeout=60):
+    if url.startswith("unix:"):
+        made = Unix("localhost", timeout=timeout)
+        made.host = url[5:]
+        return made
+    return http.client.HTTPConnection(url[len("http://"):], timeout=timeout)
+
+
+def ask(url, path, body=None, headers=None, method=None):
+    c = connection(url)
+    data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+    head = {"Host": "localhost"} if url.startswith("unix:") else {}
+    c.request(method or ("GET" if data is None else "POST"), path, data, {**head, **(headers or {})})
+    answer = c.getresponse()
+    said = answer.read()
+    c.close()
+    return answer.status, dict(answer.getheaders()), said
+
+
+def complete(url, path="/v1/completions", **body):
+    status, _, said = ask(url, path, body)
+    assert status == 200, (status, said)
+    return json.loads(said)
+
+
+def stream(url, path="/v1/completions", **body):
+    """The events of a stream; the last one must be [DONE]."""
+    status, headers, said = ask(url, path, {"stream": True, **body})
+    assert status == 200 and headers["Content-Type"].startswith("text/event-stream"), (status, said)
+    events = said.decode().split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""], events[-3:]
+    assert all(e.startswith("data: ") for e in events[:-1]), events
+    return [json.loads(e[6:]) for e in events[:-2]]
+
+
+def streamed_texts(events, count):
+    texts, reasons = [""] * count, [None] * count
+    for event in events:
+        for c in event["choices"]:
+            assert reasons[c["index"]] is None, "a text goes on behind its end"
+            texts[c["index"]] += c["text"] if "text" in c else c["delta"].get("content", "")
+            reasons[c["index"]] = c["finish_reason"]
+    return texts, reasons
+
+
+def metrics(url):
+    lines = ask(url, "/metrics")[2].decode().splitlines()
+    return {n.removeprefix("shardwright_"): float(v) for n, v in
+            (line.split() for line in lines if not line.startswith("#"))}
+
+
+def wait_until_idle(url, seconds=20):
+    until = time.time() + seconds
+    while True:
+        now = metrics(url)
+        if now["texts_running"] == 0 and now["texts_waiting"] == 0:
+            return now
+        assert time.time() < until, f"slots are stuck: {now}"
+        time.sleep(0.1)
+
+
+# ---- Commands ----
+
+def same(url, prompts, generated, what="all"):
+    """Answers are what `runner generate` makes of the same prompts, whole and streamed; of another
+    mesh what is drawn is not promised, and log-probabilities to 1e-5."""
+    made = [json.loads(line) for line in open(generated)]
+    at = 0
+    for line in open(prompts):
+        prompt = json.loads(line)
+        n = prompt.pop("n", 1)
+        if what == "greedy" and "temperature" in prompt:
+            at += n
+            continue
+        body = {"temperature": 0, **prompt, "n": n, "logprobs": 0}
+        body["prompt"] = body.pop("tokens", body.get("prompt"))
+        body["max_tokens"] = body.pop("max_new_tokens", 128)
+        answer = complete(url, **body)
+        events = stream(url, stream_options={"include_usage": True}, **body)
+        wanted = made[at:at + n]
+        at += n
+        assert [c["index"] for c in answer["choices"]] == list(range(n)), answer
+        for c, w in zip(answer["choices"], wanted):
+            assert (c["text"], c["finish_reason"]) == (w["text"], w["finish_reason"]), (c, w)
+            assert all(abs(a - b) < 1e-5 for a, b in
+                       zip(c["logprobs"]["token_logprobs"], w["logprobs"])), (c, w)
+            assert len(c["logprobs"]["tokens"]) == len(w["tokens"]), (c, w)
+        texts, reasons = streamed_texts(events, n)
+        assert texts == [w["text"] for w in wanted], (texts, wanted)
+        assert reasons == [w["finish_reason"] for w in wanted], reasons
+        assert answer["usage"] == events[-1]["usage"], (answer["usage"], events[-1])
+        assert answer["usage"]["completion_tokens"] == sum(len(w["tokens"]) for w in wanted)
+    assert at == len(made), (at, len(made))
+    print(f"{what} of {at} texts as runner generate makes them, whole and streamed")
+
+
+def echo(url, score):
+    """What lm-evaluation-harness asks: log-probabilities of the prompt's own tokens."""
+    scored = json.load(open(score))
+    text = open(scored["file"]).read()
+    tokens = list(text.encode())
+    wanted = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
+    both = complete(url, prompt=[tokens, tokens[:7]], **wanted)["choices"]
+    for choice, given in zip(both, (tokens, tokens[:7])):
+        l = choice["logprobs"]
+        assert choice["text"].startswith(bytes(given).decode()), choice
+        assert len(l["tokens"]) == len(l["token_logprobs"]) == len(l["top_logprobs"]) == \
+            len(l["text_offset"]) == len(given) + 1, l
+        assert "".join(l["tokens"]) == choice["text"] and l["token_logprobs"][0] is None, l
+        assert l["text_offset"] == list(range(len(given) + 1)), l
+        for token, logprob, top in list(zip(l["tokens"], l["token_logprobs"], l["top_logprobs"]))[1:]:
+            assert top[token] == logprob <= max(top.values()) and len(top) <= 2, (token, logprob, top)
+            assert max(top.values()) >= -6, top
+    total = sum(both[0]["logprobs"]["token_logprobs"][1:-1])
+    assert abs(total - scored["logprob"]) <= 1e-5 * abs(scored["logprob"]), (total, scored)
+    # the most probable tokens are those that greedy texts are made of
+    for index in (1, 20, len(tokens) - 1):
+        greedy = complete(url, prompt=tokens[:index], temperature=0, max_tokens=1, logprobs=1)
+        best, = greedy["choices"][0]["logprobs"]["top_logprobs"]
+        (name, value), = best.items()
+        top = both[0]["logprobs"]["top_logprobs"][index]
+        assert max(top, key=top.get) == name and abs(top[name] - value) < 1e-5, (top, best)
+    none = complete(url, prompt=[text], **{**wanted, "max_tokens": 0})["choices"][0]
+    assert none["text"] == text and none["finish_reason"] == "length", none
+    assert none["logprobs"]["token_logprobs"] == both[0]["logprobs"]["token_logprobs"][:-1]
+    plain = complete(url, prompt=text, max_tokens=0, echo=True)["choices"][0]
+    assert (plain["text"], plain["logprobs"]) == (text, None), plain
+    events = stream(url, prompt=text, **wanted)
+    assert streamed_texts(events, 1)[0][0] == both[0]["text"]
+    assert sum((e["choices"][0]["logprobs"]["tokens"] for e in events), []) == \
+        both[0]["logprobs"]["tokens"]
+    print(f"{len(tokens)} tokens of a prompt scored as runner score does")
+
+
+def questions(count, seed):
+    draw = random.Random(seed)
+    for i in range(count):
+        prompt = [draw.randrange(256) for _ in range(draw.choice((1, 3, 15, 16, 17, 40)))]
+        yield {"prompt": prompt, "seed": i, "max_tokens": draw.randrange(1, 40), "logprobs": 0,
+               "temperature": draw.choice((0, 0.7, 1.5)), "top_k": draw.choice((0, 5)),
+               "top_p": draw.choice((1, 0.9)), "repetition_penalty": draw.choice((1, 1.3)),
+               "n": draw.choice((1, 1, 3)), "stream": draw.random() < 0.3,
+               "echo": draw.random() < 0.2}
+
+
+def choices_of(url, body):
+    if body["stream"]:
+        events = stream(url, **body)
+        return streamed_texts(events, body["n"]), \
+            sum((e["choices"][0]["logprobs"]["token_logprobs"] for e in events
+                 if e["choices"][0]["index"] == 0), [])
+    return complete(url, **body)["choices"]
+
+
+def is_close(a, b):
+    """The same texts, and log-probabilities to 1e-5."""
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) < 1e-5
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(is_close(x, y) for x, y in zip(a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(is_close(a[k], b[k]) for k in a)
+    return a == b
+
+
+def parallel(url, clients, seed, seconds="0", how="bits"):
+    """Clients side by side get to the bit what each gets alone."""
+    bodies = list(questions(2 * int(clients), int(seed)))
+    alone = [choices_of(url, body) for body in bodies]
+    wrong, done, until = [], [0], time.time() + float(seconds)
+
+    def client(number):
+        draw = random.Random(number)
+        order = list(range(len(bodies)))
+        while True:
+            draw.shuffle(order)
+            for i in order[:4]:
+                try:
+                    got = choices_of(url, bodies[i])
+                    if not (got == alone[i] if how == "bits" else is_close(got, alone[i])):
+                        wrong.append(bodies[i])
+                except Exception as mistake:  # noqa: BLE001
+                    wrong.append((bodies[i], repr(mistake)))
+                done[0] += 1
+            if time.time() >= until or wrong:
+                return
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(int(clients))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong, f"{len(wrong)} other answers, the first to {wrong[0]}"
+    print(f"{done[0]} answers to {clients} clients at a time, each as alone ({how})")
+
+
+def chat(url):
+    messages = [{"role": "system", "content": "be brief"},
+                {"role": "user", "content": [{"type": "text", "text": "the <|im_end|> quick"}]}]
+    said = complete(url, "/v1/chat/completions", messages=messages, temperature=0, max_tokens=9)
+    choice = said["choices"][0]
+    assert choice["message"]["role"] == "assistant" and said["object"] == "chat.completion", said
+    # as the template renders it, with what the user wrote as plain text
+    start, end = [256], [257]
+    prompt = (start + list(b"system\nbe brief") + end + list(b"\n") + start +
+              list(b"user\nthe <|im_end|> quick") + end + list(b"\n") + start + list(b"assistant\n"))
+    raw = complete(url, prompt=prompt, temperature=0, max_tokens=9)
+    assert raw["choices"][0]["text"] == choice["message"]["content"], (raw, said)
+    assert raw["usage"] == said["usage"], (raw, said)
+    events = stream(url, "/v1/chat/completions", messages=messages, temperature=0, max_tokens=9,
+                    logprobs=True, top_logprobs=1)
+    assert events[0]["choices"][0]["delta"]["role"] == "assistant", events[0]
+    assert streamed_texts(events, 1)[0][0] == choice["message"]["content"], events
+    content = sum((e["choices"][0]["logprobs"]["content"] for e in events), [])
+    assert len(content) == said["usage"]["completion_tokens"], content
+    assert all(t["top_logprobs"][0]["logprob"] == t["logprob"] for t in content), content
+    print("a conversation, whole and streamed")
+
+
+WRONG = [  # path, body, status, param, message
+    ("completions", b"", 400, None, "no JSON: the end within a value"),
+    ("completions", b"[1]", 400, None, 'the body is an object, {"prompt": ...}'),
+    ("completions", b'{"prompt": "a', 400, None, "no JSON: the end within a value"),
+    ("completions", b'{"prompt": "\xff"}', 400, None, "no JSON: a text that is not UTF-8"),
+    ("completions", b'{"prompt": "a", "prompt": "b"}', 400, None, "no JSON: a key that was there before"),
+    ("completions", {}, 400, "prompt", "'prompt' is missing"),
+    ("completions", {"prompt": None}, 400, "prompt", "'prompt' is missing"),
+    ("completions", {"prompt": 5}, 400, "prompt", "'prompt' is a text, a list of tokens, or a list of either"),
+    ("completions", {"prompt": []}, 400, "prompt", "'prompt' is a text, a list of tokens, or a list of either"),
+    ("completions", {"prompt": ""}, 400, "prompt", "the prompt is empty; give at least one token"),
+    ("completions", {"prompt": [[1], "a", {}]}, 400, "prompt", "'prompt' is a text, a list of tokens, or a list of either"),
+    ("completions", {"prompt": [1, -2]}, 400, "prompt", "element 1 of the prompt is no token: a whole number from 0"),
+    ("completions", {"prompt": [1, "a"]}, 400, "prompt", "element 1 of the prompt is no token: a whole number from 0"),
+    ("completions", {"prompt": [264]}, 400, "prompt", "token 264 is none of the model's 264"),
+    ("completions", {"prompt": ["a"] * 257}, 400, "prompt", "at most 256 prompts at a time"),
+    ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 texts at a time, of all prompts"),
+    ("completions", {"prompt": "a" * 96}, 400, "prompt", "the prompt has 96 tokens; with 96 for a text, at most 95 leave room for a new one"),
+    ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "'temperature' is a number from 0 to 100"),
+    ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' is a number from 0 to 100"),
+    ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' is a number from above 0 to 1"),
+    ("completions", {"prompt": "a", "n": 0}, 400, "n", "'n' is a whole number from 1 to 10000"),
+    ("completions", {"prompt": "a", "max_tokens": -1}, 400, "max_tokens", "'max_tokens' is a whole number from 0"),
+    ("completions", {"prompt": "a", "stop": ""}, 400, "stop", "'stop' is a text or a list of them, none empty"),
+    ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 texts"),
+    ("completions", {"prompt": "a", "stream": 1}, 400, "stream", "'stream' is true or false"),
+    ("completions", {"prompt": "a", "stream_options": {"include_usage": True}}, 400, "stream_options", "'stream_options' needs stream: true"),
+    ("completions", {"prompt": "a", "logprobs": 2}, 400, "logprobs", "'logprobs' is a whole number from 0 to 1"),
+    ("completions", {"prompt": "a", "logprobs": 1}, 400, "logprobs", "the most probable tokens are known of greedy texts only: use temperature 0, or 'logprobs' 0"),
+    ("completions", {"prompt": "a", "best_of": 3}, 400, "best_of", "'best_of' other than n is not supported; leave it out"),
+    ("completions", {"prompt": "a", "presence_penalty": 0.5}, 400, "presence_penalty", "'presence_penalty' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
+    ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
+    ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; there is 'small'"),
+    ("chat/completions", {"messages": []}, 400, "messages", "'messages' is a list of 1 to 4096 messages"),
+    ("chat/completions", {"prompt": "a"}, 400, None, "unknown key 'prompt'"),
+    ("chat/completions", {"messages": ["a"]}, 400, "messages", "message 1 is an object with 'role' and 'content'"),
+    ("chat/completions", {"messages": [{"role": "user", "content": 5}]}, 400, "messages", "message 1: 'content' is a text"),
+    ("chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages", "message 1: part 1 is no text; only texts can be read"),
+    ("chat/completions", {"messages": [{"role": "tool", "content": "a"}]}, 400, "messages", "message 1: the role 'tool' is none of system, user and assistant"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a", "tool_calls": [1]}]}, 400, "messages", "message 1: 'tool_calls' is not known here"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "tools": [1]}, 400, "tools", "'tools' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "top_logprobs": 1}, 400, "top_logprobs", "'top_logprobs' needs logprobs: true"),
+]
+
+
+def wrong(url):
+    for path, body, status, param, message in WRONG:
+        got, headers, said = ask(url, "/v1/" + path, body)
+        error = json.loads(said)["error"]
+        assert (got, error["param"], error["message"]) == (status, param, message), (body, got, error)
+        assert error["type"] == "invalid_request_error", error
+        assert headers["Content-Type"] == "application/json", headers
+    for path, method, status, code in (("/v1/nothing", "GET", 404, "not_found"),
+                                       ("/v1/completions", "GET", 405, "method_not_allowed"),
+                                       ("/health", "POST", 405, "method_not_allowed")):
+        got, headers, said = ask(url, path, b"" if method == "POST" else None, method=method)
+        assert (got, json.loads(said)["error"]["code"]) == (status, code), (path, got, said)
+        assert status != 405 or headers["Allow"] in ("GET", "POST"), headers
+    for headers in ({"Origin": "http://elsewhere.example"}, {"Host": "elsewhere.example"}):
+        got, _, said = ask(url, "/v1/models", headers=headers)
+        assert (got, json.loads(said)["error"]["code"]) == (403, "foreign_origin"), (got, said)
+    got, said = too_large(url)
+    assert got == 413 and json.loads(said)["error"]["code"] == "body_too_large", (got, said)
+    host = url[len("http://"):]
+    assert ask(url, "/", headers={"Origin": "http://" + host})[0] == 200
+    print(f"{len(WRONG) + 6} requests refused, each as it should be")
+
+
+def too_large(url):
+    c = connection(url)
+    c.putrequest("POST", "/v1/completions")
+    c.putheader("Content-Length", str(10 ** 12))
+    c.endheaders()
+    answer = c.getresponse()
+    return answer.status, answer.read()
+
+
+def page(url):
+    status, headers, said = ask(url, "/")
+    text = said.decode()
+    assert status == 200 and headers["Content-Type"].startswith("text/html"), (status, headers)
+    for outside in ("http://", "https://", "src=", "@import", "url("):
+        assert outside not in text, f"the page names something outside: {outside}"
+    assert "default-src 'none'" in headers["Content-Security-Policy"], headers
+    assert ask(url, "/health")[2] == b'{"status":"ok"}\n'
+    model, = json.loads(ask(url, "/v1/models")[2])["data"]
+    assert (model["id"], model["object"], model["max_model_len"]) == ("small", "model", 96), model
+    print("the page needs nothing from elsewhere")
+
+
+def raw(url, data, wait=5.0):
+    """Sends bytes; what comes back, as far as it does in time."""
+    host, port = url[len("http://"):].split(":")
+    said = b""
+    with socket.create_connection((host, int(port)), timeout=wait) as s:
+        try:
+            s.sendall(data)
+            while chunk := s.recv(65536):
+                said += chunk
+                if b"\r\n\r\n" in said and b"HTTP/1.1 100" not in said:
+                    break
+        except OSError:
+            pass
+    return said
+
+
+def post(body, headers=b""):
+    return (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n" %
+            (len(body), headers)) + body
+
+
+def mutated(draw, data):
+    data = bytearray(data)
+    for _ in range(draw.randrange(1, 8)):
+        at = draw.randrange(len(data) + 1)
+        what = draw.randrange(4)
+        if what == 0:
+            data[at:at + 1] = bytes([draw.randrange(256)])
+        elif what == 1:
+            del data[at:at + draw.randrange(1, 20)]
+        elif what == 2:
+            data[at:at] = data[:draw.randrange(30)]
+        else:
+            data[at:at] = draw.choice((b"[" * 3000, b'"', b"\\u0000", b"\xed\xa0\x80", b"1e999",
+                                       b"-9223372036854775809", b"null", b"\x00"))
+    return bytes(data)
+
+
+def hostile_request(url, draw, held):
+    host, port = url[len("http://"):].split(":")
+    good = {"prompt": "the quick", "max_tokens": draw.choice((1, 5, 80)), "temperature": 1,
+            "n": draw.choice((1, 1, 2, 9)), "stream": draw.random() < 0.5}
+    numbers = (-1, 0, 1, -0.0, 1e308, -1e308, 2 ** 53, 2 ** 63 - 1, -2 ** 63, 1e-320, 0.5, "1", [],
+               {}, True, None)
+    kind = draw.randrange(10)
+    if kind == 0:  # no JSON, perhaps no text
+        return raw(url, post(draw.randbytes(draw.randrange(2000))))
+    if kind in (1, 2):  # nearly JSON
+        return raw(url, post(mutated(draw, json.dumps(good).encode())))
+    if kind in (3, 4):  # no sense in it
+        key = draw.choice(("max_tokens", "temperature", "n", "top_k", "top_p", "min_p", "seed",
+                           "stop", "logprobs", "echo", "repetition_penalty", "prompt", "stream"))
+        return raw(url, post(json.dumps({**good, key: draw.choice(numbers)}).encode()), 30)
+    if kind == 5:  # headers without end
+        return raw(url, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 65536 + b"\r\n\r\n")
+    if kind == 6:  # no HTTP
+        return raw(url, draw.randbytes(draw.randrange(1, 300)) + b"\r\n\r\n", 0.2)
+    if kind == 7:  # a length that is none, or not reached
+        length = draw.choice((b"-1", b"1e3", b"99999999999999999999999", b"1000"))
+        return raw(url, b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                   length + b"\r\n\r\n{}", 0.2)
+    s = socket.create_connection((host, int(port)), timeout=30)
+    if kind == 8:  # never ends its request
+        s.sendall(draw.choice((b"POST /v1/comp", post(b"{}")[:-1], b"GET / HTTP/1.1\r\nHost: loc")))
+        held.append(s)
+        return b""
+    s.sendall(post(json.dumps(good).encode()))  # leaves in the middle, perhaps with a reset
+    if draw.random() < 0.5:
+        s.recv(draw.randrange(1, 400))
+    if draw.random() < 0.5:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+    return b""
+
+
+def hostile(url, count, seed):
+    draw, held, kinds = random.Random(int(seed)), [], {}
+    sane = {"prompt": "the quick brown", "temperature": 0, "max_tokens": 20, "logprobs": 0}
+    before = complete(url, **sane)["choices"]
+    for i in range(int(count)):
+        said = hostile_request(url, draw, held)
+        status = said.split(b" ")[1].decode() if said.startswith(b"HTTP/1.") else "none"
+        kinds[status] = kinds.get(status, 0) + 1
+        assert not status.startswith("5") or status == "505", (i, said)
+    for s in held:  # the server hangs up on those who never end, within its client time-out
+        s.settimeout(10)
+        try:
+            while s.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        s.close()
+    now = wait_until_idle(url)
+    assert now["requests_failed_total"] == 0, now
+    assert complete(url, **sane)["choices"] == before
+    print(f"{count} hostile requests, seed {seed}: " +
+          ", ".join(f"{n} x {status}" for status, n in sorted(kinds.items())) +
+          f"; {int(now['requests_gone_total'])} clients gone; all slots free")
+
+
+def busy(url):
+    """Too many texts wait: 429, and when to come again; then all is as before."""
+    stop = threading.Event()
+    body = {"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1, "seed": 1}
+    first = threading.Thread(target=lambda: (complete(url, **body), stop.set()))
+    first.start()
+    while metrics(url)["texts_waiting"] == 0:
+        time.sleep(0.01)
+    status, headers, said = ask(url, "/v1/completions", {**body, "n": 9})
+    assert status == 429 and 1 <= int(headers["Retry-After"]) <= 60, (status, headers, said)
+    assert json.loads(said)["error"]["code"] == "queue_full", said
+    first.join()
+    assert stop.is_set() and metrics(url)["requests_busy_total"] == 1
+    complete(url, prompt="a")
+    print("too many: 429, and when to come again")
+
+
+def gone(url):
+    """The slots of clients that leave are free at once, whether they stream or not."""
+    host, port = url[len("http://"):].split(":")
+    for streams in (False, True):
+        before = metrics(url)
+        s = socket.create_connection((host, int(port)))
+        s.sendall(post(json.dumps({"prompt": "a", "max_tokens": 90, "n": 250, "temperature": 1,
+                                   "stream": streams}).encode()))
+        while metrics(url)["texts_running"] == 0:
+            time.sleep(0.01)
+        s.close()
+        after = wait_until_idle(url, 10)
+        assert after["requests_gone_total"] == before["requests_gone_total"] + 1, after
+        assert after["texts_total"] - before["texts_total"] < 250, "all texts were made for nobody"
+    print("clients leave, their slots are free")
+
+
+def token(url, secret):
+    for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Bearer " + secret + "x"},
+                    {"Authorization": "Bearer " + secret[:-1]}, {"Authorization": secret}):
+        status, got, said = ask(url, "/v1/models", headers=headers)
+        assert (status, got["WWW-Authenticate"]) == (401, "Bearer"), (headers, status)
+        assert json.loads(said)["error"]["code"] == "invalid_api_key", said
+    assert ask(url, "/v1/models", headers={"Authorization": "Bearer " + secret})[0] == 200
+    assert ask(url, "/metrics")[0] == 401 and ask(url, "/health")[0] == 200
+    print("who has the token may ask")
+
+
+def long(url, how, process="0", number=signal.SIGTERM, n="250"):
+    """A stream in whose midst a process gets a signal; prints how the stream ended."""
+    body = {"prompt": "a", "max_tokens": 90, "n": int(n), "temperature": 1, "seed": 3, "stream": True}
+    c = connection(url)
+    c.request("POST", "/v1/completions", json.dumps(body))
+    answer = c.getresponse()
+    first = answer.read(200)
+    print("begun", flush=True)
+    begin = time.time()
+    if int(process) > 0:
+        os.kill(int(process), int(number))
+    if how == "drain":
+        closed(url)
+    try:
+        said = first + answer.read()
+        ended = "whole" if said.endswith(b"data: [DONE]\n\n") else \
+            "error" if b'data: {"error"' in said[-400:] else "cut"
+    except (http.client.IncompleteRead, ConnectionError):
+        ended = "cut"
+    if how == "timed":
+        assert time.time() - begin < 5, "the client was told after 5 s"
+    print(ended, flush=True)
+
+
+def ready(url, seconds="60"):
+    until = time.time() + float(seconds)
+    while True:
+        try:
+            if ask(url, "/health")[0] == 200:
+                return
+        except OSError:
+            pass
+        assert time.time() < until, "the server does not come up"
+        time.sleep(0.1)
+
+
+def closed(url):
+    """While the server stops, new requests are told so."""
+    until = time.time() + 5
+    while ask(url, "/health")[0] != 503:
+        assert time.time() < until, "the server does not stop"
+    status, _, said = ask(url, "/v1/completions", {"prompt": "a"})
+    assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
+
+
+COMMANDS = {f.__name__: f for f in (same, echo, parallel, chat, wrong, page, hostile, busy, gone,
+                                    token, long, ready)}
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,27 @@
+find_package(Threads REQUIRED)
+if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
+  sw_test(test_serving SOURCES test_serving.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          ${CMAKE_SOURCE_DIR}/tests/support/texts.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads)
+  if(TARGET test_serving)
+    sw_test_counts_allocations(test_serving)
+  endif()
+endif()
+if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
+  # About ten seconds.
+  add_test(NAME generate_on_a_mesh
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(generate_on_a_mesh PROPERTIES TIMEOUT 300)
+  add_test(NAME generate_killed_and_resumed
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_resume.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(generate_killed_and_resumed PROPERTIES TIMEOUT 300)
+  if(TARGET sw_serve_http AND SW_MICROHTTPD_FOUND)
+    # Eight seconds of one core; it starts seven servers.
+    add_test(NAME serve
+             COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_serve.sh ${CMAKE_BINARY_DIR}
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(serve PROPERTIES TIMEOUT 600)
+  endif()
+endif()

@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# `runner serve` on one, two and four ranks: the answers of `runner generate` and `runner score`, streams,
+# clients side by side, requests that are wrong or hostile, clients that leave, and every way to end.
+#
+#   tests/property/test_serve.sh [BUILD-FOLDER [HOSTILE-REQUESTS [CLIENTS [SECONDS [SEED]]]]]
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+hostile=${2:-120} clients=${3:-8} seconds=${4:-0} seed=${5:-$RANDOM}
+out=$build/tests/serve
+echo "seed $seed"
+
+server=''
+fail() {
+    echo "FAIL: $*"
+    [ -f "$out/log" ] && tail -n 20 "$out/log"
+    [ -f "$out/server.log" ] && tail -n 5 "$out/server.log"
+    exit 1
+}
+# shellcheck disable=SC2317
+leave() {
+    [ -z "$server" ] || kill -KILL "$server" 2>/dev/null
+}
+trap leave EXIT
+
+# shellcheck source=tests/support/ranks.sh
+. tests/support/ranks.sh
+
+emit() { # RANKS MESH SLOTS
+    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$1" --mesh_dim "$2" \
+        --set name=small --set directory="$out/run" --set cluster.accelerators_per_node="$1" \
+        --set model.hidden_size=64 --set model.intermediate_size=96 --set model.vocab_size=264 \
+        --set model.num_hidden_layers=2 --set model.num_attention_heads=4 \
+        --set model.num_key_value_heads=1 --set model.tie_word_embeddings=true \
+        --set sequence_length=64 --set data.path="$out/text" \
+        --set optimizer.learning_rate=0.003 --set optimizer.total_steps=60 \
+        --set serve.max_batch="$3" --set serve.max_tokens=96 --set serve.chunk=16 \
+        >"$out/log" 2>&1 || fail "plan emit $2"
+}
+start() { # RANKS [OPTIONS]; $url is where it is
+    local ranks=$1 command=("$build/runner")
+    shift
+    : >"$out/server.log" # the last server's address is not this one's
+    [ "$ranks" -eq 1 ] || command=(mpirun -q --mca ess_base_forward_signals '40,41' -np "$ranks" "$build/runner")
+    "${command[@]}" serve "$out/plan$ranks/small.plan.yaml" --checkpoint "$out/model" \
+        --listen 127.0.0.1:0 --client-timeout 2 "$@" >"$out/server.log" 2>&1 </dev/null &
+    server=$!
+    for ((i = 0; i < 600; i++)); do
+        url=$(sed -n 's/^serving small at \([^ ]*\): .*/\1/p' "$out/server.log" 2>/dev/null)
+        [ -z "$url" ] || return 0
+        kill -0 "$server" 2>/dev/null || fail "the server does not start"
+        sleep 0.1
+    done
+    fail "the server does not come up"
+}
+ended() { # CODE
+    wait "$server"
+    local code=$?
+    server=''
+    [ $code -eq "$1" ] || fail "the server left with $code, not $1"
+}
+client() {
+    python3 tests/property/serve_client.py "$1" "$url" "${@:2}" >"$out/log" 2>&1 || fail "$1"
+    [ ! -s "$out/log" ] || tail -n 1 "$out/log"
+}
+begin() { # HOW [PROCESS [SIGNAL [TEXTS]]]; a long stream, into $out/long
+    python3 tests/property/serve_client.py long "$url" "$@" >"$out/long" 2>&1 &
+    reader=$!
+    for ((i = 0; i < 100; i++)); do
+        ! grep -q begun "$out/long" || return 0
+        sleep 0.05
+    done
+    fail "the stream does not begin"
+}
+streamed() { # ENDED
+    wait "$reader" || fail "the reader of the stream"
+    [ "$(tail -n 1 "$out/long")" = "$1" ] || fail "the stream ended '$(tail -n 1 "$out/long")', not '$1'"
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+for ((i = 0; i < 2000; i++)); do
+    echo -n 'the quick brown fox jumps over the lazy dog. pack my box with five dozen liquor jugs. '
+done >"$out/text"
+emit 1 1,1,1,1 4
+emit 2 1,2,1,1 8
+emit 4 1,1,2,2 4
+"$build/runner" train "$out/plan1/small.plan.yaml" >"$out/log" 2>&1 </dev/null || fail training
+"$build/runner" export "$out/run" "$out/model" >"$out/log" 2>&1 || fail "runner export"
+# bytes, and the two special tokens of chatml
+python3 - "$out/model" <<'PYTHON' || fail "the tokenizer"
+import json, sys
+plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+others = [b for b in range(256) if b not in plain]
+letter = {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(others)}
+special = [{"id": 256 + i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
+            "normalized": False, "special": True} for i, text in enumerate(("<|im_start|>", "<|im_end|>"))]
+bytes_of = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None,
+           "pre_tokenizer": bytes_of, "post_processor": None, "decoder": bytes_of,
+           "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                     "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+                     "vocab": {letter[b]: b for b in range(256)}, "merges": []}},
+          open(sys.argv[1] + "/tokenizer.json", "w"))
+json.dump({"eos_token": "<|im_end|>"}, open(sys.argv[1] + "/tokenizer_config.json", "w"))
+PYTHON
+cat >"$out/prompts.jsonl" <<'LINES'
+{"prompt": "the quick", "max_new_tokens": 40}
+{"tokens": [116, 104, 101, 32], "n": 3, "temperature": 0.9, "top_k": 20, "seed": 3, "max_new_tokens": 30}
+{"prompt": "five dozen, quick and brown", "stop": [" q", "e", "o"]}
+{"prompt": "fox jumps over the lazy dog. pack my box with five dozen li", "max_new_tokens": 500}
+{"prompt": "the ", "temperature": 2.5, "top_p": 0.99, "min_p": 0.001, "repetition_penalty": 1.2, "seed": 9}
+LINES
+# `runner generate` gives a line's place in the file to what is drawn, a request has but one
+while read -r line; do
+    echo "$line" >"$out/one.jsonl"
+    "$build/runner" generate "$out/plan1/small.plan.yaml" --checkpoint "$out/model" \
+        --prompts "$out/one.jsonl" --logprobs 2>"$out/log" || fail "runner generate"
+done <"$out/prompts.jsonl" >"$out/generated.jsonl"
+echo -n 'the quick brown fox is not so lazy as it was, so they say' >"$out/known"
+"$build/runner" score "$out/plan1/small.plan.yaml" --checkpoint "$out/model" --json "$out/known" \
+    >"$out/score.json" 2>"$out/log" || fail "runner score"
+
+start 1 --queue 200
+client page
+client same "$out/prompts.jsonl" "$out/generated.jsonl"
+client echo "$out/score.json"
+client chat
+client wrong
+client busy
+client gone
+client parallel "$clients" "$seed" "$seconds"
+client hostile "$hostile" "$seed"
+# TERM: what runs is finished, nothing new is taken
+begin drain "$server"
+streamed whole
+ended 0
+grep -q '^stopping: ' "$out/server.log" || fail "nothing is said of stopping"
+
+for ranks in 2 4; do
+    [ -z "$server" ] || { kill -TERM "$server" && wait "$server"; }
+    start $ranks --drain 300
+    client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
+    client echo "$out/score.json"
+    # oneDNN's product makes a prompt's last rows otherwise where rows / 6 leaves two or three
+    client parallel 4 "$seed" 0 "$([ $ranks -eq 2 ] && echo bits || echo close)"
+    client gone
+done
+# what mpirun passes on as it is
+begin plain "$server" 40 40
+streamed whole
+ended 0
+
+# a rank that is killed: the client hears of it within 5 s, and so does the launcher, in one line
+start 2
+begin timed "$(pgrep -P "$(pgrep -P "$server" | tail -n 1)")" 9
+wait "$reader" || fail "the reader of the stream"
+[ "$(tail -n 1 "$out/long")" != whole ] || fail "a stream that lost a rank ends as if it were whole"
+ended 3
+sed -i '/^serving /d' "$out/server.log"
+[ "$(wc -l <"$out/server.log")" -eq 1 ] || fail "a rank that is killed is said in more than a line"
+grep -q "^rank 1 (host .*): error: ended by signal 9 (Killed)" "$out/server.log" ||
+    fail "what is said of a rank that was killed"
+
+# an end that cannot wait; a socket in the file system; a token
+start 1 --drain 0 --listen "unix:$out/socket"
+[ "$(stat -c %a "$out/socket")" = 600 ] || fail "others may use the socket"
+client ready
+begin plain "$server"
+streamed error
+ended 143
+[ ! -e "$out/socket" ] || fail "the socket is left behind"
+echo 'se-cret' >"$out/token"
+start 1 --token-file "$out/token" --listen 0.0.0.0:0
+url=http://127.0.0.1:${url##*:}
+client token se-cret
+kill -INT "$server"
+ended 0
+
+refused() { # CODE TEXT OPTIONS...
+    "$build/runner" serve "$out/plan1/small.plan.yaml" --checkpoint "$out/model" "${@:3}" >"$out/said" 2>&1
+    [ $? -eq "$1" ] || fail "'${*:3}' gives another exit code than $1"
+    sed -i "s#$out/##g" "$out/said"
+    printf '%s\n' "$2" | diff - "$out/said" >"$out/log" || fail "what is said of '${*:3}'"
+}
+: >"$out/empty"
+refused 2 "error: '0.0.0.0:0' can be reached from other machines; give --token-file FILE, or listen at 127.0.0.1" \
+    --listen 0.0.0.0:0
+refused 2 "error: 'here' is no address to listen at; give HOST:PORT, PORT or unix:PATH" --listen here
+refused 3 "error: cannot listen at 'unix:/nowhere/socket': No such file or directory" --listen unix:/nowhere/socket
+refused 2 "nothing: error: cannot read it: No such file or directory" --token-file "$out/nothing" --listen 0
+refused 2 "empty: error: its first line is no token; write letters and digits there" --token-file "$out/empty" --listen 0
+refused 2 "error: no chat template is named 'jinja'; there are llama-3, chatml and mistral" --chat-template jinja
+refused 2 "error: --queue is a whole number from 1 to 1000000; see 'runner --help'" --queue 0
+refused 2 "error: --listen needs a value; see 'runner --help'" --listen
+refused 2 "error: unknown option --colour; see 'runner --help'" --colour
+echo "served on one, two and four ranks: $hostile hostile requests, $clients clients, seed $seed"

@@ -1,0 +1,556 @@
+/* Texts made on every mesh are those made on one rank, and those that the program `evaluate` says,
+ * which knows no cache (docs/architecture.md, Serving).
+ *
+ * In double, so that what differs by rounding agrees to 1e-10 and the most probable token cannot
+ * change: prompts of mixed lengths, more texts than slots, every variant of the dense families. */
+#include "core/base/hash.h"
+#include "core/base/number.h"
+#include "core/program/op/op.h"
+#include "runner/collective/comm.h"
+#include "runner/generate/engine.h"
+#include "tests/support/allocations.h"
+#include "tests/support/harness.h"
+#include "tests/support/texts.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* As test_meshes.c: a few hundred terms in another order, with room for what cancels. */
+#define DOUBLE_TOLERANCE 1e-10
+
+enum { TEXTS = 11, NEW_TOKENS = 9, MAX_TOKENS = 32, CHUNK = 8, VOCAB = 48, SEED = 11 };
+
+/* Of prompts: of one token, just below and above a chunk, of several, and one with room for three
+ * new tokens alone. */
+static const int32_t lengths[TEXTS] = {1, 5, 8, 9, 16, 17, 3, 23, 30, 7, 12};
+
+static int32_t prompt_token(int64_t text, int64_t i)
+{
+    return (int32_t)(sw_hash_mix((uint64_t)(text * 100 + i) + 1) % VOCAB);
+}
+
+/* ---- Models ---- */
+
+/* What the families of dense.c differ in; kv heads fewer than some tp. */
+static const struct variant {
+    const char *name;
+    bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
+    int64_t chunk, slots;
+} variants[] = {
+    {.name = "llama", .chunk = CHUNK, .slots = 8},
+    {.name = "tied, few kv heads", .tied = true, .few_kv_heads = true, .chunk = CHUNK, .slots = 3},
+    {.name = "biases, one chunk",
+     .tied = true,
+     .biases = true,
+     .few_kv_heads = true,
+     .chunk = MAX_TOKENS,
+     .slots = 16},
+    {.name = "head norms, streamed", .head_norms = true, .stream = true, .chunk = 1, .slots = 2},
+    {.name = "widths that sp does not divide",
+     .uneven_widths = true,
+     .few_kv_heads = true,
+     .biases = true,
+     .chunk = 16,
+     .slots = 5},
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* 24 and 8: tp up to 8 divides them, tp sp of 8 too; 40 and 56 x 2: what is [tp, sp] elsewhere
+ * falls back to tp, and head_dim 6 is cut inside of heads. */
+static struct sw_program_options make_options(struct sw_mesh mesh, const struct variant *v,
+                                              enum sw_dtype dtype)
+{
+    struct sw_program_options o = {
+        .model.vocab_size = VOCAB,
+        .model.hidden_size = 16,
+        .model.intermediate_size = v->uneven_widths ? 40 : 64,
+        .model.layers = 2,
+        .model.heads = 8,
+        .model.kv_heads = v->few_kv_heads ? 2 : 8,
+        .model.head_dim = v->uneven_widths ? 6 : 4,
+        .model.rope.theta = 100.0,
+        .model.rms_norm_eps = 1e-5,
+        .model.tied = v->tied,
+        .model.qkv_bias = v->biases,
+        .model.qk_norm = v->head_norms,
+        .sequence_length = MAX_TOKENS,
+        .global_batch = 16,
+        .micro_batch_per_rank = 16 / (mesh.size[SW_DP] * mesh.size[SW_FSDP]),
+        .compute = dtype,
+        .params = dtype,
+        .reduce = dtype,
+        .mesh = mesh,
+        .layout = SW_CONTIGUOUS,
+    };
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cache)
+{
+    return (struct sw_serving){.max_batch = v->slots,
+                               .max_tokens = MAX_TOKENS,
+                               .chunk = v->chunk,
+                               .cache = cache,
+                               .stream_weights = v->stream};
+}
+
+/* ---- Texts ---- */
+
+struct texts {
+    int32_t token[TEXTS][MAX_TOKENS + 1];
+    double logprob[TEXTS][MAX_TOKENS + 1];
+    int64_t made[TEXTS];
+    bool full[TEXTS];
+};
+
+/* Every shape was met by then, on every rank. */
+static void count_allocations(int32_t rank, int64_t text, int64_t index)
+{
+    if (rank == 0 && text == 0)
+        sw_test_count_allocations(index >= 3 && index < NEW_TOKENS - 2);
+}
+
+static void describe(const struct sw_mesh *mesh, const struct variant *v, char text[128])
+{
+    char sizes[64];
+    snprintf(text, 128, "mesh %s, %s", sw_mesh_format(mesh, sizes, sizeof sizes), v->name);
+}
+
+static const uint32_t generating = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+static const uint32_t scoring = 1u << SW_PROGRAM_SCORE;
+
+/* The texts of one mesh, which all ranks must agree on to the bit. Returns what is wrong. */
+static int32_t make_texts(struct sw_mesh mesh, const struct variant *v, struct sw_sampling sampling,
+                          bool scores, bool counts, struct texts *out)
+{
+    const struct sw_program_options options = make_options(mesh, v, SW_F64);
+    struct sw_text texts[TEXTS];
+    int32_t prompt[TEXTS][MAX_TOKENS], wrong = 0;
+    struct sw_error err = {0};
+    char text[128];
+    describe(&mesh, v, text);
+    for (int64_t t = 0; t < TEXTS; t++) {
+        for (int64_t i = 0; i < lengths[t]; i++)
+            prompt[t][i] = prompt_token(t, i);
+        texts[t] = (struct sw_text){.tokens = prompt[t],
+                                    .token_count = lengths[t],
+                                    .max_new_tokens = NEW_TOKENS,
+                                    .sampling = sampling,
+                                    .seed = (uint64_t)t + 5};
+    }
+    struct sw_test_texts run = {.options = &options,
+                                .serving = make_serving(v, SW_F64),
+                                .seed = SEED,
+                                .stddev = 0.3,
+                                .texts = texts,
+                                .count = TEXTS,
+                                .scores = scores,
+                                .took = counts ? count_allocations : NULL};
+    if (sw_test_texts_run(&run, &err) != 0)
+        fail_msg("%s: %s", text, err.message);
+    if (run.other_ranks > 0 && ++wrong)
+        print_error("%s: %d ranks made other texts than rank 0\n", text, run.other_ranks);
+    if (run.arena_bytes != run.planned_arena_bytes && ++wrong)
+        print_error("%s: %lld bytes allocated, %lld planned\n", text, (long long)run.arena_bytes,
+                    (long long)run.planned_arena_bytes);
+    if (counts && sw_test_take_allocations() != 0 && ++wrong)
+        print_error("%s: memory was allocated for a token\n", text);
+    for (int64_t t = 0; t < TEXTS; t++) {
+        memcpy(out->token[t], run.made[t].tokens, sizeof out->token[t]);
+        memcpy(out->logprob[t], run.made[t].logprobs, sizeof out->logprob[t]);
+        out->made[t] = run.made[t].made;
+        out->full[t] = run.made[t].full;
+    }
+    sw_test_texts_free(&run);
+    return wrong;
+}
+
+static const struct sw_sampling greedy = {.top_p = 1, .penalty = 1};
+
+/* ---- What `evaluate` says ---- */
+
+static void made_by_harness(const struct variant *v, const struct texts *texts, double *logits)
+{
+    struct sw_program_options options = make_options(sw_mesh_make(1, 1, 1, 1), v, SW_F64);
+    static const char *const names[] = {"logits", NULL};
+    int32_t *rows = calloc((size_t)16 * (MAX_TOKENS + 1), sizeof *rows);
+    struct sw_harness_result result;
+    struct sw_error err = {0};
+    assert_non_null(rows);
+    options.kind = SW_PROGRAM_EVALUATE;
+    options.logits = true;
+    for (int64_t t = 0; t < TEXTS; t++)
+        for (int64_t i = 0; i < MAX_TOKENS; i++)
+            rows[t * (MAX_TOKENS + 1) + i] = i < lengths[t] ? prompt_token(t, i)
+                                             : i - lengths[t] < texts->made[t]
+                                                 ? texts->token[t][i - lengths[t]]
+                                                 : 0;
+    const struct sw_harness harness = {.options = &options,
+                                       .seed = SEED,
+                                       .stddev = 0.3,
+                                       .spread_norms = true,
+                                       .rows = rows,
+                                       .steps = 1,
+                                       .values = names};
+    if (sw_harness_run(&harness, &result, &err) != 0)
+        fail_msg("%s: %s", v->name, err.message);
+    const struct sw_harness_value *value = sw_harness_find(&result, "logits");
+    assert_int_equal(value->elems, 16 * MAX_TOKENS * VOCAB);
+    memcpy(logits, value->data, (size_t)value->elems * sizeof *logits);
+    sw_harness_result_free(&result);
+    free(rows);
+}
+
+static double logprob_of(const double *row, int32_t token)
+{
+    double max = row[0], sum = 0;
+    for (int32_t i = 1; i < VOCAB; i++)
+        max = fmax(max, row[i]);
+    for (int32_t i = 0; i < VOCAB; i++)
+        sum += exp(row[i] - max);
+    return row[token] - max - log(sum);
+}
+
+static int32_t best_of(const double *row)
+{
+    int32_t best = 0;
+    for (int32_t i = 1; i < VOCAB; i++)
+        best = row[i] > row[best] ? i : best;
+    return best;
+}
+
+/* ---- Tests ---- */
+
+static void one_rank_makes_what_evaluate_says(void **state)
+{
+    (void)state;
+    double *logits = malloc((size_t)16 * MAX_TOKENS * VOCAB * sizeof *logits);
+    assert_non_null(logits);
+    for (int32_t i = 0; i < VARIANTS; i++) {
+        const struct variant *v = &variants[i];
+        static struct texts texts, scored;
+        assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, false, false, &texts), 0);
+        assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, true, false, &scored), 0);
+        made_by_harness(v, &texts, logits);
+        for (int64_t t = 0; t < TEXTS; t++) {
+            const bool full = lengths[t] + NEW_TOKENS > MAX_TOKENS + 1;
+            const double *of_text = logits + t * MAX_TOKENS * VOCAB;
+            assert_int_equal(texts.made[t], full ? MAX_TOKENS + 1 - lengths[t] : NEW_TOKENS);
+            assert_int_equal(texts.full[t], full);
+            for (int64_t n = 0; n < texts.made[t]; n++) {
+                const double *row = of_text + (lengths[t] + n - 1) * VOCAB;
+                assert_int_equal(texts.token[t][n], best_of(row));
+                if (!(fabs(texts.logprob[t][n] - logprob_of(row, texts.token[t][n])) <=
+                      DOUBLE_TOLERANCE))
+                    fail_msg("%s: text %d, token %d: log-probability %.15g, not %.15g", v->name,
+                             (int)t, (int)n, texts.logprob[t][n],
+                             logprob_of(row, texts.token[t][n]));
+            }
+            /* as floats: half a unit in the last place of numbers up to 16 */
+            for (int64_t n = 0; n + 1 < lengths[t]; n++)
+                assert_true(fabs(scored.logprob[t][n] -
+                                 logprob_of(of_text + n * VOCAB, prompt_token(t, n + 1))) <=
+                            0x1p-20);
+        }
+    }
+    free(logits);
+}
+
+static int32_t compare(const char *what, const struct texts *texts, const struct texts *reference,
+                       bool scores)
+{
+    int32_t wrong = 0;
+    for (int64_t t = 0; t < TEXTS; t++) {
+        wrong += texts->made[t] != reference->made[t] || texts->full[t] != reference->full[t];
+        for (int64_t n = 0; n < reference->made[t]; n++)
+            wrong += texts->token[t][n] != reference->token[t][n] ||
+                     !(fabs(texts->logprob[t][n] - reference->logprob[t][n]) <= DOUBLE_TOLERANCE);
+        for (int64_t n = 0; n + 1 < lengths[t]; n++)
+            wrong += scores && !(fabs(texts->logprob[t][n] - reference->logprob[t][n]) <= 0x1p-20);
+    }
+    if (wrong > 0)
+        print_error("%s: %d tokens differ from those of one rank\n", what, wrong);
+    return wrong;
+}
+
+static void every_mesh_makes_the_same(void **state)
+{
+    (void)state;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0;
+    sw_harness_meshes(meshes);
+    for (int32_t i = 0; i < VARIANTS; i++) {
+        static struct texts reference, texts;
+        assert_int_equal(
+            make_texts(sw_mesh_make(1, 1, 1, 1), &variants[i], greedy, false, false, &reference),
+            0);
+        for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
+            char text[128];
+            describe(&meshes[m], &variants[i], text);
+            wrong += make_texts(meshes[m], &variants[i], greedy, false, true, &texts);
+            wrong += compare(text, &texts, &reference, false);
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void every_mesh_scores_the_same(void **state)
+{
+    (void)state;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t wrong = 0;
+    sw_harness_meshes(meshes);
+    for (int32_t i = 0; i < VARIANTS; i++) {
+        static struct texts reference, texts;
+        assert_int_equal(
+            make_texts(sw_mesh_make(1, 1, 1, 1), &variants[i], greedy, true, false, &reference), 0);
+        for (int32_t m = i; m < SW_HARNESS_MESHES; m += VARIANTS) {
+            char text[128];
+            describe(&meshes[m], &variants[i], text);
+            wrong += make_texts(meshes[m], &variants[i], greedy, true, false, &texts);
+            wrong += compare(text, &texts, &reference, true);
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* A text's tokens do not depend on which slot it has and who its neighbours are. In double they do
+ * not depend on the mesh either, unless a draw falls on the edge of two tokens' shares. */
+static void drawn_tokens_are_a_texts_own(void **state)
+{
+    (void)state;
+    const struct sw_sampling draws[] = {
+        {.temperature = 0.8, .top_p = 1, .penalty = 1},
+        {.temperature = 1.5, .top_k = 7, .top_p = 0.9, .min_p = 0.02, .penalty = 1.3},
+        {.temperature = 1, .top_p = 0.5, .penalty = 1}};
+    const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
+    for (size_t d = 0; d < sizeof draws / sizeof draws[0]; d++) {
+        static struct texts many, few, meshed;
+        struct variant v = variants[0];
+        assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), &v, draws[d], false, false, &many),
+                         0);
+        assert_int_equal(make_texts(mesh, &v, draws[d], false, false, &meshed), 0);
+        assert_int_equal(compare("a mesh", &meshed, &many, false), 0);
+        v.slots = 1;
+        assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), &v, draws[d], false, false, &few), 0);
+        assert_int_equal(compare("one slot", &few, &many, false), 0);
+        int32_t greedy_ones = 0;
+        static struct texts probable;
+        assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), &v, greedy, false, false, &probable),
+                         0);
+        for (int64_t t = 0; t < TEXTS; t++)
+            greedy_ones += many.token[t][0] == probable.token[t][0];
+        assert_true(greedy_ones < TEXTS);
+    }
+}
+
+/* ---- What the programs say of themselves ---- */
+
+/* Bytes that a rank sends for one run; *of_cache: collectives whose operand is the cache's. */
+static int64_t sent_bytes(const struct sw_program *p, int32_t *of_cache)
+{
+    int64_t bytes = 0;
+    *of_cache = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = p->regions[r].first_op;
+             i < p->regions[r].first_op + p->regions[r].op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            bytes += sw_op_communication_bytes(p, op) * p->regions[r].repeat;
+            for (uint16_t k = 0; k < op->n_in && sw_op_info(op->kind)->collective != 0; k++)
+                *of_cache += p->values[p->values[op->in[k].value].base].role == SW_ROLE_CACHE;
+        }
+    return bytes;
+}
+
+static void the_cache_stays_where_it_is(void **state)
+{
+    (void)state;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
+        for (int32_t i = 0; i < VARIANTS; i++) {
+            const struct sw_program_options options = make_options(meshes[m], &variants[i], SW_F32);
+            int64_t sent[2][2] = {{0}}, cache[2];
+            for (int32_t longer = 0; longer < 2; longer++) {
+                struct sw_serving serving = make_serving(&variants[i], SW_BF16_T);
+                struct sw_program_set *set = NULL;
+                struct sw_error err = {0};
+                serving.max_tokens *= longer ? 64 : 1;
+                if (sw_program_set_compile_serving(&options, &serving, generating, &set, &err) != 0)
+                    fail_msg("%s", err.message);
+                for (int32_t k = 0; k < 2; k++) {
+                    int32_t of_cache;
+                    sent[longer][k] = sent_bytes(
+                        set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL], &of_cache);
+                    assert_int_equal(of_cache, 0);
+                }
+                /* to the byte: keys and values of every layer, position and kv head (with its
+                 * copies) of this rank's slots */
+                const struct sw_mesh *mesh = &meshes[m];
+                const int64_t tp = mesh->size[SW_TP], kv = options.model.kv_heads;
+                const int64_t rows = mesh->size[SW_DP] * mesh->size[SW_FSDP];
+                const int64_t slots = (serving.max_batch + rows - 1) / rows;
+                const int64_t chunk = sw_align(serving.chunk, mesh->size[SW_SP]);
+                cache[longer] = set->state.cache_bytes;
+                const int64_t half = options.model.layers * slots *
+                                     sw_align(serving.max_tokens, chunk) / mesh->size[SW_SP] *
+                                     (kv > tp ? kv / tp : 1) * options.model.head_dim * 2;
+                assert_int_equal(cache[longer], 2 * sw_align(half, SW_ARENA_ALIGNMENT));
+                assert_int_equal(set->state.bytes,
+                                 set->state.parameter_bytes + set->state.cache_bytes);
+                sw_program_set_free(set);
+            }
+            assert_int_equal(sent[0][0], sent[1][0]);
+            assert_int_equal(sent[0][1], sent[1][1]);
+        }
+}
+
+static int read_tokens(void *context, int64_t step, int32_t micro, int64_t first, int64_t rows,
+                       int32_t *to, int32_t *labels, struct sw_error *err)
+{
+    (void)step;
+    (void)micro;
+    (void)err;
+    memcpy(to, (const int32_t *)context + first * MAX_TOKENS,
+           (size_t)(rows * MAX_TOKENS) * sizeof *to);
+    memcpy(labels, to, (size_t)(rows * MAX_TOKENS) * sizeof *to);
+    return 0;
+}
+
+/* With one chunk on one rank the softmax is taken block by block as `evaluate` takes it, so all
+ * that the head sees is the same to the bit. */
+static void prefill_is_evaluate_to_the_bit(void **state)
+{
+    (void)state;
+    const struct variant *v = &variants[2];
+    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    for (size_t d = 0; d < 2; d++) {
+        struct sw_program_options options = make_options(sw_mesh_make(1, 1, 1, 1), v, dtypes[d]);
+        options.params = SW_F32;
+        options.kind = SW_PROGRAM_EVALUATE;
+        const struct sw_serving serving = make_serving(v, dtypes[d]);
+        struct sw_program *evaluate = NULL;
+        struct sw_program_set *set[2] = {NULL, NULL};
+        struct sw_error err = {0};
+        float *stats[2] = {NULL, NULL};
+        int64_t elems = 0;
+        assert_int_equal(sw_program_compile(&options, SW_LAID_OUT, &evaluate, &err), 0);
+        assert_int_equal(sw_program_set_single(evaluate, SW_PROGRAM_EVALUATE, &set[0], &err), 0);
+        assert_int_equal(sw_program_set_compile_serving(&options, &serving, scoring, &set[1], &err),
+                         0);
+        for (int32_t k = 0; k < 2; k++) {
+            struct sw_comm *comm = NULL;
+            struct sw_executor *x = NULL;
+            struct sw_device *device = sw_cpu_device_create(1, &err);
+            assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
+            assert_int_equal(sw_executor_create(set[k], device, comm, &x, &err), 0);
+            assert_int_equal(sw_executor_init_state(x, SEED, 0.3, &err), 0);
+            const enum sw_program_kind kind = k ? SW_PROGRAM_SCORE : SW_PROGRAM_EVALUATE;
+            const struct sw_program *p = set[k]->program[kind];
+            int32_t tokens[16 * MAX_TOKENS], slots[16 * 2];
+            for (int32_t i = 0; i < 16 * MAX_TOKENS; i++)
+                tokens[i] = prompt_token(i / MAX_TOKENS, i % MAX_TOKENS);
+            for (int32_t i = 0; i < 16; i++) {
+                slots[2 * i] = 0;
+                slots[2 * i + 1] = MAX_TOKENS;
+            }
+            if (k == 1) {
+                const struct sw_feed feeds[] = {{"tokens", tokens, sizeof tokens},
+                                                {"labels", tokens, sizeof tokens},
+                                                {"slots", slots, sizeof slots}};
+                assert_int_equal(sw_executor_call(x, kind, feeds, 3, NULL, 0, &err), 0);
+            } else {
+                const struct sw_batches inputs = {read_tokens, NULL, tokens};
+                struct sw_step step = {.step = 1};
+                assert_int_equal(sw_executor_run(x, kind, &step, &inputs, NULL, 0, &err), 0);
+            }
+            for (int32_t i = 0; i < p->value_count; i++)
+                if (strcmp(p->values[i].name, "stats") == 0) {
+                    elems = sw_value_local_elems(&p->values[i]);
+                    stats[k] = malloc((size_t)elems * sizeof(float));
+                    assert_non_null(stats[k]);
+                    memcpy(stats[k], sw_executor_value(x, p, i, 0), (size_t)elems * sizeof(float));
+                }
+            assert_non_null(stats[k]);
+            sw_executor_free(x);
+            comm->vtable->destroy(comm);
+            device->vtable->destroy(device);
+            sw_program_set_free(set[k]);
+        }
+        assert_int_equal(elems, 16 * MAX_TOKENS * 3);
+        assert_memory_equal(stats[0], stats[1], (size_t)elems * sizeof(float));
+        free(stats[0]);
+        free(stats[1]);
+    }
+}
+
+static void what_cannot_be_served_is_said(void **state)
+{
+    (void)state;
+    struct sw_program_options options =
+        make_options(sw_mesh_make(1, 1, 1, 1), &variants[0], SW_F32);
+    struct sw_serving serving = make_serving(&variants[0], SW_F32);
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    serving.max_batch = 0;
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
+                     -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_string_equal(err.message, "max_batch 0 is not between 1 and 65536");
+    err = (struct sw_error){0};
+    serving = make_serving(&variants[0], SW_F32);
+    options.model.sliding_window = 16;
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
+                     -1);
+    assert_int_equal(err.status, SW_UNMET);
+    assert_string_equal(err.message,
+                        "the model attends over a window of 16 tokens, which serving does not "
+                        "know; use max_tokens up to that");
+    err = (struct sw_error){0};
+    serving = make_serving(&variants[0], SW_F32);
+    options.model.sliding_window = 0;
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    assert_non_null(device);
+    struct sw_device_vtable table = *device->vtable;
+    table.name = "abacus";
+    table.run[SW_OP_SAMPLE] = NULL;
+    struct sw_device without = {&table};
+    struct sw_comm *comm = NULL;
+    struct sw_executor *executor = NULL;
+    assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
+    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message,
+                        "device abacus cannot run the program 'prefill': it has no sample");
+    comm->vtable->destroy(comm);
+    device->vtable->destroy(device);
+    sw_program_set_free(set);
+    err = (struct sw_error){0};
+    options = make_options(sw_mesh_make(1, 1, 3, 1), &variants[0], SW_F32);
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
+                     -1);
+    assert_int_equal(err.status, SW_UNMET);
+    assert_string_equal(err.message, "num_attention_heads 8 is not divisible by tp 3; use tp 1, 2, "
+                                     "4 or 8");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank_makes_what_evaluate_says),
+        cmocka_unit_test(every_mesh_makes_the_same),
+        cmocka_unit_test(every_mesh_scores_the_same),
+        cmocka_unit_test(drawn_tokens_are_a_texts_own),
+        cmocka_unit_test(the_cache_stays_where_it_is),
+        cmocka_unit_test(prefill_is_evaluate_to_the_bit),
+        cmocka_unit_test(what_cannot_be_served_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

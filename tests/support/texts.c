@@ -1,0 +1,214 @@
+#include "tests/support/texts.h"
+
+#include "runner/collective/comm.h"
+#include "runner/train/init.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rank {
+    const struct sw_test_texts *run;
+    const struct sw_program_set *set;
+    struct sw_comm *comm;
+    struct sw_made_text *made; /* [count] */
+    pthread_t thread;
+    int64_t next, arena_bytes;
+};
+
+static _Noreturn void leave(const struct rank *rank, const struct sw_error *err)
+{
+    fprintf(stderr, "rank %d: %s\n", (int)rank->comm->rank, err->message);
+    _exit(1);
+}
+
+static void *memory(size_t count, size_t bytes)
+{
+    void *got = calloc(count > 0 ? count : 1, bytes);
+    if (got == NULL)
+        _exit(1);
+    return got;
+}
+
+/* Norms are 1 + the generator's value, biases its value. */
+static void spread_vectors(const struct rank *rank, struct sw_executor *executor)
+{
+    for (int32_t r = 0; r < rank->set->state.count; r++) {
+        const struct sw_state_row *row = &rank->set->state.row[r];
+        const size_t element = sw_dtype_bytes(row->dtype);
+        if (row->ndim != 1)
+            continue;
+        char *whole = memory((size_t)row->size[0], element);
+        for (int32_t l = 0; l < row->stack; l++) {
+            char name[SW_NAME_BYTES + 16];
+            if (strcmp(row->name, "final_norm") == 0)
+                snprintf(name, sizeof name, "%s", row->name);
+            else
+                snprintf(name, sizeof name, "%s.%d", row->name, (int)l);
+            const uint64_t key = sw_init_key(rank->run->seed, name);
+            for (int64_t i = 0; i < row->size[0]; i++) {
+                const double value =
+                    (strstr(row->name, "norm") != NULL ? 1 : 0) +
+                    (double)(float)(rank->run->stddev * sw_init_normal(key, (uint64_t)i));
+                if (row->dtype == SW_F64)
+                    ((double *)(void *)whole)[i] = value;
+                else
+                    ((float *)(void *)whole)[i] = (float)value;
+            }
+            sw_device_put(&rank->comm->mesh, &row->sharding.spec, row->size, NULL, element,
+                          rank->comm->rank, whole, sw_executor_state(executor, row, l));
+        }
+        free(whole);
+    }
+}
+
+static int next_text(void *context, struct sw_text *out, struct sw_error *err)
+{
+    struct rank *rank = context;
+    (void)err;
+    if (rank->next == rank->run->count)
+        return 0;
+    *out = rank->run->texts[rank->next];
+    out->number = rank->next++;
+    return 1;
+}
+
+static bool take(void *context, const struct sw_text *text, int64_t index, int32_t token,
+                 double logprob)
+{
+    const struct rank *rank = context;
+    struct sw_made_text *made = &rank->made[text->number];
+    if (rank->run->took != NULL)
+        rank->run->took(rank->comm->rank, text->number, index);
+    made->tokens[index] = token;
+    made->logprobs[index] = logprob;
+    made->made = index + 1;
+    return true;
+}
+
+static void ended(void *context, const struct sw_text *text, bool full)
+{
+    ((const struct rank *)context)->made[text->number].full = full;
+}
+
+static void score(struct rank *rank, struct sw_engine *engine)
+{
+    struct sw_error err = {0};
+    const int64_t slots = sw_engine_slots(engine), longest = sw_engine_max_tokens(engine);
+    float **to = memory((size_t)slots, sizeof *to);
+    float *logprobs = memory((size_t)(slots * longest), sizeof *logprobs);
+    for (int64_t first = 0; first < rank->run->count; first += slots) {
+        const int64_t left = rank->run->count - first, n = left < slots ? left : slots;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = logprobs + i * longest;
+        if (sw_engine_score(engine, rank->run->texts + first, n, to, &err) != 0)
+            leave(rank, &err);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t t = 0; t + 1 < rank->run->texts[first + i].token_count; t++)
+                rank->made[first + i].logprobs[t] = (double)to[i][t];
+    }
+    free(to);
+    free(logprobs);
+}
+
+static void *rank_main(void *argument)
+{
+    struct rank *rank = argument;
+    struct sw_error err = {0};
+    struct sw_executor *executor = NULL;
+    struct sw_engine *engine = NULL;
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    const struct sw_engine_calls calls = {
+        .next = next_text, .token = take, .ended = ended, .context = rank};
+    if (device == NULL || sw_executor_create(rank->set, device, rank->comm, &executor, &err) != 0 ||
+        sw_executor_init_state(executor, rank->run->seed, rank->run->stddev, &err) != 0 ||
+        sw_engine_create(executor, &engine, &err) != 0)
+        leave(rank, &err);
+    spread_vectors(rank, executor);
+    if (rank->run->scores)
+        score(rank, engine);
+    else if (sw_engine_run(engine, &calls, &err) != 0)
+        leave(rank, &err);
+    rank->arena_bytes = sw_executor_arena_bytes(executor);
+    sw_engine_free(engine);
+    sw_executor_free(executor);
+    if (rank->comm->vtable->barrier(rank->comm, &err) != 0)
+        leave(rank, &err);
+    rank->comm->vtable->destroy(rank->comm);
+    device->vtable->destroy(device);
+    return NULL;
+}
+
+static struct sw_made_text *room(int64_t count, int64_t max_tokens)
+{
+    struct sw_made_text *made = memory((size_t)count, sizeof *made);
+    for (int64_t i = 0; i < count; i++) {
+        made[i].tokens = memory((size_t)max_tokens + 1, sizeof *made[i].tokens);
+        made[i].logprobs = memory((size_t)max_tokens + 1, sizeof *made[i].logprobs);
+    }
+    return made;
+}
+
+static void forget(struct sw_made_text *made, int64_t count)
+{
+    for (int64_t i = 0; made != NULL && i < count; i++) {
+        free(made[i].tokens);
+        free(made[i].logprobs);
+    }
+    free(made);
+}
+
+static bool same(const struct sw_made_text *a, const struct sw_made_text *b, int64_t count,
+                 int64_t max_tokens)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (a[i].made != b[i].made || a[i].full != b[i].full ||
+            memcmp(a[i].tokens, b[i].tokens, (size_t)max_tokens * sizeof *a[i].tokens) != 0 ||
+            memcmp(a[i].logprobs, b[i].logprobs, (size_t)max_tokens * sizeof *a[i].logprobs) != 0)
+            return false;
+    return true;
+}
+
+int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
+{
+    const uint32_t kinds =
+        run->scores ? 1u << SW_PROGRAM_SCORE : 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    const int32_t n = sw_mesh_rank_count(&run->options->mesh);
+    struct sw_program_set *set = NULL;
+    run->made = NULL;
+    if (sw_program_set_compile_serving(run->options, &run->serving, kinds, &set, err) != 0)
+        return -1;
+    const int64_t max_tokens = sw_state_find(&set->state, "key cache")->size[1];
+    struct sw_comm **comms = memory((size_t)n, sizeof *comms);
+    struct rank *ranks = memory((size_t)n, sizeof *ranks);
+    if (sw_comm_threads_create(&run->options->mesh, comms, err) != 0)
+        _exit(1);
+    for (int32_t r = 0; r < n; r++) {
+        ranks[r] = (struct rank){
+            .run = run, .set = set, .comm = comms[r], .made = room(run->count, max_tokens)};
+        if (pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]) != 0)
+            _exit(1);
+    }
+    for (int32_t r = 0; r < n; r++)
+        pthread_join(ranks[r].thread, NULL);
+    run->made = ranks[0].made;
+    run->arena_bytes = ranks[0].arena_bytes;
+    run->planned_arena_bytes = set->arena_bytes;
+    run->other_ranks = 0;
+    for (int32_t r = 1; r < n; r++) {
+        run->other_ranks += !same(ranks[r].made, run->made, run->count, max_tokens);
+        forget(ranks[r].made, run->count);
+    }
+    free(comms);
+    free(ranks);
+    sw_program_set_free(set);
+    return 0;
+}
+
+void sw_test_texts_free(struct sw_test_texts *run)
+{
+    forget(run->made, run->count);
+    run->made = NULL;
+}

@@ -1,0 +1,26 @@
+/* The choices that change a training step's program, for tests that try them on many meshes. */
+#ifndef SW_TEST_VARIANTS_H
+#define SW_TEST_VARIANTS_H
+
+#include "core/program/program.h"
+#include "core/sharding/mesh.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_test_variant {
+    bool tied, few_kv_heads, zigzag, residual_tp, accumulate;
+    uint8_t recompute; /* as sw_test_recompute */
+    enum sw_attention_strategy strategy;
+};
+enum { SW_TEST_VARIANTS = 2 * 2 * 2 * 2 * 2 * 3 * 3 };
+
+/* 0 <= number < SW_TEST_VARIANTS: with a stride that is coprime to 2 and 3 every choice meets every
+ * other. */
+struct sw_test_variant sw_test_variant_at(int32_t number);
+
+/* Mesh and choices, for a message. Returns text. */
+const char *sw_test_variant_describe(const struct sw_mesh *mesh, const struct sw_test_variant *v,
+                                     char text[192]);
+
+#endif

@@ -1,0 +1,247 @@
+/* What squeue and sacct print, whatever is in it; Slurm's words in ours; which job is a run's. */
+#include "core/base/file.h"
+#include "planner/job/controller.h"
+#include "planner/job/logs.h"
+#include "planner/job/status.h"
+#include "planner/job/submit.h"
+#include "planner/job/words.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define U "\x1f"
+#define END "\x1e\n"
+
+static char folder[2048];
+
+static struct sw_slurm_jobs parse(const char *text)
+{
+    struct sw_slurm_jobs jobs;
+    assert_int_equal(sw_squeue_parse(strdup(text), strlen(text), &jobs, NULL), 0);
+    return jobs;
+}
+
+static void test_squeue(void **state)
+{
+    (void)state;
+    struct sw_slurm_jobs jobs = parse(
+        "42" U "RUNNING" U "None" U "4" U "2026-11-22T11:52:34" U "2026-11-22T12:22:34" U
+        "2026-11-22T11:52:33" U "1-00:00:08" U "30:00" U "n[1-4]" U "shardwright:ab" U
+        "/a b/x.sbatch" U "/a|b" END "43_[1-3]" U "PENDING" U "PartitionTimeLimit" U "1" U "N/A" U
+        "N/A" U "2026-11-22T11:52:33" U "0:00" U "UNLIMITED" U "" U "(null)" U "(null)" U "/w" END);
+    assert_int_equal(jobs.count, 2);
+    const struct sw_slurm_job *job = sw_slurm_jobs_find(&jobs, "42");
+    assert_non_null(job);
+    assert_true(job->is_live && job->is_running);
+    assert_string_equal(job->reason, "");
+    assert_string_equal(job->nodes, "n[1-4]");
+    assert_string_equal(job->command, "/a b/x.sbatch");
+    assert_string_equal(job->folder, "/a|b");
+    assert_true(job->elapsed_seconds == 86408 && job->limit_seconds == 1800);
+    assert_int_equal(job->node_count, 4);
+    job = &jobs.job[1];
+    assert_true(job->is_live && !job->is_running);
+    assert_string_equal(job->reason, "PartitionTimeLimit");
+    assert_string_equal(job->starts_at, "");
+    assert_string_equal(job->comment, "");
+    assert_true(isinf(job->limit_seconds));
+    assert_null(sw_slurm_jobs_find(&jobs, "4"));
+    sw_slurm_jobs_free(&jobs);
+}
+
+/* A user may put anything into comments and folders; lines that are cut are none. */
+static void test_hostile_squeue(void **state)
+{
+    (void)state;
+    struct sw_slurm_jobs jobs = parse("7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                      "x" U "n1" U "line\n8" U "\x1b[2J" U "/w" END);
+    assert_int_equal(jobs.count, 1);
+    assert_string_equal(jobs.job[0].comment, "line?8");
+    assert_string_equal(jobs.job[0].command, "?[2J");
+    assert_true(jobs.job[0].limit_seconds < 0);
+    sw_slurm_jobs_free(&jobs);
+    static const char *const none[] = {"",
+                                       "\n",
+                                       END,
+                                       "squeue: warning\n",
+                                       "7" U "RUNNING" END,
+                                       "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                       "x" U "n1" U "c" U "d" U "/w",
+                                       "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                       "x" U "n1" U "c" U "d" U "/w" U "more" END,
+                                       "-7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                       "x" U "n1" U "c" U "d" U "/w" END,
+                                       "7;x" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
+                                       "x" U "n1" U "c" U "d" U "/w" END};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        jobs = parse(none[i]);
+        assert_int_equal(jobs.count, 0);
+        sw_slurm_jobs_free(&jobs);
+    }
+    /* a state of a Slurm to come: not over, so that no second job is made */
+    jobs = parse("7" U "DREAMING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U
+                 "d" U "/w" END);
+    assert_true(jobs.job[0].is_live);
+    sw_slurm_jobs_free(&jobs);
+}
+
+static void test_sacct(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "42" U "CANCELLED by 1000" U "4" U "2026-11-22T11:52:34" U "Unknown" U
+        "2026-11-22T11:52:33" U "00:10:00" U "02:00:00" U "n[1-4]\n"
+        "garbage\n43" U "COMPLETED" U "\n";
+    struct sw_slurm_jobs jobs;
+    assert_int_equal(sw_sacct_parse(strdup(text), sizeof text - 1, &jobs, NULL), 0);
+    assert_int_equal(jobs.count, 1);
+    assert_string_equal(jobs.job[0].state, "CANCELLED");
+    assert_string_equal(jobs.job[0].ended_at, "");
+    assert_false(jobs.job[0].is_live);
+    assert_true(jobs.job[0].elapsed_seconds == 600 && jobs.job[0].limit_seconds == 7200);
+    sw_slurm_jobs_free(&jobs);
+}
+
+static void test_durations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double seconds;
+    } rows[] = {{"0:00", 0},
+                {"3:04", 184},
+                {"2:00:00", 7200},
+                {"1-02:03:04", 93784},
+                {"30", 1800},
+                {"", -1},
+                {"x", -1},
+                {"1:2:3:4", -1},
+                {"1:", -1},
+                {"-1", -1},
+                {"INVALID", -1},
+                {"9999999999", -1},
+                {"00:00:01.500", 1.5},
+                {"UNLIMITED", INFINITY}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_true(sw_slurm_duration(rows[i].text) == rows[i].seconds);
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reason, *says;
+        bool never;
+    } rows[] = {
+        {"Priority", "higher priority", false},
+        {"Resources", "enough nodes", false},
+        {"PartitionTimeLimit", "never start", true},
+        {"AssocGrpGRES", "account's jobs together", false},
+        {"QOSMaxJobsPerUserLimit", "QOS's limit", false},
+        {"QOSMaxWallDurationPerJobLimit", "longer than the QOS allows", true},
+        {"ReqNodeNotAvail, UnavailableNodes:n[1-3]", "are back: n[1-3]", false},
+        {"Dependency", "another job to end", false},
+        {"DependencyNeverSatisfied", "never start", true},
+        {"BeginTime", "time to begin", false},
+        {"JobHeldUser", "scontrol release", true},
+        {"JobHeldAdmin", "administrator", true},
+        {"Reservation", "has not begun", false},
+        {"ReservationDeleted", "deleted", true},
+        {"None", "not looked at it", false},
+        {"", "not looked at it", false},
+        {"SomethingNew", "Slurm says 'SomethingNew'", false},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool never = !rows[i].never;
+        sw_reason_words(rows[i].reason, text, sizeof text, &never);
+        if (strstr(text, rows[i].says) == NULL || never != rows[i].never)
+            fail_msg("'%s': '%s'", rows[i].reason, text);
+    }
+}
+
+static void test_ids(void **state)
+{
+    (void)state;
+    char id[32];
+    assert_int_equal(sw_submit_parse_id("42\n", id, sizeof id), 0);
+    assert_string_equal(id, "42");
+    assert_int_equal(sw_submit_parse_id("welcome to the cluster\n4711;big\n", id, sizeof id), 0);
+    assert_string_equal(id, "4711");
+    static const char *const none[] = {
+        "", "\n", "Submitted batch job 42\n", "42x\n", "0\n", "-3\n", "42\nbye\n", "99999999999\n"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(sw_submit_parse_id(none[i], id, sizeof id), -1);
+}
+
+static void touch(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(sw_file_write(path, "x\n", 2, 0666, NULL), 0);
+}
+
+static void test_logs(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], found[PATH_MAX];
+    sw_log_expand("/r/100%%/%x-%j-%A.out%", "42", "name", path);
+    assert_string_equal(path, "/r/100%/name-42-42.out%");
+    snprintf(path, sizeof path, "%s/slurm-4.out", folder);
+    touch("slurm-42.out");
+    touch("slurm-4.srun");
+    touch("slurm-3.out");
+    assert_false(sw_log_find(path, found));
+    touch("slurm-4.out");
+    assert_true(sw_log_find(path, found));
+    assert_string_equal(found, path);
+    usleep(20000);
+    touch("slurm-4.2.out");
+    assert_true(sw_log_find(path, found));
+    assert_string_equal(found + strlen(found) - 13, "slurm-4.2.out");
+}
+
+/* Whose a job is: by its comment, its number, or while it lives its script. */
+static void test_owner(void **state)
+{
+    (void)state;
+    static struct sw_run_status s;
+    snprintf(s.submission.token, sizeof s.submission.token, "ab");
+    snprintf(s.submission.script, sizeof s.submission.script, "/x.sbatch");
+    snprintf(s.submission.job[0], sizeof s.submission.job[0], "42");
+    s.submission.job_count = 1;
+    struct sw_slurm_job job = {.id = "42", .comment = "", .command = ""};
+    assert_true(sw_status_owns(&s, &job));
+    job.comment = "shardwright:cd"; /* the number was given again */
+    assert_false(sw_status_owns(&s, &job));
+    job = (struct sw_slurm_job){.id = "43", .comment = "shardwright:ab", .command = ""};
+    assert_true(sw_status_owns(&s, &job));
+    job = (struct sw_slurm_job){.id = "43", .comment = "", .command = "/x.sbatch", .is_live = true};
+    assert_true(sw_status_owns(&s, &job));
+    job.is_live = false;
+    assert_false(sw_status_owns(&s, &job));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 2;
+    snprintf(folder, sizeof folder, "%s", argv[1]);
+    char command[4096];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0 || sw_file_make_folder(folder, NULL) != 0)
+        return 2;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_squeue),  cmocka_unit_test(test_hostile_squeue),
+        cmocka_unit_test(test_sacct),   cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_reasons), cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_logs),    cmocka_unit_test(test_owner),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

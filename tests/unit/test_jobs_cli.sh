@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# submit, status, runs, logs and cancel where there is no Slurm, or one that cannot be asked: exit
+# codes, one line for each mistake, and what the folders tell all the same.
+#
+#   tests/unit/test_jobs_cli.sh PLAN RUNNER SCRATCH      from the root of the tree
+set -uo pipefail
+plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
+runner=$(realpath "$2") && [ -x "$runner" ] || exit 2
+rm -rf "$3"
+mkdir -p "$3/bin"
+scratch=$(realpath "$3")
+bad=0
+
+complain() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+# expect CODE STDERR-LINE ARGUMENTS...: '' means that stderr is empty, '*' that its text does not matter.
+# No program of Slurm is in PATH.
+expect() {
+    local code=$1 said=$2 status
+    shift 2
+    (PATH=$scratch/bin && "$plan" "$@") >"$scratch/stdout" 2>"$scratch/stderr"
+    status=$?
+    [ $status -eq "$code" ] || complain "plan $*: exit $status, not $code: $(cat "$scratch/stderr")"
+    case $said in
+        '') [ ! -s "$scratch/stderr" ] || complain "plan $*: said $(cat "$scratch/stderr")" ;;
+        '*') [ -s "$scratch/stderr" ] || complain "plan $*: said nothing" ;;
+        *) grep -qxF -- "$said" "$scratch/stderr" ||
+            complain "plan $*: said '$(cat "$scratch/stderr")', not '$said'" ;;
+    esac
+}
+shows() { grep -qF -- "$1" "$scratch/stdout" || complain "not shown: '$1' in: $(cat "$scratch/stdout")"; }
+
+no_squeue="plan: error: there is no 'squeue' on this machine; do this where Slurm's commands are (Debian: slurm-client)"
+
+# What is no run.
+mkdir "$scratch/empty"
+expect 2 "plan: error: '$scratch/empty' is no run's directory; name one, a run file or a job's number ('plan runs' lists the runs below a folder)" status "$scratch/empty"
+expect 2 '*' status "$scratch/nowhere.yaml"
+expect 2 'plan: error: one run at a time; '"'plan runs' shows all of a folder" status a b
+expect 0 "no run in '$scratch/empty' and below it" runs "$scratch/empty"
+expect 2 "plan: error: cannot read the folder '$scratch/nowhere': No such file or directory" runs "$scratch/nowhere"
+expect 2 "plan: error: --lines needs a number from 0, not 'x'" logs -n x
+expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" submit
+expect 2 "plan: error: the launcher of cluster 'laptop' is mpirun, so there is no job to submit; write the script with 'plan emit' and start it with bash" \
+    submit configs/runs/quickstart.yaml --set directory="$scratch/mpi"
+expect 3 "$no_squeue" submit configs/runs/quickstart-slurm.yaml --set directory="$scratch/submitted"
+[ ! -e "$scratch/submitted/submission.json" ] || complain "a record of a job that cannot be"
+[ ! -e "$scratch/submitted/quickstart-slurm.sbatch" ] || complain "a script of a job that cannot be"
+(cd "$scratch/empty" && PATH=$scratch/bin "$plan" status 4711) >/dev/null 2>"$scratch/stderr"
+[ $? -eq 3 ] || complain "a job's number without Slurm: not exit 3"
+grep -qxF "$no_squeue" "$scratch/stderr" || complain "a job's number without Slurm: $(cat "$scratch/stderr")"
+
+# A plan is submitted with the script that was written with it.
+"$plan" emit configs/runs/quickstart-slurm.yaml -o "$scratch/emitted" --set directory="$scratch/emitted" \
+    >/dev/null || complain "emit failed"
+expect 2 "plan: error: a plan is submitted as it is: --set and its like go with a run file" \
+    submit "$scratch/emitted/quickstart-slurm.plan.yaml" --set global_batch_size=4
+expect 3 "$no_squeue" submit "$scratch/emitted/quickstart-slurm.plan.yaml"
+
+# A run that says no directory and lies in a git checkout fills that.
+mkdir -p "$scratch/checkout/.git"
+sed -e "s#: \.\./#: $PWD/configs/#" -e "s#path: $PWD/configs/\.\./#path: $PWD/#" -e '/^directory:/d' \
+    configs/runs/quickstart-slurm.yaml >"$scratch/checkout/run.yaml"
+"$plan" emit "$scratch/checkout/run.yaml" -o "$scratch/checkout" >/dev/null 2>"$scratch/stderr" || complain "emit failed"
+grep -qxF "$scratch/checkout/run.yaml: note: the run writes its logs and checkpoints to $scratch/checkout/runs/quickstart-slurm, inside the git checkout $scratch/checkout; 'directory' in the run file names another folder" \
+    "$scratch/stderr" || complain "nothing is said of the checkout: $(cat "$scratch/stderr")"
+"$plan" emit "$scratch/checkout/run.yaml" -o "$scratch/checkout" --set directory="$scratch/checkout/own" >/dev/null 2>"$scratch/stderr"
+grep -q 'git checkout' "$scratch/stderr" && complain "a directory that was chosen: $(cat "$scratch/stderr")"
+
+# A run of mpirun has a status, too: it needs nothing of Slurm.
+cat >"$scratch/tiny.yaml" <<END
+name: tiny
+model: {vocab_size: 256, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 1, num_attention_heads: 2}
+cluster: {name: one, nodes: 1, accelerators_per_node: 1, accelerator: $PWD/configs/accelerators/cpu-core.yaml, launcher: mpirun}
+sequence_length: 32
+global_batch_size: 2
+precision: {compute: fp32}
+optimizer: {total_steps: 1000000}
+data: {path: text.txt}
+directory: run
+END
+for ((i = 0; i < 100; i++)); do echo "to be or not to be, that is the question"; done >"$scratch/text.txt"
+"$plan" emit "$scratch/tiny.yaml" -o "$scratch" >/dev/null || complain "emit failed"
+"$runner" train "$scratch/tiny.plan.yaml" >"$scratch/log" 2>&1 &
+pid=$!
+for ((i = 0; i < 200; i++)); do
+    [ -f "$scratch/run/metrics.jsonl" ] && [ "$(wc -l <"$scratch/run/metrics.jsonl")" -ge 5 ] && break
+    sleep 0.1
+done
+expect 0 '' status "$scratch/tiny.yaml"
+shows "run: running, attempt 1"
+shows " of 1,000,000, loss "
+expect 1 "plan: error: mpirun started it, not Slurm: press Ctrl-C there, or send INT to its script" cancel "$scratch/run"
+expect 1 "plan: error: a run that mpirun started prints to where it was started: there is no log" logs "$scratch/run"
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || complain "the runner did not end with 130"
+expect 0 '' status "$scratch/tiny.plan.yaml"
+shows "run: stopped, attempt 1"
+shows "a person stopped it: SIGINT, after step "
+shows "starting it again goes on from the last checkpoint"
+expect 130 '' status --watch "$scratch/run"
+shows " stopped, step "
+expect 0 '' runs "$scratch"
+[ "$(wc -l <"$scratch/stdout")" -eq 2 ] || complain "not one run: $(cat "$scratch/stdout")"
+
+# Every verdict in words.
+verdict() { # VERDICT STATE TEXT
+    mkdir -p "$scratch/ends/$1"
+    cat >"$scratch/ends/$1/attempt.json" <<END
+{"schema": "shardwright.attempt/1", "attempt": 2, "verdict": $1, "nodes": ["n3"], "cause": "why", "first_step": 3,
+"step": 7, "job": "42"}
+END
+    # Slurm might still know the job, and is not there
+    expect 3 "$no_squeue" status "$scratch/ends/$1"
+    shows "$1: $2, job 42, attempt 2"
+    shows "$3"
+}
+verdict 0 "done" "step 7"
+verdict 1 failed "the training is no use any more: why"
+verdict 2 failed "cannot be used: why"
+verdict 3 failed "it failed: why"
+verdict 75 stopped "with a durable checkpoint, to go on in another job: why"
+verdict 76 failed "a node is broken: why"
+verdict 93 failed "gained no step since the attempt before: why"
+verdict 130 stopped "a person stopped it: why"
+verdict 143 stopped "told to end: why"
+verdict null unknown "Slurm does not say whether its job still runs"
+expect 3 "$no_squeue" runs "$scratch/ends"
+(cd "$scratch/ends" && PATH=$scratch/bin "$plan" status 42) >/dev/null 2>"$scratch/stderr"
+grep -qxF "plan: error: 10 runs below this folder had a job 42, '0' for one; name the run's directory" "$scratch/stderr" ||
+    complain "a number of several runs: $(cat "$scratch/stderr")"
+[ "$(wc -l <"$scratch/stdout")" -eq 11 ] || complain "not ten runs: $(cat "$scratch/stdout")"
+
+# Files that are none.
+mkdir "$scratch/broken"
+echo '{"schema": "shardwright.submission/1"' >"$scratch/broken/submission.json"
+expect 0 '' status "$scratch/broken"
+shows "note     submission.json: line "
+shows "none"
+
+# A configuration that cannot be read, and a controller that is not there: one line within 5 s.
+slow() { # WHAT SLURM_CONF
+    local begun=$SECONDS
+    SLURM_CONF=$2 "$plan" status "$scratch/ends/0" >"$scratch/stdout" 2>"$scratch/stderr"
+    [ $? -eq 3 ] || complain "$1: not exit 3"
+    [ $((SECONDS - begun)) -le 5 ] || complain "$1: took $((SECONDS - begun)) s"
+    [ "$(wc -l <"$scratch/stderr")" -eq 1 ] || complain "$1: not one line: $(cat "$scratch/stderr")"
+    grep -q '^plan: error: Slurm does not answer: ' "$scratch/stderr" || complain "$1: $(cat "$scratch/stderr")"
+    shows "0: done, job 42, attempt 2"
+}
+if command -v squeue >/dev/null; then
+    echo garbage >"$scratch/garbage.conf"
+    cat >"$scratch/dead.conf" <<END
+ClusterName=dead
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=1
+AuthType=auth/none
+END
+    slow "no configuration" "$scratch/nowhere.conf"
+    slow "a broken configuration" "$scratch/garbage.conf"
+    slow "no controller" "$scratch/dead.conf"
+fi
+
+[ $bad -eq 0 ] && echo "plan's job commands without Slurm: as they should be"
+exit $((bad > 0))

@@ -1,0 +1,108 @@
+/* Programs that plan asks: what they print, how they end, and that none is waited for too long. */
+#include "planner/job/process.h"
+
+#include "core/base/clock.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct sw_process_result run(const char *script, const char *input, double limit)
+{
+    struct sw_process_result result;
+    struct sw_error err = {0};
+    const char *argv[] = {"sh", "-c", script, NULL};
+    assert_int_equal(sw_process_run(argv, input, limit, &result, &err), 0);
+    return result;
+}
+
+static void gathers_what_is_printed(void **state)
+{
+    (void)state;
+    struct sw_process_result r =
+        run("cat; echo first >&2; echo 'sbatch: error: no such thing' >&2; exit 7", "a line\n", 10);
+    assert_int_equal(r.exit_code, 7);
+    assert_false(r.timed_out);
+    assert_string_equal(r.out, "a line\n");
+    assert_int_equal(r.out_bytes, 7);
+    assert_string_equal(sw_process_complaint(&r), "no such thing");
+    sw_process_free(&r);
+    r = run("yes x | head -c 3000000; yes error >&2 & sleep 0.2; kill $!", NULL, 20);
+    assert_int_equal(r.out_bytes, 3000000);
+    assert_true(r.diagnostics_bytes > 0 && r.diagnostics_bytes <= 65536);
+    sw_process_free(&r);
+    r = run("kill -TERM $$", NULL, 10);
+    assert_int_equal(r.exit_code, 128 + SIGTERM);
+    assert_string_equal(sw_process_complaint(&r), "");
+    sw_process_free(&r);
+}
+
+static void ends_what_takes_too_long(void **state)
+{
+    (void)state;
+    const double start = sw_clock_now();
+    char script[128], left[64];
+    snprintf(left, sizeof left, "left-behind.%d", (int)getpid());
+    snprintf(script, sizeof script, "(sleep 3; touch %s) & sleep 60; wait", left);
+    struct sw_process_result r = run(script, NULL, 0.3);
+    assert_true(r.timed_out);
+    assert_true(sw_clock_now() - start < 10);
+    sw_process_free(&r);
+    /* The pipes closed and the program still there. */
+    r = run("exec >&- 2>&-; sleep 60", NULL, 0.3);
+    assert_true(r.timed_out);
+    sw_process_free(&r);
+    sleep(4);
+    assert_int_equal(access(left, F_OK), -1);
+}
+
+static void environment_is_clean(void **state)
+{
+    (void)state;
+    setenv("SBATCH_PARTITION", "x", 1);
+    setenv("SLURM_JOB_ID", "1", 1);
+    setenv("SLURM_CONF", "/nowhere", 1);
+    setenv("PMIX_RANK", "1", 1);
+    setenv("LC_ALL", "de_DE.UTF-8", 1);
+    struct sw_process_result r = run("env", NULL, 10);
+    assert_null(strstr(r.out, "SBATCH_"));
+    assert_null(strstr(r.out, "SLURM_JOB_ID"));
+    assert_null(strstr(r.out, "PMIX_"));
+    assert_null(strstr(r.out, "de_DE"));
+    assert_non_null(strstr(r.out, "SLURM_CONF=/nowhere\n"));
+    assert_non_null(strstr(r.out, "LC_ALL=C\n"));
+    sw_process_free(&r);
+}
+
+static void says_what_cannot_be_started(void **state)
+{
+    (void)state;
+    struct sw_process_result r;
+    struct sw_error err = {0};
+    const char *argv[] = {"no-such-program-anywhere", NULL};
+    assert_int_equal(sw_process_run(argv, NULL, 1, &r, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_non_null(strstr(err.message, "no-such-program-anywhere"));
+    sw_process_free(&r);
+    assert_false(sw_process_exists("no-such-program-anywhere"));
+    assert_true(sw_process_exists("sh"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathers_what_is_printed),
+        cmocka_unit_test(ends_what_takes_too_long),
+        cmocka_unit_test(environment_is_clean),
+        cmocka_unit_test(says_what_cannot_be_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

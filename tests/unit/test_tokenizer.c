@@ -1,0 +1,644 @@
+/* Tokenizers: bytes, folders and what is beside a tokenizer.json, streams, spans of plain text,
+ * chat templates, and every message of a file that is refused. Tokens are compared with
+ * `tokenizers` by tests/oracle/test_tokenizers.c. */
+#include "core/base/file.h"
+#include "runner/text/chat.h"
+#include "runner/text/tokenize_files.h"
+#include "runner/text/tokenizer.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[2048];
+static char path[4096];
+
+static void put_text(const char *name, const char *text)
+{
+    struct sw_error err = {0};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(sw_file_write(path, text, strlen(text), 0666, &err), 0);
+}
+
+/* ---- a small tokenizer.json, made of parts ---- */
+
+#define VOCAB                                                                                      \
+    "\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"<s>\":5,\"</"                                    \
+    "s>\":6,\"\304\240\":7,\"\303\203\":8,\"\302\251\":9"
+#define ADDED                                                                                      \
+    "[{\"id\":5,\"content\":\"<s>\",\"special\":true,\"normalized\":false},"                       \
+    "{\"id\":6,\"content\":\"</s>\",\"special\":true,\"normalized\":false}]"
+#define MODEL(vocab, merges, more)                                                                 \
+    "{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":" merges more "}"
+#define BYTE_LEVEL                                                                                 \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"                       \
+    "\"decoder\":{\"type\":\"ByteLevel\"}"
+#define GOOD_MODEL MODEL(VOCAB, "[\"a b\",[\"ab\",\"c\"]]", "")
+#define GOOD "{\"added_tokens\":" ADDED "," BYTE_LEVEL ",\"model\":" GOOD_MODEL "}"
+
+static struct sw_tokenizer *parse(const char *text)
+{
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    if (sw_tokenizer_parse("t.json", text, strlen(text), &t, &err) != 0)
+        fail_msg("%s", err.message);
+    return t;
+}
+
+static void expect_refused(const char *text, const char *message)
+{
+    struct sw_error err = {0};
+    struct sw_tokenizer *t = NULL;
+    if (sw_tokenizer_parse("t.json", text, strlen(text), &t, &err) == 0)
+        fail_msg("accepted, instead of: %s", message);
+    assert_string_equal(err.message, message);
+    assert_string_equal(err.file, "t.json");
+    assert_int_equal(err.status, SW_BAD_INPUT);
+}
+
+static void expect_encoded(const struct sw_tokenizer *t, const char *text,
+                           const struct sw_encode_options *options, const char *wanted)
+{
+    struct sw_error err = {0};
+    struct sw_text_scratch *scratch;
+    struct sw_ids ids = {0};
+    char found[256] = "";
+    assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
+    assert_int_equal(sw_tokenizer_encode(t, scratch, text, strlen(text), options, &ids, &err), 0);
+    for (size_t i = 0; i < ids.count; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%d", i > 0 ? " " : "",
+                 (int)ids.id[i]);
+    assert_string_equal(found, wanted);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+}
+
+/* ---- what works ---- */
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    struct sw_chars text = {0};
+    size_t count, bytes;
+    const int32_t broken[] = {0xe4, 0xbd, 'x', 256, -1, 0xc3};
+    assert_int_equal(sw_tokenizer_bytes(&t, &err), 0);
+    assert_true(sw_tokenizer_is_bytes(t));
+    assert_int_equal(sw_tokenizer_size(t), 256);
+    assert_int_equal(sw_tokenizer_bos(t), -1);
+    sw_tokenizer_eos(t, &count);
+    assert_int_equal(count, 0);
+    assert_int_equal(sw_tokenizer_id(t, "\xff", 1), 255);
+    assert_int_equal(sw_tokenizer_id(t, "ab", 2), -1);
+    assert_memory_equal(sw_tokenizer_token_bytes(t, 255, &bytes), "\xff", 1);
+    assert_int_equal(bytes, 1);
+    assert_null(sw_tokenizer_token(t, 256, NULL));
+    expect_encoded(t, "a\xff\xe4", NULL, "97 255 228");
+    assert_int_equal(sw_tokenizer_decode(t, broken, 6, NULL, &text, &err), 0);
+    assert_string_equal(text.byte, "\xef\xbf\xbdx\xef\xbf\xbd");
+    sw_chars_free(&text);
+    sw_tokenizer_free(t);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(GOOD);
+    size_t bytes;
+    assert_int_equal(sw_tokenizer_size(t), 10);
+    assert_false(sw_tokenizer_is_bytes(t));
+    expect_encoded(t, "abcab c", NULL, "4 3 7 2");
+    expect_encoded(t, "a<s>b</s>", NULL, "0 5 1 6");
+    /* what has no token and no unk_token is left out */
+    expect_encoded(t, "a?b", NULL, "0 1");
+    assert_int_equal(sw_tokenizer_id(t, "<s>", 3), 5);
+    assert_true(sw_tokenizer_is_special(t, 5));
+    assert_false(sw_tokenizer_is_special(t, 4));
+    assert_string_equal(sw_tokenizer_token(t, 7, &bytes), "\304\240");
+    assert_int_equal(bytes, 2);
+    assert_string_equal(sw_tokenizer_token_bytes(t, 7, &bytes), " ");
+    assert_int_equal(bytes, 1);
+    sw_tokenizer_free(t);
+}
+
+static void test_literal(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(
+        "{\"added_tokens\":[{\"id\":5,\"content\":\"ab\",\"special\":true,\"normalized\":false}],"
+        "\"model\":{\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_tokenizer\":{\"type\":"
+        "\"ByteLevel\",\"add_prefix_space\":false}}");
+    const struct sw_span spans[] = {{3, 5}, {5, 5}, {7, 9}};
+    struct sw_encode_options options = {.literal = spans, .literal_count = 3};
+    expect_encoded(t, "abaabaab", NULL, "5 0 5 0 5");
+    expect_encoded(t, "abaabaab", &options, "5 0 0 1 0 0 1");
+    expect_encoded(t, "abaabaab", &(struct sw_encode_options){.plain_special = true},
+                   "0 1 0 0 1 0 0 1");
+    /* in a broken text the places are lost: nothing of it is special */
+    expect_encoded(t, "ab\xff", &options, "0 1");
+    sw_tokenizer_free(t);
+}
+
+static void test_stream(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(GOOD);
+    struct sw_error err = {0};
+    struct sw_decoder *d;
+    const char *text;
+    size_t bytes;
+    assert_int_equal(sw_decoder_new(t, &(struct sw_decode_options){.skip_special = true}, &d, &err),
+                     0);
+    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(bytes, 0); /* C3 begins a character */
+    assert_int_equal(sw_decoder_feed(d, 5, &text, &bytes, &err), 0);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(sw_decoder_feed(d, 9, &text, &bytes, &err), 0);
+    assert_string_equal(text, "\303\251");
+    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(sw_decoder_feed(d, 4, &text, &bytes, &err), 0);
+    assert_string_equal(text, "\xef\xbf\xbd"
+                              "abc");
+    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(sw_decoder_finish(d, &text, &bytes, &err), 0);
+    assert_string_equal(text, "\xef\xbf\xbd");
+    assert_int_equal(sw_decoder_finish(d, &text, &bytes, &err), 0);
+    assert_int_equal(bytes, 0);
+    sw_decoder_free(d);
+    sw_tokenizer_free(t);
+}
+
+/* An answer goes on behind its prompt: its first space is no beginning of a text. */
+static void test_continues(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(
+        "{\"model\":{\"vocab\":{\"\342\226\201\":0,\"a\":1,\"<0xE4>\":2,\"<0xBD>\":3,\"<0xA0>\":4},"
+        "\"merges\":[]},\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\"\342\226\201\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
+        "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}}");
+    const int32_t ids[] = {0, 1, 0, 2, 3, 4, 2, 1};
+    struct sw_error err = {0};
+    struct sw_chars text = {0};
+    assert_int_equal(sw_tokenizer_decode(t, ids, 6, NULL, &text, &err), 0);
+    assert_string_equal(text.byte, "a \344\275\240");
+    text.count = 0;
+    assert_int_equal(
+        sw_tokenizer_decode(t, ids, 2, &(struct sw_decode_options){.continues = true}, &text, &err),
+        0);
+    assert_string_equal(text.byte, " a");
+    /* a run of byte tokens that is no UTF-8: as a whole when all is known, as far as it was good in
+     * a stream */
+    text.count = 0;
+    assert_int_equal(sw_tokenizer_decode(t, ids + 3, 5, NULL, &text, &err), 0);
+    assert_string_equal(text.byte, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+                                   "a");
+    struct sw_decoder *d;
+    text.count = 0;
+    assert_int_equal(sw_decoder_new(t, NULL, &d, &err), 0);
+    for (int32_t i = 3; i < 8; i++) {
+        const char *piece;
+        size_t bytes;
+        assert_int_equal(sw_decoder_feed(d, ids[i], &piece, &bytes, &err), 0);
+        assert_int_equal(sw_chars_add(&text, piece, bytes), 0);
+    }
+    assert_string_equal(text.byte, "\344\275\240\xef\xbf\xbd"
+                                   "a");
+    sw_decoder_free(d);
+    sw_chars_free(&text);
+    sw_tokenizer_free(t);
+}
+
+/* A letter a million times is one word: the time per letter must not grow with it. */
+static void test_long_words(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {39, 40, 41, 42, 1000, 1 << 20};
+    struct sw_tokenizer *t =
+        parse("{\"model\":{\"vocab\":{\"a\":0,\"aa\":1,\"aaaa\":2},\"merges\":"
+              "[\"a a\",\"aa aa\"]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}");
+    struct sw_error err = {0};
+    struct sw_text_scratch *scratch;
+    struct sw_ids ids = {0};
+    char *text = malloc(1 << 20);
+    assert_non_null(text);
+    memset(text, 'a', 1 << 20);
+    assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const size_t n = lengths[i];
+        ids.count = 0;
+        assert_int_equal(sw_tokenizer_encode(t, scratch, text, n, NULL, &ids, &err), 0);
+        assert_int_equal(ids.count, n / 4 + n % 4 / 2 + n % 2);
+        for (size_t k = 0; k < ids.count; k++)
+            assert_int_equal(ids.id[k], k < n / 4 ? 2 : k < n / 4 + n % 4 / 2 ? 1 : 0);
+    }
+    free(text);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+    sw_tokenizer_free(t);
+}
+
+static void *encode_often(void *tokenizer)
+{
+    struct sw_text_scratch *scratch;
+    struct sw_ids ids = {0};
+    int32_t bad = sw_text_scratch_new(tokenizer, &scratch, NULL) != 0;
+    for (int32_t i = 0; bad == 0 && i < 2000; i++) {
+        ids.count = 0;
+        bad += sw_tokenizer_encode(tokenizer, scratch, "abc ab<s>c", 10, NULL, &ids, NULL) != 0 ||
+               ids.count != 5 || ids.id[0] != 4 || ids.id[4] != 2;
+    }
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+    return bad == 0 ? NULL : tokenizer;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(GOOD);
+    pthread_t thread[4];
+    for (int32_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, encode_often, t), 0);
+    for (int32_t i = 0; i < 4; i++) {
+        void *bad;
+        assert_int_equal(pthread_join(thread[i], &bad), 0);
+        assert_null(bad);
+    }
+    sw_tokenizer_free(t);
+}
+
+/* ---- folders ---- */
+
+static void expect_ends(int32_t bos, int32_t eos, int32_t second)
+{
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    size_t count;
+    if (sw_tokenizer_open_folder(folder, &t, &err) != 0)
+        fail_msg("%s: %s", err.file, err.message);
+    const int32_t *id = sw_tokenizer_eos(t, &count);
+    assert_int_equal(sw_tokenizer_bos(t), bos);
+    assert_int_equal(count, (eos >= 0) + (second >= 0));
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(id[i], i == 0 ? eos : second);
+    sw_tokenizer_free(t);
+}
+
+static void expect_folder_refused(const char *name, const char *message, enum sw_status status)
+{
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    char place[4096];
+    snprintf(place, sizeof place, "%s%s%s", folder, *name != '\0' ? "/" : "", name);
+    assert_int_equal(sw_tokenizer_open_folder(folder, &t, &err), -1);
+    assert_string_equal(err.message, message);
+    assert_string_equal(err.file, place);
+    assert_int_equal(err.status, status);
+}
+
+static void test_folder(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    struct sw_tokenizer *t;
+    assert_int_equal(sw_tokenizer_open_folder(folder, &t, &err), 0);
+    assert_true(sw_tokenizer_is_bytes(t));
+    sw_tokenizer_free(t);
+    put_text("merges.txt", "a b\n");
+    expect_folder_refused("",
+                          "the tokenizer is 'merges.txt', without a tokenizer.json; write one with "
+                          "transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
+                          SW_BAD_INPUT);
+    put_text("tokenizer.json", GOOD);
+    expect_ends(-1, -1, -1);
+    put_text("config.json", "{\"bos_token_id\": 5, \"eos_token_id\": 6}");
+    expect_ends(5, 6, -1);
+    put_text("tokenizer_config.json",
+             "{\"bos_token\": null, \"eos_token\": {\"content\": \"abc\"}}");
+    expect_ends(-1, 4, -1);
+    put_text("tokenizer_config.json", "{\"eos_token\": \"abc\"}");
+    put_text("generation_config.json", "{\"bos_token_id\": 3, \"eos_token_id\": [6, 5, 6, 77]}");
+    expect_ends(3, 6, 5);
+    put_text("generation_config.json", "{\"eos_token_id\": 6,}");
+    expect_folder_refused("generation_config.json", "not valid JSON: wrong syntax", SW_BAD_INPUT);
+    assert_int_equal(unlink(path), 0);
+    put_text("tokenizer.json", "[");
+    expect_folder_refused("tokenizer.json", "not valid JSON: the end within a value", SW_BAD_INPUT);
+    assert_int_equal(sw_tokenizer_open("/nowhere/tokenizer.json", &t, &err), -1);
+    assert_string_equal(err.message, "cannot read the tokenizer: No such file or directory; name a "
+                                     "tokenizer.json");
+    assert_int_equal(err.status, SW_BAD_INPUT);
+}
+
+/* ---- what is refused ---- */
+
+#define WITH(part) "{" part ",\"model\":" GOOD_MODEL "}"
+#define OF(model) "{" BYTE_LEVEL ",\"model\":" model "}"
+#define PLUS(token) "{\"added_tokens\":[" token "]," BYTE_LEVEL ",\"model\":" GOOD_MODEL "}"
+#define PRE(part) WITH("\"pre_tokenizer\":" part)
+#define SPLIT(regex)                                                                               \
+    PRE("{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"" regex "\"}}")
+#define POST(single, more)                                                                         \
+    WITH("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" single                 \
+         "],\"special_tokens\":{\"<s>\":{\"ids\":[" more "]}}}")
+
+static const char *const refused[][2] = {
+    {"[]", "no JSON object, so no tokenizer"},
+    {"{}", "there is no 'model', so this is no tokenizer.json"},
+    {"{\"a\":1,\"a\":2}", "not valid JSON: a key that was there before"},
+    {"{\"model\":{\"type\":\"Unigram\"}}",
+     "the model 'Unigram' is not supported; supported is BPE"},
+    {"{\"model\":{\"type\":\"WordPiece\"}}",
+     "the model 'WordPiece' is not supported; supported is BPE"},
+    {"{\"model\":{}}", "the model 'without a type' is not supported; supported is BPE"},
+    {"{\"model\":{\"type\":\"BPE\"}}", "the model has no 'vocab' of tokens and ids"},
+    {OF(MODEL("\"a\":0.5", "[]", "")), "an id in the vocabulary is no whole number"},
+    {OF(MODEL("\"a\":-1", "[]", "")), "a token has the id -1, ids are 0 to 4194303"},
+    {OF(MODEL("\"a\":4194304", "[]", "")), "a token has the id 4194304, ids are 0 to 4194303"},
+    {OF(MODEL("\"a\":1,\"b\":1", "[]", "")), "two tokens have the id 1"},
+    {OF("{\"type\":\"BPE\",\"vocab\":{}}"), "the model has no list of 'merges'"},
+    {OF(MODEL("\"a\":1", "[\"a\"]", "")), "merge 1 is not two tokens of the vocabulary"},
+    {OF(MODEL("\"a\":1", "[\"a b\"]", "")), "merge 1 is not two tokens of the vocabulary"},
+    {OF(MODEL("\"a\":1", "[\"a a a\"]", "")), "merge 1 is not two tokens of the vocabulary"},
+    {OF(MODEL("\"a\":1,\"\":2", "[[\"\",\"a\"]]", "")),
+     "merge 1 is not two tokens of the vocabulary"},
+    {OF(MODEL("\"a\":1", "[[\"a\",1]]", "")), "merge 1 is not two tokens of the vocabulary"},
+    {OF(MODEL("\"a\":1", "[\"a a\"]", "")), "merge 1 makes no token of the vocabulary"},
+    {OF(MODEL("", "[]", ",\"dropout\":0.1")), "the model's 'dropout' is not supported; write null"},
+    {OF(MODEL("", "[]", ",\"end_of_word_suffix\":\"</w>\"")),
+     "the model's 'end_of_word_suffix' is not supported; write null"},
+    {OF(MODEL("", "[]", ",\"continuing_subword_prefix\":\"##\"")),
+     "the model's 'continuing_subword_prefix' is not supported; write null"},
+    {OF(MODEL("", "[]", ",\"unk_token\":7")), "the model's 'unk_token' is no text"},
+    {OF(MODEL("", "[]", ",\"fuse_unk\":1")), "'fuse_unk' is neither true nor false"},
+    {OF(MODEL("", "[]", ",\"byte_fallback\":true")),
+     "byte_fallback with ByteLevel is not supported where a byte has no token"},
+    {WITH("\"added_tokens\":{}"), "'added_tokens' is no list"},
+    {PLUS("{\"id\":77}"), "an added token lacks its id or content"},
+    {PLUS("{\"id\":77,\"content\":\"\"}"), "an added token has 0 bytes, of 1 to 512"},
+    {PLUS("{\"id\":77,\"content\":\"ab\"}"),
+     "the added token 'ab' has the id 77, in the vocabulary 3"},
+    {PLUS("{\"id\":3,\"content\":\"zz\"}"), "two tokens have the id 3"},
+    {PLUS("{\"id\":77,\"content\":\"zz\"},{\"id\":78,\"content\":\"zz\"}"),
+     "two added tokens are 'zz'"},
+    {WITH("\"normalizer\":{\"type\":\"BertNormalizer\"}"),
+     "the normalizer 'BertNormalizer' is not supported; supported are NFC, NFD, NFKC, NFKD, "
+     "Prepend, Replace and Sequence"},
+    {WITH("\"normalizer\":{}"), "a part of the 'normalizer' has no type"},
+    {WITH("\"normalizer\":{\"type\":\"Prepend\"}"), "'prepend' is missing or no text"},
+    {WITH("\"normalizer\":{\"type\":\"Replace\",\"content\":\"\",\"pattern\":\"x\"}"),
+     "the pattern of a 'Replace' is neither a String nor a Regex"},
+    {WITH("\"normalizer\":{\"type\":\"Sequence\"}"),
+     "the Sequence of the 'normalizer' has no list 'normalizers'"},
+    {PRE("{\"type\":\"Whitespace\"}"),
+     "the pre-tokenizer 'Whitespace' is not supported; supported are ByteLevel, Split, Digits, "
+     "Metaspace and Sequence"},
+    {PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}]"
+         "}"),
+     "the pre-tokenizer 'Digits' stands behind ByteLevel, which is supported only as the last one"},
+    {PRE("{\"type\":\"Split\",\"behavior\":\"Merged\",\"pattern\":{\"String\":\"x\"}}"),
+     "the behavior of a Split is none of Removed, Isolated, MergedWithPrevious, MergedWithNext and "
+     "Contiguous"},
+    {PRE("{\"type\":\"Metaspace\",\"replacement\":\"\"}"),
+     "the replacement of the Metaspace is empty"},
+    {PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"last\"}"),
+     "the prepend_scheme is none of never, first and always"},
+    {SPLIT("(a"), "the regular expression '(a' is not accepted: missing closing parenthesis"},
+    {SPLIT("[a&&b]"),
+     "the regular expression '[a&&b]' uses && within brackets, which is not supported"},
+    {SPLIT("[a[b]]"),
+     "the regular expression '[a[b]]' uses brackets within brackets, which is not supported"},
+    {SPLIT("a{2}+"), "the regular expression 'a{2}+' uses {}+, which is not supported"},
+    {SPLIT("[\\\\S]"),
+     "the regular expression '[\\S]' uses \\S or \\W within brackets, which is not supported"},
+    {SPLIT("\\\\h"),
+     "the regular expression '\\h' uses one of \\h \\H \\b \\B \\K \\u, which is not supported"},
+    {SPLIT("(*ACCEPT)"), "the regular expression '(*ACCEPT)' uses a verb '(*', which is not "
+                         "supported"},
+    {WITH("\"post_processor\":{\"type\":\"BertProcessing\"}"),
+     "the post-processor 'BertProcessing' is not supported; supported are TemplateProcessing, "
+     "ByteLevel and Sequence"},
+    {POST("{\"Sequence\":{\"id\":\"B\"}}", "5"),
+     "'single' of the TemplateProcessing is not tokens round one text A"},
+    {POST("{\"SpecialToken\":{\"id\":\"<s>\"}}", "5"),
+     "'single' of the TemplateProcessing lacks the text A"},
+    {POST("{\"SpecialToken\":{\"id\":\"</s>\"}}", "5"),
+     "a token of the TemplateProcessing is not in its special_tokens"},
+    {POST("{\"SpecialToken\":{\"id\":\"<s>\"}}", "99"),
+     "an id of the TemplateProcessing is no id of a token"},
+    {WITH("\"decoder\":{\"type\":\"WordPiece\"}"),
+     "the decoder 'WordPiece' is not supported; supported are ByteLevel, Metaspace, and Sequences "
+     "of Replace, ByteFallback, Fuse and Strip, in this order"},
+    {WITH("\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
+          "\"ByteFallback\"}]}"),
+     "the decoder's part 'ByteFallback' is not supported; supported are ByteLevel, Metaspace, and "
+     "Sequences of Replace, ByteFallback, Fuse and Strip, in this order"},
+    {WITH("\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
+          "\"Strip\",\"content\":\" \",\"start\":0,\"stop\":1}]}"),
+     "a Strip at the end of the text is not supported"},
+};
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        expect_refused(refused[i][0], refused[i][1]);
+}
+
+static void expect_failed(const struct sw_tokenizer *t, const char *text, const char *message)
+{
+    struct sw_error err = {0};
+    struct sw_text_scratch *scratch;
+    struct sw_ids ids = {0};
+    assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
+    assert_int_equal(sw_tokenizer_encode(t, scratch, text, strlen(text), NULL, &ids, &err), -1);
+    assert_string_equal(err.message, message);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_int_equal(ids.count, 0);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+}
+
+static void test_texts_that_fail(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(SPLIT("(a+a+)+x"));
+    expect_failed(t,
+                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaayx",
+                  "a pattern of the pre-tokenizer takes too many steps on this text");
+    sw_tokenizer_free(t);
+    t = parse("{\"model\":" MODEL("\"a\":0", "[]", ",\"unk_token\":\"<unk>\"") "}");
+    expect_failed(t, "ab",
+                  "a character of 'ab' has no token, and neither has the model's unk_token");
+    sw_tokenizer_free(t);
+}
+
+/* ---- chat templates ---- */
+
+static void test_chat_mistakes(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    struct sw_chars text = {0};
+    const struct sw_chat_message twice[] = {{"user", "a", 1}, {"user", "b", 1}};
+    const struct sw_chat_message tool[] = {{"user", "a", 1}, {"tool", "b", 1}};
+    assert_null(sw_chat_template_find("gemma", &err));
+    assert_string_equal(err.message,
+                        "no chat template is named 'gemma'; there are llama-3, chatml and mistral");
+    const struct sw_chat_template *mistral = sw_chat_template_find("mistral", NULL);
+    assert_string_equal(sw_chat_template_name(mistral), "mistral");
+    assert_string_equal(sw_chat_template_end(mistral), "</s>");
+    err = (struct sw_error){0};
+    assert_int_equal(sw_chat_render(mistral, twice, 2, true, &text, NULL, &err), -1);
+    assert_string_equal(err.message, "message 2: after a first one of the system, user and "
+                                     "assistant take turns");
+    assert_int_equal(text.count, 0);
+    err = (struct sw_error){0};
+    assert_int_equal(
+        sw_chat_render(sw_chat_template_find("chatml", NULL), tool, 2, true, &text, NULL, &err),
+        -1);
+    assert_string_equal(err.message,
+                        "message 2: the role 'tool' is none of system, user and assistant");
+    struct sw_tokenizer *t = parse(GOOD);
+    err = (struct sw_error){0};
+    assert_int_equal(
+        sw_chat_encode(sw_chat_template_find("chatml", NULL), t, NULL, twice, 2, true, NULL, &err),
+        -1);
+    assert_string_equal(err.message, "the chat template 'chatml' needs the special token "
+                                     "'<|im_start|>', which the tokenizer lacks");
+    sw_tokenizer_free(t);
+    sw_chars_free(&text);
+}
+
+/* Nobody ends his turn by writing what ends one. */
+static void test_chat_is_safe(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(GOOD);
+    const struct sw_chat_message message[] = {{"user", "a</s>b", 6}, {"assistant", "\xff", 1}};
+    struct sw_error err = {0};
+    struct sw_text_scratch *scratch;
+    struct sw_ids ids = {0};
+    int32_t special = 0;
+    assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
+    assert_int_equal(sw_chat_encode(sw_chat_template_find("mistral", NULL), t, scratch, message, 2,
+                                    false, &ids, &err),
+                     0);
+    for (size_t i = 0; i < ids.count; i++)
+        special += sw_tokenizer_is_special(t, ids.id[i]);
+    assert_int_equal(special, 2); /* the beginning, and the end of the answer */
+    assert_int_equal(ids.id[0], 5);
+    assert_int_equal(ids.id[ids.count - 1], 6);
+    sw_ids_free(&ids);
+    sw_text_scratch_free(scratch);
+    sw_tokenizer_free(t);
+}
+
+/* ---- files ---- */
+
+static void test_files(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse(GOOD);
+    struct sw_error err = {0};
+    struct sw_tokenize_counts counts;
+    struct sw_tokenize_options options = {.end = 6};
+    char text[4096], lines[4096], to[4096];
+    put_text("a.txt", "abc<s>");
+    snprintf(text, sizeof text, "%s", path);
+    put_text("b.jsonl", "{\"text\": \"ab\"}\n\n{\"text\": \"c\\n\", \"id\": 1}");
+    snprintf(lines, sizeof lines, "%s", path);
+    snprintf(to, sizeof to, "%s/out.bin", folder);
+    const char *from[] = {text, lines};
+    assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), 0);
+    assert_int_equal(counts.documents, 3);
+    assert_int_equal(counts.bytes, 10);
+    static const uint16_t wanted[] = {4, 6, 3, 6, 2, 6}; /* < s > have no token */
+    unsigned char found[1024 + sizeof wanted + 1];
+    FILE *file = fopen(to, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), 1024 + sizeof wanted);
+    fclose(file);
+    assert_memory_equal(found + 1024, wanted, sizeof wanted);
+    options.parses_special = true;
+    options.end = -1;
+    assert_int_equal(sw_tokenize_files(t, from, 1, to, &options, &counts, &err), 0);
+    assert_int_equal(counts.tokens, 2);
+
+    put_text("b.jsonl", "{\"text\": \"ab\"}\n{\"txt\": \"c\"}\n");
+    assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), -1);
+    assert_string_equal(err.message,
+                        "no object with a 'text'; each line is one, {\"text\": \"...\"}");
+    assert_string_equal(err.file, lines);
+    assert_int_equal(err.line, 2);
+    put_text("b.jsonl", "{\"text\": \"ab\"\n");
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), -1);
+    assert_string_equal(err.message, "not valid JSON: the end within a value");
+    assert_int_equal(err.line, 1);
+    assert_int_equal(unlink(path), 0);
+    err = (struct sw_error){0};
+    assert_int_equal(sw_tokenize_files(t, from, 2, to, &options, &counts, &err), -1);
+    assert_string_equal(err.message, "cannot open the file to tokenize: No such file or directory; "
+                                     "name a file that exists");
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    sw_tokenizer_free(t);
+}
+
+/* A vocabulary of more than 65536 needs the wider form. */
+static void test_wide(void **state)
+{
+    (void)state;
+    struct sw_tokenizer *t = parse("{\"added_tokens\":[{\"id\":70000,\"content\":\"zz\"}],"
+                                   "\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}");
+    struct sw_error err = {0};
+    char to[4096];
+    unsigned char found[1032];
+    put_text("a.txt", "azz");
+    snprintf(to, sizeof to, "%s/out.bin", folder);
+    const char *from = path;
+    assert_int_equal(
+        sw_tokenize_files(t, &from, 1, to, &(struct sw_tokenize_options){.end = -1}, NULL, &err),
+        0);
+    FILE *file = fopen(to, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), sizeof found);
+    assert_int_equal(fgetc(file), EOF);
+    fclose(file);
+    assert_int_equal(found[4], 7); /* version */
+    assert_int_equal(found[8], 2); /* tokens */
+    assert_int_equal(found[1028] | found[1029] << 8 | found[1030] << 16, 70000);
+    sw_tokenizer_free(t);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),         cmocka_unit_test(test_good),
+        cmocka_unit_test(test_literal),       cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_continues),     cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_texts_that_fail),
+        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_is_safe),
+        cmocka_unit_test(test_files),         cmocka_unit_test(test_wide),
+    };
+    snprintf(folder, sizeof folder, "%s/tokenizer.XXXXXX", argc > 1 ? argv[1] : ".");
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return 1;
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[4096];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 ? 1 : failed;
+}
