@@ -67,6 +67,13 @@ emit() { # LIFE SETTING...: the run of this life, in a folder of its own
 }
 submit() { job=$(sbatch --parsable "$@" "$run/$name.sbatch") || fail "sbatch refused the script"; }
 state() { scontrol show job "$job" 2>/dev/null | sed -nE 's/.*JobState=([A-Z_]+).*/\1/p'; }
+# In between Slurm says REQUEUED, SIGNALING or, when it is busy, nothing at all.
+is_over() { # STATE
+    case $1 in
+        COMPLETED | CANCELLED | FAILED | TIMEOUT | NODE_FAIL | PREEMPTED | BOOT_FAIL | DEADLINE | OUT_OF_MEMORY) ;;
+        *) false ;;
+    esac
+}
 field() { scontrol show job "$job" 2>/dev/null | sed -nE "s/.*\b$1=([^ ]*).*/\1/p"; }
 logs() { cat "$run"/slurm-*.out; }
 until_logged() { # PATTERN SECONDS
@@ -81,7 +88,7 @@ until_checkpoint() {
     local i
     for ((i = 0; i < 600; i++)); do
         [ -e "$run/checkpoints/latest" ] && return
-        sleep 0.1
+        sleep 0.3
     done
     fail "no checkpoint"
 }
@@ -96,11 +103,8 @@ until_over() { # SECONDS
     local i now
     for ((i = 0; i < $1 * 2; i++)); do
         now=$(state)
-        case $now in
-            PENDING) hurry ;;
-            RUNNING | CONFIGURING | COMPLETING) ;;
-            *) return ;;
-        esac
+        if is_over "$now"; then return; fi
+        hurry
         sleep 0.5
     done
     fail "job $job is $now after $1 s"
@@ -189,7 +193,7 @@ life_limit() { # its time limit is near; then a rank is killed
     signal_rank 5 KILL
     begin=$SECONDS
     for ((i = 0; i < 100; i++)); do
-        [ "$(state)" = RUNNING ] || break
+        case $(state) in '' | RUNNING | SIGNALING) ;; *) break ;; esac
         sleep 0.1
     done
     [ $((SECONDS - begin)) -lt 8 ] || fail "it took $((SECONDS - begin)) s to end after a rank was killed"
@@ -259,7 +263,8 @@ until_ranks_are_over() { # SECONDS
     for ((i = 0; i < $1 * 2; i++)); do
         hurry
         grep -qs '"verdict": 0,' "$run/attempt.json" && return
-        case $(state) in PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUED) sleep 0.5 ;; *) return ;; esac
+        if is_over "$(state)"; then return; fi
+        sleep 0.5
     done
     fail "job $job is $(state) after $1 s"
 }
@@ -438,17 +443,17 @@ life_crash() { # a start that dies before its first step is tried again
 
 # One run under two or three faults, each after steps were gained since the last one.
 until_gained() { # CHECKPOINT: until the run has a newer one; false: it is done
-    local i
+    local i now
     for ((i = 0; i < 1200; i++)); do
         saved=$(readlink "$run/checkpoints/latest" 2>/dev/null)
-        case $(state) in
+        now=$(state)
+        case $now in
             PENDING) hurry ;;
             COMPLETED) return 1 ;;
             RUNNING)
                 [ -z "$saved" ] || [ "$saved" = "$1" ] || nothing_runs || return 0
                 ;;
-            COMPLETING | CONFIGURING) ;;
-            *) fail "the job is $(state)" ;;
+            *) if is_over "$now"; then fail "the job is $now"; fi ;;
         esac
         sleep 0.3
     done
