@@ -25,7 +25,7 @@ esac
 
 passed=0
 failed=0
-failures=()
+failures=() # "NAME", and below it what was wrong in a few lines
 logs=$root/build/test-logs
 mkdir -p "$logs"
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -45,7 +45,7 @@ finish() {
     local failure
     if [ "$failed" -gt 0 ]; then
         echo
-        for failure in "${failures[@]}"; do echo "FAILED: $failure"; done
+        for failure in "${failures[@]}"; do printf 'FAILED: %s\n' "$failure"; done
     fi
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
@@ -57,11 +57,25 @@ count_pass() {
     passed=$((passed + 1))
     echo "ok   $1${2:+ ($2 s)}"
 }
+# The lines of a log that most likely say what was wrong, for the closing lines.
+reasons() {
+    grep -aE 'FAIL|[Ee]rror|[Aa]ssert|differ|Timeout' | grep -av 'Test *#' | head -n 6 | cut -c 1-300 | sed 's/^ */    /'
+}
 count_fail() { # NAME LOG
     failed=$((failed + 1))
-    failures+=("$1")
     echo "FAIL $1"
-    [ -n "${2:-}" ] && [ -s "$2" ] && tail -n 80 "$2" | sed 's/^/    /'
+    if [ -n "${2:-}" ] && [ -s "$2" ]; then
+        awk '{ line[NR] = $0 }
+            END {
+                for (i = 1; i <= NR; i++) {
+                    if (i <= 20 || i > NR - 60) print "    " line[i]
+                    else if (i == 21) print "    [... " NR - 80 " lines ...]"
+                }
+            }' "$2"
+        failures+=("$1"$'\n'"$(reasons <"$2")")
+    else
+        failures+=("$1")
+    fi
 }
 
 # step NAME COMMAND...: one counted step; its output is shown when it fails. 77 is a skip.
@@ -103,17 +117,10 @@ run_ctest() {
             Passed) count_pass "$prefix: $name" "$seconds" ;;
             Skipped | Disabled) echo "SKIP: $prefix: $name" ;;
             *)
-                count_fail "$prefix: $name ($result)"
                 # ctest prints the output of a failed test right below its line.
                 sed -n "/Test *#[0-9]*: $name [. ]*\*\*\*/,/^ *[0-9]*\/[0-9]* Test\|^ *Start \|tests passed/p" \
-                    "$log" | awk '
-                        { line[NR] = $0 }
-                        END {
-                            for (i = 1; i <= NR; i++) {
-                                if (i <= 20 || i > NR - 60) print "    " line[i]
-                                else if (i == 21) print "    [... " NR - 80 " lines ...]"
-                            }
-                        }'
+                    "$log" >"$log.failed"
+                count_fail "$prefix: $name ($result)" "$log.failed"
                 ;;
         esac
     done < <(sed -nE \
