@@ -1,0 +1,249 @@
+#include "runner/execute_internal.h"
+
+#include <stdlib.h>
+
+static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref ref)
+{
+    const struct sw_program *p = x->now->program;
+    const struct sw_value *value = &p->values[ref.value];
+    struct operand o = {.offset = value->offset,
+                        .slot_bytes = value->slot_bytes,
+                        .slots = value->slots,
+                        .value = ref.value,
+                        .mode = ref.mode,
+                        .shift = sw_ref_instance(p, ref, 0)};
+    struct sw_tensor *t = &o.tensor;
+    t->dtype = value->dtype;
+    t->ndim = value->ndim;
+    t->elems = 1;
+    sw_shard_offset(&p->mesh, &value->sharding.spec, value->padded, x->comm->rank, t->start);
+    for (uint8_t d = 0; d < value->ndim; d++) {
+        t->size[d] = value->local[d];
+        if (ref.mode != SW_INDEX_WHOLE)
+            t->padding[d] =
+                t->size[d] - sw_shard_owned(value->size[d], t->start[d], value->local[d]);
+        t->global[d] = value->size[d];
+        t->elems *= value->local[d];
+    }
+    if (ref.mode == SW_INDEX_WHOLE) {
+        t->size[0] *= value->stack;
+        t->global[0] *= value->stack;
+        t->elems *= value->stack;
+    }
+    return o;
+}
+
+static void prepare_collective(const struct sw_executor *x, const struct sw_op *op,
+                               struct prepared *prepared)
+{
+    const struct sw_value *value = &x->now->program->values[op->in[0].value];
+    struct sw_collective_call *call = &prepared->collective;
+    int64_t shape[SW_MAX_DIMS + 1];
+    int lead = 0;
+    if (op->in[0].mode == SW_INDEX_WHOLE)
+        shape[lead++] = value->stack;
+    for (uint8_t d = 0; d < value->ndim; d++)
+        shape[lead + d] = value->local[d];
+    sw_collective_call_shape(call, sw_op_collective(op->kind), value->ndim + lead, shape,
+                             op->as.move.dim + lead, op->as.move.dim_to + lead);
+    call->axes = op->axes;
+    call->dtype = value->dtype;
+    call->count = op->n_in;
+    for (uint16_t i = 0; i < op->n_in; i++)
+        call->elems[i] = prepared->in[i].tensor.elems;
+    call->workspace = x->arena + op->workspace_offset;
+}
+
+static void prepare(struct sw_executor *x)
+{
+    struct operand *next = x->now->operands;
+    for (int32_t i = 0; i < x->now->program->op_count; i++) {
+        const struct sw_op *op = &x->now->program->ops[i];
+        struct prepared *prepared = &x->now->prepared[i];
+        prepared->in = next;
+        prepared->out = next + op->n_in;
+        next += op->n_in + op->n_out;
+        for (uint16_t k = 0; k < op->n_in; k++)
+            prepared->in[k] = prepare_operand(x, op->in[k]);
+        for (uint16_t k = 0; k < op->n_out; k++)
+            prepared->out[k] = prepare_operand(x, op->out[k]);
+        if (sw_op_is_collective(op->kind))
+            prepare_collective(x, op, prepared);
+    }
+}
+
+/* Whether the device runs every op of the program, and room for what is known of each. */
+static int prepare_program(struct sw_executor *x, const struct sw_program *p, struct sw_error *err)
+{
+    size_t operands = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const enum sw_op_kind kind = p->ops[i].kind;
+        operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
+        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_info(kind)->driven &&
+            x->device->vtable->run[kind] == NULL)
+            return sw_fail(err, SW_ENVIRONMENT,
+                           "device %s cannot run the program '%s': it has no %s",
+                           x->device->vtable->name,
+                           sw_program_kind_name((enum sw_program_kind)(x->now - x->programs)),
+                           sw_op_info(kind)->name);
+    }
+    x->now->program = p;
+    x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);
+    x->now->operands = calloc(operands + 1, sizeof *x->now->operands);
+    x->now->ticket = calloc((size_t)p->value_count + 1, sizeof *x->now->ticket);
+    if (x->now->prepared == NULL || x->now->operands == NULL || x->now->ticket == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    return 0;
+}
+
+/* Bytes of a rank's part of it, of the programs of serving. */
+static size_t largest_input(const struct sw_program_set *set)
+{
+    size_t largest = 1;
+    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++)
+        for (int32_t i = 0; set->program[k] != NULL && i < set->program[k]->inputs.count; i++) {
+            const struct sw_program *p = set->program[k];
+            const int64_t bytes = p->values[p->inputs.at[i].value].slot_bytes;
+            largest = (size_t)bytes > largest ? (size_t)bytes : largest;
+        }
+    return largest;
+}
+
+/* The buffers of the host, for the programs of a set, which all read the same part of a batch. */
+static int allocate_host(struct sw_executor *x, struct sw_error *err)
+{
+    size_t most_operands = 1;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = x->set->program[k];
+        if (p == NULL)
+            continue;
+        for (int32_t i = 0; i < p->op_count; i++)
+            if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
+                most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
+        if (sw_program_input(p, "tokens") < 0 || k >= SW_PROGRAM_TRAINING_KINDS)
+            continue;
+        const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
+        int64_t offset[SW_MAX_DIMS];
+        sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->padded, x->comm->rank, offset);
+        if (x->stored != NULL && (x->first_row != offset[0] || x->rows != tokens->local[0] ||
+                                  x->first_position != offset[1] || x->columns != tokens->local[1]))
+            return sw_fail(err, SW_ENVIRONMENT, "the programs read different parts of a batch");
+        if (x->stored != NULL)
+            continue;
+        x->first_row = offset[0];
+        x->first_position = offset[1];
+        x->rows = tokens->local[0];
+        x->columns = tokens->local[1];
+        const size_t natural = (size_t)(x->rows * p->sequence_length);
+        x->natural[0] = malloc(natural * sizeof *x->natural[0]);
+        x->natural[1] = malloc(natural * sizeof *x->natural[1]);
+        x->stored = malloc(natural * sizeof *x->stored);
+        if (x->natural[0] == NULL || x->natural[1] == NULL || x->stored == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    }
+    x->tensors = calloc(most_operands, sizeof *x->tensors);
+    x->part = malloc(largest_input(x->set));
+    if (x->tensors == NULL || x->part == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    return 0;
+}
+
+static int allocate_arena(struct sw_executor *x, struct sw_error *err)
+{
+    const long long planned = (long long)x->set->arena_bytes;
+    x->arena_bytes = (size_t)x->set->arena_bytes;
+    x->arena = x->comm->vtable->allocate != NULL
+                   ? x->comm->vtable->allocate(x->comm, x->arena_bytes)
+                   : x->device->vtable->allocate(x->device, x->arena_bytes);
+    if (x->arena == NULL && x->device->vtable->free_bytes != NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "the arena of %lld planned bytes does not fit: %lld are free on the device; "
+                       "use a mesh that needs less memory",
+                       planned, (long long)x->device->vtable->free_bytes(x->device));
+    if (x->arena == NULL)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
+                       planned);
+    if (x->comm->vtable->attach != NULL)
+        return x->comm->vtable->attach(x->comm, x->arena, x->arena_bytes, err);
+    return 0;
+}
+
+/* Recordings hold addresses, and whatever the host does between two calls is not in them. */
+static bool can_record(const struct sw_executor *x)
+{
+    const struct sw_program *p = x->now->program;
+    if (x->device->vtable->record_begin == NULL)
+        return false;
+    if (x->comm->queued)
+        return true;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (sw_op_is_collective(op->kind) ||
+            (sw_op_is_ring(op->kind) && sw_axes_size(&p->mesh, op->axes) > 1))
+            return false;
+    }
+    return true;
+}
+
+int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
+                       struct sw_comm *comm, struct sw_executor **out, struct sw_error *err)
+{
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = set->program[k];
+        if (p != NULL && p->stage != SW_LAID_OUT)
+            return sw_fail(err, SW_ENVIRONMENT, "the program has no layout");
+        if (p != NULL && comm->size != sw_mesh_rank_count(&p->mesh))
+            return sw_fail(err, SW_BAD_INPUT, "the mesh has %d ranks but %d were started",
+                           sw_mesh_rank_count(&p->mesh), comm->size);
+    }
+    struct sw_executor *x = calloc(1, sizeof *x);
+    if (x == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    x->set = set;
+    x->device = device;
+    x->comm = comm;
+    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0)
+        goto fail;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        x->now = &x->programs[k];
+        if (set->program[k] == NULL)
+            continue;
+        if (prepare_program(x, set->program[k], err) != 0)
+            goto fail;
+        prepare(x);
+        x->now->records = can_record(x);
+    }
+    *out = x;
+    return 0;
+fail:
+    sw_executor_free(x);
+    return -1;
+}
+
+void sw_executor_free(struct sw_executor *x)
+{
+    if (x == NULL)
+        return;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        struct running *r = &x->programs[k];
+        for (int32_t i = 0; i < PHASES; i++)
+            if (r->recording[i] != NULL)
+                x->device->vtable->recording_free(x->device, r->recording[i]);
+        free(r->prepared);
+        free(r->operands);
+        free(r->ticket);
+    }
+    if (x->arena != NULL && x->comm->vtable->attach != NULL)
+        (void)x->comm->vtable->attach(x->comm, NULL, 0, NULL);
+    if (x->arena != NULL && x->comm->vtable->release != NULL)
+        x->comm->vtable->release(x->comm, x->arena);
+    else if (x->arena != NULL)
+        x->device->vtable->release(x->device, x->arena);
+    free(x->tensors);
+    free(x->natural[0]);
+    free(x->natural[1]);
+    free(x->stored);
+    free(x->part);
+    free(x);
+}

@@ -1,0 +1,65 @@
+/* What an executor is made of: execute_create.c makes it and frees it, execute.c runs it. */
+#ifndef SW_RUNNER_EXECUTE_INTERNAL_H
+#define SW_RUNNER_EXECUTE_INTERNAL_H
+
+#include "runner/collective/call.h"
+#include "runner/execute.h"
+
+enum { RING_TRANSFERS = 8 };
+
+/* What a step consists of. The last micro-step is also the only one, often. */
+enum phase { MICRO_STEP, LAST_MICRO_STEP, UPDATE, PHASES };
+
+/* An operand with everything but the address, which depends on the layer. */
+struct operand {
+    struct sw_tensor tensor;
+    int64_t offset, slot_bytes;
+    int32_t slots, value;
+    uint8_t mode;
+    int32_t shift; /* its instance in layer 0, or in any */
+};
+
+struct prepared {
+    struct operand *in, *out;             /* [n_in], [n_out] of the op */
+    struct sw_collective_call collective; /* all but the addresses */
+};
+
+/* What is known of one program of the set. A device that can record runs the first step op by op
+ * (libraries choose their kernels then), later ones as recordings. */
+struct running {
+    const struct sw_program *program; /* NULL: the set has none of this kind */
+    struct prepared *prepared;        /* [op_count] */
+    struct operand *operands;         /* of all ops */
+    uint64_t *ticket; /* [value_count]: of the newest collective that writes it; 0: none yet */
+    bool records, warm;
+    struct sw_recording *recording[PHASES];
+};
+
+/* The transfers of the ring attention at hand, oldest first. */
+struct transfers {
+    struct sw_comm *comm;
+    struct sw_axes axes;
+    uint64_t ticket[RING_TRANSFERS];
+    int32_t first, count;
+};
+
+struct sw_executor {
+    const struct sw_program_set *set;
+    struct running programs[SW_PROGRAM_KINDS];
+    struct running *now;    /* the program at hand */
+    struct running *placed; /* the one whose positions are in the arena */
+    struct sw_device *device;
+    struct sw_comm *comm;
+    char *arena;
+    size_t arena_bytes;        /* as allocated */
+    struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
+    struct transfers transfers;
+    uint64_t waited; /* the newest ticket that was waited for */
+    /* this rank's part of a micro-batch */
+    int64_t first_row, rows, first_position, columns;
+    int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
+    int32_t *stored;     /* [rows, columns] in storage order */
+    void *part;          /* this rank's part of any input of serving */
+};
+
+#endif
