@@ -209,4 +209,8 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
+/* rank.c: the order of meshes that are equals in all else, by axis sizes and then axis order.
+ * Nothing is left to chance: same input, same order. */
+int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b);
+
 #endif

@@ -2,7 +2,7 @@
  * communication overlaps best; then tp inside the fastest link domain, where such a mesh exists for
  * that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
  * time alone (prefer: time) no bound is needed: links decide. sw_rank_why says it. */
-#include "planner/search/search.h"
+#include "planner/search/internal.h"
 
 #include "core/cost/links.h"
 
@@ -14,8 +14,7 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Nothing is left to chance between equals: same input, same order. */
-static int compare_mesh(const struct sw_mesh *a, const struct sw_mesh *b)
+int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b)
 {
     static const enum sw_axis axes[] = {SW_FSDP, SW_DP, SW_SP, SW_TP};
     for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
@@ -28,7 +27,7 @@ static int compare_time(const struct sw_candidate *a, const struct sw_candidate 
 {
     if (a->cost.step_seconds != b->cost.step_seconds)
         return a->cost.step_seconds < b->cost.step_seconds ? -1 : 1;
-    return compare_mesh(&a->decision.mesh, &b->decision.mesh);
+    return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 
 static int compare_fsdp(const struct sw_candidate *a, const struct sw_candidate *b)
@@ -75,7 +74,7 @@ static int compare_rejected(const struct sw_candidate *a, const struct sw_candid
         return memory_a ? -1 : 1;
     if (memory_a && a->memory.total != b->memory.total)
         return compare_i64(a->memory.total, b->memory.total);
-    return compare_mesh(&a->decision.mesh, &b->decision.mesh);
+    return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 
 static int compare(const struct sw_candidate *a, const struct sw_candidate *b,

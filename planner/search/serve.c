@@ -17,15 +17,6 @@ static int compare_double(double a, double b)
     return (a > b) - (a < b);
 }
 
-static int compare_mesh(const struct sw_mesh *a, const struct sw_mesh *b)
-{
-    static const enum sw_axis axes[] = {SW_FSDP, SW_DP, SW_SP, SW_TP};
-    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
-        if (a->size[axes[i]] != b->size[axes[i]])
-            return a->size[axes[i]] > b->size[axes[i]] ? -1 : 1;
-    return memcmp(a->order, b->order, sizeof a->order);
-}
-
 static bool misses(const struct sw_serve_candidate *c)
 {
     return c->misses_token || c->misses_first;
@@ -48,7 +39,7 @@ static int compare(const void *a, const void *b)
         order = order != 0 ? order : compare_double(q->tokens_per_second, p->tokens_per_second);
     }
     order = order != 0 ? order : compare_double((double)x->memory.total, (double)y->memory.total);
-    return order != 0 ? order : compare_mesh(&x->decision.mesh, &y->decision.mesh);
+    return order != 0 ? order : sw_rank_meshes(&x->decision.mesh, &y->decision.mesh);
 }
 
 bool sw_serve_better(const struct sw_serve_candidate *a, const struct sw_serve_candidate *b)

@@ -388,11 +388,9 @@ int sw_slurm_commands_jobs(struct sw_slurm_queued **out, int32_t *count, struct 
     int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "jobs", &result, err);
     if (status != 0)
         goto out;
-    for (const char *p = result.out; *p != '\0'; p++)
-        lines += *p == '\n';
-    *out = calloc((size_t)lines + 1, sizeof **out);
+    *out = sw_slurm_room(result.out, &lines, err);
     if (*out == NULL) {
-        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+        status = -1;
         goto out;
     }
     char *rest = result.out;

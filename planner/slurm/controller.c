@@ -192,6 +192,17 @@ struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
     return p;
 }
 
+struct sw_slurm_queued *sw_slurm_room(const char *text, int32_t *lines, struct sw_error *err)
+{
+    *lines = 0;
+    for (const char *p = text; *p != '\0'; p++)
+        *lines += *p == '\n';
+    struct sw_slurm_queued *room = calloc((size_t)*lines + 1, sizeof *room);
+    if (room == NULL)
+        sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+    return room;
+}
+
 struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err)
 {
     return grow((void **)&facts->switches, &facts->switch_count, sizeof *facts->switches, err);

@@ -36,6 +36,8 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
 struct sw_slurm_partition *sw_slurm_add_partition(struct sw_slurm_facts *facts,
                                                   struct sw_error *err);
 struct sw_slurm_switch *sw_slurm_add_switch(struct sw_slurm_facts *facts, struct sw_error *err);
+/* Room for as many jobs as the text has lines, and that number; NULL: no memory (err filled). */
+struct sw_slurm_queued *sw_slurm_room(const char *text, int32_t *lines, struct sw_error *err);
 /* Copies text into *out; none of "", "(null)" and `all` (may be NULL) become NULL. */
 int sw_slurm_copy(char **out, const char *text, const char *all, struct sw_error *err);
 

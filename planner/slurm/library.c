@@ -276,11 +276,9 @@ int sw_slurm_library_jobs(struct sw_slurm *slurm, struct sw_slurm_queued **out, 
             status = ask(slurm, "{\"ask\":\"jobs\"}\n", SW_SLURM_LATER_SECONDS, &result, err);
     if (status != 0)
         goto out;
-    for (const char *p = result.out; *p != '\0'; p++)
-        lines += *p == '\n';
-    *out = calloc((size_t)lines + 1, sizeof **out);
+    *out = sw_slurm_room(result.out, &lines, err);
     if (*out == NULL) {
-        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
+        status = -1;
         goto out;
     }
     char *rest = result.out;
