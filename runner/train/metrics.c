@@ -12,12 +12,22 @@
 
 struct sw_metrics {
     FILE *file;
-    off_t whole;  /* where the last whole line ends */
+    off_t whole;  /* where what is to stay ends */
+    bool inside;  /* in the line that a killed run left: the next one begins below */
     char *header; /* to begin the file again with; NULL: none yet */
     size_t header_bytes;
     bool header_due; /* it is not in the file yet */
+    bool gone;       /* the open file has no name any more, and no other can be opened */
+    char *waiting;   /* whole lines that could not be written yet */
+    size_t waiting_bytes;
+    FILE *line; /* the one that is being made, into memory */
+    char *line_text;
+    size_t line_bytes;
     char path[4096];
 };
+
+/* Of lines that wait; some ten thousand of them. Those after them are lost. */
+enum { MOST_WAITING = 4 << 20 };
 
 /* A run that was killed may have left the beginning of a line; the next one starts below it. */
 static bool ends_inside_line(FILE *file)
@@ -31,11 +41,9 @@ static int open_file(struct sw_metrics *m, struct sw_error *err)
     m->file = fopen(m->path, "a+e");
     if (m->file == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(errno));
-    const bool inside = ends_inside_line(m->file);
+    m->inside = ends_inside_line(m->file);
     (void)fseeko(m->file, 0, SEEK_END);
     m->whole = ftello(m->file);
-    if (inside)
-        fputc('\n', m->file);
     return 0;
 }
 
@@ -59,11 +67,14 @@ int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_er
     return 0;
 }
 
-/* Ends a line; whoever follows the file sees whole lines only. */
-static int finish(struct sw_metrics *m, struct sw_error *err)
+/* All of it or nothing: whoever follows the file sees whole lines only. */
+static int append(struct sw_metrics *m, const char *text, size_t bytes, struct sw_error *err)
 {
-    fputc('\n', m->file);
+    if (m->inside)
+        fputc('\n', m->file);
+    fwrite(text, 1, bytes, m->file);
     if (fflush(m->file) == 0 && !ferror(m->file)) {
+        m->inside = false;
         m->whole = ftello(m->file);
         return 0;
     }
@@ -75,13 +86,56 @@ static int finish(struct sw_metrics *m, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(reason));
 }
 
+/* The header, where it is due, and the lines that wait. */
+static int write_waiting(struct sw_metrics *m, struct sw_error *err)
+{
+    if (m->gone)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: it was removed", m->path);
+    if (m->header_due) {
+        if (append(m, m->header, m->header_bytes, err) != 0)
+            return -1;
+        m->header_due = false;
+    }
+    if (m->waiting_bytes > 0 && append(m, m->waiting, m->waiting_bytes, err) != 0)
+        return -1;
+    free(m->waiting);
+    m->waiting = NULL;
+    m->waiting_bytes = 0;
+    return 0;
+}
+
 enum { DIGITS = 9 }; /* of measured values: a float's */
 
-static struct sw_json begin_line(const struct sw_metrics *m)
+static int begin_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *err)
 {
-    struct sw_json j = {.out = m->file, .style = SW_JSON_LINE};
-    sw_json_object(&j, NULL);
-    return j;
+    m->line = open_memstream(&m->line_text, &m->line_bytes);
+    if (m->line == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
+    *j = (struct sw_json){.out = m->line, .style = SW_JSON_LINE};
+    sw_json_object(j, NULL);
+    return 0;
+}
+
+/* Behind the lines that wait already; then all of them are tried. */
+static int end_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *err)
+{
+    sw_json_end(j);
+    fputc('\n', m->line);
+    bool kept = fclose(m->line) == 0;
+    m->line = NULL;
+    if (kept && m->waiting_bytes + m->line_bytes <= MOST_WAITING) {
+        char *more = realloc(m->waiting, m->waiting_bytes + m->line_bytes);
+        kept = more != NULL;
+        if (kept) {
+            memcpy(more + m->waiting_bytes, m->line_text, m->line_bytes);
+            m->waiting = more;
+            m->waiting_bytes += m->line_bytes;
+        }
+    }
+    free(m->line_text);
+    m->line_text = NULL;
+    return kept ? write_waiting(m, err)
+                : sw_fail(err, SW_ENVIRONMENT, "out of memory for the metrics");
 }
 
 static void write_digest(struct sw_json *j, const char *key, uint64_t digest)
@@ -120,17 +174,7 @@ static void print_header(FILE *out, const struct sw_plan *plan, const char *vers
     }
     sw_json_raw(&j, "versions", versions, strlen(versions));
     sw_json_end(&j);
-}
-
-static int write_header(struct sw_metrics *m, struct sw_error *err)
-{
-    if (!m->header_due)
-        return 0;
-    fwrite(m->header, 1, m->header_bytes, m->file);
-    if (finish(m, err) != 0)
-        return -1;
-    m->header_due = false;
-    return 0;
+    fputc('\n', out);
 }
 
 int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const char *versions,
@@ -149,7 +193,7 @@ int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const ch
     m->header = text;
     m->header_bytes = bytes;
     m->header_due = true;
-    return write_header(m, err);
+    return write_waiting(m, err);
 }
 
 /* Whether the path names another file than the open one, or none. */
@@ -165,8 +209,11 @@ static bool is_gone(const struct sw_metrics *m)
 
 int sw_metrics_renew(struct sw_metrics *m, struct sw_error *err)
 {
-    if (!is_gone(m))
-        return write_header(m, err);
+    if (!is_gone(m)) {
+        m->gone = false;
+        return write_waiting(m, err);
+    }
+    m->gone = true; /* until another is open */
     FILE *before = m->file;
     char *folder = sw_path_folder(m->path);
     const int made = folder == NULL ? 0 : sw_file_make_folder(folder, err);
@@ -176,13 +223,16 @@ int sw_metrics_renew(struct sw_metrics *m, struct sw_error *err)
         return -1;
     }
     fclose(before);
+    m->gone = false;
     m->header_due = m->whole == 0 && m->header != NULL;
-    return write_header(m, err) != 0 ? -1 : 1;
+    return write_waiting(m, err) != 0 ? -1 : 1;
 }
 
 int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struct sw_error *err)
 {
-    struct sw_json j = begin_line(m);
+    struct sw_json j;
+    if (begin_line(m, &j, err) != 0)
+        return -1;
     sw_json_integer(&j, "step", s->step);
     sw_json_digits(&j, "loss", s->loss, DIGITS);
     sw_json_digits(&j, "grad_norm", s->grad_norm, DIGITS);
@@ -192,38 +242,41 @@ int sw_metrics_step(struct sw_metrics *m, const struct sw_metrics_step *s, struc
     sw_json_digits(&j, "tokens_per_second", (double)s->tokens / s->step_seconds, DIGITS);
     sw_json_digits(&j, "mfu", s->mfu, DIGITS);
     sw_json_integer(&j, "arena_bytes", s->arena_bytes);
-    sw_json_end(&j);
-    return finish(m, err);
+    return end_line(m, &j, err);
 }
 
 int sw_metrics_holdout(struct sw_metrics *m, int64_t step, double bits_per_token,
                        double bigram_bits, struct sw_error *err)
 {
-    struct sw_json j = begin_line(m);
+    struct sw_json j;
+    if (begin_line(m, &j, err) != 0)
+        return -1;
     sw_json_integer(&j, "step", step);
     sw_json_digits(&j, "held_out_bits_per_token", bits_per_token, DIGITS);
     sw_json_digits(&j, "bigram_bits_per_token", bigram_bits, DIGITS);
-    sw_json_end(&j);
-    return finish(m, err);
+    return end_line(m, &j, err);
 }
 
 int sw_metrics_save(struct sw_metrics *m, const struct sw_metrics_save *s, struct sw_error *err)
 {
-    struct sw_json j = begin_line(m);
+    struct sw_json j;
+    if (begin_line(m, &j, err) != 0)
+        return -1;
     sw_json_integer(&j, "checkpoint_step", s->step);
     sw_json_integer(&j, "checkpoint_bytes", s->bytes);
     sw_json_digits(&j, "pause_seconds", s->pause_s, DIGITS);
     sw_json_digits(&j, "write_seconds", s->write_s, DIGITS);
     sw_json_digits(&j, "durable_seconds", s->seconds, DIGITS);
-    sw_json_end(&j);
-    return finish(m, err);
+    return end_line(m, &j, err);
 }
 
 void sw_metrics_close(struct sw_metrics *m)
 {
     if (m == NULL)
         return;
+    (void)write_waiting(m, NULL); /* the last try; that it failed was said */
     fclose(m->file);
+    free(m->waiting);
     free(m->header);
     free(m);
 }

@@ -14,8 +14,9 @@ struct sw_metrics_step {
 };
 
 /* Appends to DIRECTORY/metrics.jsonl, creating the directory and its parents. Here and below,
- * errors are SW_ENVIRONMENT. A line that cannot be written is none: nothing of it stays in the
- * file, and the next one is tried again. */
+ * errors are SW_ENVIRONMENT. Of a line that cannot be written nothing stays in the file: it waits
+ * in memory (4 MiB of such lines at most), and is tried again, in its order, with the next one and
+ * when the file is closed. */
 int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_error *err);
 /* What a start of the run began from. */
 struct sw_metrics_loaded {

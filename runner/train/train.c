@@ -58,7 +58,7 @@ static int renew_metrics(struct training *t, struct sw_error *err)
     return renewed < 0 ? -1 : 0;
 }
 
-/* Says once that lines are lost, and once that they no longer are. */
+/* Says once that lines have to wait, and once that they no longer do. */
 static void tell_metrics(struct training *t, const struct sw_error *err)
 {
     const bool failing = err->status != SW_OK;
@@ -66,8 +66,7 @@ static void tell_metrics(struct training *t, const struct sw_error *err)
         return;
     sw_progress_end_line(&t->progress);
     if (failing)
-        fprintf(stderr, "note: %s; the run goes on without, and tries again at every step\n",
-                err->message);
+        fprintf(stderr, "note: %s; the run goes on, and tries again at every step\n", err->message);
     else
         fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->job.plan->run->directory);
     t->metrics_failing = failing;
@@ -86,8 +85,8 @@ static void begin_metrics(struct training *t)
 static void record(struct training *t, const struct sw_metrics_step *line)
 {
     struct sw_error err = {0};
-    if (renew_metrics(t, &err) == 0)
-        (void)sw_metrics_step(t->metrics, line, &err);
+    (void)renew_metrics(t, &err);
+    (void)sw_metrics_step(t->metrics, line, &err);
     tell_metrics(t, &err);
 }
 
@@ -105,8 +104,8 @@ static void tell_save(struct training *t, int64_t step)
                                          .pause_s = t->pause_s,
                                          .write_s = sw_saver_times(t->saver).write_s,
                                          .seconds = t->save_s};
-    if (renew_metrics(t, &err) == 0)
-        (void)sw_metrics_save(t->metrics, &line, &err);
+    (void)renew_metrics(t, &err);
+    (void)sw_metrics_save(t->metrics, &line, &err);
     tell_metrics(t, &err);
     sw_progress_end_line(&t->progress);
     fprintf(stderr,

@@ -145,7 +145,7 @@ static void test_torn_line(void **state)
                            "\"bigram_bits_per_token\":3.75}\n");
 }
 
-/* A line that does not fit is taken back whole. */
+/* A line that does not fit is taken back whole, and kept for later. */
 static void test_no_half_line(void **state)
 {
     (void)state;
@@ -171,8 +171,15 @@ static void test_no_half_line(void **state)
     assert_string_equal(err.message, wanted);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     expect_file(directory, line);
+    /* it is written with the next one, before it */
+    err = (struct sw_error){0};
+    assert_int_equal(sw_metrics_holdout(metrics, 3, 2.5, 3.75, &err), 0);
+    snprintf(wanted, sizeof wanted, "%s%s%s", line,
+             "{\"step\":2,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n",
+             "{\"step\":3,\"held_out_bits_per_token\":2.5,\"bigram_bits_per_token\":3.75}\n");
+    expect_file(directory, wanted);
     sw_metrics_close(metrics);
-    expect_file(directory, line);
+    expect_file(directory, wanted);
 }
 
 /* A full disk is an error of the step that does not fit, not a silent loss. */
@@ -242,9 +249,11 @@ static void test_removed(void **state)
     assert_int_equal(sw_metrics_renew(metrics, &err), -1);
     snprintf(wanted, sizeof wanted, "cannot write %s: Is a directory", path);
     assert_string_equal(err.message, wanted);
+    assert_int_equal(sw_metrics_holdout(metrics, 2, 2.5, 3.75, &err), -1);
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(sw_metrics_renew(metrics, &err), 1);
-    expect_file(directory, HEADER);
+    snprintf(wanted, sizeof wanted, "%s%s", HEADER, line);
+    expect_file(directory, wanted);
     sw_metrics_close(metrics);
 }
 
