@@ -160,13 +160,17 @@ if(nccl_sources)
   target_include_directories(nccl_one_emulated SYSTEM PRIVATE ${nccl_include} ${include})
   target_link_libraries(nccl_one_emulated PRIVATE sw_collective_nccl_emulated
                         sw_device_cuda_emulated_absent sw_collective stdc++ m)
-  foreach(tool op_times_emulated nccl_one_emulated)
+  add_executable(ceilings_emulated ${tools}/ceilings.c ${objects_64})
+  target_include_directories(ceilings_emulated SYSTEM PRIVATE ${include})
+  target_link_libraries(ceilings_emulated PRIVATE sw_device_cuda_emulated_absent stdc++ m)
+  foreach(tool op_times_emulated nccl_one_emulated ceilings_emulated)
     set_target_properties(${tool} PROPERTIES LINK_FLAGS "-Wl,--start-group"
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   endforeach()
   add_test(NAME test_gpu_tools
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_tools.sh $<TARGET_FILE:plan>
                    $<TARGET_FILE:op_times_emulated> $<TARGET_FILE:nccl_one_emulated>
+                   $<TARGET_FILE:ceilings_emulated>
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 foreach(test ${emulated_tests} test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
