@@ -5,18 +5,21 @@
 #                                                 this one, which tells most first
 #
 #   build       the tools, tests and benchmarks, here; or unpacks gpu/pack.sh's archive
-#   machine     what the GPU, its driver and its host are; that everything finds its libraries
+#   machine     what the GPU, its driver and its host are; that everything finds its libraries; the
+#               rate of a copy and of a large product
 #   check       every op against the CPU device and in f64, cuDNN's attention against the own kernels,
-#               losses of 20 steps against the CPU device in fp32 and bf16
-#   bench       1B and 8B-shaped models: step, utilisation, memory, launch gaps
+#               marks of the GPU's clock, losses of 20 steps against the CPU device in fp32 and bf16
+#   bench       a 1B model, traced, and an 8B-shaped one: step, utilisation, memory, launch gaps
 #   ops         1B model: every kind of op, measured against planned
-#   attention   causal attention, 8k to 64k tokens, against cuDNN called alone
-#   torch       the same models in PyTorch, where it is installed
-#   calibrate   predicted against measured steps, calibrated
+#   attention   causal attention, 8k and 16k tokens, against cuDNN called alone
+#   torch       the 1B model in PyTorch, where it is installed
+#   calibrate   predicted against measured steps of three models, calibrated
 #   nccl        NCCL with one rank: recordings, what they refuse, registration, memory
-#   seeds       check's ops with other random numbers
+#   seeds       check's ops with other random numbers, every fifth mesh, bad accesses of every op
+#   sanitize    compute-sanitizer: races; bad accesses of attention
 #   meshes      1, 2, 4, 8 ranks sharing the GPU: 35 meshes in one process; under mpirun
-#   sanitize    compute-sanitizer: bad accesses and races
+#   more        the other models, there and in PyTorch; micro-batches; attention of 64k tokens; what
+#               holds four kernels back
 #
 # A part that fails or takes too long does not stop the next. gpu-report.md is the page of all parts,
 # logs/ has the whole output of what failed.
@@ -33,16 +36,15 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 script=$root/tests/bench/gpu.sh
-all_parts=(build machine check bench ops attention torch calibrate nccl seeds meshes sanitize)
+all_parts=(build machine check bench ops attention torch calibrate nccl seeds sanitize meshes more)
 
 # Seconds that a part may take when all of them share --total.
 share_of() {
     case $1 in
         build) if [ -f "$pack" ]; then echo 60; else echo 520; fi ;;
-        machine) echo 20 ;;
-        nccl) echo 40 ;;
-        check | attention | ops) echo 90 ;;
-        bench | torch | calibrate) echo 120 ;;
+        machine | nccl) echo 40 ;;
+        ops | attention) echo 60 ;;
+        check | bench | torch | calibrate | seeds) echo 120 ;;
         *) echo 300 ;;
     esac
 }
@@ -50,7 +52,7 @@ share_of() {
 peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
 
 usage() {
-    sed -n '4,31s/^# \{0,1\}//p' "$script" >&2
+    sed -n '4,35s/^# \{0,1\}//p' "$script" >&2
     exit 2
 }
 
@@ -63,7 +65,7 @@ while [ $# -gt 0 ]; do
             shift
             ;;
         build | machine | check | seeds | sanitize | meshes | bench | ops | attention | torch | \
-            calibrate | nccl)
+            calibrate | nccl | more)
             parts+=("$1")
             ;;
         *)
@@ -129,6 +131,23 @@ attempt() {
     fi
     rm -f "$log"
     return "$code"
+}
+
+# tables WHAT SECONDS PROGRAM ARGUMENTS...: a benchmark, and what it printed
+tables() {
+    local what=$1 most=$2 program=$bin/bench/$3 page=$work/$3.md
+    shift 3
+    if [ ! -x "$program" ]; then
+        echo "- left out: ${program##*/} is not in this build"
+        return
+    fi
+    attempt "$what" "$most" sh -c "'$program' $* >'$page'
+        code=\$?
+        [ \$code -eq 0 ] || cat '$page'
+        exit \$code"
+    echo
+    [ ! -s "$page" ] || cat "$page"
+    echo
 }
 
 # The folder where `plan` and `runner` are, with what they need to start.
@@ -197,7 +216,7 @@ model() {
         small) hidden=256 intermediate=768 layers=3 heads=8 kv_heads=4 head_dim=64 vocab=512 ;;
     esac
 }
-models=(1b-d128 1b-d64 8b-layers)
+models=(1b-d128 8b-layers 1b-d64)
 
 # emit NAME MODEL DEVICE COMPUTE SEQUENCE BATCH MESH STEPS [KEY: VALUE]: a plan in $work; where the
 # accelerator is no file, the data sheet's figures; with those of $profile, or the default
@@ -285,6 +304,7 @@ part_machine() {
         attempt "mpirun starts two runners" 30 mpirun -np 2 "$bin/runner" --version
     fi
     "$bin/runner" --version | sed 's/^/    /'
+    tables "what the GPU reaches at its best" 30 ceilings
 }
 
 # cuDNN compiles a kernel for every shape, most of a second each: few rounds of them
@@ -297,6 +317,7 @@ check_seed() { # SEED
 part_check() {
     local device compute
     check_seed 1
+    attempt "marks of the GPU's clock; what they find" 60 "$bin/tests/test_cuda_calibrate"
     for compute in fp32 bf16; do
         for device in cpu cuda; do
             emit "check-$compute-$device" small "$device" "$compute" 256 8 1,1,1,1 20 &&
@@ -315,27 +336,32 @@ part_check() {
         "$work/check-own/metrics.jsonl" "$work/check-bf16-cuda/metrics.jsonl" 5e-3
 }
 
-part_seeds() {
-    local seed
-    for seed in 2 3; do check_seed "$seed"; done
-}
-
-part_sanitize() {
-    local sanitizer
-    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
-    if [ -z "$sanitizer" ]; then
-        echo "- left out: compute-sanitizer is not installed"
+sanitizer() { # NAME SECONDS TOOL COMMAND...
+    local name=$1 most=$2 tool=$3 program
+    shift 3
+    program=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    if [ -z "$program" ]; then
+        echo "- left out: $name: compute-sanitizer is not installed"
         return
     fi
     # calls that fail are the tests' own business: one asks for more memory than there is. Shared
     # memory only in kernels of ours, all named so: racecheck does not follow the libraries' barriers
-    attempt "memcheck: every op" $((limit * 4 / 10)) "$sanitizer" --tool memcheck \
-        --report-api-errors no --error-exitcode 1 "$bin/tests/test_cuda_ops" 1
-    attempt "racecheck: every op" $((limit * 4 / 10)) "$sanitizer" --tool racecheck \
-        --report-api-errors no --error-exitcode 1 --kernel-regex kns=_kernel \
-        "$bin/tests/test_cuda_ops" 1
-    attempt "memcheck: attention, cuDNN's kernels too" $((limit * 2 / 10)) "$sanitizer" \
-        --tool memcheck --report-api-errors no --error-exitcode 1 "$bin/tests/test_cudnn_attention" 1
+    [ "$tool" != racecheck ] || set -- --kernel-regex kns=_kernel "$@"
+    attempt "$name" "$most" "$program" --tool "$tool" --report-api-errors no --error-exitcode 1 "$@"
+}
+
+part_seeds() {
+    local seed
+    for seed in 2 3; do check_seed "$seed"; done
+    attempt "5 steps, every fifth mesh, ranks as threads sharing the GPU" $((limit * 4 / 10)) \
+        "$bin/tests/test_cuda_meshes" 5 5
+    sanitizer "memcheck: every op" $((limit * 4 / 10)) memcheck "$bin/tests/test_cuda_ops" 1
+}
+
+part_sanitize() {
+    sanitizer "racecheck: every op" $((limit * 6 / 10)) racecheck "$bin/tests/test_cuda_ops" 1
+    sanitizer "memcheck: attention, cuDNN's kernels too" $((limit * 4 / 10)) memcheck \
+        "$bin/tests/test_cudnn_attention" 1
 }
 
 part_meshes() {
@@ -383,45 +409,55 @@ bench_run() {
     cp "$work/$name.mib" "$state/$name.mib"
 }
 
-part_bench() {
-    local name seconds
-    rm -f "$state"/*.metrics.jsonl
-    for name in "${models[@]}"; do bench_run "$name"; done
+# bench_table MODEL...: of those that ran
+bench_table() {
+    local name
     echo
     echo "bf16, f32 weights and optimizer state, batch 4 x 8192; utilisation of 989 TFLOP/s without"
     echo "recomputation, causal pairs only; predicted with the data sheet's figures; memory in MiB."
     echo
     echo "| model | step, ms | tokens/s | utilisation | predicted, ms | error | planned | in use | error |"
     echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for name in "${models[@]}"; do
+    for name in "$@"; do
         [ -s "$state/$name.mib" ] && "${report[@]}" row "$state/$name.metrics.jsonl" \
             "$(cat "$state/$name.mib")"
     done
     echo
+}
+
+# trace_run MODEL: its kernels in four steps and the gaps between them, after its bench_run
+trace_run() {
+    local name=$1 seconds
+    [ -s "$state/$name.metrics.jsonl" ] || return
     if [ ! -f "$bin/bench/kernel_times.so" ]; then
         echo "- left out: launch gaps: no CUPTI in this build"
         return
     fi
-    for name in 1b-d128 8b-layers; do
-        [ -s "$state/$name.metrics.jsonl" ] || continue
-        seconds=$("${report[@]}" step "$state/$name.metrics.jsonl" | awk '{ print 4 * $1 }')
-        emit "$name-traced" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || continue
-        attempt "$name, traced" 120 env SW_KERNEL_WINDOW="$seconds" \
-            SW_KERNEL_REPORT="$work/$name.kernels" \
-            CUDA_INJECTION64_PATH="$bin/bench/kernel_times.so" \
-            "$bin/runner" train "$work/$name-traced.plan.yaml" || continue
-        if ! grep -q '^window_s' "$work/$name.kernels" 2>/dev/null; then
-            echo "- FAIL: launch gaps of $name: CUPTI saw nothing"
-            failed=1
-            continue
-        fi
-        echo
-        echo "Launch gaps of $name, four steps: $("${report[@]}" gap "$state/$name.metrics.jsonl" \
-            "$work/$name-traced/metrics.jsonl" "$work/$name.kernels" 4)"
-        echo
-        tail -n +3 "$work/$name.kernels"
-        echo
-    done
+    seconds=$("${report[@]}" step "$state/$name.metrics.jsonl" | awk '{ print 4 * $1 }')
+    emit "$name-traced" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" || return
+    attempt "$name, traced" 120 env SW_KERNEL_WINDOW="$seconds" \
+        SW_KERNEL_REPORT="$work/$name.kernels" \
+        CUDA_INJECTION64_PATH="$bin/bench/kernel_times.so" \
+        "$bin/runner" train "$work/$name-traced.plan.yaml" || return
+    if ! grep -q '^window_s' "$work/$name.kernels" 2>/dev/null; then
+        echo "- FAIL: launch gaps of $name: CUPTI saw nothing"
+        failed=1
+        return
+    fi
+    echo
+    echo "Launch gaps of $name, four steps: $("${report[@]}" gap "$state/$name.metrics.jsonl" \
+        "$work/$name-traced/metrics.jsonl" "$work/$name.kernels" 4)"
+    echo
+    tail -n +3 "$work/$name.kernels"
+    echo
+}
+
+part_bench() {
+    rm -f "$state"/*.metrics.jsonl
+    bench_run 1b-d128
+    trace_run 1b-d128
+    bench_run 8b-layers
+    bench_table 1b-d128 8b-layers
 }
 
 part_ops() {
@@ -442,37 +478,23 @@ part_ops() {
 }
 
 part_nccl() {
-    if [ ! -x "$bin/bench/nccl_one" ]; then
-        echo "- left out: no NCCL in this build"
-        return
-    fi
-    attempt "NCCL with one rank" 60 sh -c "'$bin/bench/nccl_one' >'$work/nccl.md'"
-    [ ! -s "$work/nccl.md" ] || cat "$work/nccl.md"
+    tables "NCCL with one rank" 60 nccl_one
 }
 
 part_attention() {
-    local shape most
-    for shape in '32 8 128' '16 8 128' '32 8 64'; do
-        most=$(time_for $((limit / 3)))
-        # shellcheck disable=SC2086
-        if [ "$most" -gt 0 ] &&
-            timeout --kill-after=10 "$most" "$bin/bench/bench_attention" $shape; then
-            echo
-        else
-            echo "- FAIL: bench_attention $shape"
-            failed=1
-        fi
-    done
+    tables "heads of 128" $((limit / 2)) bench_attention 32 8 128 16384
+    tables "heads of 64" $((limit / 2)) bench_attention 32 8 64 8192
 }
 
-part_torch() {
+# torch_runs MODEL...: each beside ours
+torch_runs() {
     local name micro arguments
     if ! python3 -c 'import torch' 2>/dev/null; then
         echo "- left out: python3 has no torch"
         return
     fi
     python3 -c 'import torch; print("PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
-    for name in "${models[@]}"; do
+    for name in "$@"; do
         bench_run "$name" || continue
         model "$name"
         micro=$(sed -n 's/^ *micro_batch_size: *\([0-9]*\).*/\1/p' "$state/$name.plan.yaml" | head -1)
@@ -486,10 +508,58 @@ part_torch() {
     echo
     echo "| model | ours, ms | utilisation | PyTorch, ms | utilisation | PyTorch / ours | how |"
     echo "| --- | --- | --- | --- | --- | --- | --- |"
-    for name in "${models[@]}"; do
+    for name in "$@"; do
         [ -s "$work/$name.peer.json" ] && "${report[@]}" peer "$state/$name.metrics.jsonl" \
             "$work/$name.peer.json" "$peak"
     done
+}
+
+part_torch() {
+    torch_runs 1b-d128
+}
+
+# micro_runs MODEL: its step by the size of its micro-batches
+micro_runs() {
+    local name=$1 micro
+    echo
+    echo "| $name, micro-batch | step, ms |"
+    echo "| --- | --- |"
+    for micro in 1 2 4; do
+        emit "$name-micro-$micro" "$name" cuda bf16 8192 4 1,1,1,1 "$steps" \
+            "micro_batch_size: $micro" || continue
+        timeout --kill-after=10 "$(time_for 60)" "$bin/runner" train \
+            "$work/$name-micro-$micro.plan.yaml" >"$work/$name-micro-$micro.log" 2>&1
+        "${report[@]}" step "$work/$name-micro-$micro/metrics.jsonl" |
+            awk -v micro="$micro" '{ printf "| %d | %.1f |\n", micro, 1e3 * $1 }'
+    done
+    echo
+}
+
+# What holds back the kernels that move most, by Nsight Compute's own words.
+kernel_reasons() {
+    local kernel
+    if ! command -v ncu >/dev/null 2>&1; then
+        echo "- left out: what holds kernels back: ncu is not installed"
+        return
+    fi
+    for kernel in swiglu_grad logits_loss rmsnorm_dx embedding_grad; do
+        emit 1b-d128-ncu 1b-d128 cuda bf16 8192 4 1,1,1,1 6 || continue
+        attempt "ncu of $kernel" 60 sh -c "ncu --kernel-name-base function \
+            --kernel-name regex:${kernel}_kernel --launch-count 1 --section SpeedOfLight \
+            --section WarpStateStats '$bin/runner' train '$work/1b-d128-ncu.plan.yaml' \
+            >'$work/$kernel.ncu'" || continue
+        echo
+        grep -E 'Throughput|Duration|Stall' "$work/$kernel.ncu" | sed 's/^/    /'
+    done
+}
+
+part_more() {
+    bench_run 1b-d64
+    bench_table 1b-d64
+    torch_runs 8b-layers 1b-d64
+    micro_runs 1b-d128
+    tables "long sequences" 120 bench_attention 32 8 128 65536
+    kernel_reasons
 }
 
 # Predictions of a model's run with a profile, on the accelerator's data sheet; prints seconds.
@@ -503,7 +573,6 @@ part_calibrate() {
     local name other calibrated='' fitted values
     local -a others
     for name in "${models[@]}"; do bench_run "$name"; done
-    attempt "marks of the device's clock; what they find" 120 "$bin/tests/test_cuda_calibrate"
     attempt "runner calibrate --device cuda" 150 "$bin/runner" calibrate --device cuda \
         -o "$work/here.yaml" && calibrated=$work/here.yaml
     if [ -n "$calibrated" ]; then
@@ -555,6 +624,7 @@ if [ -n "$inside" ]; then
         attention) part_attention ;;
         torch) part_torch ;;
         calibrate) part_calibrate ;;
+        more) part_more ;;
     esac
     exit "$failed"
 fi

@@ -29,6 +29,13 @@ endforeach()
 add_test(NAME test_cuda_cli
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_cli.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+# A GPU without kernels compiled for it ends the first step.
+get_property(codes GLOBAL PROPERTY SW_CUDA_CODES)
+if(SW_CUDA_ARCHITECTURES STREQUAL "AUTO")
+  list(PREPEND codes 80 90)
+endif()
+add_test(NAME test_cuda_code
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_code.sh $<TARGET_FILE:runner-cuda> ${codes})
 # The archive for a machine with a GPU, on a bare root folder; of the programs that are built here.
 if(NOT SW_SANITIZE) # sanitizers want /proc
   add_test(NAME test_gpu_chroot
@@ -63,10 +70,13 @@ get_property(kernels GLOBAL PROPERTY SW_CUDA_KERNELS)
 get_property(headers GLOBAL PROPERTY SW_CUDA_HEADERS)
 get_property(sources GLOBAL PROPERTY SW_CUDA_SOURCES)
 set(emulator ${CMAKE_SOURCE_DIR}/tests/support/cuda_emulator)
-set(flags -std=c++17 -O2 -g -I${CMAKE_SOURCE_DIR} -isystem ${include})
+set(flags -std=c++17 -O2 -g -Wall -Wextra -I${CMAKE_SOURCE_DIR} -isystem ${include})
+if(SW_WERROR)
+  list(APPEND flags -Werror)
+endif()
 set(runtime ${CMAKE_CURRENT_BINARY_DIR}/cuda_emulator.o)
 add_custom_command(OUTPUT ${runtime}
-  COMMAND ${SW_CXX} ${flags} -Wall -Wextra -c ${emulator}.cpp -o ${runtime}
+  COMMAND ${SW_CXX} ${flags} -c ${emulator}.cpp -o ${runtime}
   DEPENDS ${emulator}.cpp ${emulator}.h COMMENT "Building the CUDA emulator" VERBATIM)
 # Blocks of 256 threads, as on a GPU; of 64, faster to emulate.
 foreach(threads 256 64)
@@ -75,7 +85,7 @@ foreach(threads 256 64)
     get_filename_component(name ${kernel} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/emulated_${name}_${threads}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${SW_CXX} ${flags} -Wall -Wextra -Wno-unknown-pragmas -DSW_KERNEL_THREADS=${threads}
+      COMMAND ${SW_CXX} ${flags} -Wno-unknown-pragmas -DSW_KERNEL_THREADS=${threads}
               -include ${emulator}.h -x c++ -c ${kernel} -o ${object}
       DEPENDS ${kernel} ${headers} ${emulator}.h COMMENT "Building ${name} for the emulator"
       VERBATIM)
@@ -122,7 +132,7 @@ if(nccl_sources)
   set(nccl ${CMAKE_SOURCE_DIR}/tests/support/nccl_stand_in)
   set(thread_job ${CMAKE_SOURCE_DIR}/tests/support/thread_job.c)
   add_custom_command(OUTPUT ${stand_in}
-    COMMAND ${SW_CXX} ${flags} -isystem ${nccl_include} -Wall -Wextra -c ${nccl}.cpp -o ${stand_in}
+    COMMAND ${SW_CXX} ${flags} -isystem ${nccl_include} -c ${nccl}.cpp -o ${stand_in}
     DEPENDS ${nccl}.cpp ${nccl}.h ${emulator}.h COMMENT "Building the stand-in for NCCL" VERBATIM)
   add_library(sw_collective_nccl_emulated STATIC ${nccl_sources})
   target_include_directories(sw_collective_nccl_emulated SYSTEM PRIVATE ${nccl_include} ${include})
@@ -150,18 +160,22 @@ if(nccl_sources)
   target_include_directories(nccl_one_emulated SYSTEM PRIVATE ${nccl_include} ${include})
   target_link_libraries(nccl_one_emulated PRIVATE sw_collective_nccl_emulated
                         sw_device_cuda_emulated_absent sw_collective stdc++ m)
-  foreach(tool op_times_emulated nccl_one_emulated)
+  add_executable(ceilings_emulated ${tools}/ceilings.c ${objects_64})
+  target_include_directories(ceilings_emulated SYSTEM PRIVATE ${include})
+  target_link_libraries(ceilings_emulated PRIVATE sw_device_cuda_emulated_absent stdc++ m)
+  foreach(tool op_times_emulated nccl_one_emulated ceilings_emulated)
     set_target_properties(${tool} PROPERTIES LINK_FLAGS "-Wl,--start-group"
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   endforeach()
   add_test(NAME test_gpu_tools
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_tools.sh $<TARGET_FILE:plan>
                    $<TARGET_FILE:op_times_emulated> $<TARGET_FILE:nccl_one_emulated>
+                   $<TARGET_FILE:ceilings_emulated>
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 foreach(test ${emulated_tests} test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
              test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
-  set_tests_properties(${test} PROPERTIES TIMEOUT 480)
+  set_tests_properties(${test} PROPERTIES TIMEOUT 1200)
 endforeach()

@@ -55,4 +55,6 @@ if(TARGET sw_text)
 endif()
 add_test(NAME test_gpu_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_script.sh
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(test_gpu_script PROPERTIES TIMEOUT 120)
+add_test(NAME test_install COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh ${CMAKE_COMMAND}
+                                   ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(test_gpu_script test_install PROPERTIES TIMEOUT 600)

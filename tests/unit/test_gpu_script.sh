@@ -78,6 +78,78 @@ expect 'no time' "$results/gpu-machine.md" 'machine: left out, 15 s are over'
 run 2 --total
 run 2 nothing
 
+# Every part, in the order that tells most first, with programs that pretend to be well
+program "$build/pack/plan" <<'SH'
+if [ "$1" = fit ]; then
+    echo 'name: fitted'
+    exit
+fi
+name=$(basename "$2" .yaml)
+sed -n 's/^directory: */directory: /p; s/^ *micro_batch_size:/    &/p' "$2" >"$4/$name.plan.yaml"
+printf 'decision:\n  micro_batch_size: 4\nprediction:\n  step_seconds: 0.55\n' >>"$4/$name.plan.yaml"
+SH
+program "$build/pack/runner" <<'SH'
+case $1 in
+    train) directory=$(sed -n 's/^directory: //p' "$2") ;;
+    calibrate)
+        echo 'name: measured' >"$5"
+        exit
+        ;;
+    *) echo 'runner 0' && exit ;;
+esac
+mkdir -p "$directory"
+[ -e "$directory/metrics.jsonl" ] && echo 'this run is over' && exit 1
+echo 'rank 0 uses a GPU; attention: cuDNN 9.19.0'
+{
+    echo '{"schema": 1, "run": "'"$(basename "$directory")"'", "predicted_step_seconds": 0.55,' \
+        '"arena_bytes": 1000000, "predicted_memory": 2000000}'
+    for step in 1 2 3 4 5 6 7 8; do
+        echo '{"step": '$step', "loss": 5.0, "step_seconds": 0.5, "mfu": 0.55, "tokens": 32768}'
+    done
+} >"$directory/metrics.jsonl"
+[ -z "$SW_KERNEL_REPORT" ] ||
+    printf 'window_s 2 busy_s 1.98 busy_share 0.99\n\n| kernel | ms |\n' >"$SW_KERNEL_REPORT"
+SH
+program "$build/pack/openmpi/bin/mpirun" <<'SH'
+shift 2
+exec "$@"
+SH
+for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes; do
+    program "$build/pack/$name" </dev/null
+done
+for name in ceilings op_times nccl_one bench_attention; do
+    printf 'echo "attention: cuDNN 9.19.0"\necho "| %s $* |"\n' "$name" | program "$build/pack/bench/$name"
+done
+: >"$build/pack/bench/kernel_times.so"
+program "$bin/compute-sanitizer" <<'SH'
+echo "| sanitizer $* |"
+SH
+program "$bin/ncu" <<'SH'
+echo 'Memory Throughput 90 %'
+SH
+program "$bin/python3" <<SH
+case \$* in *torch*) exit 1 ;; esac
+exec $(command -v python3) "\$@"
+SH
+tar -C "$build" -czf "$build/pack.tar.gz" pack && rm -r "$build/pack"
+run 0 --total 0
+order=$(sed -n 's/^- \([a-z]*\): all ok, .*/\1/p' "$report" | tr '\n' ' ')
+wanted='build machine check bench ops attention torch calibrate nccl seeds sanitize meshes more '
+[ "$order" = "$wanted" ] || { echo "FAIL: the order is $order, not $wanted" && wrong=1; }
+if grep -n FAIL "$report"; then wrong=1; fi
+for row in '| ceilings  |' '| 1b-d128 | 500.0 | 65536 | 55.0 % | 550.0 | +10.0 % |' \
+    '| 8b-layers | 500.0 |' '| op_times ' '| bench_attention 32 8 128 16384 |' \
+    '| bench_attention 32 8 64 8192 |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
+    '| 1 | 500.0 |' 'Launch gaps of 1b-d128'; do
+    expect 'every table' "$report" "$row"
+done
+expect 'a clock before the losses' "$results/gpu-check.md" "- ok: marks of the GPU's clock"
+expect 'a few meshes early' "$results/gpu-seeds.md" '- ok: 5 steps, every fifth mesh'
+expect 'bad accesses before races' "$results/gpu-seeds.md" '- ok: memcheck: every op'
+expect 'races' "$results/gpu-sanitize.md" '- ok: racecheck: every op'
+expect 'what holds a kernel back' "$results/gpu-more.md" 'Memory Throughput 90 %'
+[ ! -d "$results/logs" ] || { echo 'FAIL: logs of failures where nothing failed' && wrong=1; }
+
 # A driver without a GPU
 program "$bin/nvidia-smi" <<'SH'
 echo 'No devices were found'

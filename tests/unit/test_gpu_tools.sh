@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# gpu.sh's own programs on the emulator: test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE
+# gpu.sh's own programs on the emulator: test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE CEILINGS
 set -uo pipefail
-plan=$1 op_times=$2 nccl_one=$3
+plan=$1 op_times=$2 nccl_one=$3 ceilings=$4
 out=$(mktemp -d) || exit 3
 trap 'rm -rf "$out"' EXIT
 wrong=0
@@ -77,6 +77,11 @@ expect '^- ok: calls go on after a spoiled recording$'
 expect '^\| split 3, resources shared \| '
 expect '^- ok: the arena is a symmetric window$'
 expect '^- ok: the arena is let go$'
+
+run 0 "$ceilings" 32 1
+expect '^\| product of 32\^3 in bf16 \| [0-9.]+ \| [0-9]+ TFLOP/s \|$'
+expect '^\| copy of 1 MiB, read and written \| [0-9.]+ \| [0-9]+ GB/s \|$'
+run 2 "$ceilings" 0
 
 # A benchmark is not run on attention that is not cuDNN's.
 cat >"$out/fake" <<'SH'

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# What `cmake --install` puts anywhere works there, without the sources and the build: a plan is made
+# and trained, and the CUDA device is found where it was built: test_install.sh CMAKE BUILD_DIR
+set -uo pipefail
+cmake=$1 build=$2
+out=$(mktemp -d) || exit 3
+trap 'rm -rf "$out"' EXIT
+wrong=0
+fail() { # WHAT FILE
+    echo "FAIL: $1:"
+    sed 's/^/    /' "$2"
+    wrong=1
+}
+
+"$cmake" --install "$build" --prefix "$out/there" >"$out/said" 2>&1 || {
+    fail 'cmake --install' "$out/said"
+    exit 1
+}
+cp -r configs "$out/mine"
+cd "$out" || exit 3
+bin=$out/there/bin
+for program in plan runner plan-slurm; do
+    if [ -x "$build/$program" ] && [ ! -x "$bin/$program" ]; then
+        ls -R there >"$out/said"
+        fail "$program is not installed" "$out/said"
+    fi
+done
+# as built, but for the folder
+"$build/runner" --version >built 2>&1
+"$bin/runner" --version >installed 2>&1
+cmp -s built installed || fail "the runner says something else than $(cat built)" installed
+
+head -c 20000 /dev/zero | tr '\0' 'a' >text
+cat >run.yaml <<'YAML'
+name: small
+model: mine/models/quickstart.yaml
+cluster:
+  name: here
+  nodes: 1
+  accelerators_per_node: 1
+  accelerator: {name: core, device: cpu, memory: 4 GiB, peak: {fp32: 50 GFLOP/s}, memory_bandwidth: 10 GB/s}
+  links: [{name: none, spans: 1, bandwidth: 1 GB/s, latency: 1 us}]
+  launcher: mpirun
+sequence_length: 64
+global_batch_size: 1
+mesh_dim: '1,1,1,1'
+optimizer: {type: adamw, learning_rate: 1.0e-3, warmup_steps: 1, total_steps: 2}
+data: {path: text}
+directory: run
+YAML
+"$bin/plan" emit run.yaml -o job >said 2>&1 || fail 'plan emit' said
+[ -s job/small.sh ] || fail 'no job script from the built-in template' said
+"$bin/runner" train job/small.plan.yaml >said 2>&1 || fail 'runner train' said
+[ "$(grep -c '"loss"' job/run/metrics.jsonl run/metrics.jsonl 2>/dev/null | awk -F: '{ n += $2 } END { print n }')" -ge 2 ] ||
+    fail 'two steps were not trained' said
+[ "$wrong" -eq 0 ] && echo 'test_install: all as it should be'
+exit "$wrong"
