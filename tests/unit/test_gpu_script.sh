@@ -128,7 +128,13 @@ program "$bin/ncu" <<'SH'
 echo 'Memory Throughput 90 %'
 SH
 program "$bin/python3" <<SH
-case \$* in *torch*) exit 1 ;; esac
+case \$* in
+    *torch_peer.py*)
+        echo '{"step_seconds": 0.6, "how": "cuDNN, micro-batch 4"}'
+        exit \${PEER_ENDS:-0}
+        ;;
+    *import\ torch*) exit 0 ;;
+esac
 exec $(command -v python3) "\$@"
 SH
 tar -C "$build" -czf "$build/pack.tar.gz" pack && rm -r "$build/pack"
@@ -140,6 +146,7 @@ if grep -n FAIL "$report"; then wrong=1; fi
 for row in '| ceilings  |' '| 1b-d128 | 500.0 | 65536 | 55.0 % | 550.0 | +10.0 % |' \
     '| 8b-layers | 500.0 |' '| op_times ' '| bench_attention 32 8 128 16384 |' \
     '| bench_attention 32 8 64 8192 |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
+    '| 1b-d128 | 500.0 | 55.0 % | 600.0 | 45.8 % | 1.20 | cuDNN, micro-batch 4 |' \
     '| 1 | 500.0 |' 'Launch gaps of 1b-d128'; do
     expect 'every table' "$report" "$row"
 done
@@ -149,6 +156,11 @@ expect 'bad accesses before races' "$results/gpu-seeds.md" '- ok: memcheck: ever
 expect 'races' "$results/gpu-sanitize.md" '- ok: racecheck: every op'
 expect 'what holds a kernel back' "$results/gpu-more.md" 'Memory Throughput 90 %'
 [ ! -d "$results/logs" ] || { echo 'FAIL: logs of failures where nothing failed' && wrong=1; }
+
+# What PyTorch had measured when it ended counts.
+PEER_ENDS=1 run 1 --total 0 torch
+expect 'PyTorch that fails' "$report" '- FAIL in torch: 1b-d128 in PyTorch (exit code 1)'
+expect 'its first figure' "$report" '| 600.0 | 45.8 % | 1.20 | cuDNN, micro-batch 4 |'
 
 # A driver without a GPU
 program "$bin/nvidia-smi" <<'SH'
