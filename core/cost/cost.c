@@ -41,6 +41,7 @@ struct clocks {
 struct pricing {
     const struct sw_program *p;
     const struct sw_run_config *run;
+    struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
     double *done;          /* [value_count]: when the last collective that writes it ends */
     struct sw_span span[AXIS_SETS];
@@ -105,7 +106,7 @@ static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
         parts += size[sent->axes.axis[i]] - 1;
     for (uint8_t i = 0; i < sent->axes.count; i++) {
         const uint8_t a = sent->axes.axis[i];
-        c->out->communication_bytes[a] += sent->bytes * sent->calls * (size[a] - 1) / parts;
+        c->out->communication_bytes[a] += sent->sent.bytes * sent->calls * (size[a] - 1) / parts;
     }
 }
 
@@ -146,31 +147,28 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
-    t->communication =
-        like != NULL
-            ? like->communication
-            : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
-                               sent->bytes) +
-                  sw_device_message_seconds(c->run->cluster.accelerator.device, sent->messages);
+    t->communication = like != NULL
+                           ? like->communication
+                           : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                              sw_op_collective(op->kind), sent->sent.bytes) +
+                                 sw_device_message_seconds(c->run->cluster.accelerator.device,
+                                                           sent->sent.messages);
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,
-                         const struct sw_traffic_walk *sent, const struct timing *like,
-                         struct timing *t)
+                         const struct sw_traffic_walk *sent, struct timing *t)
 {
-    t->compute = like != NULL && !sw_op_is_ring(op->kind)
-                     ? like->compute
-                     : sw_cost_compute_seconds(c->p, op, c->run);
+    t->compute = sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->run);
     if (sent == NULL)
         return;
     if (sw_op_is_exchange(op->kind)) {
         t->axes = sw_axes_set(sent->axes);
-        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes), sent->bytes,
-                                              sw_op_info(op->kind)->messages(op));
+        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                              sent->sent.bytes, sw_op_info(op->kind)->messages(op));
         t->compute += t->inside;
         return;
     }
-    *t = ring_timing(c, op, t->compute, sent->bytes);
+    *t = ring_timing(c, op, t->compute, sent->sent.bytes);
     check_ring(c, op);
 }
 
@@ -178,6 +176,7 @@ static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
     struct sw_traffic_walk walk = sw_traffic_begin(p);
+    walk.known = c->known->sent;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
@@ -195,7 +194,7 @@ static void time_ops(struct pricing *c)
                 t->part = PART_COLLECTIVE;
                 time_collective(c, op, sent, like, t);
             } else {
-                time_compute(c, op, sent, like, t);
+                time_compute(c, op, sent, t);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
@@ -461,6 +460,21 @@ static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cl
     out->profile_error = p->error;
 }
 
+void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
+{
+    for (int32_t i = 0; i < op_count; i++)
+        known->compute_seconds[i] = known->sent[i].bytes = -1;
+}
+
+double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
+                             const struct sw_run_config *run)
+{
+    double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
+    if (*seconds < 0)
+        *seconds = sw_cost_compute_seconds(p, &p->ops[i], run);
+    return *seconds;
+}
+
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err)
 {
@@ -481,9 +495,9 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_c
     return 0;
 }
 
-int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
-                  const struct sw_cost_observer *observer, struct sw_cost *out,
-                  struct sw_error *err)
+static int price(const struct sw_program *program, const struct sw_run_config *run,
+                 struct sw_cost_known *known, const struct sw_cost_observer *observer,
+                 struct sw_cost *out, struct sw_error *err)
 {
     int status = -1;
     memset(out, 0, sizeof *out);
@@ -496,6 +510,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     c->p = program;
     c->run = run;
     c->out = out;
+    c->known = known;
     c->observer = observer;
     c->contention = sw_device_row(run->cluster.accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
@@ -523,5 +538,30 @@ out:
     free(c->done);
     free(c->flight);
     free(c);
+    return status;
+}
+
+int sw_cost_price_known(const struct sw_program *program, const struct sw_run_config *run,
+                        struct sw_cost_known *known, struct sw_cost *out, struct sw_error *err)
+{
+    return price(program, run, known, NULL, out, err);
+}
+
+int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
+                  const struct sw_cost_observer *observer, struct sw_cost *out,
+                  struct sw_error *err)
+{
+    const size_t ops = (size_t)program->op_count + 1;
+    struct sw_cost_known known = {malloc(ops * sizeof *known.compute_seconds),
+                                  malloc(ops * sizeof *known.sent)};
+    int status = -1;
+    if (known.compute_seconds == NULL || known.sent == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+    } else {
+        sw_cost_known_reset(&known, program->op_count);
+        status = price(program, run, &known, observer, out, err);
+    }
+    free(known.compute_seconds);
+    free(known.sent);
     return status;
 }
