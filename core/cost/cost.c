@@ -20,7 +20,7 @@ struct timing {
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
-    int16_t value;     /* that a collective writes first, or that is waited for */
+    int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
     uint8_t part, only;
     sw_axis_set axes; /* effective ones */
 };
@@ -43,7 +43,9 @@ struct pricing {
     const struct sw_run_config *run;
     struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
-    double *done;          /* [value_count]: when the last collective that writes it ends */
+    int16_t *ends_of;      /* [value_count]: the place in done[], or -1 */
+    double *done;          /* [done_count]: when the last collective that writes the value ends */
+    int32_t done_count;
     struct sw_span span[AXIS_SETS];
     bool span_known[AXIS_SETS];
     struct flight
@@ -137,13 +139,20 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
+static int16_t ends_of(struct pricing *c, int32_t value)
+{
+    if (c->ends_of[value] < 0)
+        c->ends_of[value] = (int16_t)c->done_count++;
+    return c->ends_of[value];
+}
+
 /* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
  * alike, NULL: none is known. */
 static void time_collective(struct pricing *c, const struct sw_op *op,
                             const struct sw_traffic_walk *sent, const struct timing *like,
                             struct timing *t)
 {
-    t->value = op->out[0].value;
+    t->ends = ends_of(c, op->out[0].value);
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
@@ -189,7 +198,7 @@ static void time_ops(struct pricing *c)
             *t = (struct timing){.part = PART_COMPUTE};
             if (sw_op_is_wait(op->kind)) {
                 t->part = PART_WAIT;
-                t->value = op->in[0].value;
+                t->ends = ends_of(c, op->in[0].value);
             } else if (sw_op_is_collective(op->kind)) {
                 t->part = PART_COLLECTIVE;
                 time_collective(c, op, sent, like, t);
@@ -306,9 +315,9 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
             add_flight(c, compute, (struct flight){start, communication, t->axes});
-            c->done[t->value] = communication; /* waits name the first result */
+            c->done[t->ends] = communication; /* waits name the first result */
         } else {
-            const double until = c->done[t->value];
+            const double until = c->done[t->ends];
             if (until > compute) {
                 wait_until(c, compute, until);
                 compute = until;
@@ -370,8 +379,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 {
     struct clocks *now = &c->now;
     const double step = now->compute - before->compute, shift = step * times;
-    for (int32_t v = 0; v < c->p->value_count; v++)
-        c->done[v] += shift;
+    for (int32_t i = 0; i < c->done_count; i++)
+        c->done[i] += shift;
     for (int32_t i = 0; i < c->flights; i++) {
         c->flight[i].start += shift;
         c->flight[i].end += shift;
@@ -514,14 +523,16 @@ static int price(const struct sw_program *program, const struct sw_run_config *r
     c->observer = observer;
     c->contention = sw_device_row(run->cluster.accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
+    c->ends_of = malloc(((size_t)program->value_count + 1) * sizeof *c->ends_of);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
-    if (c->timing == NULL || c->done == NULL) {
+    if (c->timing == NULL || c->ends_of == NULL || c->done == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
         goto out;
     }
     out->region_count = program->region_count;
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
+    memset(c->ends_of, -1, (size_t)program->value_count * sizeof *c->ends_of);
     time_ops(c);
     run_step(c);
     if (c->failed) {
@@ -535,6 +546,7 @@ static int price(const struct sw_program *program, const struct sw_run_config *r
     status = 0;
 out:
     free(c->timing);
+    free(c->ends_of);
     free(c->done);
     free(c->flight);
     free(c);

@@ -134,14 +134,9 @@ static int32_t next_naming(const struct schedule *s, enum naming how, int32_t va
     return end;
 }
 
-static bool reads(const struct schedule *s, int32_t i, int32_t value)
+static bool is_naming(const struct schedule *s, enum naming how, int32_t value, int32_t i)
 {
-    return next_naming(s, READS, value, i, i + 1) == i;
-}
-
-static bool writes(const struct schedule *s, int32_t i, int32_t value)
-{
-    return next_naming(s, WRITES, value, i, i + 1) == i;
+    return next_naming(s, how, value, i, i + 1) == i;
 }
 
 /* Where the storages of the whole program are named. What is scheduled later names no storage in
@@ -152,15 +147,13 @@ static void find_regions(struct schedule *s)
     for (int32_t v = 0; v < p->value_count; v++)
         s->only_in[v] = IN_NONE;
     for (int32_t r = 0; r < p->region_count; r++) {
-        const int32_t first = p->regions[r].first_op, end = first + p->regions[r].op_count;
-        for (int32_t i = first; i < end; i++)
-            for (uint16_t k = 0; k < p->ops[i].n_in + p->ops[i].n_out; k++) {
-                const struct sw_op *op = &p->ops[i];
+        const struct sw_op *op = &p->ops[p->regions[r].first_op];
+        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++)
+            for (uint16_t k = 0; k < op->n_in + op->n_out; k++) {
                 const int32_t v = k < op->n_in ? op->in[k].value : op->out[k - op->n_in].value;
-                const int32_t both[2] = {v, p->values[v].alias >= 0 ? p->values[v].alias : v};
-                for (int32_t j = 0; j < 2; j++)
-                    s->only_in[both[j]] =
-                        s->only_in[both[j]] == IN_NONE || s->only_in[both[j]] == r ? r : IN_SEVERAL;
+                int32_t *own = &s->only_in[v], *stored = &s->only_in[storage(p, v)];
+                *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
+                *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
             }
     }
 }
@@ -213,7 +206,7 @@ static void write_in_place(struct schedule *s)
         int32_t producer = -1, users = 0;
         uint8_t which = 0;
         for (int32_t j = 0; j < list->count; j++) {
-            users += reads(s, j, op.in[1].value);
+            users += is_naming(s, READS, op.in[1].value, j);
             for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
                 if (list->ops[j]->out[k].value == op.in[1].value) {
                     producer = j;
@@ -234,7 +227,7 @@ static void write_in_place(struct schedule *s)
 static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
 {
     int32_t i = before - 1;
-    while (i >= 0 && !writes(s, i, value))
+    while (i >= 0 && !is_naming(s, WRITES, value, i))
         i--;
     return i;
 }
@@ -469,7 +462,7 @@ static void sink_accumulates(struct schedule *s)
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
         if (!accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
-            !reads(s, i, list->ops[i - 1]->out[0].value))
+            !is_naming(s, READS, list->ops[i - 1]->out[0].value, i))
             continue;
         const int32_t to = next_gradient(list, i + 1);
         if (to > i + 1)
@@ -563,7 +556,7 @@ static void reduce_early(struct schedule *s)
             continue;
         int32_t at = -1;
         for (int32_t i = list->count - 1; i >= 0 && at < 0; i--)
-            if (writes(s, i, early->op.in[0].value))
+            if (is_naming(s, WRITES, early->op.in[0].value, i))
                 at = i;
         at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
         insert(list, at, &early->op);
@@ -703,11 +696,4 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     program->op_capacity = (int32_t)(2 * count);
     program->stage = SW_SCHEDULED;
     return 0;
-}
-
-double sw_program_runs(const struct sw_program *p, const struct sw_region *region,
-                       const struct sw_op *op)
-{
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
-    return (double)region->repeat * (once ? 1 : p->accumulation_steps);
 }
