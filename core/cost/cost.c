@@ -20,7 +20,7 @@ struct timing {
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
-    int16_t value;     /* that a collective writes first, or that is waited for */
+    int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
     uint8_t part, only;
     sw_axis_set axes; /* effective ones */
 };
@@ -41,8 +41,11 @@ struct clocks {
 struct pricing {
     const struct sw_program *p;
     const struct sw_run_config *run;
+    struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
-    double *done;          /* [value_count]: when the last collective that writes it ends */
+    int16_t *ends_of;      /* [value_count]: the place in done[], or -1 */
+    double *done;          /* [done_count]: when the last collective that writes the value ends */
+    int32_t done_count;
     struct sw_span span[AXIS_SETS];
     bool span_known[AXIS_SETS];
     struct flight
@@ -105,7 +108,7 @@ static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
         parts += size[sent->axes.axis[i]] - 1;
     for (uint8_t i = 0; i < sent->axes.count; i++) {
         const uint8_t a = sent->axes.axis[i];
-        c->out->communication_bytes[a] += sent->bytes * sent->calls * (size[a] - 1) / parts;
+        c->out->communication_bytes[a] += sent->sent.bytes * sent->calls * (size[a] - 1) / parts;
     }
 }
 
@@ -136,41 +139,45 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
+static int16_t ends_of(struct pricing *c, int32_t value)
+{
+    if (c->ends_of[value] < 0)
+        c->ends_of[value] = (int16_t)c->done_count++;
+    return c->ends_of[value];
+}
+
 /* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
  * alike, NULL: none is known. */
 static void time_collective(struct pricing *c, const struct sw_op *op,
                             const struct sw_traffic_walk *sent, const struct timing *like,
                             struct timing *t)
 {
-    t->value = op->out[0].value;
+    t->ends = ends_of(c, op->out[0].value);
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
-    t->communication =
-        like != NULL
-            ? like->communication
-            : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
-                               sent->bytes) +
-                  sw_device_message_seconds(c->run->cluster.accelerator.device, sent->messages);
+    t->communication = like != NULL
+                           ? like->communication
+                           : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                              sw_op_collective(op->kind), sent->sent.bytes) +
+                                 sw_device_message_seconds(c->run->cluster.accelerator.device,
+                                                           sent->sent.messages);
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,
-                         const struct sw_traffic_walk *sent, const struct timing *like,
-                         struct timing *t)
+                         const struct sw_traffic_walk *sent, struct timing *t)
 {
-    t->compute = like != NULL && !sw_op_is_ring(op->kind)
-                     ? like->compute
-                     : sw_cost_compute_seconds(c->p, op, c->run);
+    t->compute = sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->run);
     if (sent == NULL)
         return;
     if (sw_op_is_exchange(op->kind)) {
         t->axes = sw_axes_set(sent->axes);
-        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes), sent->bytes,
-                                              sw_op_info(op->kind)->messages(op));
+        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes),
+                                              sent->sent.bytes, sw_op_info(op->kind)->messages(op));
         t->compute += t->inside;
         return;
     }
-    *t = ring_timing(c, op, t->compute, sent->bytes);
+    *t = ring_timing(c, op, t->compute, sent->sent.bytes);
     check_ring(c, op);
 }
 
@@ -178,6 +185,7 @@ static void time_ops(struct pricing *c)
 {
     const struct sw_program *p = c->p;
     struct sw_traffic_walk walk = sw_traffic_begin(p);
+    walk.known = c->known->sent;
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
@@ -190,12 +198,12 @@ static void time_ops(struct pricing *c)
             *t = (struct timing){.part = PART_COMPUTE};
             if (sw_op_is_wait(op->kind)) {
                 t->part = PART_WAIT;
-                t->value = op->in[0].value;
+                t->ends = ends_of(c, op->in[0].value);
             } else if (sw_op_is_collective(op->kind)) {
                 t->part = PART_COLLECTIVE;
                 time_collective(c, op, sent, like, t);
             } else {
-                time_compute(c, op, sent, like, t);
+                time_compute(c, op, sent, t);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
@@ -307,9 +315,9 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
             add_flight(c, compute, (struct flight){start, communication, t->axes});
-            c->done[t->value] = communication; /* waits name the first result */
+            c->done[t->ends] = communication; /* waits name the first result */
         } else {
-            const double until = c->done[t->value];
+            const double until = c->done[t->ends];
             if (until > compute) {
                 wait_until(c, compute, until);
                 compute = until;
@@ -371,8 +379,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 {
     struct clocks *now = &c->now;
     const double step = now->compute - before->compute, shift = step * times;
-    for (int32_t v = 0; v < c->p->value_count; v++)
-        c->done[v] += shift;
+    for (int32_t i = 0; i < c->done_count; i++)
+        c->done[i] += shift;
     for (int32_t i = 0; i < c->flights; i++) {
         c->flight[i].start += shift;
         c->flight[i].end += shift;
@@ -461,6 +469,21 @@ static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cl
     out->profile_error = p->error;
 }
 
+void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
+{
+    for (int32_t i = 0; i < op_count; i++)
+        known->compute_seconds[i] = known->sent[i].bytes = -1;
+}
+
+double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
+                             const struct sw_run_config *run)
+{
+    double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
+    if (*seconds < 0)
+        *seconds = sw_cost_compute_seconds(p, &p->ops[i], run);
+    return *seconds;
+}
+
 int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
                   struct sw_cost *out, struct sw_error *err)
 {
@@ -481,9 +504,9 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_c
     return 0;
 }
 
-int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
-                  const struct sw_cost_observer *observer, struct sw_cost *out,
-                  struct sw_error *err)
+static int price(const struct sw_program *program, const struct sw_run_config *run,
+                 struct sw_cost_known *known, const struct sw_cost_observer *observer,
+                 struct sw_cost *out, struct sw_error *err)
 {
     int status = -1;
     memset(out, 0, sizeof *out);
@@ -496,17 +519,20 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     c->p = program;
     c->run = run;
     c->out = out;
+    c->known = known;
     c->observer = observer;
     c->contention = sw_device_row(run->cluster.accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
+    c->ends_of = malloc(((size_t)program->value_count + 1) * sizeof *c->ends_of);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
-    if (c->timing == NULL || c->done == NULL) {
+    if (c->timing == NULL || c->ends_of == NULL || c->done == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
         goto out;
     }
     out->region_count = program->region_count;
     for (int32_t r = 0; r < program->region_count; r++)
         memcpy(out->region[r].name, program->regions[r].name, SW_NAME_BYTES);
+    memset(c->ends_of, -1, (size_t)program->value_count * sizeof *c->ends_of);
     time_ops(c);
     run_step(c);
     if (c->failed) {
@@ -520,8 +546,34 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
     status = 0;
 out:
     free(c->timing);
+    free(c->ends_of);
     free(c->done);
     free(c->flight);
     free(c);
+    return status;
+}
+
+int sw_cost_price_known(const struct sw_program *program, const struct sw_run_config *run,
+                        struct sw_cost_known *known, struct sw_cost *out, struct sw_error *err)
+{
+    return price(program, run, known, NULL, out, err);
+}
+
+int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
+                  const struct sw_cost_observer *observer, struct sw_cost *out,
+                  struct sw_error *err)
+{
+    const size_t ops = (size_t)program->op_count + 1;
+    struct sw_cost_known known = {malloc(ops * sizeof *known.compute_seconds),
+                                  malloc(ops * sizeof *known.sent)};
+    int status = -1;
+    if (known.compute_seconds == NULL || known.sent == NULL) {
+        sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
+    } else {
+        sw_cost_known_reset(&known, program->op_count);
+        status = price(program, run, &known, observer, out, err);
+    }
+    free(known.compute_seconds);
+    free(known.sent);
     return status;
 }

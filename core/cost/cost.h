@@ -10,6 +10,7 @@
 
 #include "core/config/config.h"
 #include "core/cost/device.h"
+#include "core/cost/traffic.h"
 #include "core/program/op/op.h"
 #include "core/program/state.h"
 
@@ -50,6 +51,21 @@ int sw_cost_price(const struct sw_program *program, const struct sw_run_config *
  * sw_cost_price; the set has no such program. */
 int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_config *run,
                          double *seconds, double *links, struct sw_error *err);
+
+/* What of a program follows from its sizes and the run, whatever the axis order: worked out once
+ * for several prices, each entry when it is first needed, at the first op of those alike. The
+ * arrays are the caller's; sw_cost_known_reset after every change of sizes. */
+struct sw_cost_known {
+    double *compute_seconds;      /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
+    struct sw_traffic_sent *sent; /* [op_count]: traffic.h */
+};
+void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count);
+/* sw_cost_compute_seconds of op i. */
+double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *program,
+                             int32_t i, const struct sw_run_config *run);
+/* sw_cost_price with them; the program's sizes suffice. */
+int sw_cost_price_known(const struct sw_program *program, const struct sw_run_config *run,
+                        struct sw_cost_known *known, struct sw_cost *out, struct sw_error *err);
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };

@@ -20,18 +20,18 @@ struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
     return (struct sw_traffic_walk){.program = program, .last_again = UNKNOWN};
 }
 
-static void count_messages(struct sw_traffic_walk *w)
+static struct sw_traffic_sent count_sent(const struct sw_program *p, const struct sw_op *op)
 {
+    struct sw_traffic_sent sent = {.bytes = (double)sw_op_communication_bytes(p, op)};
+    if (!sw_op_is_collective(op->kind))
+        return sent;
+    const struct sw_collective_blocks blocks = sw_collective_blocks(p, op);
     for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
-        w->messages[c] = 0;
-    if (!sw_op_is_collective(w->op->kind))
-        return;
-    const struct sw_collective_blocks blocks = sw_collective_blocks(w->program, w->op);
-    for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
-        w->messages[c] =
-            (double)(sw_collective_route((enum sw_carrier)c, sw_op_collective(w->op->kind), &blocks)
+        sent.messages[c] =
+            (double)(sw_collective_route((enum sw_carrier)c, sw_op_collective(op->kind), &blocks)
                          .messages -
                      1);
+    return sent;
 }
 
 bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
@@ -44,8 +44,15 @@ bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
         return false;
     w->op = op;
     w->calls = sw_program_runs(w->program, region, op);
-    w->bytes = (double)sw_op_communication_bytes(w->program, op);
-    count_messages(w);
+    if (w->known == NULL) {
+        w->sent = count_sent(w->program, op);
+        return true;
+    }
+    struct sw_traffic_sent *known =
+        &w->known[sw_program_alike(w->program, (int32_t)(op - w->program->ops))];
+    if (known->bytes < 0)
+        *known = count_sent(w->program, op);
+    w->sent = *known;
     return true;
 }
 
@@ -125,9 +132,9 @@ struct sw_traffic *sw_traffics_add(struct sw_traffics *list, const struct sw_tra
                                  .op = (int32_t)(walk->op - walk->program->ops)};
     }
     t->calls += walk->calls;
-    t->bytes += walk->calls * walk->bytes;
+    t->bytes += walk->calls * walk->sent.bytes;
     for (int32_t c = 0; c < SW_CARRIER_COUNT; c++)
-        t->messages[c] += walk->calls * walk->messages[c];
+        t->messages[c] += walk->calls * walk->sent.messages[c];
     return t;
 }
 

@@ -5,16 +5,26 @@
 
 #include "core/program/op/op.h"
 
+/* What one call of an op sends: it follows from the program's sizes, whatever the axis order. */
+struct sw_traffic_sent {
+    double bytes;                      /* sw_op_communication_bytes */
+    double messages[SW_CARRIER_COUNT]; /* to each member beyond the first, by who carries them
+                                          (messages.h) */
+};
+
 /* One op at hand after the other: collectives over more than one rank, rings inside attention,
  * exchanges. */
 struct sw_traffic_walk {
     const struct sw_program *program;
     const struct sw_op *op;
     struct sw_axes axes; /* effective ones */
-    double calls, bytes; /* calls in a step; bytes of one call (sw_op_communication_bytes) */
-    double messages[SW_CARRIER_COUNT]; /* of one call to each member beyond the first, by who
-                                          carries them (messages.h) */
-    int32_t region, next, last_again;  /* the walk's own */
+    double calls;        /* in a step */
+    struct sw_traffic_sent sent;
+    /* May be set to [op_count] of the caller's, of a program whose sizes are known: what was worked
+     * out for them before, at the first op of those alike; bytes < 0: not yet. The walk fills it.
+     * NULL: none */
+    struct sw_traffic_sent *known;
+    int32_t region, next, last_again; /* the walk's own */
 };
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program);
 bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: there is no other */

@@ -1,5 +1,7 @@
 #include "core/program/builder.h"
 
+#include "core/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +144,59 @@ void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_ma
     for (size_t i = 0; i < second_max && second[i] != '\0'; i++)
         name[n++] = second[i];
     memcpy(out, name, sizeof name);
+}
+
+/* Values of one name, so far. */
+struct named {
+    int32_t first; /* keeps the name as it is */
+    int32_t count; /* 0: a free place */
+};
+
+/* `table` has 2^bits free places, more than there are values. */
+/* All of it: what is behind the end is zero (sw_builder_name). */
+static uint64_t hash_name(const char name[SW_NAME_BYTES])
+{
+    uint64_t hash = SW_HASH_START, word;
+    for (size_t i = 0; i < SW_NAME_BYTES; i += sizeof word) {
+        memcpy(&word, name + i, sizeof word);
+        hash = sw_hash_mix(hash ^ word);
+    }
+    return hash;
+}
+
+static void number_names(struct sw_program *p, struct named *table, uint32_t bits)
+{
+    for (int32_t v = 0; v < p->value_count; v++) {
+        uint32_t at = (uint32_t)(hash_name(p->values[v].name) >> (64 - bits));
+        while (table[at].count > 0 &&
+               memcmp(p->values[table[at].first].name, p->values[v].name, SW_NAME_BYTES) != 0)
+            at = (at + 1) & ((1u << bits) - 1);
+        if (table[at].count == 0)
+            table[at].first = v;
+        const int32_t same = ++table[at].count;
+        if (same > 1) {
+            char number[12];
+            size_t digits = sizeof number - 1;
+            number[digits] = '\0';
+            for (int32_t left = same; left > 0; left /= 10)
+                number[--digits] = (char)('0' + left % 10);
+            number[--digits] = '#';
+            sw_builder_name(p->values[v].name, p->values[v].name, 27, number + digits, 11);
+        }
+    }
+}
+
+int sw_builder_number_names(struct sw_program *p)
+{
+    uint32_t bits = 1;
+    while ((int32_t)1 << bits <= p->value_count)
+        bits++;
+    struct named *table = calloc((size_t)1 << bits, sizeof *table);
+    if (table == NULL)
+        return -1;
+    number_names(p, table, bits);
+    free(table);
+    return 0;
 }
 
 void sw_builder_instances(const struct sw_region *region, struct sw_value *value)

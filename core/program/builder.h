@@ -25,6 +25,9 @@ struct sw_dim {
     enum sw_size symbol;
 };
 
+/* The name of a version is its value's and what was done to it: of several values of one name, all
+ * but the first are numbered. -1: no memory. */
+int sw_builder_number_names(struct sw_program *program);
 /* At most first_max bytes of first, then at most second_max of second; together less than the name.
  * first may be the name itself. */
 void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_max,

@@ -279,21 +279,29 @@ static bool same_cost(const struct sw_program *p, const struct sw_lifetimes *l,
            same_operands(p, l, a->out, b->out, a->n_out) && same_attributes(a, b);
 }
 
-/* Each op is compared with those of its kind that are the first of theirs: `last` and `previous`
- * (scratch, [op_count]) chain them, the latest first. */
+/* Alike for ops that cost alike. */
+static uint64_t hash_cost(const struct sw_lifetimes *l, const struct sw_op *op)
+{
+    const uint64_t in = op->n_in > 0 ? (uint64_t)l->shape_of[op->in[0].value] : 0;
+    const uint64_t out = op->n_out > 0 ? (uint64_t)l->shape_of[op->out[0].value] : 0;
+    return (uint64_t)op->kind | in << 8 | out << 24 | (uint64_t)op->n_in << 40;
+}
+
+/* Each op is compared with those of its hash that are the first of theirs: `previous` (scratch,
+ * [op_count]) chains them, the latest first. */
 static void find_alike(const struct sw_program *p, struct sw_lifetimes *l, int32_t *previous)
 {
-    int32_t last[SW_OP_COUNT];
-    memset(last, -1, sizeof last);
+    int32_t bucket[1 << BUCKET_BITS];
+    memset(bucket, -1, sizeof bucket);
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        int32_t like = last[op->kind];
+        int32_t *latest = &bucket[bucket_of(hash_cost(l, op))], like = *latest;
         while (like >= 0 && !same_cost(p, l, &p->ops[like], op))
             like = previous[like];
         l->alike[i] = like >= 0 ? like : i;
         if (like < 0) {
-            previous[i] = last[op->kind];
-            last[op->kind] = i;
+            previous[i] = *latest;
+            *latest = i;
         }
     }
 }
@@ -375,6 +383,15 @@ void sw_lifetimes_free(struct sw_lifetimes *l)
     free(l);
 }
 
+/* Gives back what was there for as many as there can be: a search keeps many programs. */
+static void trim(struct sw_lifetimes *l)
+{
+    struct shape *shapes = realloc(l->shapes, ((size_t)l->shape_count + 1) * sizeof *shapes);
+    struct group *groups = realloc(l->groups, ((size_t)l->group_count + 1) * sizeof *groups);
+    l->shapes = shapes != NULL ? shapes : l->shapes;
+    l->groups = groups != NULL ? groups : l->groups;
+}
+
 static int keep(const struct layout *f, struct sw_lifetimes *l)
 {
     struct sw_program *p = f->p;
@@ -404,6 +421,7 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     collect_shapes(p, l);
     find_alike(p, l, f->wait); /* the waits are not looked at any more */
     collect_groups(p, l);
+    trim(l);
     return make_room(p, l);
 }
 

@@ -2,18 +2,26 @@
  * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
  * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
  * the rule table. */
-#include "core/base/hash.h"
 #include "core/program/builder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 32, FIRST_MEMOS = 64 };
+enum { LETTERS = 32, FIRST_MEMOS = 64, ROUTES = 16 };
 
 /* A reshard made in the region at hand: (value instance, target) -> its version. */
 struct memo {
     struct sw_ref from, to;
     struct sw_sharding target;
+};
+
+/* What the last reshards came to: weights and activations of one shape take the same steps in every
+ * region. */
+struct route {
+    int count; /* 0: a free place */
+    struct sw_sharding from, to;
+    int64_t padded[SW_MAX_DIMS], unit[SW_MAX_DIMS];
+    struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
 };
 
 struct partition {
@@ -30,6 +38,9 @@ struct partition {
     struct sw_ref *into; /* [dims_capacity]: where the op at hand is to write */
     struct sw_sharding *results; /* [dims_capacity]: as they fall out */
     int32_t dims_capacity;
+    struct route *routes; /* [ROUTES] */
+    int32_t oldest_route;
+    bool pads; /* some value is longer than its size */
     struct sw_error *err;
 };
 
@@ -105,18 +116,39 @@ static void replace_current(struct partition *part, int32_t old, int32_t version
         current[v] = current[v] == old ? version : current[v];
 }
 
+/* The steps of sw_reshard for that value; 0: none, or an error. */
+static const struct route *find_route(struct partition *part, const struct sw_value *source,
+                                      const struct sw_sharding *to)
+{
+    for (int32_t i = 0; i < ROUTES && part->routes[i].count > 0; i++) {
+        const struct route *r = &part->routes[i];
+        if (sw_sharding_equal(&r->from, &source->sharding) && sw_sharding_equal(&r->to, to) &&
+            memcmp(r->padded, source->padded, sizeof r->padded) == 0 &&
+            memcmp(r->unit, source->unit, sizeof r->unit) == 0)
+            return r;
+    }
+    struct route *r = &part->routes[part->oldest_route];
+    part->oldest_route = (part->oldest_route + 1) % ROUTES;
+    r->from = source->sharding;
+    r->to = *to;
+    memcpy(r->padded, source->padded, sizeof r->padded);
+    memcpy(r->unit, source->unit, sizeof r->unit);
+    r->count = sw_reshard(&part->b.program->mesh, source->padded, source->unit, &source->sharding,
+                          to, r->steps, part->err);
+    return r;
+}
+
 /* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
  */
 static int emit_reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
                         const struct sw_ref *into, struct sw_ref *result)
 {
     struct sw_program *p = part->b.program;
-    struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
-    const struct sw_value source = p->values[from.value];
-    int count =
-        sw_reshard(&p->mesh, source.padded, source.unit, &source.sharding, to, steps, part->err);
+    const struct route *route = find_route(part, &p->values[from.value], to);
+    const struct sw_reshard_step *steps = route->steps;
+    const int count = route->count;
     if (count < 0)
-        return sw_fail_context(part->err, "resharding '%s'", source.name);
+        return sw_fail_context(part->err, "resharding '%s'", p->values[from.value].name);
     struct sw_ref at = from;
     for (int i = 0; i < count; i++) {
         const bool reduce = steps[i].kind == SW_ALL_REDUCE;
@@ -401,6 +433,8 @@ static void claim_nested(struct partition *part, const struct sw_op *op, struct 
 static void leave_padded_whole(struct partition *part, const struct sw_op *op, struct factors *f,
                                const struct sw_ref *in)
 {
+    if (!part->pads)
+        return;
     int64_t length[LETTERS] = {0};
     uint32_t padded = 0, differ = 0; /* one bit for each factor */
     for (uint16_t i = 0; i < op->n_in + op->n_out; i++) {
@@ -581,42 +615,10 @@ static void find_pinned(struct partition *part)
                 part->pinned[l->ops[i].out[j].value] = true;
 }
 
-/* Values of one name, so far. */
-struct named {
-    int32_t first; /* keeps the name as it is */
-    int32_t count; /* 0: a free place */
-};
-
-/* The name of a version is its value's and what was done to it; a second one of that name is
- * numbered. `table` has 2^bits free places, more than there are values. */
-static void number_names(struct sw_program *p, struct named *table, uint32_t bits)
-{
-    for (int32_t v = 0; v < p->value_count; v++) {
-        uint32_t at = (uint32_t)(sw_hash_mix(sw_hash_text(p->values[v].name)) >> (64 - bits));
-        while (table[at].count > 0 &&
-               strcmp(p->values[table[at].first].name, p->values[v].name) != 0)
-            at = (at + 1) & ((1u << bits) - 1);
-        if (table[at].count == 0)
-            table[at].first = v;
-        const int32_t same = ++table[at].count;
-        if (same > 1) {
-            char number[12];
-            size_t digits = sizeof number - 1;
-            number[digits] = '\0';
-            for (int32_t left = same; left > 0; left /= 10)
-                number[--digits] = (char)('0' + left % 10);
-            number[--digits] = '#';
-            sw_builder_name(p->values[v].name, p->values[v].name, 27, number + digits, 11);
-        }
-    }
-}
-
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err)
 {
     int status = -1;
     const size_t n = (size_t)logical->value_count;
-    uint32_t bits = 1;
-    struct named *names = NULL;
     struct sw_program *p = sw_program_next_stage(logical);
     struct partition state = {.logical = logical,
                               .b = {.program = p, .region = -1},
@@ -625,16 +627,22 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
                               .pinned = calloc(n, sizeof *state.pinned),
                               .gradient_placed = calloc(n, sizeof *state.gradient_placed),
                               .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
+                              .routes = malloc(ROUTES * sizeof *state.routes),
                               .memo_capacity = FIRST_MEMOS,
                               .err = err};
     struct partition *part = &state;
     if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
-        part->gradient_placed == NULL || part->memo == NULL)
+        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
         goto memory;
+    for (int32_t i = 0; i < ROUTES; i++)
+        part->routes[i].count = 0;
     for (int32_t v = 0; v < logical->value_count; v++) {
         part->current[v] = v;
         part->view_of[v] = -1;
     }
+    for (int32_t v = 0; v < logical->value_count; v++)
+        part->pads = part->pads || memcmp(logical->values[v].padded, logical->values[v].size,
+                                          sizeof logical->values[v].size) != 0;
     find_pinned(part);
     for (int32_t r = 0; r < logical->region_count; r++) {
         const struct sw_region *region = &logical->regions[r];
@@ -654,12 +662,8 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         p->outputs.at[i].value = part->current[p->outputs.at[i].value];
     if (part->b.failed)
         goto memory;
-    while ((int32_t)1 << bits <= p->value_count)
-        bits++;
-    names = calloc((size_t)1 << bits, sizeof *names);
-    if (names == NULL)
+    if (sw_builder_number_names(p) != 0)
         goto memory;
-    number_names(p, names, bits);
     p->stage = SW_PARTITIONED;
     status = 0;
     goto out;
@@ -671,10 +675,10 @@ out:
     free(part->pinned);
     free(part->gradient_placed);
     free(part->memo);
+    free(part->routes);
     free(part->dims);
     free(part->into);
     free(part->results);
-    free(names);
     if (status == 0)
         *out = p;
     else

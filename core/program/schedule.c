@@ -8,10 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Which storages an op names, a bit for all whose numbers are alike modulo 64: most are told at
+ * once not to be among them. */
+struct named {
+    uint64_t in, out;
+};
+
 /* One region's ops while they are moved about: pointers, so that moving is cheap. */
 struct list {
-    struct sw_op **ops; /* [count] into the old program's ops and the waits */
+    struct sw_op **ops;  /* [count] into the old program's ops and the waits */
+    struct named *named; /* [count]: of each */
     int32_t count;
+    const struct sw_value *values;
 };
 
 /* A reduction of a gradient that leaves the update for the region that completes the gradient. */
@@ -30,21 +38,46 @@ struct schedule {
     const struct sw_region *region;
     struct early *early; /* [early_count] */
     int32_t early_count;
-    bool failed; /* out of memory */
+    int32_t *only_in; /* [value_count]: the one region whose ops name that storage, or: */
+    bool failed;      /* out of memory */
 };
+enum { IN_NONE = -1, IN_SEVERAL = -2 };
+
+static uint64_t named_by(const struct sw_value *values, const struct sw_ref *refs, uint16_t count)
+{
+    uint64_t bits = 0;
+    for (uint16_t i = 0; i < count; i++) {
+        const int32_t alias = values[refs[i].value].alias;
+        bits |= UINT64_C(1) << (refs[i].value & 63);
+        bits |= alias >= 0 ? UINT64_C(1) << (alias & 63) : 0;
+    }
+    return bits;
+}
+
+/* After every change of an op's operands or results. */
+static void name_again(struct list *list, int32_t at)
+{
+    const struct sw_op *op = list->ops[at];
+    list->named[at] = (struct named){named_by(list->values, op->in, op->n_in),
+                                     named_by(list->values, op->out, op->n_out)};
+}
 
 /* Room was made for every op and one wait for each. */
 static void insert(struct list *list, int32_t at, struct sw_op *op)
 {
-    memmove(&list->ops[at + 1], &list->ops[at], (size_t)(list->count - at) * sizeof *list->ops);
+    const size_t behind = (size_t)(list->count - at);
+    memmove(&list->ops[at + 1], &list->ops[at], behind * sizeof *list->ops);
+    memmove(&list->named[at + 1], &list->named[at], behind * sizeof *list->named);
     list->ops[at] = op;
     list->count++;
+    name_again(list, at);
 }
 
 static void erase(struct list *list, int32_t at)
 {
-    list->count--;
-    memmove(&list->ops[at], &list->ops[at + 1], (size_t)(list->count - at) * sizeof *list->ops);
+    const size_t behind = (size_t)(--list->count - at);
+    memmove(&list->ops[at], &list->ops[at + 1], behind * sizeof *list->ops);
+    memmove(&list->named[at], &list->named[at + 1], behind * sizeof *list->named);
 }
 
 /* Moves the op at `from` to before the op that is at `to` now. */
@@ -60,7 +93,7 @@ static int32_t storage(const struct sw_program *p, int32_t value)
     return p->values[value].alias >= 0 ? p->values[value].alias : value;
 }
 
-/* Whether one of the refs names that storage: the innermost loop of this pass. */
+/* Whether one of the refs names that storage. */
 static bool names(const struct sw_value *values, const struct sw_ref *refs, uint16_t count,
                   int32_t stored)
 {
@@ -70,21 +103,59 @@ static bool names(const struct sw_value *values, const struct sw_ref *refs, uint
     return false;
 }
 
-static bool reads(const struct sw_program *p, const struct sw_op *op, int32_t value)
-{
-    return names(p->values, op->in, op->n_in, storage(p, value));
-}
-
-static bool writes(const struct sw_program *p, const struct sw_op *op, int32_t value)
-{
-    return names(p->values, op->out, op->n_out, storage(p, value));
-}
-
-static bool touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
+static bool op_touches(const struct sw_program *p, const struct sw_op *op, int32_t value)
 {
     const int32_t stored = storage(p, value);
     return names(p->values, op->in, op->n_in, stored) ||
            names(p->values, op->out, op->n_out, stored);
+}
+
+/* What of an op names a storage. */
+enum naming { READS = 1, WRITES = 2, TOUCHES = READS | WRITES };
+
+/* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
+ * none does. The innermost loop of this pass. */
+static int32_t next_naming(const struct schedule *s, enum naming how, int32_t value, int32_t from,
+                           int32_t end)
+{
+    const struct sw_value *values = s->p->values;
+    const int32_t stored = storage(s->p, value);
+    const uint64_t bit = UINT64_C(1) << (stored & 63);
+    const struct named *named = s->list.named;
+    const uint64_t in = how & READS ? bit : 0, out = how & WRITES ? bit : 0;
+    for (int32_t i = from; i < end; i++) {
+        if (((named[i].in & in) | (named[i].out & out)) == 0)
+            continue;
+        const struct sw_op *op = s->list.ops[i];
+        if ((in != 0 && names(values, op->in, op->n_in, stored)) ||
+            (out != 0 && names(values, op->out, op->n_out, stored)))
+            return i;
+    }
+    return end;
+}
+
+static bool is_naming(const struct schedule *s, enum naming how, int32_t value, int32_t i)
+{
+    return next_naming(s, how, value, i, i + 1) == i;
+}
+
+/* Where the storages of the whole program are named. What is scheduled later names no storage in
+ * another region that it did not name before. */
+static void find_regions(struct schedule *s)
+{
+    const struct sw_program *p = s->p;
+    for (int32_t v = 0; v < p->value_count; v++)
+        s->only_in[v] = IN_NONE;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_op *op = &p->ops[p->regions[r].first_op];
+        for (const struct sw_op *end = op + p->regions[r].op_count; op < end; op++)
+            for (uint16_t k = 0; k < op->n_in + op->n_out; k++) {
+                const int32_t v = k < op->n_in ? op->in[k].value : op->out[k - op->n_in].value;
+                int32_t *own = &s->only_in[v], *stored = &s->only_in[storage(p, v)];
+                *own = *own == IN_NONE || *own == r ? r : IN_SEVERAL;
+                *stored = *stored == IN_NONE || *stored == r ? r : IN_SEVERAL;
+            }
+    }
 }
 
 /* An op that makes a whole weight gradient. */
@@ -135,7 +206,7 @@ static void write_in_place(struct schedule *s)
         int32_t producer = -1, users = 0;
         uint8_t which = 0;
         for (int32_t j = 0; j < list->count; j++) {
-            users += reads(s->p, list->ops[j], op.in[1].value);
+            users += is_naming(s, READS, op.in[1].value, j);
             for (uint16_t k = 0; k < list->ops[j]->n_out; k++)
                 if (list->ops[j]->out[k].value == op.in[1].value) {
                     producer = j;
@@ -145,6 +216,7 @@ static void write_in_place(struct schedule *s)
         if (producer < 0 || users != 1)
             continue;
         list->ops[producer]->out[which] = op.out[0];
+        name_again(list, producer);
         erase(list, i--);
     }
 }
@@ -155,7 +227,7 @@ static void write_in_place(struct schedule *s)
 static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
 {
     int32_t i = before - 1;
-    while (i >= 0 && !writes(s->p, s->list.ops[i], value))
+    while (i >= 0 && !is_naming(s, WRITES, value, i))
         i--;
     return i;
 }
@@ -168,14 +240,13 @@ static bool same_instance(struct sw_ref a, struct sw_ref b)
 /* Only these two ops of the region, and no other region, touch the value? */
 static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
 {
-    for (int32_t i = 0; i < s->list.count; i++)
-        if (i != a && i != b && touches(s->p, s->list.ops[i], value))
+    const int32_t end = s->list.count;
+    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
+         i = next_naming(s, TOUCHES, value, i + 1, end))
+        if (i != a && i != b)
             return false;
-    for (int32_t i = 0; i < s->p->op_count; i++) /* in other regions */
-        if ((i < s->region->first_op || i >= s->region->first_op + s->region->op_count) &&
-            touches(s->p, &s->p->ops[i], value))
-            return false;
-    return true;
+    const int32_t only = s->only_in[storage(s->p, value)];
+    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
 }
 
 /* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
@@ -191,10 +262,7 @@ static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t make
         total->dtype != sw_accumulate_dtype(s->p->values[made_by->in[0].value].dtype) ||
         !only_between(s, op->in[1].value, sum, maker))
         return false;
-    for (int32_t i = maker; i < sum; i++)
-        if (touches(s->p, s->list.ops[i], op->out[0].value))
-            return false;
-    return true;
+    return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;
 }
 
 static void add_in_place(struct schedule *s)
@@ -212,6 +280,7 @@ static void add_in_place(struct schedule *s)
         }
         into->out[sw_op_info(into->kind)->gradient - 1] = op.out[0];
         into->as.gradient = (struct sw_gradient_attributes){op.as.accumulate.first, true};
+        name_again(list, maker);
         erase(list, i--);
     }
 }
@@ -237,10 +306,7 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
     const int32_t from = writer(s, addend.value, sum);
     if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind)))
         return false;
-    for (int32_t i = maker; i < sum; i++)
-        if (touches(s->p, s->list.ops[i], op->out[0].value))
-            return false;
-    return true;
+    return next_naming(s, TOUCHES, op->out[0].value, maker, sum) == sum;
 }
 
 static void fold_sums(struct schedule *s)
@@ -261,6 +327,7 @@ static void fold_sums(struct schedule *s)
                 return;
             }
             into->out[0] = op.out[0];
+            name_again(list, maker);
             erase(list, i--);
             break;
         }
@@ -280,10 +347,9 @@ static bool is_ahead_result(const struct list *list, struct sw_ref ref)
 /* Only this op reads the value? */
 static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
 {
-    for (int32_t i = 0; i < s->list.count; i++)
-        if (i != op && reads(s->p, s->list.ops[i], value))
-            return false;
-    return true;
+    const int32_t end = s->list.count;
+    return next_naming(s, READS, value, 0, op) == op &&
+           next_naming(s, READS, value, op + 1, end) == end;
 }
 
 /* Gathers of parameters, with the cast or slice before them, are made for the next iteration as
@@ -313,8 +379,10 @@ static void prefetch(struct schedule *s)
         if (!list->ops[i]->ahead || !is_collective(list->ops[i], SW_ALL_GATHER))
             continue;
         int32_t last = i;
-        for (int32_t j = 0; j < list->count; j++)
-            if (!list->ops[j]->ahead && reads(s->p, list->ops[j], list->ops[i]->out[0].value))
+        const int32_t made = list->ops[i]->out[0].value;
+        for (int32_t j = next_naming(s, READS, made, 0, list->count); j < list->count;
+             j = next_naming(s, READS, made, j + 1, list->count))
+            if (!list->ops[j]->ahead)
                 last = j;
         if (last == i)
             continue;
@@ -339,10 +407,7 @@ static void hoist_reductions(struct schedule *s)
     for (int32_t i = 0; i < list->count; i++) {
         if (!is_collective(list->ops[i], SW_ALL_REDUCE))
             continue;
-        bool ready = true;
-        for (int32_t j = 0; j < i && ready; j++)
-            ready = !touches(s->p, list->ops[j], list->ops[i]->in[0].value);
-        if (ready)
+        if (next_naming(s, TOUCHES, list->ops[i]->in[0].value, 0, i) == i)
             move(list, i, front++);
     }
 }
@@ -367,16 +432,14 @@ static void coalesce(struct schedule *s)
                 s->p->values[other.in[0].value].dtype != s->p->values[into->in[0].value].dtype ||
                 into->n_in == SW_COLLECTIVE_MAX_OPERANDS)
                 continue;
-            bool ready = true;
-            for (int32_t k = i; k < j && ready; k++)
-                ready = !touches(s->p, list->ops[k], other.in[0].value);
-            if (!ready)
+            if (next_naming(s, TOUCHES, other.in[0].value, i, j) != j)
                 continue;
             if (sw_refs_append(s->p, &into->in, &into->n_in, other.in[0]) != 0 ||
                 sw_refs_append(s->p, &into->out, &into->n_out, other.out[0]) != 0) {
                 s->failed = true;
                 return;
             }
+            name_again(list, i);
             erase(list, j--);
         }
     }
@@ -399,7 +462,7 @@ static void sink_accumulates(struct schedule *s)
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
         if (!accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
-            !reads(s->p, op, list->ops[i - 1]->out[0].value))
+            !is_naming(s, READS, list->ops[i - 1]->out[0].value, i))
             continue;
         const int32_t to = next_gradient(list, i + 1);
         if (to > i + 1)
@@ -459,7 +522,7 @@ static void find_early(struct schedule *s)
                 continue;
             bool ready = true;
             for (int32_t j = region->first_op; j < i && ready; j++)
-                ready = !touches(p, &p->ops[j], op->in[0].value);
+                ready = !op_touches(p, &p->ops[j], op->in[0].value);
             int32_t from = ready ? completed_in(p, r, op->in[0].value, &ref) : -1;
             while (from >= 0 && !s->failed) {
                 add_early(s, op, from, ref);
@@ -492,8 +555,8 @@ static void reduce_early(struct schedule *s)
         if (early->region != region)
             continue;
         int32_t at = -1;
-        for (int32_t i = 0; i < list->count; i++)
-            if (writes(s->p, list->ops[i], early->op.in[0].value))
+        for (int32_t i = list->count - 1; i >= 0 && at < 0; i--)
+            if (is_naming(s, WRITES, early->op.in[0].value, i))
                 at = i;
         at = is_collective(list->ops[at], SW_REDUCE_SCATTER) ? next_gradient(list, at + 1) : at + 1;
         insert(list, at, &early->op);
@@ -524,21 +587,23 @@ static void waits(struct schedule *s)
         const bool scatters = is_collective(&op, SW_REDUCE_SCATTER);
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
-        for (int32_t j = op.ahead ? 0 : i + 1; j < list->count; j++) {
-            bool uses = false;
-            for (uint16_t k = 0; k < op.n_out && !uses; k++)
-                uses = touches(s->p, list->ops[j], op.out[k].value) && j != i;
-            if (scatters)
-                uses = uses || makes_gradient(list->ops[j]);
-            /* so that their workspaces are not all alive; the stream is in order, and behind a
-             * reduce_scatter that was waited for meanwhile this one is done */
-            if (op.last_micro_step)
-                uses = uses || list->ops[j]->last_micro_step;
-            if (uses) {
-                at = j;
-                break;
-            }
+        const int32_t from = op.ahead ? 0 : i + 1;
+        for (uint16_t k = 0; k < op.n_out; k++) {
+            const int32_t value = op.out[k].value;
+            int32_t first = next_naming(s, TOUCHES, value, from, at);
+            if (first == i && i < at)
+                first = next_naming(s, TOUCHES, value, i + 1, at);
+            at = first;
         }
+        /* of gradients there is one at a time */
+        for (int32_t j = from; scatters && j < at; j++)
+            if (makes_gradient(list->ops[j]))
+                at = j;
+        /* so that their workspaces are not all alive; the stream is in order, and behind a
+         * reduce_scatter that was waited for meanwhile this one is done */
+        for (int32_t j = from; op.last_micro_step && j < at; j++)
+            if (list->ops[j]->last_micro_step)
+                at = j;
         if (at < list->count && sw_op_is_wait(list->ops[at]->kind) &&
             list->ops[at]->in[0].value == op.out[0].value)
             continue; /* the wait for this op is what was found */
@@ -562,30 +627,39 @@ static void wait_for_early(struct schedule *s)
             known = known || (s->early[f].from == s->early[e].from && !s->early[f].waited);
         if (known)
             continue;
-        for (int32_t i = 0; i < list->count; i++)
-            if (touches(s->p, list->ops[i], s->early[e].op.out[0].value)) {
-                add_wait(s, i, s->early[e].from);
-                break;
-            }
+        const int32_t first = next_naming(s, TOUCHES, s->early[e].op.out[0].value, 0, list->count);
+        if (first < list->count)
+            add_wait(s, first, s->early[e].from);
     }
+}
+
+static void schedule_free(struct schedule *s)
+{
+    free(s->list.ops);
+    free(s->list.named);
+    free(s->waits);
+    free(s->early);
+    free(s->only_in);
 }
 
 int sw_schedule(struct sw_program *program, struct sw_error *err)
 {
-    struct schedule s = {.p = program};
+    struct schedule s = {.p = program, .list.values = program->values};
     const size_t count = (size_t)program->op_count;
     /* a wait for each op at most */
     struct sw_op *done = malloc(2 * count * sizeof *done);
     s.list.ops = malloc(2 * count * sizeof *s.list.ops);
+    s.list.named = malloc(2 * count * sizeof *s.list.named);
     s.waits = malloc(count * sizeof *s.waits);
     s.early = malloc(count * sizeof *s.early);
-    if (done == NULL || s.list.ops == NULL || s.waits == NULL || s.early == NULL) {
+    s.only_in = malloc(((size_t)program->value_count + 1) * sizeof *s.only_in);
+    if (done == NULL || s.list.ops == NULL || s.list.named == NULL || s.waits == NULL ||
+        s.early == NULL || s.only_in == NULL) {
         free(done);
-        free(s.list.ops);
-        free(s.waits);
-        free(s.early);
+        schedule_free(&s);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
     }
+    find_regions(&s);
     find_early(&s);
     int32_t total = 0;
     for (int32_t r = 0; r < program->region_count; r++) {
@@ -593,7 +667,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         s.region = region;
         s.list.count = 0;
         for (int32_t i = 0; i < region->op_count; i++)
-            s.list.ops[s.list.count++] = &program->ops[region->first_op + i];
+            insert(&s.list, i, &program->ops[region->first_op + i]);
         drop_moved(&s);
         write_in_place(&s);
         add_in_place(&s);
@@ -611,9 +685,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         for (int32_t i = 0; i < s.list.count; i++)
             done[total++] = *s.list.ops[i];
     }
-    free(s.list.ops);
-    free(s.waits);
-    free(s.early);
+    schedule_free(&s);
     if (s.failed) {
         free(done);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while scheduling the program");
@@ -624,11 +696,4 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
     program->op_capacity = (int32_t)(2 * count);
     program->stage = SW_SCHEDULED;
     return 0;
-}
-
-double sw_program_runs(const struct sw_program *p, const struct sw_region *region,
-                       const struct sw_op *op)
-{
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
-    return (double)region->repeat * (once ? 1 : p->accumulation_steps);
 }

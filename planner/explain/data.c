@@ -19,8 +19,8 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
         const double seconds =
             sent.calls *
             (sw_op_is_ring(row->kind)
-                 ? hops * sw_links_hop_seconds(cluster, &span, sent.bytes / hops)
-                 : sw_links_seconds(cluster, &span, sw_op_collective(row->kind), sent.bytes));
+                 ? hops * sw_links_hop_seconds(cluster, &span, sent.sent.bytes / hops)
+                 : sw_links_seconds(cluster, &span, sw_op_collective(row->kind), sent.sent.bytes));
         row->seconds += seconds;
         for (uint8_t i = 0; i < sent.axes.count; i++)
             x->axis[sent.axes.axis[i]].total_seconds += seconds / sent.axes.count;

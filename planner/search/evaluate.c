@@ -35,8 +35,7 @@ struct sw_program_cache *sw_program_cache_new(void)
 static void clear(struct sw_cached_program *entry)
 {
     sw_program_free(entry->program);
-    free(entry->counted.value);
-    free(entry->counted.seconds);
+    sw_counted_free(&entry->counted);
     sw_units_free(&entry->units);
     *entry = (struct sw_cached_program){0};
 }
@@ -95,6 +94,8 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
     entry->sized = entry->placed = false;
     if (sw_program_resize(entry->program, options, err) != 0)
         return -1;
+    if (entry->counted.known.sent != NULL)
+        sw_cost_known_reset(&entry->counted.known, entry->program->op_count);
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
     entry->recompute = options->recompute;
@@ -123,6 +124,8 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
         clear(entry);
         return NULL;
     }
+    if (!found)
+        sw_cost_known_reset(&entry->counted.known, entry->program->op_count);
     return entry;
 }
 
@@ -221,7 +224,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
         return -1;
     if (p == NULL || (out->reason != SW_FITS && !always))
         return 0;
-    if (sw_cost_price(p, run, &out->cost, err) != 0)
+    if (sw_cost_price_known(p, run, &sized->counted->known, &out->cost, err) != 0)
         return -1;
     const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     price_padding(p, out);

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int sw_guess_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)
+int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, struct sw_error *err)
 {
     *out = (struct sw_traffics){0};
-    struct sw_traffic_walk sent = sw_traffic_begin(p);
+    struct sw_traffic_walk sent = sw_traffic_begin(sized->program);
+    sent.known = sized->counted->known.sent;
     while (sw_traffic_next(&sent))
         if (sw_traffics_add(out, &sent, sw_traffic_part(&sent), err) == NULL) {
             sw_traffics_free(out);
@@ -53,13 +54,26 @@ static double combine(double compute, double weight)
     return sqrt(compute * compute + weight * weight);
 }
 
+void sw_counted_free(struct sw_counted *counted)
+{
+    free(counted->value);
+    free(counted->seconds);
+    free(counted->known.compute_seconds);
+    free(counted->known.sent);
+    *counted = (struct sw_counted){0};
+}
+
 int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw_error *err)
 {
     bool *written = calloc((size_t)p->value_count + 1, sizeof *written);
     out->count = 0;
     out->value = malloc(((size_t)p->value_count + 1) * sizeof *out->value);
-    out->seconds = malloc(((size_t)p->op_count + 1) * sizeof *out->seconds);
-    if (written == NULL || out->value == NULL || out->seconds == NULL) {
+    const size_t ops = (size_t)p->op_count + 1;
+    out->seconds = malloc(ops * sizeof *out->seconds);
+    out->known.compute_seconds = malloc(ops * sizeof *out->known.compute_seconds);
+    out->known.sent = malloc(ops * sizeof *out->known.sent);
+    if (written == NULL || out->value == NULL || out->seconds == NULL ||
+        out->known.compute_seconds == NULL || out->known.sent == NULL) {
         free(written);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
@@ -116,7 +130,6 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
                       struct sw_compute *out)
 {
     const struct sw_program *p = sized->program;
-    double *known = sized->counted->seconds;
     *out = (struct sw_compute){0};
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
@@ -127,10 +140,11 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
             const struct sw_op *op = &p->ops[i];
             if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
                 continue;
-            const int32_t like = sw_program_alike(p, i);
-            const double once = like < i ? known[like] : sw_cost_op_seconds(p, op, run);
+            const double once = sw_op_is_exchange(op->kind)
+                                    ? sw_cost_op_seconds(p, op, run)
+                                    : sw_cost_known_seconds(&sized->counted->known, p, i, run);
             const double seconds = times * once;
-            known[i] = once;
+            sized->counted->seconds[i] = once;
             if (update)
                 out->update += seconds;
             else if (!touches_batch(p, op))

@@ -53,8 +53,8 @@ struct sw_sized {
     struct sw_decision decision;
     struct sw_program *program; /* NULL when not admitted */
     struct sw_cached_program *cached;
-    const struct sw_counted *counted; /* of the program's structure */
-    struct sw_units *units;           /* the same; read when wanted */
+    struct sw_counted *counted; /* of the program's structure */
+    struct sw_units *units;     /* the same; read when wanted */
     enum sw_reject reason;
     int64_t least_bytes; /* no arrangement needs less, reserved memory included */
 };
@@ -71,7 +71,8 @@ struct sw_counted_value {
 struct sw_counted {
     struct sw_counted_value *value; /* [count] */
     int32_t count;
-    double *seconds; /* [op_count]: of each op that is no collective, once computed */
+    double *seconds;            /* [op_count]: of each op that is no collective, once computed */
+    struct sw_cost_known known; /* for the sizes that the program has now */
 };
 
 /* recompute.c: what of a program in which everything is made again belongs to which unit: a value
@@ -171,14 +172,14 @@ struct sw_option {
     int32_t level;   /* the least that may fit */
     double bytes, seconds;
 };
-/* Fills *out from a program with lifetimes; out->value is the caller's to free. Errors: memory. */
+/* Fills *out from a program with lifetimes; sw_counted_free is the caller's. Errors: memory. */
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
 /* Fills the seconds of what is counted, too. */
 void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out);
-/* Of one program, whatever the axis order, by part; sw_traffics_free is the caller's. */
-int sw_guess_traffic(const struct sw_program *program, struct sw_traffics *out,
-                     struct sw_error *err);
+void sw_counted_free(struct sw_counted *counted);
+/* Whatever the axis order, by part; sw_traffics_free is the caller's. */
+int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, struct sw_error *err);
 /* From a program with full recomputation (or the run's own level) and its traffic; its mesh's axis
  * order counts. */
 void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run,

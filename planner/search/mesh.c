@@ -68,7 +68,7 @@ static int32_t guess_all(const struct sw_searcher *s, struct sw_sized *sized, in
             return -1;
         sw_levels_find(sized->units, sized->program, s->run, sized->counted->seconds, &levels);
     }
-    if (sw_guess_traffic(sized->program, &traffics, err) != 0)
+    if (sw_guess_traffic(sized, &traffics, err) != 0)
         return -1;
     int32_t count = 0;
     if (choose_order && !s->keep_order) {
@@ -328,7 +328,7 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
     struct sw_sized sized;
     struct sw_cost cost;
     if (sw_searcher_size(s, base, &sized, err) != 0 ||
-        sw_cost_price(sized.program, s->run, &cost, err) != 0)
+        sw_cost_price_known(sized.program, s->run, &sized.counted->known, &cost, err) != 0)
         return -1;
     k->seconds = cost.step_seconds;
     k->guess = sw_guess_seconds(guess, base->micro_batch_size, sw_levels_last(&guess->levels));
@@ -428,7 +428,7 @@ static int search_orders(struct sw_searcher *s, struct sw_candidate *best, struc
     if (sw_searcher_size(s, &best->decision, &sized, err) != 0)
         return -1;
     sw_guess_compute(&sized, s->run, &compute);
-    if (sw_guess_traffic(sized.program, &traffics, err) != 0)
+    if (sw_guess_traffic(&sized, &traffics, err) != 0)
         return -1;
     const int32_t count =
         sw_guess_orders(sized.program, s->run, &traffics, &compute, order, guess, err);

@@ -7,6 +7,7 @@
 #include "tests/support/recompute.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -30,7 +31,7 @@ static void rows_grow_and_never_merge(void **state)
     int32_t wanted = 0;
     for (int twice = 0; twice < 2; twice++)
         for (int code = 1; code < 625; code++) { /* digits to base 5: an axis + 1, or none */
-            struct sw_traffic_walk walk = {.program = &program, .calls = 3, .bytes = code};
+            struct sw_traffic_walk walk = {.program = &program, .calls = 3, .sent.bytes = code};
             unsigned seen = 0, again = 0;
             for (int rest = code; rest > 0; rest /= 5) {
                 again |= rest % 5 == 0 || (seen >> rest % 5 & 1u);
@@ -105,11 +106,71 @@ static void parts_are_the_whole(void **state)
         }
 }
 
+/* A price that others were worked out for before is the same, on another axis order and, after a
+ * reset, of other sizes, too. */
+static void what_is_known_changes_no_price(void **state)
+{
+    (void)state;
+    struct sw_test_run t = sw_test_llama_7b;
+    t.sequence_length = 4096;
+    t.layers = 4;
+    t.global_batch_size = 64;
+    struct sw_config *config = sw_test_read_run(&t);
+    const struct sw_run_config *run = sw_config_run(config);
+    struct sw_decision decision = {.mesh = sw_mesh_make(2, 2, 2, 2),
+                                   .recompute = sw_test_recompute(2, 4),
+                                   .layout = SW_ZIGZAG};
+    struct sw_program *p = NULL;
+    struct sw_cost_known known = {0};
+    struct sw_error err = {0};
+    double seconds[2] = {0, 0};
+    int32_t filled = 0;
+    for (int32_t size = 0; size < 2; size++)
+        for (int32_t order = 0; order < 2; order++) {
+            struct sw_program_options options;
+            struct sw_cost with, without;
+            decision.micro_batch_size = 1 + size;
+            decision.mesh = sw_mesh_make(2, 2, 2, 2);
+            if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
+                (p == NULL ? sw_program_compile(&options, SW_LAID_OUT, &p, &err)
+                           : sw_program_retarget(p, &options, &err)) != 0)
+                fail_msg("%s", err.message);
+            if (known.sent == NULL) {
+                known.compute_seconds = malloc((size_t)p->op_count * sizeof(double));
+                known.sent = malloc((size_t)p->op_count * sizeof *known.sent);
+                assert_true(known.compute_seconds != NULL && known.sent != NULL);
+            }
+            if (order == 0) /* the second order finds what the first left */
+                sw_cost_known_reset(&known, p->op_count);
+            for (int32_t i = 0; i < SW_AXIS_COUNT && order == 1; i++)
+                p->mesh.order[i] = (uint8_t)(SW_AXIS_COUNT - 1 - i);
+            if (sw_cost_price_known(p, run, &known, &with, &err) != 0 ||
+                sw_cost_price(p, run, &without, &err) != 0)
+                fail_msg("%s", err.message);
+            assert_true(with.step_seconds == without.step_seconds);
+            assert_true(with.compute_seconds == without.compute_seconds);
+            assert_memory_equal(with.communication_bytes, without.communication_bytes,
+                                sizeof with.communication_bytes);
+            assert_memory_equal(with.exposed_seconds, without.exposed_seconds,
+                                sizeof with.exposed_seconds);
+            seconds[size] = order == 0 ? with.step_seconds : seconds[size];
+        }
+    for (int32_t i = 0; i < p->op_count; i++)
+        filled += known.sent[i].bytes >= 0;
+    assert_true(seconds[0] != seconds[1]);
+    assert_true(filled > 0);
+    free(known.compute_seconds);
+    free(known.sent);
+    sw_program_free(p);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_grow_and_never_merge),
         cmocka_unit_test(parts_are_the_whole),
+        cmocka_unit_test(what_is_known_changes_no_price),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
