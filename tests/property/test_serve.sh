@@ -142,8 +142,7 @@ for ranks in 2 4; do
     start $ranks --drain 300
     client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
     client echo "$out/score.json"
-    # oneDNN's product makes a prompt's last rows otherwise where rows / 6 leaves two or three
-    client parallel 4 "$seed" 0 "$([ $ranks -eq 2 ] && echo bits || echo close)"
+    client parallel 4 "$seed"
     client gone
 done
 # what mpirun passes on as it is
