@@ -49,7 +49,7 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
     const int32_t threads = device->threads;
     enum { ELEMS = WIDENED_EDGE * WIDENED_EDGE };
     float *a = sw_cpu_scratch(device, 0), *b = a + ELEMS, *tile = b + ELEMS;
-    /* rows that are alike: whole panels, filled up with zeros (a is row-major then) */
+    /* rows that are alike: whole panels, filled up with zeros */
     const bool alike = g->panel > 0 && !g->accumulate && g->a_column == 1;
     const int64_t panel = alike ? g->panel : 1, edge = WIDENED_EDGE / panel * panel;
     const bool in_place = g->c_dtype == SW_F32 && g->m % panel == 0;

@@ -221,20 +221,14 @@ static struct matmul_key key_of(const struct sw_cpu_matmul *matmul)
 
 /* Of AVX2's products the rows are alike where they are a multiple of 6 up to 72, and of 12 up to
  * 828, made by one thread; fewer than 6 are, too. */
-enum { PANEL_UNIT = 6, PANEL_SMALL = 72, PANEL_MOST = 828, PANEL_COST = 12, SLAB_COLUMNS = 64 };
+enum { PANEL_UNIT = 6, PANEL_SMALL = 72, PANEL_MOST = 828, SLAB_COLUMNS = 64 };
 
 int64_t sw_cpu_panel_rows(int64_t m)
 {
-    int64_t best = m, least = INT64_MAX;
-    for (int64_t rows = PANEL_UNIT; rows <= PANEL_MOST && rows <= m;
-         rows += rows < PANEL_SMALL ? PANEL_UNIT : 2 * PANEL_UNIT) {
-        const int64_t cost = (m + rows - 1) / rows * (rows + PANEL_COST);
-        if (cost <= least) {
-            least = cost;
-            best = rows;
-        }
-    }
-    return best;
+    const int64_t panels = (m + PANEL_MOST - 1) / PANEL_MOST;
+    if (m < PANEL_UNIT)
+        return m;
+    return sw_align((m + panels - 1) / panels, m <= PANEL_SMALL ? PANEL_UNIT : 2 * PANEL_UNIT);
 }
 
 /* The columns of one thread, in a panel of rows that begins at `row`. */
@@ -271,10 +265,9 @@ static int multiply_panels(struct sw_cpu_device *device, const struct sw_cpu_mat
     SW_PARALLEL_FOR(threads)
     for (int64_t t = 0; t < threads; t++) {
         const int64_t left = matmul->n - t * even;
-        for (int64_t done = 0; left > 0 && done < matmul->m; done += matmul->panel) {
-            const int64_t last = matmul->m - matmul->panel;
+        for (int64_t row = 0; left > 0 && row < matmul->m; row += matmul->panel) {
             const struct sw_cpu_matmul part =
-                part_of(matmul, done < last ? done : last, t * even, left < even ? left : even);
+                part_of(matmul, row, t * even, left < even ? left : even);
             const struct matmul_key key = key_of(&part);
             /* found: it was made above */
             struct matmul_entry *entry = entry_find(device->of_thread[t], &key, NULL);
@@ -297,10 +290,11 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
-    if (entry != NULL && entry->primitive == NULL) {
+    const bool in_panels = entry != NULL && matmul->panel > 0 && !entry->is_alike;
+    if (entry != NULL &&
+        (entry->primitive == NULL || (in_panels && matmul->m % matmul->panel != 0))) {
         status = sw_cpu_matmul_widened(device, matmul, err);
-    } else if (entry != NULL && matmul->panel > 0 && !entry->is_alike &&
-               (!matmul->accumulate || matmul->m % matmul->panel == 0)) {
+    } else if (in_panels) {
 #ifdef _OPENMP
         omp_set_num_threads(1); /* of each thread */
 #endif
