@@ -130,7 +130,12 @@ client wrong
 client busy
 client gone
 client parallel "$clients" "$seed" "$seconds"
+files=$(find "/proc/$server/fd" | wc -l)
 client hostile "$hostile" "$seed"
+for ((i = 0; $(find "/proc/$server/fd" | wc -l) > files; i++)); do
+    [ $i -lt 100 ] || fail "hostile requests leave files open"
+    sleep 0.1
+done
 # TERM: what runs is finished, nothing new is taken
 begin drain "$server"
 streamed whole
