@@ -92,7 +92,8 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .in = x->tensors,
                            .out = x->tensors + op->n_in,
                            .workspace = x->arena + op->workspace_offset,
-                           .step = step};
+                           .step = step,
+                           .rows_alike = x->now != &x->programs[SW_PROGRAM_TRAIN]};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
     if (sw_op_is_ring(op->kind)) {

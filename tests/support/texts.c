@@ -1,5 +1,6 @@
 #include "tests/support/texts.h"
 
+#include "core/base/number.h"
 #include "runner/collective/comm.h"
 #include "runner/train/init.h"
 
@@ -54,8 +55,10 @@ static void spread_vectors(const struct rank *rank, struct sw_executor *executor
                     (double)(float)(rank->run->stddev * sw_init_normal(key, (uint64_t)i));
                 if (row->dtype == SW_F64)
                     ((double *)(void *)whole)[i] = value;
-                else
+                else if (row->dtype == SW_F32)
                     ((float *)(void *)whole)[i] = (float)value;
+                else
+                    ((uint16_t *)(void *)whole)[i] = sw_bf16_from_float((float)value);
             }
             sw_device_put(&rank->comm->mesh, &row->sharding.spec, row->size, NULL, element,
                           rank->comm->rank, whole, sw_executor_state(executor, row, l));

@@ -35,6 +35,7 @@ struct sw_cpu_device {
     int32_t threads;
     char *scratch; /* [threads, SW_CPU_SCRATCH_BYTES] */
     struct matmul_cache *matmuls;
+    struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */
 };
 
 static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t thread)
@@ -51,9 +52,17 @@ struct sw_cpu_matmul {
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
     bool accumulate; /* c is added to; not for a bf16 c */
+    /* Rows are alike: what a row of c is does not depend on its place among the others, to the bit.
+     * Where the library does not see to that they are made in panels of so many rows
+     * (sw_cpu_panel_rows), the last one filled up with zeros; a is row-major, nothing is
+     * accumulated. 0: it may depend. */
+    int64_t panel;
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);
+/* Rows of a panel for products of m rows, perhaps more than m: so many that oneDNN makes all of
+ * them by the same instructions. */
+int64_t sw_cpu_panel_rows(int64_t m);
 /* The same by oneDNN, whose products of many rows are the fastest; not for F64. */
 int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                          struct sw_error *err);

@@ -55,6 +55,9 @@ static void cpu_destroy(struct sw_device *device)
     if (cpu == NULL)
         return;
     sw_cpu_matmul_cache_free(cpu->matmuls);
+    for (int32_t t = 0; cpu->of_thread != NULL && t < cpu->threads; t++)
+        sw_cpu_matmul_cache_free(cpu->of_thread[t]);
+    free(cpu->of_thread);
     free(cpu->scratch);
     free(cpu);
 }
@@ -111,10 +114,14 @@ struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
     cpu->base.vtable = &cpu_vtable;
     cpu->threads = threads;
     cpu->scratch = aligned_alloc(4096, (size_t)threads * SW_CPU_SCRATCH_BYTES);
-    if (cpu->scratch == NULL)
+    cpu->of_thread = calloc((size_t)threads, sizeof *cpu->of_thread);
+    if (cpu->scratch == NULL || cpu->of_thread == NULL)
         goto out_of_memory;
     cpu->matmuls = sw_cpu_matmul_cache_create(err);
-    if (cpu->matmuls == NULL) {
+    bool failed = cpu->matmuls == NULL;
+    for (int32_t t = 0; !failed && t < threads; t++)
+        failed = (cpu->of_thread[t] = sw_cpu_matmul_cache_create(err)) == NULL;
+    if (failed) {
         cpu_destroy(&cpu->base);
         return NULL;
     }

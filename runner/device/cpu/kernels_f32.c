@@ -49,24 +49,30 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
     const int32_t threads = device->threads;
     enum { ELEMS = WIDENED_EDGE * WIDENED_EDGE };
     float *a = sw_cpu_scratch(device, 0), *b = a + ELEMS, *tile = b + ELEMS;
-    const bool in_place = g->c_dtype == SW_F32;
-    for (int64_t i = 0; i < g->m; i += WIDENED_EDGE)
+    /* rows that are alike: whole panels, filled up with zeros */
+    const bool alike = g->panel > 0 && !g->accumulate && g->a_column == 1;
+    const int64_t panel = alike ? g->panel : 1, edge = WIDENED_EDGE / panel * panel;
+    const bool in_place = g->c_dtype == SW_F32 && g->m % panel == 0;
+    for (int64_t i = 0; i < g->m; i += edge)
         for (int64_t j = 0; j < g->n; j += WIDENED_EDGE) {
-            const int64_t m = least(WIDENED_EDGE, g->m - i), n = least(WIDENED_EDGE, g->n - j);
+            const int64_t m = least(edge, g->m - i), n = least(WIDENED_EDGE, g->n - j);
+            const int64_t rows = sw_align(m, panel);
             const int64_t c_offset = i * g->c_row + j;
             for (int64_t k = 0; k < g->k; k += WIDENED_EDGE) {
                 struct sw_cpu_matmul block = *g;
-                block.m = m;
+                block.m = rows;
                 block.n = n;
                 block.k = least(WIDENED_EDGE, g->k - k);
                 widen(threads, g->a, g->a_dtype, i * g->a_row + k * g->a_column, m, block.k,
                       &block.a_row, &block.a_column, a);
+                memset(a + m * block.k, 0, (size_t)((rows - m) * block.k) * sizeof *a);
                 widen(threads, g->b, g->b_dtype, k * g->b_row + j * g->b_column, block.k, n,
                       &block.b_row, &block.b_column, b);
                 block.a = a;
                 block.b = b;
                 block.c = in_place ? (float *)g->c + c_offset : tile;
                 block.c_row = in_place ? g->c_row : n;
+                block.panel = alike ? panel : 0;
                 block.a_dtype = block.b_dtype = block.c_dtype = SW_F32;
                 block.accumulate = k > 0 || g->accumulate;
                 if (sw_cpu_matmul_onednn(device, &block, err) != 0)

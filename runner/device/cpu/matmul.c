@@ -1,7 +1,9 @@
 /* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and kept. */
+#include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <dnnl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@ struct matmul_key {
 struct matmul_entry {
     struct matmul_key key;
     dnnl_primitive_t primitive; /* NULL: the library has none, the operands are widened */
+    bool is_alike;              /* every row is made in the same way */
     dnnl_memory_t a, b, c;
 };
 
@@ -79,6 +82,17 @@ static dnnl_status_t describe(dnnl_memory_desc_t *desc, int64_t rows, int64_t co
     return dnnl_memory_desc_init_by_strides(desc, 2, dims, data_type(dtype), strides);
 }
 
+/* oneDNN's blocked products (AVX-512 and newer) sum each row in the same order. Its older ones do
+ * not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that a thread
+ * gets. tests/unit/test_rows.c holds what is said here against the library that there is. */
+static bool is_blocked(const_dnnl_primitive_desc_t primitive)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, (void *)&name) ==
+               dnnl_success &&
+           strncmp(name, "brg:", 4) == 0;
+}
+
 static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entry *entry)
 {
     const struct matmul_key *key = &entry->key;
@@ -104,6 +118,7 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
         (status = dnnl_memory_create(&entry->b, &b, cache->engine, DNNL_MEMORY_NONE)) ||
         (status = dnnl_memory_create(&entry->c, &c, cache->engine, DNNL_MEMORY_NONE)))
         goto out;
+    entry->is_alike = is_blocked(primitive);
 out:
     if (primitive != NULL)
         dnnl_primitive_desc_destroy(primitive);
@@ -183,8 +198,7 @@ int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matm
     return 0;
 }
 
-int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
-                         struct sw_error *err)
+static struct matmul_key key_of(const struct sw_cpu_matmul *matmul)
 {
     struct matmul_key key;
     memset(&key, 0, sizeof key);
@@ -200,6 +214,74 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
     key.b_dtype = (int32_t)matmul->b_dtype;
     key.c_dtype = (int32_t)matmul->c_dtype;
     key.accumulate = matmul->accumulate;
+    return key;
+}
+
+/* ---- Products whose rows are alike ---- */
+
+/* Of AVX2's products the rows are alike where they are a multiple of 6 up to 72, and of 12 up to
+ * 828, made by one thread; fewer than 6 are, too. */
+enum { PANEL_UNIT = 6, PANEL_SMALL = 72, PANEL_MOST = 828, SLAB_COLUMNS = 64 };
+
+int64_t sw_cpu_panel_rows(int64_t m)
+{
+    const int64_t panels = (m + PANEL_MOST - 1) / PANEL_MOST;
+    if (m < PANEL_UNIT)
+        return m;
+    return sw_align((m + panels - 1) / panels, m <= PANEL_SMALL ? PANEL_UNIT : 2 * PANEL_UNIT);
+}
+
+/* The columns of one thread, in a panel of rows that begins at `row`. */
+static struct sw_cpu_matmul part_of(const struct sw_cpu_matmul *whole, int64_t row, int64_t column,
+                                    int64_t width)
+{
+    const int64_t a = row * whole->a_row * (int64_t)sw_dtype_bytes(whole->a_dtype);
+    const int64_t b = column * whole->b_column * (int64_t)sw_dtype_bytes(whole->b_dtype);
+    const int64_t c = (row * whole->c_row + column) * (int64_t)sw_dtype_bytes(whole->c_dtype);
+    struct sw_cpu_matmul part = *whole;
+    part.m = whole->panel;
+    part.n = width;
+    part.a = (const char *)whole->a + a;
+    part.b = (const char *)whole->b + b;
+    part.c = (char *)whole->c + c;
+    return part;
+}
+
+/* Each thread makes columns of its own, panel by panel, with primitives of one thread: all panels
+ * have one shape, and within it all rows are made alike. */
+static int multiply_panels(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                           struct sw_error *err)
+{
+    const int32_t threads = device->threads;
+    const int64_t even = sw_align((matmul->n + threads - 1) / threads, SLAB_COLUMNS);
+    atomic_int failed = 0;
+    for (int64_t t = 0; t < threads && t * even < matmul->n; t++) {
+        const int64_t left = matmul->n - t * even;
+        const struct sw_cpu_matmul part = part_of(matmul, 0, t * even, left < even ? left : even);
+        const struct matmul_key key = key_of(&part);
+        if (entry_find(device->of_thread[t], &key, err) == NULL)
+            return -1;
+    }
+    SW_PARALLEL_FOR(threads)
+    for (int64_t t = 0; t < threads; t++) {
+        const int64_t left = matmul->n - t * even;
+        for (int64_t row = 0; left > 0 && row < matmul->m; row += matmul->panel) {
+            const struct sw_cpu_matmul part =
+                part_of(matmul, row, t * even, left < even ? left : even);
+            const struct matmul_key key = key_of(&part);
+            /* found: it was made above */
+            struct matmul_entry *entry = entry_find(device->of_thread[t], &key, NULL);
+            if (entry == NULL || execute(device->of_thread[t], entry, &part) != 0)
+                failed = 1;
+        }
+    }
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "oneDNN failed to run a matrix product") : 0;
+}
+
+int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
+                         struct sw_error *err)
+{
+    const struct matmul_key key = key_of(matmul);
 #ifdef _OPENMP
     /* oneDNN asks OpenMP for the calling thread's limit, when a primitive is made and when it runs
      */
@@ -208,10 +290,18 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
-    if (entry != NULL && entry->primitive == NULL)
+    const bool in_panels = entry != NULL && matmul->panel > 0 && !entry->is_alike;
+    if (entry != NULL &&
+        (entry->primitive == NULL || (in_panels && matmul->m % matmul->panel != 0))) {
         status = sw_cpu_matmul_widened(device, matmul, err);
-    else if (entry != NULL && execute(device->matmuls, entry, matmul) != 0)
+    } else if (in_panels) {
+#ifdef _OPENMP
+        omp_set_num_threads(1); /* of each thread */
+#endif
+        status = multiply_panels(device, matmul, err);
+    } else if (entry != NULL && execute(device->matmuls, entry, matmul) != 0) {
         status = sw_fail(err, SW_ENVIRONMENT, "oneDNN failed to run a matrix product");
+    }
 #ifdef _OPENMP
     omp_set_num_threads(limit);
 #endif
@@ -294,6 +384,7 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
         matmul.accumulate = sw_call_adds_now(call);
         break;
     }
+    matmul.panel = call->rows_alike ? sw_cpu_panel_rows(matmul.m) : 0;
     if (!fits)
         return sw_fail(
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",

@@ -1,0 +1,157 @@
+/* A text does not depend, to the bit, on its slot nor on what is in the others: the same prompts
+ * are made and scored in several orders, more of them than slots, in the arithmetic that models are
+ * served in. ctest runs it with what the processor has, and with AVX2 alone, for which oneDNN makes
+ * the last rows of some products in another order than the first. */
+#include "core/base/hash.h"
+#include "runner/device/cpu/cpu.h"
+#include "tests/support/harness.h"
+#include "tests/support/texts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { TEXTS = 20, KINDS_OF_PROMPT = 4, NEW_TOKENS = 5, MAX_TOKENS = 48, VOCAB = 72, SEED = 3 };
+
+/* ---- Texts ---- */
+
+/* Rows of a prefill on one rank: 3 x 12, 5 x 20, 20 x 16, which 6 divides and does not; 4 x 2 are
+ * few rows. */
+static const struct shape {
+    int64_t slots, chunk;
+} shapes[] = {{3, 12}, {5, 20}, {20, 16}, {4, 2}};
+
+static struct sw_program_options make_options(struct sw_mesh mesh, enum sw_dtype dtype)
+{
+    struct sw_program_options o = {
+        .model.vocab_size = VOCAB,
+        .model.hidden_size = 48,
+        .model.intermediate_size = 96,
+        .model.layers = 2,
+        .model.heads = 4,
+        .model.kv_heads = 2,
+        .model.head_dim = 12,
+        .model.rope.theta = 100.0,
+        .model.rms_norm_eps = 1e-5,
+        .model.tied = true,
+        .sequence_length = MAX_TOKENS,
+        .global_batch = 4,
+        .micro_batch_per_rank = 1,
+        .compute = dtype,
+        .params = dtype,
+        .reduce = SW_F32,
+        .mesh = mesh,
+        .layout = SW_CONTIGUOUS,
+    };
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+static int64_t prompt_length(int64_t prompt)
+{
+    static const int64_t lengths[KINDS_OF_PROMPT] = {40, 21, 3, 33};
+    return lengths[prompt];
+}
+
+/* Text i has the prompt order(i); what was made or scored of each prompt must be the same however
+ * often and wherever it comes. Returns the texts that differ from the first of their prompt. */
+static int32_t run_in_order(const struct sw_program_options *options, const struct shape *shape,
+                            int64_t rotation, bool scores, struct sw_made_text first[])
+{
+    static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
+    struct sw_text texts[TEXTS];
+    int64_t of[TEXTS];
+    int32_t wrong = 0;
+    struct sw_error err = {0};
+    for (int64_t p = 0; p < KINDS_OF_PROMPT; p++)
+        for (int64_t i = 0; i < prompt_length(p); i++)
+            prompt[p][i] = (int32_t)(sw_hash_mix((uint64_t)(p * 100 + i) + 1) % VOCAB);
+    for (int64_t t = 0; t < TEXTS; t++) {
+        /* in turns, all of one after the other, and without any order */
+        const int64_t p = rotation == 0   ? t % KINDS_OF_PROMPT
+                          : rotation == 1 ? t * KINDS_OF_PROMPT / TEXTS
+                                          : (int64_t)(sw_hash_mix((uint64_t)t) % KINDS_OF_PROMPT);
+        of[t] = p;
+        texts[t] = (struct sw_text){.tokens = prompt[p],
+                                    .token_count = prompt_length(p),
+                                    .max_new_tokens = NEW_TOKENS,
+                                    .sampling = {.top_p = 1, .penalty = 1},
+                                    .seed = (uint64_t)p};
+    }
+    struct sw_test_texts run = {.options = options,
+                                .serving = {.max_batch = shape->slots,
+                                            .max_tokens = MAX_TOKENS,
+                                            .chunk = shape->chunk,
+                                            .cache = options->compute},
+                                .seed = SEED,
+                                .stddev = 0.1,
+                                .texts = texts,
+                                .count = TEXTS,
+                                .scores = scores};
+    if (sw_test_texts_run(&run, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(run.other_ranks, 0);
+    for (int64_t t = 0; t < TEXTS; t++) {
+        const struct sw_made_text *made = &run.made[t];
+        struct sw_made_text *to = &first[of[t]];
+        if (to->tokens == NULL) {
+            *to = (struct sw_made_text){made->made, made->full,
+                                        malloc(MAX_TOKENS * sizeof *to->tokens),
+                                        malloc(MAX_TOKENS * sizeof *to->logprobs)};
+            assert_non_null(to->tokens);
+            assert_non_null(to->logprobs);
+            memcpy(to->tokens, made->tokens, MAX_TOKENS * sizeof *to->tokens);
+            memcpy(to->logprobs, made->logprobs, MAX_TOKENS * sizeof *to->logprobs);
+        }
+        assert_int_equal(made->made, scores ? 0 : NEW_TOKENS);
+        assert_true(made->logprobs[0] != 0);
+        wrong += memcmp(made->tokens, to->tokens, MAX_TOKENS * sizeof *to->tokens) != 0 ||
+                 memcmp(made->logprobs, to->logprobs, MAX_TOKENS * sizeof *to->logprobs) != 0;
+    }
+    sw_test_texts_free(&run);
+    return wrong;
+}
+
+static void a_text_is_the_same_in_every_slot(void **state)
+{
+    (void)state;
+    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
+                                     sw_mesh_make(1, 1, 1, 2), sw_mesh_make(1, 1, 2, 2),
+                                     sw_mesh_make(1, 2, 4, 1), sw_mesh_make(2, 1, 1, 4)};
+    int32_t wrong = 0;
+    for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
+        for (size_t d = 0; d < 2; d++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+                for (int scores = 0; scores < 2; scores++) {
+                    const struct sw_program_options options = make_options(meshes[m], dtypes[d]);
+                    struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
+                    int32_t others = 0;
+                    for (int64_t rotation = 0; rotation < 3; rotation++)
+                        others += run_in_order(&options, &shapes[s], rotation, scores != 0, first);
+                    for (int p = 0; p < KINDS_OF_PROMPT; p++) {
+                        free(first[p].tokens);
+                        free(first[p].logprobs);
+                    }
+                    char sizes[64];
+                    if (others > 0)
+                        print_error("%s, %s, %lld slots x %lld tokens, %s: %d of %d texts differ\n",
+                                    sw_mesh_format(&meshes[m], sizes, sizeof sizes),
+                                    sw_dtype_name(dtypes[d]), (long long)shapes[s].slots,
+                                    (long long)shapes[s].chunk, scores ? "scored" : "made",
+                                    (int)others, 3 * TEXTS);
+                    wrong += others;
+                }
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_is_the_same_in_every_slot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* Products whose rows are alike: every row of c is the same, to the bit, where every row of a is.
+ * Of all numbers of rows up to 64 and some beyond, in fp32 and bf16, weights by row and by column,
+ * on one thread and on three. ctest runs it with what the processor has, and with AVX2 alone, for
+ * which oneDNN goes by the place of a row. */
+#include "core/base/hash.h"
+#include "core/base/number.h"
+#include "runner/device/cpu/cpu.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MOST_ROWS = 853, MOST_K = 900, MOST_N = 872 };
+
+struct operands {
+    void *a, *b, *c;
+};
+
+static float value(uint64_t i)
+{
+    return (float)(sw_hash_mix(i + 1) % 2001) / 1000.0f - 1.0f;
+}
+
+static void put(void *to, enum sw_dtype dtype, int64_t i, float v)
+{
+    if (dtype == SW_F32)
+        ((float *)to)[i] = v;
+    else
+        ((uint16_t *)to)[i] = sw_bf16_from_float(v);
+}
+
+static double get(const void *from, enum sw_dtype dtype, int64_t i)
+{
+    return dtype == SW_F32 ? (double)((const float *)from)[i]
+                           : (double)sw_bf16_to_float(((const uint16_t *)from)[i]);
+}
+
+static void check(struct sw_cpu_device *device, const struct operands *o, enum sw_dtype dtype,
+                  enum sw_dtype result, bool by_column, int64_t m, int64_t k, int64_t n)
+{
+    const struct sw_cpu_matmul g = {.m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .a = o->a,
+                                    .b = o->b,
+                                    .c = o->c,
+                                    .a_row = k,
+                                    .a_column = 1,
+                                    .b_row = by_column ? 1 : n,
+                                    .b_column = by_column ? k : 1,
+                                    .c_row = n,
+                                    .a_dtype = dtype,
+                                    .b_dtype = dtype,
+                                    .c_dtype = result,
+                                    .panel = sw_cpu_panel_rows(m)};
+    const size_t row = (size_t)n * sw_dtype_bytes(result);
+    memset(o->c, 0xff, (size_t)m * row);
+    assert_int_equal(sw_cpu_matmul(device, &g, NULL), 0);
+    for (int64_t i = 1; i < m; i++)
+        if (memcmp(o->c, (const char *)o->c + (size_t)i * row, row) != 0)
+            fail_msg("%s to %s, weights by %s, [%d, %d] [%d, %d]: row %d is another than row 0",
+                     sw_dtype_name(dtype), sw_dtype_name(result), by_column ? "column" : "row",
+                     (int)m, (int)k, (int)k, (int)n, (int)i);
+    /* and it is the product: k terms of at most 1, summed in fp32 */
+    for (int64_t j = 0; j < n; j += 7) {
+        double exact = 0;
+        for (int64_t i = 0; i < k; i++)
+            exact += get(o->a, dtype, i) * get(o->b, dtype, by_column ? j * k + i : i * n + j);
+        const double rounding = result == SW_F32 ? 0 : fabs(exact) * 0x1p-8;
+        assert_true(fabs(get(o->c, result, j) - exact) <= rounding + (double)(k * k) * 0x1p-24);
+    }
+}
+
+static void rows_are_alike(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{16, 17}, {64, 264}, {100, 96}, {MOST_K, 64}, {37, MOST_N}};
+    static const int64_t many[] = {90, 96, 128, 162, 256, 320, 500, 512, 830, MOST_ROWS};
+    static const struct {
+        enum sw_dtype operands, result;
+    } dtypes[] = {{SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_BF16_T, SW_F32}};
+    const struct operands o = {malloc((size_t)MOST_ROWS * MOST_K * sizeof(float)),
+                               malloc((size_t)MOST_K * MOST_N * sizeof(float)),
+                               malloc((size_t)MOST_ROWS * MOST_N * sizeof(float))};
+    assert_true(o.a != NULL && o.b != NULL && o.c != NULL);
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        struct sw_device *device = sw_cpu_device_create(threads, NULL);
+        assert_non_null(device);
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+                const int64_t k = sizes[s][0], n = sizes[s][1];
+                for (int64_t i = 0; i < MOST_ROWS * k; i++)
+                    put(o.a, dtypes[d].operands, i, value((uint64_t)(i % k)));
+                for (int64_t i = 0; i < k * n; i++)
+                    put(o.b, dtypes[d].operands, i, value((uint64_t)(i + 1000)));
+                for (int by_column = 0; by_column < 2; by_column++) {
+                    for (int64_t m = 1; m <= 64; m++)
+                        check((struct sw_cpu_device *)device, &o, dtypes[d].operands,
+                              dtypes[d].result, by_column != 0, m, k, n);
+                    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+                        check((struct sw_cpu_device *)device, &o, dtypes[d].operands,
+                              dtypes[d].result, by_column != 0, many[i], k, n);
+                }
+            }
+        device->vtable->destroy(device);
+    }
+    free(o.a);
+    free(o.b);
+    free(o.c);
+}
+
+/* Few rows are made for nothing. */
+static void panels_fit(void **state)
+{
+    (void)state;
+    for (int64_t m = 1; m <= 4096; m++) {
+        const int64_t rows = sw_cpu_panel_rows(m), made = sw_align(m, rows);
+        assert_true(rows >= 1 && rows <= 828 && (rows % 6 == 0 || rows == m));
+        assert_true(rows <= 72 || rows % 12 == 0);
+        assert_true(made - m < (m <= 72 ? 6 : 12 * (1 + m / 828)));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_alike),
+        cmocka_unit_test(panels_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
