@@ -316,6 +316,11 @@ PLACES = [["slurm", key] for key in (
     ["slurm", "directives", 0], ["slurm", "srun_options", 0], ["slurm", "setup", 0],
     ["name"], ["directory"], ["checkpoint", "directory"], ["data", "path"], ["init", "from"]]
 
+# Those of later keys, and of the script of a job that does not train. They are tried behind the
+# others, whose order is that of before.
+LATER_PLACES = [["slurm", key] for key in "segment nice cpus_per_task preflight".split()] + [
+    ["job", key] for key in "type checkpoint input output host token_file port shards".split()]
+
 
 def put(run, path, value):
     at = run
@@ -366,8 +371,12 @@ def hostile_values():
         file.write("module() { :; }\n")
     done, script = emit(base("r", 2, 2, {}), f"{scratch}/hostile")
     plain = names(script)
-    cases = [(path, value) for path in PLACES for value in HOSTILE]
+    cases, later = ([(path, value) for path in places for value in HOSTILE] for places in (PLACES, LATER_PLACES))
     random.Random(3).shuffle(cases)
+    random.Random(4).shuffle(later)
+    # of few a share is of the later ones
+    share = min(values // 5, len(later))
+    cases = cases[:values - share] + later[:share]
     at_once = 50
     last = min(values, len(cases))
     for first in range(progress["values"], last, at_once):
@@ -382,7 +391,7 @@ def hostile_values():
                 kept.append(f"{scratch}/kept-{i}.sbatch")
         check_scripts(kept)
         advance("values", min(first + at_once, last))
-    print(f"{progress['values']} hostile values over {len(PLACES)} keys: {progress['refused']} refused, "
+    print(f"{progress['values']} hostile values over {len(PLACES) + len(LATER_PLACES)} keys: {progress['refused']} refused, "
           f"{progress['accepted']} as they are, nothing executed")
 
 
@@ -391,6 +400,11 @@ def hostile_value(path, value, plain, scripts):
     run = base("r", 2, 2, {})
     if path == ["slurm", "fabric", "name"]:
         put(run, ["slurm", "fabric", "environment", "B"], "x")
+    if path[0] == "job":
+        run["serve"] = {"max_batch": 8, "max_tokens": 1024}
+        serves = path[1] in ("host", "token_file", "port")
+        run["job"] = {"type": "serve", "token_file": f"{root}/README.md", "checkpoint": "/c"} if serves else \
+            {"type": "generate", "checkpoint": "/c", "input": f"{root}/README.md", "output": f"{scratch}/texts"}
     put(run, path, value)
     if path[:2] == ["slurm", "container"] and path[2] != "image":
         put(run, ["slurm", "container", "image"], "docker://a/b:1")
@@ -400,7 +414,7 @@ def hostile_value(path, value, plain, scripts):
     if os.path.exists(canary):
         complain(f"{what}: executed by plan")
         os.remove(canary)
-    if done.returncode == 2 or (done.returncode == 3 and path[0] in ("name", "directory", "checkpoint", "data", "init")):
+    if done.returncode == 2 or (done.returncode == 3 and path[0] in ("name", "directory", "checkpoint", "data", "init", "job")):
         progress["refused"] += 1
         if "error: " not in done.stderr:
             complain(f"{what}: refused with no word: {done.stderr}")
@@ -415,6 +429,8 @@ def hostile_value(path, value, plain, scripts):
     changed = set(names(script)) ^ set(plain)
     key = path[1] if path[0] == "slurm" else path[0]
     may = ADDS.get(key, {"--" + key.replace("_", "-")})
+    if path[0] == "job":
+        may = {"--array", "--signal", "--time"}  # a training knows how long it takes
     if key == "directives":
         may = {value.split("=")[0]}
     if not changed <= may or len(set(names(script))) != len(names(script)):
@@ -428,8 +444,10 @@ def hostile_value(path, value, plain, scripts):
     if held.returncode == 0:
         job = held.stdout.strip()
         shown = call("scontrol", "show", "job", job).stdout
-        if field(shown, "UserId") != f"{whoami}({os.getuid()})" or field(shown, "NumNodes").split("-")[0] != "2" or \
-                field(shown, "NumTasks") != "4":
+        # a job that does not train takes the nodes that serve best
+        nodes, tasks = field(shown, "NumNodes").split("-")[0], field(shown, "NumTasks")
+        if field(shown, "UserId") != f"{whoami}({os.getuid()})" or \
+                (path[0] != "job" and (nodes, tasks) != ("2", "4")):
             complain(f"{what}: the job is another: {shown}")
         call("scancel", job)
     if os.path.exists(canary):
