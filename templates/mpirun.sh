@@ -4,7 +4,7 @@
 # predicted: {{memory}} of {{memory_limit}} per accelerator, {{step_seconds}} a step; {{run_time}}
 #
 # Arguments go to `runner train`. SHARDWRIGHT_RUNNER names another runner, SHARDWRIGHT_HOSTFILE the
-# machines of a mesh on several nodes. INT (Ctrl-C), TERM and USR1 end the run after the step at
+# machines of a mesh on several nodes; in a job of Slurm (salloc, sbatch) they are the job's. INT (Ctrl-C), TERM and USR1 end the run after the step at
 # hand; the exit code is the verdict in the run's attempt.json.
 set -euo pipefail
 
@@ -37,8 +37,15 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 if [ -n "${SHARDWRIGHT_HOSTFILE:-}" ]; then
     options+=(--hostfile "$SHARDWRIGHT_HOSTFILE" --map-by "ppr:$per_node:node")
+elif [ -n "${SLURM_JOB_ID:-}" ]; then
+    # mpirun takes the job's nodes, and Slurm's count of tasks for room.
+    if [ "${SLURM_JOB_NUM_NODES:-1}" -lt "$nodes" ]; then
+        echo "the mesh spans $nodes nodes, and job $SLURM_JOB_ID has ${SLURM_JOB_NUM_NODES:-1}" >&2
+        exit 2
+    fi
+    options+=(--oversubscribe --map-by "ppr:$per_node:node")
 elif [ "$nodes" -gt 1 ]; then
-    echo "the mesh spans $nodes nodes: set SHARDWRIGHT_HOSTFILE to a file that lists them" >&2
+    echo "the mesh spans $nodes nodes: set SHARDWRIGHT_HOSTFILE to a file that lists them, or start it in a job of Slurm" >&2
     exit 2
 fi
 

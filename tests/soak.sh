@@ -81,7 +81,8 @@ lock_trials() {
     echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
 }
 
-trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000
+trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
+    "$out/settings"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"

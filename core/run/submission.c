@@ -59,6 +59,12 @@ bool sw_job_id_is_valid(const char *text)
     return text[digits] == '_' && index > 0 && index <= 10 && text[digits + 1 + index] == '\0';
 }
 
+bool sw_job_id_is_of(const char *id, const char *job)
+{
+    const size_t length = strlen(job);
+    return length > 0 && strncmp(id, job, length) == 0 && (id[length] == '\0' || id[length] == '_');
+}
+
 /* ---- Reading ---- */
 
 /* No control character: it is shown, and given to other programs. */

@@ -59,5 +59,7 @@ const char *sw_submission_parse(const char *text, size_t bytes, struct sw_submis
 
 /* The digits of a job's number, perhaps with an array's index behind '_'. */
 bool sw_job_id_is_valid(const char *text);
+/* Whether id is that job, or of that array: "42", "42_3" and squeue's "42_[4-15%8]" are of "42". */
+bool sw_job_id_is_of(const char *id, const char *job);
 
 #endif

@@ -32,7 +32,7 @@ static int run(const char *const *argv, struct sw_error *err)
 static void kill_steps(const char *id)
 {
     enum { MOST_STEPS = 16 };
-    char which[64];
+    char which[192];
     struct sw_process_result result = {0};
     struct sw_error ignored = {0};
     snprintf(which, sizeof which, "--jobs=%s", id);
@@ -66,7 +66,7 @@ static int end_at_once(const char *id, bool kill, struct sw_error *err)
  * some sites do not let users do so. */
 static void forbid_requeue(const char *id)
 {
-    char job[64];
+    char job[192];
     struct sw_error ignored = {0};
     snprintf(job, sizeof job, "JobId=%s", id);
     const char *const argv[] = {"scontrol", "update", job, "Requeue=0", NULL};
@@ -94,17 +94,47 @@ static int end_job(const struct sw_run_status *s, const struct sw_slurm_job *job
     return 0;
 }
 
+/* squeue's "42_[4-15%8]" as scancel takes it, without what limits how many run at a time. false: it
+ * does not take it, as "42_[0-98:2]", and lists that are cut short, with dots or without. */
+static bool plain_id(const char *id, char *out, size_t bytes)
+{
+    const size_t length = strcspn(id, "%]");
+    snprintf(out, bytes, "%.*s%s", (int)length, id, id[length] != '\0' ? "]" : "");
+    return strpbrk(id, ":.") == NULL && (strchr(id, '[') == NULL || strchr(id, ']') != NULL);
+}
+
+/* A job that does not train has nothing to save: all tasks of an array end at once, by its number.
+ */
+static int end_array(const struct sw_slurm_job *job, bool now, char ended[SW_JOB_ID_BYTES],
+                     struct sw_error *err)
+{
+    if (ended[0] != '\0' && sw_job_id_is_of(job->id, ended))
+        return 0;
+    snprintf(ended, SW_JOB_ID_BYTES, "%.*s", (int)strcspn(job->id, "_"), job->id);
+    forbid_requeue(ended);
+    return end_at_once(ended, now, err);
+}
+
 static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_t *count,
                     struct sw_error *err)
 {
-    struct sw_slurm_job live[SW_SUBMISSION_JOBS];
-    *count = sw_status_live_jobs(all, 0, live, SW_SUBMISSION_JOBS);
+    const struct sw_run_status *s = &all->run[0];
+    char id[160], array[SW_JOB_ID_BYTES] = "";
+    *count = 0;
     /* those that wait first: they may wait for the end of the one that runs */
     for (int32_t runs = 0; runs < 2; runs++)
-        for (int32_t i = 0; i < *count; i++)
-            if (live[i].is_running == (runs == 1) &&
-                end_job(&all->run[0], &live[i], now, saves, err) != 0)
+        for (int32_t i = 0; i < all->jobs.count; i++) {
+            struct sw_slurm_job job = all->jobs.job[i];
+            if (!job.is_live || job.is_running != (runs == 1) || !sw_status_owns(s, &job))
+                continue;
+            ++*count;
+            const bool can_name = plain_id(job.id, id, sizeof id);
+            const bool whole =
+                strchr(job.id, '_') != NULL && (!can_name || s->started.type[0] != '\0');
+            job.id = id;
+            if ((whole ? end_array(&job, now, array, err) : end_job(s, &job, now, saves, err)) != 0)
                 return -1;
+        }
     return 0;
 }
 

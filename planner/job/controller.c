@@ -1,5 +1,6 @@
 #include "planner/job/controller.h"
 
+#include "core/run/submission.h"
 #include "planner/job/process.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static const char squeue_format[] =
     "%i" UNIT "%T" UNIT "%r" UNIT "%D" UNIT "%S" UNIT "%e" UNIT "%V" UNIT "%M" UNIT "%l" UNIT
     "%N" UNIT "%k" UNIT "%o" UNIT "%Z" RECORD;
 /* sacct has no formats, but a delimiter; nothing of a user's choice is among these. */
-static const char sacct_format[] = "--format=JobIDRaw,State,NNodes,Start,End,Submit,Elapsed,"
+static const char sacct_format[] = "--format=JobID,State,NNodes,Start,End,Submit,Elapsed,"
                                    "Timelimit,NodeList";
 enum { SACCT_COLUMNS = 9 };
 
@@ -104,11 +105,12 @@ static int32_t split(char *text, const char *separator, char **out, int32_t most
     }
 }
 
-/* "42", "42_3"; squeue also shows "42_[1-3]" for what of an array waits: no job to ask about. */
+/* "42", "42_3"; squeue also shows "42_[1-3]" for what of an array waits, "42_[1,3,...]" where that
+ * is long. */
 static bool is_id(const char *text)
 {
-    return text[0] >= '1' && text[0] <= '9' && strlen(text) < 32 &&
-           text[strspn(text, "0123456789_+[]-,%")] == '\0';
+    return text[0] >= '1' && text[0] <= '9' && strlen(text) < 128 &&
+           text[strspn(text, "0123456789_+[]-,:%.")] == '\0';
 }
 
 static bool take_squeue(char *line, struct sw_slurm_job *job)
@@ -205,7 +207,7 @@ void sw_slurm_jobs_free(struct sw_slurm_jobs *jobs)
 const struct sw_slurm_job *sw_slurm_jobs_find(const struct sw_slurm_jobs *jobs, const char *id)
 {
     for (int32_t i = 0; i < jobs->count; i++)
-        if (strcmp(jobs->job[i].id, id) == 0)
+        if (sw_job_id_is_of(jobs->job[i].id, id))
             return &jobs->job[i];
     return NULL;
 }

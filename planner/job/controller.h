@@ -44,7 +44,7 @@ int sw_controller_ask_history(const char *const *ids, int32_t count, double limi
                               struct sw_slurm_jobs *out, struct sw_error *err);
 void sw_slurm_jobs_free(struct sw_slurm_jobs *jobs);
 
-/* The job of this id; NULL: it is not among them. */
+/* The job of this id, of an array any of its tasks; NULL: it is not among them. */
 const struct sw_slurm_job *sw_slurm_jobs_find(const struct sw_slurm_jobs *jobs, const char *id);
 
 /* What the two programs print, for tests: takes over text (malloc'ed). A line that is none of them

@@ -3,6 +3,7 @@
 
 #include "core/base/file.h"
 #include "planner/command.h"
+#include "planner/job/owned.h"
 #include "planner/job/show.h"
 #include "planner/job/target.h"
 #include "planner/job/watch.h"
@@ -18,13 +19,20 @@
 
 enum { DEFAULT_LINES = 20, BLOCK = 64 << 10 };
 
-void sw_log_expand(const char *pattern, const char *job, const char *name, char out[PATH_MAX])
+void sw_log_expand(const char *pattern, const char *job, const char *task, const char *name,
+                   char out[PATH_MAX])
 {
+    static const char any_task[] = {SW_LOG_ANY_TASK, '\0'};
+    const char *index = task[0] != '\0' ? task : any_task;
     size_t used = 0;
     for (const char *p = pattern; *p != '\0' && used < PATH_MAX - 1; p++) {
         const char *text = NULL;
         if (*p == '%')
-            text = p[1] == 'j' || p[1] == 'A' ? job : p[1] == 'x' ? name : p[1] == '%' ? "%" : NULL;
+            text = p[1] == 'j' || p[1] == 'A' ? job
+                   : p[1] == 'a'              ? index
+                   : p[1] == 'x'              ? name
+                   : p[1] == '%'              ? "%"
+                                              : NULL;
         if (text == NULL) {
             out[used++] = *p;
             continue;
@@ -36,22 +44,38 @@ void sw_log_expand(const char *pattern, const char *job, const char *name, char 
     out[used] = '\0';
 }
 
+static bool is_log(const char *name, const char *base)
+{
+    const char *any = strchr(base, SW_LOG_ANY_TASK);
+    if (any != NULL) {
+        if (strncmp(name, base, (size_t)(any - base)) != 0 ||
+            !isdigit((unsigned char)name[any - base]))
+            return false;
+        name += any - base;
+        name += strspn(name, "0123456789");
+        base = any + 1;
+    }
+    const char *end = strrchr(base, '.');
+    const size_t stem =
+        end != NULL && (end != base || any != NULL) ? (size_t)(end - base) : strlen(base);
+    const size_t length = strlen(name), tail = strlen(base + stem);
+    return strncmp(name, base, stem) == 0 && !isdigit((unsigned char)name[stem]) &&
+           length >= stem + tail && strcmp(name + length - tail, base + stem) == 0;
+}
+
 bool sw_log_find(const char *path, char out[PATH_MAX])
 {
     char *folder = sw_path_folder(path);
-    const char *base = sw_path_name(path), *end = strrchr(base, '.');
-    const size_t stem = end != NULL && end != base ? (size_t)(end - base) : strlen(base);
+    const char *base = sw_path_name(path);
     DIR *open_folder = folder != NULL ? opendir(folder) : NULL;
     struct timespec newest = {0};
     bool found = false;
     const struct dirent *entry;
     while (open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
         const char *name = entry->d_name;
-        const size_t length = strlen(name), tail = strlen(base + stem);
         char candidate[PATH_MAX];
         struct stat status;
-        if (strncmp(name, base, stem) != 0 || isdigit((unsigned char)name[stem]) ||
-            length < stem + tail || strcmp(name + length - tail, base + stem) != 0 ||
+        if (!is_log(name, base) ||
             snprintf(candidate, sizeof candidate, "%s/%s", folder, name) >= (int)sizeof candidate ||
             stat(candidate, &status) != 0 || !S_ISREG(status.st_mode))
             continue;
@@ -72,6 +96,7 @@ bool sw_log_find(const char *path, char out[PATH_MAX])
 /* A log that is being printed. */
 struct reader {
     char wanted[PATH_MAX], path[PATH_MAX]; /* path "": none yet */
+    char task[16];                         /* of an array; "": it is none, or whichever is newest */
     int file;
     int64_t lines; /* to begin with */
 };
@@ -98,6 +123,26 @@ static off_t find_lines(int file, int64_t lines)
     return 0;
 }
 
+/* Of several tasks that print at the same time one is read, the one whose log was the newest. */
+static void stay_with_task(struct reader *r, const char *path)
+{
+    const char *any = strchr(r->wanted, SW_LOG_ANY_TASK);
+    char pinned[PATH_MAX];
+    if (any == NULL)
+        return;
+    const size_t before = (size_t)(any - r->wanted), digits = strspn(path + before, "0123456789");
+    if (digits >= sizeof r->task ||
+        snprintf(pinned, sizeof pinned, "%.*s%s", (int)(before + digits), path, any + 1) >=
+            (int)sizeof pinned)
+        return;
+    memcpy(r->task, path + before, digits);
+    r->task[digits] = '\0';
+    memcpy(r->wanted, pinned, sizeof pinned);
+    fprintf(stderr,
+            "==> %s, the newest of an array; 'plan logs JOB_TASK' shows another task's <==\n",
+            sw_path_name(path));
+}
+
 /* Opens the newest file, if it is another one than before. */
 static int open_newest(struct reader *r, struct sw_error *err)
 {
@@ -113,6 +158,7 @@ static int open_newest(struct reader *r, struct sw_error *err)
     } else {
         (void)lseek(file, r->lines > 0 ? find_lines(file, r->lines) : 0,
                     r->lines > 0 ? SEEK_SET : SEEK_END);
+        stay_with_task(r, path);
     }
     r->file = file;
     memcpy(r->path, path, sizeof path);
@@ -139,11 +185,13 @@ static bool print_rest(struct reader *r)
     return any;
 }
 
-static int follow(struct reader *r, struct sw_statuses *all)
+static int follow(struct reader *r, struct sw_statuses *all, bool asked)
 {
     struct sw_watch pace = {0};
     struct sw_error err = {0};
     enum sw_run_state told = SW_RUN_NONE;
+    if (asked)
+        sw_watch_begin_asked(&pace);
     for (;;) {
         if (sw_watch_look(&pace, all, &err) != 0 || open_newest(r, &err) != 0)
             return sw_command_fail(&err);
@@ -170,11 +218,33 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
     if (!s->by_slurm)
         sw_fail(&err, SW_UNMET,
                 "a run that mpirun started prints to where it was started: there is no log");
+    else if (strchr(r->wanted, SW_LOG_ANY_TASK) != NULL)
+        sw_fail(&err, SW_UNMET,
+                "job %s has printed nothing yet (%s%s%.300s); its tasks' logs will be in %s",
+                s->job_id, sw_run_state_name(s->state), s->words[0] != '\0' ? ": " : "", s->words,
+                s->folder);
     else
         sw_fail(&err, SW_UNMET, "job %s has printed nothing yet (%s%s%.300s); its log will be %s",
                 s->job_id, sw_run_state_name(s->state), s->words[0] != '\0' ? ": " : "", s->words,
                 r->wanted);
     return sw_command_fail(&err);
+}
+
+/* Which file it is going to be, of the job that the folder tells, else of the one that Slurm does.
+ */
+static void want(struct reader *r, const struct sw_run_status *s, const char *job)
+{
+    const struct sw_submission *sub = &s->submission;
+    char pattern[PATH_MAX], number[SW_JOB_ID_BYTES];
+    /* a script that was submitted by hand prints to where it always does */
+    if (sub->log[0] != '\0')
+        snprintf(pattern, sizeof pattern, "%s", sub->log);
+    else
+        snprintf(pattern, sizeof pattern, "%.4000s/slurm-%s.out", s->folder,
+                 s->started.shards > 1 ? "%A_%a" : "%j");
+    snprintf(number, sizeof number, "%.*s",
+             (int)(strstr(pattern, "%a") != NULL ? strcspn(job, "_") : strlen(job)), job);
+    sw_log_expand(pattern, number, r->task, sw_show_name(s), r->wanted);
 }
 
 static int show(const struct sw_options *options, const struct sw_target *target,
@@ -185,25 +255,28 @@ static int show(const struct sw_options *options, const struct sw_target *target
     if (sw_statuses_read(&folder, 1, all, &err) != 0)
         return sw_command_fail(&err);
     struct sw_run_status *s = &all->run[0];
-    const struct sw_submission *sub = &s->submission;
-    const char *job = sub->job_count > 0 ? sub->job[sub->job_count - 1] : s->attempt.job;
-    char pattern[PATH_MAX];
+    const char *job = sw_owned_last(s);
+    bool asked = false;
     s->told_steps = target->steps;
     r->lines = options->lines >= 0 ? options->lines : DEFAULT_LINES;
-    if (sub->log[0] != '\0')
-        snprintf(pattern, sizeof pattern, "%s", sub->log);
-    else
-        snprintf(pattern, sizeof pattern, "%.4000s/slurm-%%j.out", s->folder);
-    sw_log_expand(pattern, job, sw_show_name(s), r->wanted);
+    want(r, s, job);
     if (job[0] != '\0' && open_newest(r, &err) != 0)
         return sw_command_fail(&err);
-    if (options->follow && job[0] != '\0')
-        return follow(r, all);
     if (r->file < 0) {
+        asked = true;
         if (sw_statuses_ask(all, SW_WATCH_ASK_SECONDS, &err) != 0)
             return sw_command_fail(&err);
-        return fail_no_log(all, r);
+        if (s->job.id != NULL && !sw_job_id_is_of(s->job.id, job)) { /* submitted by hand */
+            job = s->job.id;
+            want(r, s, job);
+            if (open_newest(r, &err) != 0)
+                return sw_command_fail(&err);
+        }
     }
+    if (options->follow && job[0] != '\0')
+        return follow(r, all, asked);
+    if (r->file < 0)
+        return fail_no_log(all, r);
     (void)print_rest(r);
     return SW_OK;
 }
@@ -218,6 +291,10 @@ int sw_command_logs(const struct sw_options *options)
         reader->file = -1;
         status = sw_target_find(options, target);
     }
+    const char *name = status == SW_OK && options->file_count == 1 ? options->files[0] : "";
+    const char *task = sw_job_id_is_valid(name) ? strchr(name, '_') : NULL;
+    if (task != NULL)
+        snprintf(reader->task, sizeof reader->task, "%s", task + 1);
     if (status == SW_OK)
         status = show(options, target, &all, reader);
     if (reader != NULL && reader->file >= 0)

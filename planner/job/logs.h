@@ -5,13 +5,18 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The path that Slurm makes of --output's pattern: %j and %A the job's number, %x its name, %% a %.
- * Others, and "\\" at the beginning of one, stay as they are. */
-void sw_log_expand(const char *pattern, const char *job, const char *name, char out[PATH_MAX]);
+/* Stands in a path for the index of any task of an array; no path has it. */
+enum { SW_LOG_ANY_TASK = '\x01' };
+
+/* The path that Slurm makes of --output's pattern: %j and %A the job's number, %a the task's of an
+ * array ("": any), %x its name, %% a %. Others, and "\\" at the beginning of one, stay as they are.
+ */
+void sw_log_expand(const char *pattern, const char *job, const char *task, const char *name,
+                   char out[PATH_MAX]);
 
 /* The newest file of the job: the one named, or one beside it whose name goes on behind the stem
- * with no digit and has the same ending ("slurm-42.out", "slurm-42.2.out"). false: there is none
- * yet. */
+ * with no digit and has the same ending ("slurm-42.out", "slurm-42.2.out"); of any task the newest.
+ * false: there is none yet. */
 bool sw_log_find(const char *path, char out[PATH_MAX]);
 
 #endif

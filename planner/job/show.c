@@ -114,6 +114,8 @@ static void show_started(struct lines *l, const struct sw_run_status *s)
             sw_format_count((double)st->lines, all));
     if (st->shards > 1)
         fprintf(l->out, ", in %d parts, %d of them done", (int)st->shards, (int)st->ended);
+    if (st->shards > 1 && s->tasks_running > 0)
+        fprintf(l->out, ", %d at work", (int)s->tasks_running);
     fprintf(l->out, "\n");
     begin(l, "output");
     fprintf(l->out, "%s%s\n", st->output, st->shards > 1 ? ".*-of-*" : "");

@@ -5,6 +5,8 @@
 #include "core/run/excluded.h"
 #include "core/run/launcher.h"
 #include "planner/format.h"
+#include "planner/job/owned.h"
+#include "planner/job/process.h"
 #include "planner/job/words.h"
 
 #include <dirent.h>
@@ -207,78 +209,6 @@ void sw_statuses_free(struct sw_statuses *statuses)
     sw_slurm_jobs_free(&statuses->jobs);
     sw_slurm_jobs_free(&statuses->history);
     *statuses = (struct sw_statuses){0};
-}
-
-/* ---- Its jobs ---- */
-
-/* A number comes again after some millions of jobs; a comment tells whose it is, where it is kept.
- */
-bool sw_status_owns(const struct sw_run_status *s, const struct sw_slurm_job *job)
-{
-    const struct sw_submission *sub = &s->submission;
-    const char *token = strstr(job->comment, "shardwright:");
-    if (sub->token[0] != '\0' && token != NULL)
-        return strcmp(token + strlen("shardwright:"), sub->token) == 0;
-    for (int32_t i = 0; i < sub->job_count; i++)
-        if (strcmp(job->id, sub->job[i]) == 0)
-            return true;
-    if (s->attempt.job[0] != '\0' && strcmp(job->id, s->attempt.job) == 0)
-        return true;
-    return sub->script[0] != '\0' && job->is_live && strcmp(job->command, sub->script) == 0;
-}
-
-int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
-                            struct sw_slurm_job *out, int32_t most)
-{
-    int32_t count = 0;
-    for (int32_t i = 0; i < statuses->jobs.count && count < most; i++)
-        if (statuses->jobs.job[i].is_live &&
-            sw_status_owns(&statuses->run[run], &statuses->jobs.job[i]))
-            out[count++] = statuses->jobs.job[i];
-    return count;
-}
-
-/* One that has nodes, before one that waits, before one that is over; among these the newest. */
-static int32_t weight(const struct sw_slurm_job *job)
-{
-    return job->is_running ? 2 : job->is_live ? 1 : 0;
-}
-
-static void choose_job(const struct sw_slurm_jobs *from, struct sw_run_status *s)
-{
-    for (int32_t i = 0; i < from->count; i++) {
-        const struct sw_slurm_job *job = &from->job[i];
-        if (!sw_status_owns(s, job))
-            continue;
-        if (s->job.id == NULL || weight(job) > weight(&s->job) ||
-            (weight(job) == weight(&s->job) &&
-             strtoll(job->id, NULL, 10) > strtoll(s->job.id, NULL, 10)))
-            s->job = *job;
-    }
-}
-
-/* The ids of all runs' jobs; their texts stay the runs'. */
-static const char **gather_ids(const struct sw_statuses *all, bool only_lost, int32_t *count)
-{
-    size_t room = 1;
-    *count = 0;
-    for (int32_t i = 0; i < all->count; i++)
-        room += (size_t)all->run[i].submission.job_count + 1;
-    const char **ids = malloc(room * sizeof *ids);
-    for (int32_t i = 0; ids != NULL && i < all->count; i++) {
-        const struct sw_run_status *s = &all->run[i];
-        const struct sw_submission *sub = &s->submission;
-        bool has_attempts = false;
-        if (only_lost && s->job.id != NULL)
-            continue;
-        for (int32_t k = 0; k < sub->job_count; k++) {
-            ids[(*count)++] = sub->job[k];
-            has_attempts |= strcmp(sub->job[k], s->attempt.job) == 0;
-        }
-        if (!has_attempts && sw_job_id_is_valid(s->attempt.job))
-            ids[(*count)++] = s->attempt.job;
-    }
-    return ids;
 }
 
 /* ---- What there is to say ---- */
@@ -508,7 +438,8 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         judge_started(all, s);
         return;
     }
-    s->by_slurm = current ? s->attempt.job[0] != '\0' : s->submission.token[0] != '\0';
+    s->by_slurm =
+        s->job.id != NULL || (current ? s->attempt.job[0] != '\0' : s->submission.token[0] != '\0');
     if (s->job.id != NULL && s->job.is_live) {
         judge_live_job(s);
     } else if (s->submission.token[0] != '\0' && !s->submission.submitted && s->job.id == NULL &&
@@ -568,8 +499,10 @@ static void judge_silence(struct sw_run_status *s)
 static void derive(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const struct sw_submission *sub = &s->submission;
-    const char *last = sub->job_count > 0 ? sub->job[sub->job_count - 1] : s->attempt.job;
-    snprintf(s->job_id, sizeof s->job_id, "%.31s", s->job.id != NULL ? s->job.id : last);
+    snprintf(s->job_id, sizeof s->job_id, "%.31s",
+             s->job.id != NULL ? s->job.id : sw_owned_last(s));
+    if (s->started.type[0] != '\0' || strchr(s->job_id, '[') != NULL)
+        s->job_id[strcspn(s->job_id, "_")] = '\0'; /* an array goes by its number */
     judge(all, s);
     judge_speed(s);
     judge_silence(s);
@@ -611,19 +544,44 @@ bool sw_status_is_over(const struct sw_run_status *s)
            (s->ending_since > 0 && sw_clock_now() - s->ending_since > ENOUGH_SECONDS);
 }
 
+/* One run, of which Slurm knows no live job: somebody may have submitted its script by hand, and no
+ * rank of it has begun. What mpirun started is no job. */
+static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
+{
+    struct sw_run_status *s = &all->run[0];
+    struct sw_slurm_jobs mine = {0};
+    struct sw_error ignored = {0};
+    const bool by_mpirun =
+        s->submission.token[0] == '\0' && s->attempt.attempt > 0 && s->attempt.job[0] == '\0';
+    if (all->count != 1 || by_mpirun || (s->job.id != NULL && s->job.is_live) ||
+        limit_seconds <= 0 || !sw_process_exists("squeue"))
+        return;
+    struct sw_run_status found = {.folder = s->folder};
+    if (sw_controller_ask(NULL, 0, limit_seconds, &mine, &ignored) == 0)
+        sw_owned_choose_unrecorded(&mine, &found);
+    if (found.job.id == NULL) {
+        sw_slurm_jobs_free(&mine);
+        return;
+    }
+    s->job = found.job;
+    sw_slurm_jobs_free(&all->jobs);
+    all->jobs = mine;
+    all->asked = true;
+}
+
 int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_error *err)
 {
     const double end = sw_clock_now() + limit_seconds;
     struct sw_error trouble = {0};
     int32_t count = 0;
     bool unsure = false, ids_known = false;
-    const char **ids = gather_ids(all, false, &count);
+    const char **ids = sw_owned_ids(all, false, &count);
     if (ids == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
     for (int32_t i = 0; i < all->count; i++) {
         const struct sw_submission *sub = &all->run[i].submission;
         unsure |= sub->token[0] != '\0' && !sub->submitted;
-        ids_known |= sub->job_count > 0 || sw_job_id_is_valid(all->run[i].attempt.job);
+        ids_known |= sub->job_count > 0 || sw_owned_last(&all->run[i])[0] != '\0';
         all->run[i].job = (struct sw_slurm_job){0};
     }
     sw_slurm_jobs_free(&all->jobs);
@@ -632,9 +590,11 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     if (all->asked)
         (void)sw_controller_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
     for (int32_t i = 0; i < all->count; i++)
-        choose_job(&all->jobs, &all->run[i]);
+        sw_owned_choose(&all->jobs, &all->run[i]);
     free(ids);
-    ids = gather_ids(all, true, &count);
+    if (trouble.status == SW_OK)
+        ask_for_unrecorded(all, end - sw_clock_now());
+    ids = sw_owned_ids(all, true, &count);
     if (ids == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the ids of jobs");
     if (trouble.status == SW_OK && count > 0 && end > sw_clock_now())
@@ -643,7 +603,7 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     all->trouble = trouble;
     for (int32_t i = 0; i < all->count; i++) {
         if (all->run[i].job.id == NULL)
-            choose_job(&all->history, &all->run[i]);
+            sw_owned_choose(&all->history, &all->run[i]);
         all->run[i].did_steps = does_steps(&all->run[i]);
         note_ending(&all->run[i]);
         derive(all, &all->run[i]);

@@ -36,7 +36,8 @@ struct sw_run_status {
     struct sw_attempt attempt;
     struct sw_progress progress;
     struct sw_started
-        started; /* of a job that does not train; type "": it does, or it is another's */
+        started;           /* of a job that does not train; type "": it does, or it is another's */
+    int32_t tasks_running; /* jobs of it that have nodes: several of an array */
     struct sw_slurm_job job; /* id NULL: none, or not known; points into the answer */
     enum sw_run_state state;
     double ending_since; /* its files say that it ended and Slurm that its job is ending; 0 */

@@ -134,24 +134,29 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
 
 static int refuse(const char *folder, const struct sw_slurm_job *job, struct sw_error *err)
 {
+    char id[SW_JOB_ID_BYTES]; /* squeue's "42_[4-15]" is no job's number */
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(job->id, "["), job->id);
+    if (strchr(job->id, '[') != NULL)
+        id[strcspn(id, "_")] = '\0';
     return sw_fail(err, SW_UNMET,
                    "job %s of this folder is %s: two jobs would write the same files; wait for it "
                    "('plan status %s'), or end it ('plan cancel %s')",
-                   job->id,
+                   id,
                    strcmp(job->state, "COMPLETING") == 0 ? "ending"
                    : job->is_running                     ? "running"
                                                          : "waiting",
-                   folder, job->id);
+                   folder, id);
 }
 
 /* A job whose number was lost when plan was killed: now it is on record. */
 static int recover(struct submitting *s, const struct sw_slurm_job *job, struct sw_error *err)
 {
-    if (s->before.token[0] == '\0' || s->before.submitted || strchr(job->id, '[') != NULL)
+    if (s->before.token[0] == '\0' || s->before.submitted)
         return 0;
     s->before.submitted = true;
     s->before.job_count = 1;
-    snprintf(s->before.job[0], sizeof s->before.job[0], "%.31s", job->id);
+    snprintf(s->before.job[0], sizeof s->before.job[0], "%.*s", (int)strcspn(job->id, "_"),
+             job->id);
     return sw_submission_write(s->folder, &s->before, err);
 }
 

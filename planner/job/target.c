@@ -3,6 +3,8 @@
 #include "core/base/file.h"
 #include "core/plan/plan.h"
 #include "planner/command.h"
+#include "planner/job/owned.h"
+#include "planner/job/process.h"
 #include "planner/job/status.h"
 
 #include <dirent.h>
@@ -107,14 +109,17 @@ static bool has_job(const char *folder, const char *id)
 {
     struct sw_submission *record = malloc(sizeof *record);
     struct sw_attempt attempt = {0};
+    struct sw_started started;
     char note[256];
     bool found = false;
     if (record != NULL && sw_submission_read(folder, record, note, NULL) == 0)
         for (int32_t i = 0; i < record->job_count; i++)
-            found |= strcmp(record->job[i], id) == 0;
+            found |= sw_job_id_is_of(id, record->job[i]);
     free(record);
     if (!found && sw_attempt_read(folder, &attempt, note, NULL) == 0)
-        found = strcmp(attempt.job, id) == 0;
+        found = sw_job_id_is_of(id, attempt.job);
+    sw_started_read(folder, &started, note);
+    found |= started.type[0] != '\0' && sw_job_id_is_of(id, started.job);
     return found;
 }
 
@@ -140,11 +145,16 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
                          id);
     if (status == 0) {
         char *beside = sw_path_folder(job->command);
+        char works_in[PATH_MAX];
         const char *place[2] = {beside != NULL ? beside : "", job->folder};
         status = -1;
         for (int32_t i = 0; status != 0 && i < 2; i++)
             if (place[i][0] == '/' && has_job(place[i], id))
                 status = take(out, place[i], err);
+        /* its script was submitted by hand, and none of its ranks has begun */
+        if (status != 0 && realpath(job->folder, works_in) != NULL &&
+            sw_owned_by_hand(job, works_in))
+            status = take(out, works_in, err);
         if (status != 0)
             sw_fail(err, SW_BAD_INPUT,
                     "job %s is no job of a run, as far as Slurm tells; name the "
@@ -178,6 +188,23 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
                          (int)found, id, runs.path[first]);
     sw_folders_free(&runs);
     return status;
+}
+
+/* Whether a script that was submitted by hand waits for nodes to work in this folder, and nothing
+ * of it stands there yet. */
+static bool has_unrecorded_job(const char *folder)
+{
+    char *real = realpath(folder, NULL);
+    struct sw_slurm_jobs mine = {0};
+    struct sw_error ignored = {0};
+    bool found = false;
+    if (real != NULL && sw_process_exists("squeue") &&
+        sw_controller_ask(NULL, 0, ask_seconds, &mine, &ignored) == 0)
+        for (int32_t i = 0; i < mine.count; i++)
+            found |= sw_owned_by_hand(&mine.job[i], real);
+    sw_slurm_jobs_free(&mine);
+    free(real);
+    return found;
 }
 
 static int find_in_file(const struct sw_options *options, struct sw_target *out)
@@ -217,7 +244,7 @@ int sw_target_find(const struct sw_options *options, struct sw_target *out)
         return sw_command_fail(&err);
     }
     if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
-        if (take(out, name, &err) == 0 && !sw_folder_is_run(name))
+        if (take(out, name, &err) == 0 && !sw_folder_is_run(name) && !has_unrecorded_job(name))
             sw_fail(&err, SW_BAD_INPUT,
                     "'%.400s' is no run's directory; name one, a run file or a job's number ('plan "
                     "runs' lists the runs below a folder)",

@@ -4,8 +4,12 @@
   settings.py PLAN SCRATCH RUNS VALUES      SLURM_CONF: of tests/cluster/controller.sh
 
 RUNS random valid runs: each script is good for bash, shellcheck and `sbatch --test-only`, and the
-held job is what was asked for. VALUES hostile values, spread over every key that takes a text: a
-value is refused, or arrives as it is; nothing is executed and no directive comes or goes."""
+held job is what was asked for; where submit_held is built (beside PLAN, it speaks libslurm), the job
+that libslurm makes of the script's options is the same. VALUES hostile values, spread over every key
+that takes a text: a value is refused, or arrives as it is; nothing is executed and no directive comes
+or goes.
+
+SCRATCH/progress.json says what held already; a trial that was interrupted goes on behind it."""
 import json
 import os
 import random
@@ -16,6 +20,8 @@ import sys
 
 plan, scratch, runs, values = sys.argv[1], os.path.realpath(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 root = os.getcwd()
+submit_held = os.path.join(os.path.dirname(os.path.realpath(plan)), "submit_held")
+progress = {"runs": 0, "compared": 0, "described_not": 0, "values": 0, "refused": 0, "accepted": 0}
 canary = f"{scratch}/canary"
 bad = 0
 
@@ -24,6 +30,15 @@ def complain(what):
     global bad
     bad += 1
     print("FAIL:", what)
+
+
+def advance(key, value):
+    """What held so far is kept; nothing is, once something did not."""
+    progress[key] = value
+    if bad == 0:
+        with open(f"{scratch}/progress.new", "w") as file:
+            json.dump(progress, file)
+        os.replace(f"{scratch}/progress.new", f"{scratch}/progress.json")
 
 
 def call(*command, **more):
@@ -182,42 +197,96 @@ def check_scripts(scripts):
                 complain(f"shellcheck: {done.stdout}")
 
 
+# ---- sbatch and libslurm ----
+
+# What the options that say nothing about when and where a job starts come to, what depends on the
+# moment, and what sbatch fills in of a script that it has read.
+NOT_COMPARED = set("""JobId JobName Comment MailUser MailType Requeue Reboot WorkDir StdErr StdIn StdOut Command WCKey
+    SubmitTime EligibleTime AccrueTime StartTime EndTime Deadline LastSchedEval Priority KillOInInDep
+    KillOInInvalidDependent AllocNode:Sid CPU_max_freq BatchFlag Reason JobState RunTime
+    SuspendTime SecsPreSuspend Power ExitCode Restarts Contiguous""".split())
+
+
+def fields(shown):
+    found = dict(re.findall(r"(?:^|\s)([A-Z][\w:/]*)=(\S*)", shown))
+    return {key: value for key, value in found.items() if key not in NOT_COMPARED}
+
+
+def compare_with_libslurm(script, shown):
+    """Both ways to describe the job come to the same one. Only what libslurm is asked about."""
+    options = {}
+    for line in directives(script):
+        for word in shlex.split(line):
+            name, _, value = word[2:].partition("=")
+            options[name] = value
+    held = call(submit_held, input=json.dumps(options) + "\n")
+    answer = held.stdout.split()
+    if held.returncode == 3 and answer[:1] == ["unknown"]:
+        # left to sbatch --test-only by plan as well
+        progress["described_not"] += 1
+        if answer[1] not in NOT_DESCRIBED:
+            complain(f"libslurm's description does not know --{answer[1]}={options.get(answer[1])!r}")
+        return
+    if held.returncode != 0:
+        complain(f"libslurm: {held.stdout}{held.stderr}{json.dumps(options)}")
+        return
+    other = call("scontrol", "show", "job", answer[0]).stdout
+    call("scancel", answer[0])
+    mine, theirs = fields(shown), fields(other)
+    differ = {key: (mine.get(key), theirs.get(key)) for key in sorted(set(mine) | set(theirs)) if mine.get(key) != theirs.get(key)}
+    if differ:
+        complain(f"sbatch and libslurm differ: {differ}: {json.dumps(options)}")
+    progress["compared"] += 1
+
+
+# The option that plan-slurm leaves to sbatch: its words are many, and only sbatch reads them.
+NOT_DESCRIBED = {"begin"}
+
+
+def random_run(i, job):
+    """Emits, tries, holds and looks at the run of that number; its script, or None."""
+    rng = random.Random(f"20260914 {i}")
+    nodes, per_node = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4, 8])
+    run = base(f"run-{i}", nodes, per_node, random_slurm(rng, nodes, per_node, job))
+    run["directory"] = f"{scratch}/{rng.choice(['run', 'run it', 'run%j', 'ru[n]'])}"
+    field_safe = " " not in run["directory"]
+    done, script = emit(run, f"{scratch}/out")
+    if done.returncode != 0:
+        complain(f"emit {json.dumps(run['slurm'])}: {done.stderr}")
+        return None
+    with open(script, "rb") as file:
+        text = file.read()
+    emit(run, f"{scratch}/out")
+    with open(script, "rb") as file:
+        if file.read() != text:
+            complain("the same input gives other bytes")
+    tried = call("sbatch", "--test-only", script)
+    if tried.returncode != 0 and "Requested node configuration is not available" not in tried.stderr:
+        complain(f"--test-only: {tried.stderr}{json.dumps(run['slurm'])}")
+    held = call("sbatch", "--parsable", "--hold", script)
+    if held.returncode != 0:
+        complain(f"sbatch: {held.stderr}{json.dumps(run['slurm'])}")
+        return script
+    shown = call("scontrol", "show", "job", held.stdout.strip()).stdout
+    if field_safe:
+        check_job(run, script, shown)
+    if os.access(submit_held, os.X_OK):
+        compare_with_libslurm(script, shown)
+    call("scancel", held.stdout.strip())
+    return script
+
+
 def random_runs():
-    rng = random.Random(20260914)
-    scripts = []
-    first = call("sbatch", "--parsable", "--hold", "--time=1", "--wrap=true").stdout.strip()
-    for i in range(runs):
-        nodes, per_node = rng.choice([1, 2, 4, 8]), rng.choice([1, 2, 4, 8])
-        run = base(f"run-{i}", nodes, per_node, random_slurm(rng, nodes, per_node, first))
-        run["directory"] = f"{scratch}/{rng.choice(['run', 'run it', 'run%j', 'ru[n]'])}"
-        field_safe = " " not in run["directory"]
-        done, script = emit(run, f"{scratch}/out")
-        if done.returncode != 0:
-            complain(f"emit {json.dumps(run['slurm'])}: {done.stderr}")
-            continue
-        with open(script, "rb") as file:
-            text = file.read()
-        emit(run, f"{scratch}/out")
-        with open(script, "rb") as file:
-            if file.read() != text:
-                complain("the same input gives other bytes")
-        scripts.append(script)
-        tried = call("sbatch", "--test-only", script)
-        if tried.returncode != 0 and "Requested node configuration is not available" not in tried.stderr:
-            complain(f"--test-only: {tried.stderr}{json.dumps(run['slurm'])}")
-        held = call("sbatch", "--parsable", "--hold", script)
-        if held.returncode != 0:
-            complain(f"sbatch: {held.stderr}{json.dumps(run['slurm'])}")
-            continue
-        shown = call("scontrol", "show", "job", held.stdout.strip()).stdout
-        if field_safe:
-            check_job(run, script, shown)
-        call("scancel", held.stdout.strip())
-        if call("scontrol", "show", "job", "-o").stdout.count("JobId=") > 200:
-            call("scancel", "--state=PENDING", "--user", whoami)
-            first = call("sbatch", "--parsable", "--hold", "--time=1", "--wrap=true").stdout.strip()
-    check_scripts(scripts)
-    print(f"{len(scripts)} of {runs} random runs: bash{', shellcheck' if shellcheck else ''}, sbatch --test-only, the held job")
+    at_once = 25
+    for first in range(progress["runs"], runs, at_once):
+        job = call("sbatch", "--parsable", "--hold", "--time=1", "--wrap=true").stdout.strip()
+        last = min(first + at_once, runs)
+        scripts = [random_run(i, job) for i in range(first, last)]
+        check_scripts([script for script in scripts if script is not None])
+        call("scancel", job)
+        advance("runs", last)
+    alike = f", libslurm's job the same as sbatch's {progress['compared']} times" if progress["compared"] else ""
+    print(f"{progress['runs']} random runs: bash{', shellcheck' if shellcheck else ''}, sbatch --test-only, the held job{alike}")
 
 
 # ---- Hostile values ----
@@ -246,6 +315,11 @@ PLACES = [["slurm", key] for key in (
     ["slurm", "container", "mounts", 0], ["slurm", "container", "runner"], ["slurm", "container", "options", 0],
     ["slurm", "directives", 0], ["slurm", "srun_options", 0], ["slurm", "setup", 0],
     ["name"], ["directory"], ["checkpoint", "directory"], ["data", "path"], ["init", "from"]]
+
+# Those of later keys, and of the script of a job that does not train. They are tried behind the
+# others, whose order is that of before.
+LATER_PLACES = [["slurm", key] for key in "segment nice cpus_per_task preflight".split()] + [
+    ["job", key] for key in "type checkpoint input output host token_file port shards".split()]
 
 
 def put(run, path, value):
@@ -297,71 +371,96 @@ def hostile_values():
         file.write("module() { :; }\n")
     done, script = emit(base("r", 2, 2, {}), f"{scratch}/hostile")
     plain = names(script)
-    cases = [(path, value) for path in PLACES for value in HOSTILE]
+    cases, later = ([(path, value) for path in places for value in HOSTILE] for places in (PLACES, LATER_PLACES))
     random.Random(3).shuffle(cases)
-    accepted = refused = 0
-    scripts = {}
-    for path, value in cases[:values]:
-        value = value.replace("CANARY", canary)
-        run = base("r", 2, 2, {})
-        if path == ["slurm", "fabric", "name"]:
-            put(run, ["slurm", "fabric", "environment", "B"], "x")
-        put(run, path, value)
-        if path[:2] == ["slurm", "container"] and path[2] != "image":
-            put(run, ["slurm", "container", "image"], "docker://a/b:1")
-        path_shown = ".".join(str(key) for key in path)
-        what = f"{path_shown}: {value!r}"
-        done, script = emit(run, f"{scratch}/hostile")
-        if os.path.exists(canary):
-            complain(f"{what}: executed by plan")
-            os.remove(canary)
-        if done.returncode == 2 or (done.returncode == 3 and path[0] in ("name", "directory", "checkpoint", "data", "init")):
-            refused += 1
-            if "error: " not in done.stderr:
-                complain(f"{what}: refused with no word: {done.stderr}")
-            if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", done.stderr):
-                complain(f"{what}: the message has control characters")
-            continue
-        if done.returncode != 0:
-            complain(f"{what}: exit {done.returncode}: {done.stderr}")
-            continue
-        accepted += 1
-        script = f"{scratch}/hostile/{run['name']}.sbatch"
-        changed = set(names(script)) ^ set(plain)
-        key = path[1] if path[0] == "slurm" else path[0]
-        may = ADDS.get(key, {"--" + key.replace("_", "-")})
-        if key == "directives":
-            may = {value.split("=")[0]}
-        if not changed <= may or len(set(names(script))) != len(names(script)):
-            complain(f"{what}: directives {changed}")
-        if key != "setup":
-            run_it(script)
-        if os.path.exists(canary):
-            complain(f"{what}: executed by the script")
-            os.remove(canary)
-        held = call("sbatch", "--parsable", "--hold", script)
-        if held.returncode == 0:
-            job = held.stdout.strip()
-            shown = call("scontrol", "show", "job", job).stdout
-            if field(shown, "UserId") != f"{whoami}({os.getuid()})" or field(shown, "NumNodes").split("-")[0] != "2" or \
-                    field(shown, "NumTasks") != "4":
-                complain(f"{what}: the job is another: {shown}")
-            call("scancel", job)
-        if os.path.exists(canary):
-            complain(f"{what}: executed by sbatch")
-            os.remove(canary)
-        with open(script, "rb") as file:
-            scripts[what] = file.read()
-    kept = []
-    for i, text in enumerate(scripts.values()):
-        kept.append(f"{scratch}/kept-{i}.sbatch")
-        with open(kept[-1], "wb") as file:
-            file.write(text)
-    check_scripts([path for path, what in zip(kept, scripts) if "setup" not in what])
-    print(f"{accepted + refused} hostile values over {len(PLACES)} keys: {refused} refused, {accepted} as they are, nothing executed")
+    random.Random(4).shuffle(later)
+    # of few a share is of the later ones
+    share = min(values // 5, len(later))
+    cases = cases[:values - share] + later[:share]
+    at_once = 50
+    last = min(values, len(cases))
+    for first in range(progress["values"], last, at_once):
+        scripts = {}
+        for path, value in cases[first:min(first + at_once, last)]:
+            hostile_value(path, value.replace("CANARY", canary), plain, scripts)
+        kept = []
+        for i, (what, text) in enumerate(scripts.items()):
+            with open(f"{scratch}/kept-{i}.sbatch", "wb") as file:
+                file.write(text)
+            if "setup" not in what:
+                kept.append(f"{scratch}/kept-{i}.sbatch")
+        check_scripts(kept)
+        advance("values", min(first + at_once, last))
+    print(f"{progress['values']} hostile values over {len(PLACES) + len(LATER_PLACES)} keys: {progress['refused']} refused, "
+          f"{progress['accepted']} as they are, nothing executed")
+
+
+def hostile_value(path, value, plain, scripts):
+    """One value in one place; the script, where it was taken, goes into scripts."""
+    run = base("r", 2, 2, {})
+    if path == ["slurm", "fabric", "name"]:
+        put(run, ["slurm", "fabric", "environment", "B"], "x")
+    if path[0] == "job":
+        run["serve"] = {"max_batch": 8, "max_tokens": 1024}
+        serves = path[1] in ("host", "token_file", "port")
+        run["job"] = {"type": "serve", "token_file": f"{root}/README.md", "checkpoint": "/c"} if serves else \
+            {"type": "generate", "checkpoint": "/c", "input": f"{root}/README.md", "output": f"{scratch}/texts"}
+    put(run, path, value)
+    if path[:2] == ["slurm", "container"] and path[2] != "image":
+        put(run, ["slurm", "container", "image"], "docker://a/b:1")
+    path_shown = ".".join(str(key) for key in path)
+    what = f"{path_shown}: {value!r}"
+    done, script = emit(run, f"{scratch}/hostile")
+    if os.path.exists(canary):
+        complain(f"{what}: executed by plan")
+        os.remove(canary)
+    if done.returncode == 2 or (done.returncode == 3 and path[0] in ("name", "directory", "checkpoint", "data", "init", "job")):
+        progress["refused"] += 1
+        if "error: " not in done.stderr:
+            complain(f"{what}: refused with no word: {done.stderr}")
+        if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", done.stderr):
+            complain(f"{what}: the message has control characters")
+        return
+    if done.returncode != 0:
+        complain(f"{what}: exit {done.returncode}: {done.stderr}")
+        return
+    progress["accepted"] += 1
+    script = f"{scratch}/hostile/{run['name']}.sbatch"
+    changed = set(names(script)) ^ set(plain)
+    key = path[1] if path[0] == "slurm" else path[0]
+    may = ADDS.get(key, {"--" + key.replace("_", "-")})
+    if path[0] == "job":
+        may = {"--array", "--signal", "--time"}  # a training knows how long it takes
+    if key == "directives":
+        may = {value.split("=")[0]}
+    if not changed <= may or len(set(names(script))) != len(names(script)):
+        complain(f"{what}: directives {changed}")
+    if key != "setup":
+        run_it(script)
+    if os.path.exists(canary):
+        complain(f"{what}: executed by the script")
+        os.remove(canary)
+    held = call("sbatch", "--parsable", "--hold", script)
+    if held.returncode == 0:
+        job = held.stdout.strip()
+        shown = call("scontrol", "show", "job", job).stdout
+        # a job that does not train takes the nodes that serve best
+        nodes, tasks = field(shown, "NumNodes").split("-")[0], field(shown, "NumTasks")
+        if field(shown, "UserId") != f"{whoami}({os.getuid()})" or \
+                (path[0] != "job" and (nodes, tasks) != ("2", "4")):
+            complain(f"{what}: the job is another: {shown}")
+        call("scancel", job)
+    if os.path.exists(canary):
+        complain(f"{what}: executed by sbatch")
+        os.remove(canary)
+    with open(script, "rb") as file:
+        scripts[what] = file.read()
 
 
 os.makedirs(scratch, exist_ok=True)
+if os.path.exists(f"{scratch}/progress.json"):
+    with open(f"{scratch}/progress.json") as saved:
+        progress.update(json.load(saved))
 whoami = call("id", "-un").stdout.strip()
 shellcheck = call("sh", "-c", "command -v shellcheck").returncode == 0
 for variable in list(os.environ):

@@ -91,6 +91,6 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     check_record(&file[count > 2 ? 2 : 0]);
     if (sw_submit_parse_id(file[0].text, id, sizeof id) == 0)
         fuzz_require(sw_job_id_is_valid(id), "no id", id);
-    sw_log_expand(file[0].text, "42", file[count - 1].text, path);
+    sw_log_expand(file[0].text, "42", bytes % 2 == 0 ? "" : "3", file[count - 1].text, path);
     fuzz_require(strlen(path) < sizeof path, "no path", "");
 }

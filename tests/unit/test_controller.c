@@ -191,7 +191,7 @@ static void test_logs(void **state)
 {
     (void)state;
     char path[PATH_MAX], found[PATH_MAX];
-    sw_log_expand("/r/100%%/%x-%j-%A.out%", "42", "name", path);
+    sw_log_expand("/r/100%%/%x-%j-%A.out%", "42", "", "name", path);
     assert_string_equal(path, "/r/100%/name-42-42.out%");
     snprintf(path, sizeof path, "%s/slurm-4.out", folder);
     touch("slurm-42.out");
@@ -205,6 +205,41 @@ static void test_logs(void **state)
     touch("slurm-4.2.out");
     assert_true(sw_log_find(path, found));
     assert_string_equal(found + strlen(found) - 13, "slurm-4.2.out");
+}
+
+/* Of an array: a task's, or the newest of them; not those of another job. */
+static void test_logs_of_tasks(void **state)
+{
+    (void)state;
+    char pattern[PATH_MAX], path[PATH_MAX], found[PATH_MAX];
+    snprintf(pattern, sizeof pattern, "%s/slurm-%%A_%%a.out", folder);
+    sw_log_expand(pattern, "7", "3", "name", path);
+    assert_string_equal(path + strlen(path) - 13, "slurm-7_3.out");
+    sw_log_expand(pattern, "7", "", "name", path);
+    touch("slurm-7.out");
+    touch("slurm-77_1.out");
+    touch("slurm-7_x.out");
+    assert_false(sw_log_find(path, found));
+    touch("slurm-7_12.out");
+    assert_true(sw_log_find(path, found));
+    assert_string_equal(found + strlen(found) - 14, "slurm-7_12.out");
+    usleep(20000);
+    touch("slurm-7_3.out");
+    assert_true(sw_log_find(path, found));
+    assert_string_equal(found + strlen(found) - 13, "slurm-7_3.out");
+}
+
+static void test_ids_of_arrays(void **state)
+{
+    (void)state;
+    assert_true(sw_job_id_is_of("42", "42"));
+    assert_true(sw_job_id_is_of("42_3", "42"));
+    assert_true(sw_job_id_is_of("42_[0-98:2%90]", "42"));
+    assert_true(sw_job_id_is_of("42_3", "42_3"));
+    assert_false(sw_job_id_is_of("42", "42_3"));
+    assert_false(sw_job_id_is_of("42_31", "42_3"));
+    assert_false(sw_job_id_is_of("421", "42"));
+    assert_false(sw_job_id_is_of("42", ""));
 }
 
 /* Whose a job is: by its comment, its number, or while it lives its script. */
@@ -238,10 +273,11 @@ int main(int argc, char **argv)
     if (system(command) != 0 || sw_file_make_folder(folder, NULL) != 0)
         return 2;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squeue),  cmocka_unit_test(test_hostile_squeue),
-        cmocka_unit_test(test_sacct),   cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_reasons), cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_logs),    cmocka_unit_test(test_owner),
+        cmocka_unit_test(test_squeue),        cmocka_unit_test(test_hostile_squeue),
+        cmocka_unit_test(test_sacct),         cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_reasons),       cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_logs),          cmocka_unit_test(test_logs_of_tasks),
+        cmocka_unit_test(test_ids_of_arrays), cmocka_unit_test(test_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

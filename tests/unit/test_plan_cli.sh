@@ -634,6 +634,20 @@ case $said in
     */srun\|--mpi=pmix\|--nodes=4\|--ntasks=8\|*"|$scratch/bin/runner|train|$scratch/a b/quickstart-slurm.plan.yaml|--digest|$digest|1") ;;
     *) complain "the sbatch script runs $said" ;;
 esac
+# mpirun in a job of Slurm has its nodes, as many ranks on each as the mesh wants.
+expect 0 '' emit $runs/quickstart-slurm.yaml -o "$scratch/salloc" --set directory="$scratch/salloc" --set cluster.launcher=mpirun
+said=$(PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" bash "$scratch/salloc/quickstart-slurm.sh" 2>&1)
+case $said in
+    */mpirun\|*"|-np|8|"*"|--oversubscribe|--map-by|ppr:2:node|$scratch/bin/runner|train|"*) ;;
+    *) complain "the mpirun script in a job of Slurm runs $said" ;;
+esac
+said=$(SLURM_JOB_NUM_NODES=3 PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
+    bash "$scratch/salloc/quickstart-slurm.sh" 2>&1)
+[ "$? $said" = "2 the mesh spans 4 nodes, and job 17 has 3" ] || complain "three nodes for a mesh of four: $said"
+said=$(env -u SLURM_JOB_ID PATH="$scratch/bin:$PATH" SHARDWRIGHT_RUNNER="$scratch/bin/runner" \
+    bash "$scratch/salloc/quickstart-slurm.sh" 2>&1)
+[ "$? $said" = "2 the mesh spans 4 nodes: set SHARDWRIGHT_HOSTFILE to a file that lists them, or start it in a job of Slurm" ] ||
+    complain "a mesh of four nodes outside a job: $said"
 # Without a verdict of this attempt the launcher's exit code counts.
 for name in srun mpirun; do
     cat >>"$scratch/bin/$name" <<'END'

@@ -205,8 +205,8 @@ static bool read_option(const char *name, const char *value, struct described_jo
     if (strcmp(name, "switches") == 0)
         return read_switches(value, d);
     if (strcmp(name, "exclusive") == 0) {
-        d->shared = JOB_SHARED_NONE;
-        return *value == '\0';
+        d->shared = strcmp(value, "user") == 0 ? JOB_SHARED_USER : JOB_SHARED_NONE;
+        return *value == '\0' || d->shared == JOB_SHARED_USER;
     }
     if (strcmp(name, "ntasks-per-node") == 0 && read_number(value, &number) && number < NO_VAL16) {
         d->ntasks_per_node = (uint16_t)number;
@@ -217,8 +217,13 @@ static bool read_option(const char *name, const char *value, struct described_jo
         d->bitflags |= JOB_CPUS_SET;
         return true;
     }
-    if (strcmp(name, "nice") == 0 && read_number(value, &number) && number < NICE_OFFSET) {
-        d->nice = NICE_OFFSET + number;
+    if (strcmp(name, "nice") == 0 && read_number(value + (*value == '-'), &number) &&
+        number < NICE_OFFSET - 3) {
+        d->nice = *value == '-' ? NICE_OFFSET - number : NICE_OFFSET + number;
+        return true;
+    }
+    if (strcmp(name, "tmp") == 0 && read_number(value, &number)) {
+        d->pn_min_tmp_disk = number;
         return true;
     }
 #if SW_SLURM_HAS_SEGMENT
