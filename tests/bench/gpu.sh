@@ -32,6 +32,9 @@
 #   --steps N        of each benchmark run, default 12
 #
 # Exit code: 0 all agree, 1 something differs, failed or ran out of time, 2 bad usage, 77 no GPU.
+#
+# Parts are called by name.
+# shellcheck disable=SC2317
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
@@ -327,7 +330,7 @@ part_check() {
         # fp32: issue 4. bf16: activations have 8 bits; means of 2048 tokens near log 512
         attempt "their losses in $compute agree" 20 "${report[@]}" losses \
             "$work/check-$compute-cuda/metrics.jsonl" "$work/check-$compute-cpu/metrics.jsonl" \
-            "$([ $compute = fp32 ] && echo 1e-4 || echo 5e-3)"
+            "$([ "$compute" = fp32 ] && echo 1e-4 || echo 5e-3)"
     done
     emit check-own small cuda bf16 256 8 1,1,1,1 20 &&
         attempt "20 steps in bf16, SW_CUDA_ATTENTION=own" 200 env SW_CUDA_ATTENTION=own \
@@ -374,19 +377,19 @@ part_meshes() {
     fi
     # heads of 64: bf16's attention is cuDNN's, cut into pieces over the ring
     for compute in fp32 bf16; do
-        emit "mesh-$compute-one" small cuda $compute 256 8 1,1,1,1 10 || continue
+        emit "mesh-$compute-one" small cuda "$compute" 256 8 1,1,1,1 10 || continue
         attempt "one rank, $compute" 60 "$bin/runner" train "$work/mesh-$compute-one.plan.yaml" ||
             continue
         for mesh in 1,2,1,1 1,1,1,2 1,1,2,2 1,1,1,4 1,2,2,2 2,1,1,4; do
             ranks=$((${mesh//,/*}))
             name=mesh-$compute-${mesh//,/.}
-            emit "$name" small cuda $compute 256 8 $mesh 10 &&
+            emit "$name" small cuda "$compute" 256 8 "$mesh" 10 &&
                 attempt "mpirun -np $ranks, staged, mesh $mesh, $compute" 60 \
                     env SW_COLLECTIVES=staged mpirun -np "$ranks" "$bin/runner" train \
                     "$work/$name.plan.yaml" &&
                 attempt "its losses are those of one rank" 20 "${report[@]}" losses \
                     "$work/$name/metrics.jsonl" "$work/mesh-$compute-one/metrics.jsonl" \
-                    "$([ $compute = fp32 ] && echo 1e-4 || echo 5e-3)"
+                    "$([ "$compute" = fp32 ] && echo 1e-4 || echo 5e-3)"
         done
     done
 }
@@ -501,7 +504,7 @@ torch_runs() {
         arguments=(--hidden "$hidden" --intermediate "$intermediate" --layers "$layers" --heads "$heads"
             --kv-heads "$kv_heads" --head-dim "$head_dim" --vocab "$vocab" --sequence 8192 --batch 4
             --micro "${micro:-4}" --steps 10)
-        [ $tied = true ] && arguments+=(--tied)
+        [ "$tied" = true ] && arguments+=(--tied)
         attempt "$name in PyTorch" 240 sh -c "python3 tests/bench/gpu/torch_peer.py ${arguments[*]} \
             >'$work/$name.log'"
         # what was measured before it ran out of time counts
@@ -613,21 +616,7 @@ if [ -n "$inside" ]; then
     rm -rf "$work"
     mkdir -p "$work" "$state"
     [ "$inside" = build ] || use_build || exit 1
-    case $inside in
-        build) part_build ;;
-        machine) part_machine ;;
-        seeds) part_seeds ;;
-        check) part_check ;;
-        sanitize) part_sanitize ;;
-        meshes) part_meshes ;;
-        bench) part_bench ;;
-        ops) part_ops ;;
-        nccl) part_nccl ;;
-        attention) part_attention ;;
-        torch) part_torch ;;
-        calibrate) part_calibrate ;;
-        more) part_more ;;
-    esac
+    "part_$inside"
     exit "$failed"
 fi
 
