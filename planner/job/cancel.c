@@ -96,10 +96,12 @@ static int end_job(const struct sw_run_status *s, const struct sw_slurm_job *job
 
 /* squeue's "42_[4-15%8]" as scancel takes it, without what limits how many run at a time. false: it
  * does not take it, as "42_[0-98:2]", and lists that are cut short, with dots or without. */
-static bool plain_id(const char *id, char *out, size_t bytes)
+static bool plain_id(const char *id, char out[SW_SHOWN_JOB_BYTES])
 {
     const size_t length = strcspn(id, "%]");
-    snprintf(out, bytes, "%.*s%s", (int)length, id, id[length] != '\0' ? "]" : "");
+    memcpy(out, id, length);
+    out[length] = id[length] != '\0' ? ']' : '\0';
+    out[length + (id[length] != '\0')] = '\0';
     return strpbrk(id, ":.") == NULL && (strchr(id, '[') == NULL || strchr(id, ']') != NULL);
 }
 
@@ -119,7 +121,7 @@ static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_
                     struct sw_error *err)
 {
     const struct sw_run_status *s = &all->run[0];
-    char id[160], array[SW_JOB_ID_BYTES] = "";
+    char id[SW_SHOWN_JOB_BYTES], array[SW_JOB_ID_BYTES] = "";
     *count = 0;
     /* those that wait first: they may wait for the end of the one that runs */
     for (int32_t runs = 0; runs < 2; runs++)
@@ -128,7 +130,7 @@ static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_
             if (!job.is_live || job.is_running != (runs == 1) || !sw_status_owns(s, &job))
                 continue;
             ++*count;
-            const bool can_name = plain_id(job.id, id, sizeof id);
+            const bool can_name = plain_id(job.id, id);
             const bool whole =
                 strchr(job.id, '_') != NULL && (!can_name || s->started.type[0] != '\0');
             job.id = id;

@@ -109,8 +109,9 @@ static int32_t split(char *text, const char *separator, char **out, int32_t most
  * is long. */
 static bool is_id(const char *text)
 {
-    return text[0] >= '1' && text[0] <= '9' && strlen(text) < 128 &&
-           text[strspn(text, "0123456789_+[]-,:%.")] == '\0';
+    const size_t digits = strspn(text, "0123456789");
+    return text[0] >= '1' && text[0] <= '9' && digits <= SW_MOST_JOB_DIGITS &&
+           strlen(text) < SW_SHOWN_JOB_BYTES && text[strspn(text, "0123456789_+[]-,:%.")] == '\0';
 }
 
 static bool take_squeue(char *line, struct sw_slurm_job *job)

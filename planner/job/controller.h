@@ -10,10 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What is no longer than this is a job's id: its number, and all of it with the tasks of an array
+ * that squeue lists behind. */
+enum { SW_MOST_JOB_DIGITS = 20, SW_SHOWN_JOB_BYTES = 128 };
+
 /* Texts are "" where Slurm does not tell; they point into the answer, and control characters in
  * them have become '?'. */
 struct sw_slurm_job {
-    const char *id;     /* "42"; of an array "42_3" */
+    const char *id;     /* "42"; of an array "42_3", "42_[4-15%8]" */
     const char *state;  /* Slurm's word: PENDING, RUNNING ... */
     const char *reason; /* of a pending job; of another one often None */
     const char *nodes;  /* "n[1-4]" */

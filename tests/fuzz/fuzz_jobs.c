@@ -32,7 +32,9 @@ static void check_jobs(const struct sw_slurm_jobs *jobs)
         bool never;
         for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
             fuzz_require_plain(shown[k]);
-        fuzz_require(strlen(job->id) < SW_JOB_ID_BYTES && job->id[0] != '\0', "no id", job->id);
+        fuzz_require(job->id[0] != '\0' && strlen(job->id) < SW_SHOWN_JOB_BYTES &&
+                         strspn(job->id, "0123456789") < SW_JOB_ID_BYTES,
+                     "no id", job->id);
         fuzz_require(job->limit_seconds >= 0 || job->limit_seconds == -1, "no limit", job->id);
         fuzz_require(job->elapsed_seconds >= 0 || job->elapsed_seconds == -1, "no time", job->id);
         fuzz_require(job->is_live || !job->is_running, "it runs and is over", job->id);

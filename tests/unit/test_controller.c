@@ -66,19 +66,21 @@ static void test_hostile_squeue(void **state)
     assert_string_equal(jobs.job[0].command, "?[2J");
     assert_true(jobs.job[0].limit_seconds < 0);
     sw_slurm_jobs_free(&jobs);
-    static const char *const none[] = {"",
-                                       "\n",
-                                       END,
-                                       "squeue: warning\n",
-                                       "7" U "RUNNING" END,
-                                       "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
-                                       "x" U "n1" U "c" U "d" U "/w",
-                                       "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
-                                       "x" U "n1" U "c" U "d" U "/w" U "more" END,
-                                       "-7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
-                                       "x" U "n1" U "c" U "d" U "/w" END,
-                                       "7;x" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U
-                                       "x" U "n1" U "c" U "d" U "/w" END};
+    static const char *const none[] = {
+        "",
+        "\n",
+        END,
+        "squeue: warning\n",
+        "7" U "RUNNING" END,
+        "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U "d" U "/w",
+        "7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U "d" U "/w" U
+        "more" END,
+        "-7" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U "d" U
+        "/w" END,
+        "7;x" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U "0:01" U "x" U "n1" U "c" U "d" U
+        "/w" END,
+        "999999999999999999999999999999999999942" U "RUNNING" U "None" U "1" U "a" U "b" U "c" U
+        "0:01" U "x" U "n1" U "c" U "d" U "/w" END};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         jobs = parse(none[i]);
         assert_int_equal(jobs.count, 0);
