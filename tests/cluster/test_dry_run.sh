@@ -73,9 +73,11 @@ refuses() {
 }
 queue() { squeue -h -o '%i' | wc -l; }
 
-# An empty cluster: all nodes are the fastest, and nothing is left behind.
+# An empty cluster: all nodes are the fastest, and nothing is left behind. The controller's estimate
+# is of whole seconds and may begin with its next turn: a few seconds are no wait.
 dry_run --json
-[ "$(choices starts soonest wait_seconds like_jobs | sed -n 1p)" = '8 gpu True True 0 0' ] ||
+choices starts soonest like_jobs wait_seconds | sed -n 1p |
+    awk '$1 " " $2 " " $3 " " $4 " " $5 != "8 gpu True True 0" || $6 > 30 { exit 1 }' ||
     complain "an empty cluster: $(choices starts soonest wait_seconds like_jobs)"
 [ "$(choices submitted | grep -c True)" -eq 1 ] || complain "not one choice is what would be submitted"
 dry_run
