@@ -66,6 +66,8 @@ static const char help[] =
     "  --stop TEXT              ends a text, which does not get it; may be given several times\n"
     "  --seed N, --n N          of what is drawn; how many texts for each prompt\n"
     "  --logprobs               each token's log-probability, as the model has it\n"
+    "  --top-logprobs N         the N most probable tokens in each one's place, and theirs; up to "
+    "20\n"
     "\n"
     "usage: runner score NAME.plan.yaml --checkpoint DIR [--json] FILE...\n"
     "       runner score NAME.plan.yaml --checkpoint DIR --texts FILE.jsonl [OPTIONS]\n"

@@ -193,6 +193,7 @@ enum sw_op_kind {
     SW_OP_SOFTMAX_MERGE,
     SW_OP_PICK_TOKEN,
     SW_OP_SAMPLE,
+    SW_OP_TOP_TOKENS,
     SW_OP_LM_HEAD_LOGPROBS,
     SW_OP_COUNT
 };

@@ -6,7 +6,10 @@
  * most probable tokens those stay that are among the first top_k (0: any number), that are needed
  * to reach top_p together (Holtzman et al. 2020; 1: all), and that have at least min_p times the
  * probability of the first (Nguyen et al. 2024; 0: all); one of them is drawn by `draw`, uniform in
- * [0, 1). The order of the filters is transformers'. */
+ * [0, 1). The order of the filters is transformers'.
+ *
+ * Beside the chosen token `top_tokens` gives the SW_SAMPLING_TOP tokens with the largest logits, of
+ * equals the first one first: of the logits as they are, whatever was asked of drawing. */
 #ifndef SW_SAMPLING_H
 #define SW_SAMPLING_H
 
@@ -19,7 +22,15 @@ enum sw_sampling_setting {
     SW_SAMPLING_MIN_P,
     SW_SAMPLING_PENALTY, /* 1: none */
     SW_SAMPLING_DRAW,
+    SW_SAMPLING_TOP, /* of the most probable tokens so many are wanted; 0 .. SW_TOP_TOKENS */
     SW_SAMPLING_SETTINGS
+};
+
+enum {
+    SW_TOP_TOKENS = 20, /* the most that can be asked for: OpenAI's for conversations */
+    /* of a slot: the chosen token and its log-probability, then those of the most probable tokens;
+     * -1 and 0 where none was asked for, or the vocabulary has no more */
+    SW_SAMPLED_NUMBERS = 2 + 2 * SW_TOP_TOKENS
 };
 
 /* int32_t words of `seen` for a vocabulary. */

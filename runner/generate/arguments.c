@@ -58,6 +58,20 @@ static int take_text(int argc, char **argv, int *i, const char **to, const char 
     return 0;
 }
 
+static int take_top(int argc, char **argv, int *i, int32_t *top, const char **problem,
+                    const char **which)
+{
+    const char *text = NULL;
+    _Static_assert(SW_TOP_TOKENS == 20, "what the message says");
+    if (take_text(argc, argv, i, &text, problem, which) != 0)
+        return -1;
+    const double count = parse_number(text);
+    if (!(count >= 0 && count <= SW_TOP_TOKENS && floor(count) == count))
+        return wrong(problem, which, "--top-logprobs is a whole number from 0 to 20, not ", text);
+    *top = (int32_t)count;
+    return 0;
+}
+
 /* "I/N" behind --shard. */
 static int take_part(int argc, char **argv, int *i, int64_t *part, int64_t *parts,
                      const char **problem, const char **which)
@@ -99,6 +113,9 @@ int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out
             continue;
         } else if (strcmp(argv[i], "--logprobs") == 0) {
             out->logprobs = true;
+        } else if (strcmp(argv[i], "--top-logprobs") == 0) {
+            if (take_top(argc, argv, &i, &out->top, problem, which) != 0)
+                return -1;
         } else if (strcmp(argv[i], "--resume") == 0) {
             out->resume = true;
         } else if (strcmp(argv[i], "--shard") == 0) {

@@ -2,7 +2,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
-#include "core/program/sampling.h"
 #include "core/program/serving.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ struct sw_engine {
     int32_t *where;  /* [slots, SW_SLOT_FIELDS] */
     int32_t *seen;   /* [slots, words] */
     float *settings; /* [slots, SW_SAMPLING_SETTINGS] */
-    void *output;    /* [slots, 2] or [slots, chunk], f32 or f64 */
+    void *output;    /* [slots, SW_SAMPLED_NUMBERS] or [slots, chunk], f32 or f64 */
 };
 
 /* ---- The engine ---- */
@@ -74,7 +73,7 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     e->where = calloc(slots * SW_SLOT_FIELDS, sizeof *e->where);
     e->seen = calloc(slots * (size_t)e->words, sizeof *e->seen);
     e->settings = calloc(slots * SW_SAMPLING_SETTINGS, sizeof *e->settings);
-    e->output = calloc(row + 2 * slots, sizeof(double));
+    e->output = calloc(row + SW_SAMPLED_NUMBERS * slots, sizeof(double));
     if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
         e->seen == NULL || e->settings == NULL || e->output == NULL) {
         sw_engine_free(e);
@@ -159,8 +158,10 @@ static void set_settings(struct sw_engine *e, int64_t i)
 {
     const struct slot *s = &e->slot[i];
     float *to = e->settings + i * SW_SAMPLING_SETTINGS;
+    to[SW_SAMPLING_TOP] = s->busy ? (float)s->text.top : 0;
     if (s->cached + 1 < s->text.token_count && !s->in_chunks) { /* which is the most probable? */
-        memset(to, 0, SW_SAMPLING_SETTINGS * sizeof *to);
+        to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
+        to[SW_SAMPLING_DRAW] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
         return;
     }
@@ -197,7 +198,7 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
         {"settings", e->settings, slots * SW_SAMPLING_SETTINGS * sizeof *e->settings},
         {"seen", e->seen, slots * (size_t)e->words * sizeof *e->seen}};
     const struct sw_fetch fetch = {scores ? "logprobs" : "sampled", e->output,
-                                   (scores ? row : 2 * slots) * element};
+                                   (scores ? row : SW_SAMPLED_NUMBERS * slots) * element};
     int32_t count = 3;
     if (scores)
         feeds[2] = (struct sw_feed){"labels", e->labels, row * sizeof *e->labels};
@@ -215,15 +216,33 @@ static void end_text(struct slot *s, const struct sw_engine_calls *calls, bool f
         calls->ended(calls->context, &s->text, full);
 }
 
+static double sampled(const struct sw_engine *e, int64_t i, int64_t number)
+{
+    return output(e, SW_SAMPLED_NUMBERS * i + number);
+}
+
+static void read_top(const struct sw_engine *e, int64_t i, struct sw_top *top)
+{
+    const int32_t wanted = e->slot[i].text.top;
+    *top = (struct sw_top){0};
+    for (; top->count < wanted && sampled(e, i, 2 + 2 * top->count) >= 0;) {
+        top->token[top->count] = (int32_t)sampled(e, i, 2 + 2 * top->count);
+        top->logprob[top->count] = sampled(e, i, 3 + 2 * top->count);
+        top->count++;
+    }
+}
+
 /* What the program sampled behind the slot's last token. */
 static void take_token(struct sw_engine *e, int64_t i, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[i];
-    s->pending = (int32_t)output(e, 2 * i);
+    struct sw_top top;
+    s->pending = (int32_t)sampled(e, i, 0);
     mark_seen(e, i, s->pending);
+    read_top(e, i, &top);
     e->counts.new_tokens++;
     const bool more =
-        calls->token(calls->context, &s->text, s->made, s->pending, output(e, 2 * i + 1));
+        calls->token(calls->context, &s->text, s->made, s->pending, sampled(e, i, 1), &top);
     s->made++;
     if (!more || s->made >= s->text.max_new_tokens)
         end_text(s, calls, false);
@@ -235,7 +254,7 @@ static void take_token(struct sw_engine *e, int64_t i, const struct sw_engine_ca
 static void leave_chunks(struct slot *s, const struct sw_engine_calls *calls)
 {
     s->in_chunks = false;
-    if (s->text.ranked)
+    if (s->text.top > 0)
         s->cached = 0;
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
         end_text(s, calls, false);
@@ -343,9 +362,11 @@ static void take_decoded(struct sw_engine *e, int64_t i, const struct sw_engine_
         take_token(e, i, calls);
         return;
     }
-    if (calls->ranked != NULL)
-        calls->ranked(calls->context, &s->text, s->cached, (int32_t)output(e, 2 * i),
-                      output(e, 2 * i + 1));
+    if (calls->ranked != NULL) {
+        struct sw_top top;
+        read_top(e, i, &top);
+        calls->ranked(calls->context, &s->text, s->cached, &top);
+    }
     if (s->text.max_new_tokens == 0 && s->cached + 1 >= s->text.token_count)
         end_text(s, calls, false);
 }

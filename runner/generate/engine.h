@@ -13,6 +13,7 @@
 #ifndef SW_ENGINE_H
 #define SW_ENGINE_H
 
+#include "core/program/sampling.h"
 #include "runner/execute.h"
 
 /* How tokens are chosen: core/program/sampling.h. {0} with penalty 1 and top_p 1: the most probable
@@ -30,24 +31,35 @@ struct sw_text {
     int64_t max_new_tokens; /* >= 1; never beyond the cache; of one that is scored perhaps 0 */
     struct sw_sampling sampling;
     uint64_t seed; /* of this text: with its place in it decides what is drawn */
-    /* Log-probabilities of the prompt's own tokens are wanted; and, with that, the most probable
-     * token in the place of each, for which the prompt is fed to `decode` token by token. */
-    bool scored, ranked;
+    /* Log-probabilities of the prompt's own tokens are wanted. */
+    bool scored;
+    /* So many of the most probable tokens are wanted in the place of each new one, at most
+     * SW_TOP_TOKENS; and, where it is scored, of each of the prompt's, for which that is fed to
+     * `decode` token by token. */
+    int32_t top;
+};
+
+/* The most probable tokens in one place, the first first; of equals the lower token. */
+struct sw_top {
+    int32_t count; /* as wanted, or as many as the vocabulary has */
+    int32_t token[SW_TOP_TOKENS];
+    double logprob[SW_TOP_TOKENS];
 };
 
 struct sw_engine_calls {
     /* The next text: 1; there is none: 0; -1 (err filled). The same on every rank. */
     int (*next)(void *context, struct sw_text *out, struct sw_error *err);
-    /* A token of a text, its index-th new one, and its log-probability; whether more are wanted. */
+    /* A token of a text, its index-th new one, its log-probability and the most probable ones
+     * there; whether more are wanted. */
     bool (*token)(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                  double logprob);
+                  double logprob, const struct sw_top *top);
     /* It has ended; full: for want of room in the cache. */
     void (*ended)(void *context, const struct sw_text *text, bool full);
-    /* Of a text that is scored, ranked: of its prompt's token `index` >= 1 the log-probability; the
-     * token that would be most probable there, and its. Each in order. NULL: nobody asks. */
+    /* Of a text that is scored: of its prompt's token `index` >= 1 the log-probability; the most
+     * probable ones there. Each in order. NULL: nobody asks. */
     void (*scored)(void *context, const struct sw_text *text, int64_t index, double logprob);
-    void (*ranked)(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                   double logprob);
+    void (*ranked)(void *context, const struct sw_text *text, int64_t index,
+                   const struct sw_top *top);
     void *context;
 };
 

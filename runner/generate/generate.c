@@ -54,12 +54,14 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
     const struct sw_wish *wish = &prompt->wish;
     struct making *m = &r->text[r->started];
     *m = (struct making){.prompt = prompt, .sample = r->next_sample};
-    if (sw_making_begin(&m->text, r->session->letters, &prompt->stops, NULL, 0, err) != 0)
+    if (sw_making_begin(&m->text, r->session->letters, &prompt->stops, r->options->top, NULL, 0,
+                        err) != 0)
         return -1;
     *out = (struct sw_text){.number = r->started++,
                             .tokens = prompt->tokens,
                             .token_count = prompt->token_count,
                             .max_new_tokens = wish->max_new_tokens,
+                            .top = r->options->top,
                             .sampling = {wish->temperature, wish->top_p, wish->min_p,
                                          wish->repetition_penalty, wish->top_k},
                             /* a text's own, whatever else is in the file: prompts that are alike
@@ -83,12 +85,12 @@ static void stream(struct run *r, const struct making *m)
 }
 
 static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                       double logprob)
+                       double logprob, const struct sw_top *top)
 {
     struct run *r = context;
     struct making *m = &r->text[text->number];
     const bool more =
-        sw_making_take(&m->text, r->session->letters, token, logprob, &r->session->err);
+        sw_making_take(&m->text, r->session->letters, token, logprob, top, &r->session->err);
     (void)index;
     if (r->streams && r->out != NULL)
         stream(r, m);
@@ -96,6 +98,23 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
 }
 
 /* ---- Writing ---- */
+
+/* [[{"token": 7, "logprob": -0.5}, ...], ...] */
+static void write_top(const struct sw_making *m, struct sw_json *j)
+{
+    sw_json_array(j, "top_logprobs");
+    for (int64_t i = 0; i < m->count; i++) {
+        sw_json_array(j, NULL);
+        for (int64_t k = i * m->top; k < (i + 1) * m->top && m->top_tokens[k] >= 0; k++) {
+            sw_json_object(j, NULL);
+            sw_json_integer(j, "token", m->top_tokens[k]);
+            sw_json_digits(j, "logprob", m->top_logprobs[k], 9);
+            sw_json_end(j);
+        }
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+}
 
 static void write_text(const struct run *r, const struct making *m)
 {
@@ -126,6 +145,8 @@ static void write_text(const struct run *r, const struct making *m)
             sw_json_digits(&j, NULL, m->text.logprobs[i], 9);
         sw_json_end(&j);
     }
+    if (r->options->top > 0)
+        write_top(&m->text, &j);
     sw_json_integer(&j, "prompt_tokens", m->prompt->token_count);
     sw_json_text(&j, "finish_reason", m->text.reason);
     sw_json_end(&j);
@@ -328,7 +349,7 @@ static enum sw_status generate(struct run *r)
     if (status != SW_OK)
         return status;
     r->streams = path == NULL && r->options->prompt != NULL && r->prompts.samples == 1 &&
-                 !r->options->logprobs && sw_letters_can_read(s->letters);
+                 !r->options->logprobs && r->options->top == 0 && sw_letters_can_read(s->letters);
     r->next_prompt = sw_lines_part(r->prompts.count, r->options->part, r->options->parts);
     r->end_prompt = sw_lines_part(r->prompts.count, r->options->part + 1, r->options->parts);
     if (r->options->resume)

@@ -14,6 +14,7 @@ struct sw_generate_options {
     struct sw_wish wish;
     struct sw_stops stops;
     bool logprobs;
+    int32_t top;         /* of the most probable tokens so many with each; 0 .. SW_TOP_TOKENS */
     bool resume;         /* out_path is gone on with: lines.h */
     int64_t part, parts; /* of the prompts; 0 of 1: all */
 };

@@ -4,9 +4,9 @@
 #include <string.h>
 
 int sw_making_begin(struct sw_making *m, struct sw_letters *letters, const struct sw_stops *stops,
-                    const int32_t *prompt, int64_t prompt_count, struct sw_error *err)
+                    int32_t top, const int32_t *prompt, int64_t prompt_count, struct sw_error *err)
 {
-    *m = (struct sw_making){.stops = stops, .end = -1, .stop_at = SIZE_MAX};
+    *m = (struct sw_making){.stops = stops, .end = -1, .top = top, .stop_at = SIZE_MAX};
     if (sw_spelling_new(letters, prompt_count == 0, &m->spelling, err) != 0)
         return -1;
     for (int64_t i = 0; i < prompt_count; i++)
@@ -26,6 +26,15 @@ static int grow(struct sw_making *m)
     m->begins = begins != NULL ? begins : m->begins;
     if (tokens == NULL || logprobs == NULL || begins == NULL)
         return -1;
+    if (m->top > 0) {
+        const size_t all = (size_t)wanted * (size_t)m->top;
+        int32_t *top_tokens = realloc(m->top_tokens, all * sizeof *top_tokens);
+        m->top_tokens = top_tokens != NULL ? top_tokens : m->top_tokens;
+        double *top_logprobs = realloc(m->top_logprobs, all * sizeof *top_logprobs);
+        m->top_logprobs = top_logprobs != NULL ? top_logprobs : m->top_logprobs;
+        if (top_tokens == NULL || top_logprobs == NULL)
+            return -1;
+    }
     m->capacity = wanted;
     return 0;
 }
@@ -47,7 +56,7 @@ static size_t find_stop(const struct sw_stops *stops, const char *text, size_t b
 }
 
 bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32_t token,
-                    double logprob, struct sw_error *err)
+                    double logprob, const struct sw_top *top, struct sw_error *err)
 {
     size_t before, bytes;
     if (token == m->end || sw_letters_ends(letters, token)) {
@@ -61,6 +70,10 @@ bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32
     }
     m->tokens[m->count] = token;
     m->logprobs[m->count] = logprob;
+    for (int32_t i = 0; i < m->top; i++) {
+        m->top_tokens[m->count * m->top + i] = i < top->count ? top->token[i] : -1;
+        m->top_logprobs[m->count * m->top + i] = i < top->count ? top->logprob[i] : 0;
+    }
     m->begins[m->count++] = before;
     if (sw_spelling_feed(m->spelling, token, err) != 0)
         return false;
@@ -104,6 +117,8 @@ void sw_making_free(struct sw_making *m)
 {
     free(m->tokens);
     free(m->logprobs);
+    free(m->top_tokens);
+    free(m->top_logprobs);
     free(m->begins);
     sw_spelling_free(m->spelling);
     *m = (struct sw_making){0};

@@ -3,6 +3,7 @@
 #ifndef SW_MAKING_H
 #define SW_MAKING_H
 
+#include "runner/generate/engine.h"
 #include "runner/generate/letters.h"
 #include "runner/generate/prompts.h"
 
@@ -11,6 +12,9 @@ struct sw_making {
     int32_t end;                  /* a token that ends it beside the model's own; -1: none */
     int32_t *tokens;              /* [count], of [capacity]; new ones, without the one that ends */
     double *logprobs;             /* of each */
+    int32_t top;                  /* of the most probable tokens so many are kept with each */
+    int32_t *top_tokens;          /* [count, top]; -1 behind the last */
+    double *top_logprobs;         /* [count, top] */
     size_t *begins;               /* where in the text it was when the token came */
     int64_t count, capacity;
     struct sw_spelling *spelling;
@@ -18,14 +22,15 @@ struct sw_making {
     const char *reason; /* "stop" or "length"; NULL: not ended */
 };
 
-/* prompt [prompt_count]: spelled first, for a text that repeats it; NULL, 0: the text goes on
- * behind it. A making that was begun, even with an error, is freed. Errors: SW_ENVIRONMENT. */
+/* top: 0 .. SW_TOP_TOKENS. prompt [prompt_count]: spelled first, for a text that repeats it; NULL,
+ * 0: the text goes on behind it. A making that was begun, even with an error, is freed. Errors:
+ * SW_ENVIRONMENT. */
 int sw_making_begin(struct sw_making *making, struct sw_letters *letters,
-                    const struct sw_stops *stops, const int32_t *prompt, int64_t prompt_count,
-                    struct sw_error *err);
+                    const struct sw_stops *stops, int32_t top, const int32_t *prompt,
+                    int64_t prompt_count, struct sw_error *err);
 /* Whether more tokens are wanted behind this one; false also after an error. */
 bool sw_making_take(struct sw_making *making, const struct sw_letters *letters, int32_t token,
-                    double logprob, struct sw_error *err);
+                    double logprob, const struct sw_top *top, struct sw_error *err);
 /* No more tokens come. */
 void sw_making_end(struct sw_making *making, struct sw_error *err);
 /* The text, of which *bytes are there to stay: whole characters in which no stop can begin. */

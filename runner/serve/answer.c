@@ -53,26 +53,35 @@ static int put(json_t *root, const char *before, const char *behind, struct sw_c
 
 /* A token of a text: of its prompt, at `index`, when the text repeats it, or a new one. */
 struct token {
-    int32_t id, best;
-    double logprob, best_logprob;
+    int32_t id;
+    double logprob;
+    const int32_t *top; /* [request.logprobs]; -1 behind the last */
+    const double *top_logprob;
     bool known; /* it has a log-probability: all but a prompt's first */
     size_t begin;
 };
 
-static json_t *list_of_best(const struct sw_answerer *a, const struct token *t)
+/* Two tokens may spell alike: the more probable one, which comes first, stays. */
+static void add_best(const struct sw_answerer *a, json_t *best, int32_t id, double logprob)
 {
-    json_t *best = json_object(), *own = token_text(a, t->id), *other = token_text(a, t->best);
-    if (!t->known) {
-        json_decref(best);
-        best = json_null();
-    } else if (own != NULL && other != NULL) {
-        (void)json_object_set_new(best, json_string_value(own), number(t->logprob));
-        /* two tokens may spell alike: then what counts is that this one was not the best */
-        if (t->best != t->id)
-            (void)json_object_set_new(best, json_string_value(other), number(t->best_logprob));
-    }
-    json_decref(own);
-    json_decref(other);
+    json_t *text = token_text(a, id);
+    const char *key = json_string_value(text);
+    if (key != NULL && json_object_get(best, key) == NULL)
+        (void)json_object_set_new(best, key, number(logprob));
+    json_decref(text);
+}
+
+/* The most probable tokens, and the one that is there behind them unless it is one of them. Its
+ * number is the one that stands in the list of log-probabilities: of a prompt's token `score` has
+ * it, of the others there `decode`, which may round otherwise. */
+static json_t *list_of_best(const struct sw_answerer *a, const struct token *t, int32_t count)
+{
+    if (!t->known)
+        return json_null();
+    json_t *best = json_object();
+    for (int32_t i = 0; i < count && t->top[i] >= 0; i++)
+        add_best(a, best, t->top[i], t->top[i] == t->id ? t->logprob : t->top_logprob[i]);
+    add_best(a, best, t->id, t->logprob);
     return best;
 }
 
@@ -94,7 +103,7 @@ static void add_legacy(const struct sw_answerer *a, const struct sw_job *job, co
     (void)json_array_append_new(to->tokens, token_text(a, t->id));
     (void)json_array_append_new(to->logprobs, t->known ? number(t->logprob) : json_null());
     if (job->request.logprobs > 0)
-        (void)json_array_append_new(to->best, list_of_best(a, t));
+        (void)json_array_append_new(to->best, list_of_best(a, t, job->request.logprobs));
     (void)json_array_append_new(to->offsets, json_integer((json_int_t)characters(text, t->begin)));
 }
 
@@ -107,13 +116,15 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_job *job,
     if (sw_spelling_new(a->letters, false, &spelling, NULL) != 0)
         return;
     for (int64_t i = 0; i < prompt->count; i++) {
-        struct token t = {.id = prompt->tokens[i], .best = prompt->tokens[i]};
+        struct token t = {.id = prompt->tokens[i]};
         const char *spelled = sw_spelling_text(spelling, &t.begin);
         if (i > 0) {
             t.known = true;
             t.logprob = text->prompt_logprobs[i];
-            t.best = text->best != NULL ? text->best[i] : t.id;
-            t.best_logprob = text->best != NULL ? text->best_logprobs[i] : 0;
+        }
+        if (text->top != NULL) {
+            t.top = text->top + i * job->request.logprobs;
+            t.top_logprob = text->top_logprobs + i * job->request.logprobs;
         }
         add_legacy(a, job, spelled, &t, to);
         (void)sw_spelling_feed(spelling, prompt->tokens[i], NULL);
@@ -124,8 +135,9 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_job *job,
 static struct token new_token(const struct sw_making *m, int64_t i)
 {
     return (struct token){.id = m->tokens[i],
-                          .best = m->tokens[i],
                           .logprob = m->logprobs[i],
+                          .top = m->top > 0 ? m->top_tokens + i * m->top : NULL,
+                          .top_logprob = m->top > 0 ? m->top_logprobs + i * m->top : NULL,
                           .known = true,
                           .begin = m->begins[i]};
 }
@@ -151,15 +163,15 @@ static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_job 
                      lists.logprobs, "top_logprobs", lists.best, "text_offset", lists.offsets);
 }
 
-static json_t *chat_token(const struct sw_answerer *a, const struct token *t)
+static json_t *chat_token(const struct sw_answerer *a, int32_t id, double logprob)
 {
     json_t *bytes = json_array();
     size_t count = 0;
-    const char *text = sw_letters_bytes(a->letters, t->id, &count);
+    const char *text = sw_letters_bytes(a->letters, id, &count);
     for (size_t i = 0; text != NULL && i < count; i++)
         (void)json_array_append_new(bytes, json_integer((unsigned char)text[i]));
-    return json_pack("{s:o, s:o, s:o}", "token", token_text(a, t->id), "logprob",
-                     number(t->logprob), "bytes", bytes);
+    return json_pack("{s:o, s:o, s:o}", "token", token_text(a, id), "logprob", number(logprob),
+                     "bytes", bytes);
 }
 
 static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_job *job,
@@ -168,9 +180,9 @@ static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_job *j
     json_t *content = json_array();
     for (int64_t i = first; i < text->making.count; i++) {
         const struct token t = new_token(&text->making, i);
-        json_t *one = chat_token(a, &t), *best = json_array();
-        if (job->request.logprobs > 0)
-            (void)json_array_append_new(best, chat_token(a, &t));
+        json_t *one = chat_token(a, t.id, t.logprob), *best = json_array();
+        for (int32_t k = 0; k < job->request.logprobs && t.top[k] >= 0; k++)
+            (void)json_array_append_new(best, chat_token(a, t.top[k], t.top_logprob[k]));
         (void)json_object_set_new(one, "top_logprobs", best);
         (void)json_array_append_new(content, one);
     }

@@ -48,8 +48,8 @@ static void free_job(struct sw_job *job)
     for (int64_t i = 0; i < job->text_count; i++) {
         sw_making_free(&job->text[i].making);
         free(job->text[i].prompt_logprobs);
-        free(job->text[i].best_logprobs);
-        free(job->text[i].best);
+        free(job->text[i].top);
+        free(job->text[i].top_logprobs);
     }
     free(job->text);
     sw_chars_free(&job->out);

@@ -18,8 +18,9 @@ struct sw_job_text {
     uint64_t seed;
     struct sw_making making;
     /* of the prompt's tokens, [its count], when they are wanted; NULL else */
-    double *prompt_logprobs, *best_logprobs;
-    int32_t *best;
+    double *prompt_logprobs;
+    int32_t *top; /* [its count, request.logprobs], as making.h has those of new tokens */
+    double *top_logprobs;
     /* of a stream: what the client has been told */
     size_t told_bytes;
     int64_t told_tokens;

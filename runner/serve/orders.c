@@ -68,8 +68,9 @@ struct follower {
 
 /* Which token ends a text is rank 0's to know. */
 static bool go_on(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                  double logprob)
+                  double logprob, const struct sw_top *top)
 {
+    (void)top;
     (void)context;
     (void)text;
     (void)index;

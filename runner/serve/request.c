@@ -289,12 +289,12 @@ static int read_logprobs(struct reading *r, const json_t *value)
     if (r->out->endpoint == SW_CHAT_COMPLETIONS)
         return read_flag(r, value, &r->wants_logprobs);
     r->wants_logprobs = true;
-    return read_count(r, value, 1, &r->top_logprobs);
+    return read_count(r, value, SW_REQUEST_TOP, &r->top_logprobs);
 }
 
 static int read_top_logprobs(struct reading *r, const json_t *value)
 {
-    return read_count(r, value, 1, &r->top_logprobs);
+    return read_count(r, value, SW_TOP_TOKENS, &r->top_logprobs);
 }
 
 static int read_best_of(struct reading *r, const json_t *value)
@@ -403,15 +403,9 @@ static int check_together(struct reading *r)
     r->param = "best_of";
     if (r->best_of > 1 && r->best_of != out->wish.n)
         return REFUSE(r, "'best_of' other than n is not supported; leave it out");
-    r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
+    r->param = "top_logprobs";
     if (r->top_logprobs > 0 && !r->wants_logprobs)
         return REFUSE(r, "'top_logprobs' needs logprobs: true");
-    if (r->top_logprobs > 0 && out->wish.max_new_tokens > 0 &&
-        (out->wish.temperature > 0 || out->wish.repetition_penalty != 1))
-        return REFUSE(r,
-                      "the most probable tokens are known of greedy texts only: use temperature "
-                      "0, or '%s' 0",
-                      r->param);
     out->logprobs = r->wants_logprobs ? (int32_t)r->top_logprobs : -1;
     r->param = "stream_options";
     if (out->include_usage && !out->stream)

@@ -9,7 +9,8 @@ enum sw_endpoint { SW_COMPLETIONS, SW_CHAT_COMPLETIONS };
 
 enum {
     SW_REQUEST_TEXTS = 256, /* of one request: prompts times n */
-    SW_REQUEST_STOPS = 16
+    SW_REQUEST_STOPS = 16,
+    SW_REQUEST_TOP = 5 /* of the most probable tokens, of a completion; OpenAI's limit */
 };
 
 struct sw_request_prompt {

@@ -70,7 +70,7 @@ static void tell_news(struct server *s, struct sw_job *job, struct sw_job_text *
 }
 
 static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                       double logprob)
+                       double logprob, const struct sw_top *top)
 {
     struct server *s = context;
     struct place *p = &s->place[text->number];
@@ -78,7 +78,8 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     (void)index;
     if (p->job->first_token_s <= 0)
         p->job->first_token_s = sw_clock_now();
-    const bool more = sw_making_take(&p->text->making, s->session->letters, token, logprob, &err);
+    const bool more =
+        sw_making_take(&p->text->making, s->session->letters, token, logprob, top, &err);
     if (err.status != SW_OK)
         fail_job(s, p->job, &err);
     if (more && p->job->request.stream && !p->job->finished)
@@ -92,12 +93,15 @@ static void take_score(void *context, const struct sw_text *text, int64_t index,
     s->place[text->number].text->prompt_logprobs[index] = logprob;
 }
 
-static void take_rank(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                      double logprob)
+static void take_rank(void *context, const struct sw_text *text, int64_t index,
+                      const struct sw_top *top)
 {
     const struct server *s = context;
-    s->place[text->number].text->best[index] = token;
-    s->place[text->number].text->best_logprobs[index] = logprob;
+    const struct sw_job_text *to = s->place[text->number].text;
+    for (int32_t i = 0; i < text->top; i++) {
+        to->top[index * text->top + i] = i < top->count ? top->token[i] : -1;
+        to->top_logprobs[index * text->top + i] = i < top->count ? top->logprob[i] : 0;
+    }
 }
 
 static void finish_job(struct server *s, struct sw_job *job)
@@ -151,6 +155,11 @@ static void drop(void *context, struct sw_job_text *text)
         sw_fail(&s->session->err, SW_ENVIRONMENT, "out of memory for orders");
 }
 
+static int32_t top_of(const struct sw_api_request *r)
+{
+    return r->logprobs > 0 ? r->logprobs : 0;
+}
+
 /* Everything a text needs while it is made. */
 static int prepare(struct server *s, const struct sw_job *job, struct sw_job_text *text,
                    struct sw_error *err)
@@ -158,7 +167,7 @@ static int prepare(struct server *s, const struct sw_job *job, struct sw_job_tex
     const struct sw_api_request *r = &job->request;
     const struct sw_request_prompt *prompt = &r->prompt[text->prompt];
     const size_t count = (size_t)prompt->count;
-    if (sw_making_begin(&text->making, s->session->letters, &r->stops,
+    if (sw_making_begin(&text->making, s->session->letters, &r->stops, top_of(r),
                         r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
         return -1;
     text->making.end = r->end;
@@ -166,11 +175,12 @@ static int prepare(struct server *s, const struct sw_job *job, struct sw_job_tex
         return 0;
     text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
     if (r->logprobs > 0) {
-        text->best = calloc(count, sizeof *text->best);
-        text->best_logprobs = calloc(count, sizeof *text->best_logprobs);
+        const size_t all = count * (size_t)r->logprobs;
+        text->top = calloc(all, sizeof *text->top);
+        text->top_logprobs = calloc(all, sizeof *text->top_logprobs);
     }
     return text->prompt_logprobs != NULL &&
-                   (r->logprobs == 0 || (text->best != NULL && text->best_logprobs != NULL))
+                   (r->logprobs == 0 || (text->top != NULL && text->top_logprobs != NULL))
                ? 0
                : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this text");
 }
@@ -191,7 +201,7 @@ static struct sw_text text_of(const struct sw_job *job, const struct sw_job_text
                             .seed = sw_hash_mix((uint64_t)wish->seed) +
                                     (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
                             .scored = r->echo && r->logprobs >= 0,
-                            .ranked = r->echo && r->logprobs > 0};
+                            .top = top_of(r)};
 }
 
 static void admit(struct server *s, struct sw_job *job, struct sw_job_text *text, int64_t slot)

@@ -5,6 +5,7 @@
 """
 import http.client
 import json
+import math
 import os
 import random
 import signal
@@ -156,11 +157,79 @@ def echo(url, score):
     print(f"{len(tokens)} tokens of a prompt scored as runner score does")
 
 
+def spelled(token):
+    """As a key of top_logprobs, of the model of bytes; NUL has none (jansson's keys end there)."""
+    special = {256: "<|im_start|>", 257: "<|im_end|>"}
+    return special.get(token, "" if token == 0 or token > 257 else
+                       chr(token) if token < 128 else f"bytes:\\x{token:02x}")
+
+
+def top(url):
+    """The most probable tokens, of new ones and of a prompt's, against a whole softmax: that of each
+    of the vocabulary behind the same prompt, as scoring has it, which knows no candidates."""
+    text = "the quick brown fo"
+    given = list(text.encode())
+    whole = {}
+    for first in (0, 132):
+        part = range(first, first + 132)
+        answer = complete(url, prompt=[given + [t] for t in part], max_tokens=0, echo=True, logprobs=0)
+        for t, choice in zip(part, answer["choices"]):
+            whole[t] = choice["logprobs"]["token_logprobs"][-1]
+    assert len(whole) == 264 and abs(sum(map(math.exp, whole.values())) - 1) < 1e-4, whole
+    order = sorted(whole, key=lambda t: (-whole[t], t))
+    for n in (1, 3, 5):
+        greedy = complete(url, prompt=text, temperature=0, max_tokens=7, logprobs=n)["choices"][0]
+        lists = greedy["logprobs"]["top_logprobs"]
+        assert len(lists) == 7 and all(len(l) == n for l in lists), lists
+        assert list(lists[0]) == [spelled(t) for t in order[:n]], (lists[0], order[:n])
+        assert all(abs(v - whole[t]) < 1e-5 for t, v in zip(order, lists[0].values())), lists[0]
+        for token, value, best in zip(*(greedy["logprobs"][k] for k in ("tokens", "token_logprobs", "top_logprobs"))):
+            assert list(best)[0] == token and best[token] == value, (token, value, best)
+            assert list(best.values()) == sorted(best.values(), reverse=True), best
+        # of a prompt's places: the first has none, the last is that of the new token above
+        both = complete(url, prompt=[text + "x", text], temperature=0, max_tokens=1, echo=True, logprobs=n)
+        for choice, count in zip(both["choices"], (len(given) + 1, len(given))):
+            l = choice["logprobs"]
+            assert l["top_logprobs"][0] is None and l["token_logprobs"][0] is None, l
+            assert len(l["top_logprobs"]) == count + 1 and l["text_offset"] == list(range(count + 1)), l
+            assert all(best[token] == value and n <= len(best) <= n + 1 for token, value, best in
+                       list(zip(l["tokens"], l["token_logprobs"], l["top_logprobs"]))[1:]), l
+        behind = both["choices"][0]["logprobs"]["top_logprobs"][len(given)]
+        assert list(behind)[:n] == list(lists[0]), (behind, lists[0])
+        assert all(abs(behind[t] - lists[0][t]) < 1e-5 for t in lists[0]), (behind, lists[0])
+    # drawn, with a penalty: of the model's own distribution; the chosen one besides, whoever it is
+    hot = {"prompt": text, "temperature": 1.5, "repetition_penalty": 1.3, "seed": 4, "max_tokens": 30}
+    drawn = complete(url, **hot, logprobs=5)["choices"][0]["logprobs"]
+    assert list(drawn["top_logprobs"][0])[:5] == [spelled(t) for t in order[:5]], drawn
+    assert {len(l) for l in drawn["top_logprobs"]} == {5, 6}, drawn
+    assert all(l[t] == v for t, v, l in zip(drawn["tokens"], drawn["token_logprobs"], drawn["top_logprobs"]))
+    assert complete(url, **hot, logprobs=0)["choices"][0]["logprobs"]["token_logprobs"] == \
+        drawn["token_logprobs"]
+    # streamed, the same; a conversation has up to 20, without the chosen one
+    events = stream(url, **hot, logprobs=5)
+    assert sum((e["choices"][0]["logprobs"]["top_logprobs"] for e in events), []) == drawn["top_logprobs"]
+    asked = {"messages": [{"role": "user", "content": text}], "temperature": 1, "seed": 2, "max_tokens": 9,
+             "logprobs": True}
+    for n in (0, 1, 20):
+        said = complete(url, "/v1/chat/completions", top_logprobs=n, **asked)["choices"][0]["logprobs"]
+        assert len(said["content"]) > 3 and all(len(t["top_logprobs"]) == n for t in said["content"]), said
+        for t in said["content"]:
+            values = [b["logprob"] for b in t["top_logprobs"]]
+            assert values == sorted(values, reverse=True), t
+            same_token = [b for b in t["top_logprobs"] if b["bytes"] == t["bytes"]]
+            assert all(b == {k: t[k] for k in ("token", "logprob", "bytes")} for b in same_token), t
+            assert same_token or n < 20 or t["logprob"] <= values[-1], t
+        events = stream(url, "/v1/chat/completions", top_logprobs=n, **asked)
+        assert sum((e["choices"][0]["logprobs"]["content"] for e in events), []) == said["content"], events
+    print("the most probable tokens are those of a whole softmax")
+
+
 def questions(count, seed):
     draw = random.Random(seed)
     for i in range(count):
         prompt = [draw.randrange(256) for _ in range(draw.choice((1, 3, 15, 16, 17, 40)))]
-        yield {"prompt": prompt, "seed": i, "max_tokens": draw.randrange(1, 40), "logprobs": 0,
+        yield {"prompt": prompt, "seed": i, "max_tokens": draw.randrange(1, 40),
+               "logprobs": draw.choice((0, 2, 5)),
                "temperature": draw.choice((0, 0.7, 1.5)), "top_k": draw.choice((0, 5)),
                "top_p": draw.choice((1, 0.9)), "repetition_penalty": draw.choice((1, 1.3)),
                "n": draw.choice((1, 1, 3)), "stream": draw.random() < 0.3,
@@ -171,8 +240,8 @@ def choices_of(url, body):
     if body["stream"]:
         events = stream(url, **body)
         return streamed_texts(events, body["n"]), \
-            sum((e["choices"][0]["logprobs"]["token_logprobs"] for e in events
-                 if e["choices"][0]["index"] == 0), [])
+            [sum((e["choices"][0]["logprobs"][key] or [] for e in events
+                  if e["choices"][0]["index"] == 0), []) for key in ("token_logprobs", "top_logprobs")]
     return complete(url, **body)["choices"]
 
 
@@ -257,8 +326,13 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 texts"),
     ("completions", {"prompt": "a", "stream": 1}, 400, "stream", "'stream' is true or false"),
     ("completions", {"prompt": "a", "stream_options": {"include_usage": True}}, 400, "stream_options", "'stream_options' needs stream: true"),
-    ("completions", {"prompt": "a", "logprobs": 2}, 400, "logprobs", "'logprobs' is a whole number from 0 to 1"),
-    ("completions", {"prompt": "a", "logprobs": 1}, 400, "logprobs", "the most probable tokens are known of greedy texts only: use temperature 0, or 'logprobs' 0"),
+    ("completions", {"prompt": "a", "logprobs": 6}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": -1}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": 1.5}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": "5"}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": True}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": []}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
+    ("completions", {"prompt": "a", "logprobs": 10 ** 18}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "best_of": 3}, 400, "best_of", "'best_of' other than n is not supported; leave it out"),
     ("completions", {"prompt": "a", "presence_penalty": 0.5}, 400, "presence_penalty", "'presence_penalty' is not supported; leave it out"),
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
@@ -272,6 +346,12 @@ WRONG = [  # path, body, status, param, message
     ("chat/completions", {"messages": [{"role": "tool", "content": "a"}]}, 400, "messages", "message 1: the role 'tool' is none of system, user and assistant"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a", "tool_calls": [1]}]}, 400, "messages", "message 1: 'tool_calls' is not known here"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "tools": [1]}, 400, "tools", "'tools' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True, "top_logprobs": 21}, 400, "top_logprobs", "'top_logprobs' is a whole number from 0 to 20"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True, "top_logprobs": -1}, 400, "top_logprobs", "'top_logprobs' is a whole number from 0 to 20"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True, "top_logprobs": "1"}, 400, "top_logprobs", "'top_logprobs' is a whole number from 0 to 20"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": True, "top_logprobs": True}, 400, "top_logprobs", "'top_logprobs' is a whole number from 0 to 20"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": 5}, 400, "logprobs", "'logprobs' is true or false"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": False, "top_logprobs": 1}, 400, "top_logprobs", "'top_logprobs' needs logprobs: true"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "top_logprobs": 1}, 400, "top_logprobs", "'top_logprobs' needs logprobs: true"),
 ]
 
@@ -511,7 +591,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, parallel, chat, wrong, page, hostile, busy, gone,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone,
                                     token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -88,6 +88,34 @@ assert one[3]["text"] == " liquor" and one[3]["finish_reason"] == "stop", one[3]
 assert len(one[4]["tokens"]) == 64 + 1 - one[4]["prompt_tokens"], one[4]  # the cache is full
 PYTHON
 
+# the most probable tokens: as many as are asked for, the chosen one's number among them, the same on every mesh
+one generate --prompts "$out/prompts.jsonl" --logprobs --top-logprobs 7 >"$out/top1.jsonl" 2>"$out/log" ||
+    fail "generate --top-logprobs"
+eight generate --prompts "$out/prompts.jsonl" --top-logprobs 7 >"$out/top8.jsonl" 2>"$out/log" ||
+    fail "generate --top-logprobs on eight ranks"
+python3 - "$out/one.jsonl" "$out/top1.jsonl" "$out/top8.jsonl" >"$out/log" 2>&1 <<'PYTHON' || fail "the most probable tokens"
+import json, sys
+plain, one, eight = ([json.loads(line) for line in open(path)] for path in sys.argv[1:])
+assert len(plain) == len(one) == len(eight)
+for p, a, b in zip(plain, one, eight):
+    lists, others = a.pop("top_logprobs"), b.pop("top_logprobs")
+    assert a == p, (a, p)
+    assert len(lists) == len(a["tokens"]) and all(len(l) == 7 for l in lists), a
+    assert all(l == sorted(l, key=lambda x: (-x["logprob"], x["token"])) for l in lists), lists
+    for token, logprob, list_ in zip(a["tokens"], a["logprobs"], lists):
+        assert all(x["logprob"] == logprob for x in list_ if x["token"] == token), (token, logprob, list_)
+        assert token in (x["token"] for x in list_) or logprob <= list_[-1]["logprob"], (token, list_)
+    # those of fp32 logits that are all but equal may change places
+    for l, o in zip(lists, others):
+        assert all(abs(x["logprob"] - y["logprob"]) < 1e-5 for x, y in zip(l, o)), (l, o)
+PYTHON
+for wrong in 21 -1 2.5 many ''; do
+    one generate --prompt a --top-logprobs "$wrong" >"$out/said" 2>&1
+    [ $? -eq 2 ] || fail "--top-logprobs '$wrong' is taken"
+    [ "$(cat "$out/said")" = "error: --top-logprobs is a whole number from 0 to 20, not $wrong; see 'runner --help'" ] ||
+        { cp "$out/said" "$out/log" && fail "what is said of --top-logprobs '$wrong'"; }
+done
+
 # a plan that says what it serves: the same texts, a cache of its own size, digests that are checked
 for ranks in 1 8; do
     mesh=1,1,1,1

@@ -125,6 +125,7 @@ start 1 --queue 200
 client page
 client same "$out/prompts.jsonl" "$out/generated.jsonl"
 client echo "$out/score.json"
+client top
 client chat
 client wrong
 client busy
@@ -147,6 +148,7 @@ for ranks in 2 4; do
     start $ranks --drain 300
     client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
     client echo "$out/score.json"
+    client top
     client parallel 4 "$seed"
     client gone
 done

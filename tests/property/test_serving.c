@@ -105,6 +105,8 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
 struct texts {
     int32_t token[TEXTS][MAX_TOKENS + 1];
     double logprob[TEXTS][MAX_TOKENS + 1];
+    struct sw_top top[TEXTS][MAX_TOKENS + 1];
+    struct sw_top ranked[TEXTS][MAX_TOKENS]; /* of the prompt, where it is asked for */
     int64_t made[TEXTS];
     bool full[TEXTS];
 };
@@ -125,9 +127,18 @@ static void describe(const struct sw_mesh *mesh, const struct variant *v, char t
 static const uint32_t generating = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
 static const uint32_t scoring = 1u << SW_PROGRAM_SCORE;
 
-/* The texts of one mesh, which all ranks must agree on to the bit. Returns what is wrong. */
-static int32_t make_texts(struct sw_mesh mesh, const struct variant *v, struct sw_sampling sampling,
-                          bool scores, bool counts, struct texts *out)
+/* Of the most probable tokens a text wants: none, one, a few, all that can be had. */
+static int32_t top_of(int64_t text)
+{
+    static const int32_t wanted[] = {SW_TOP_TOKENS, 0, 1, 5, 13};
+    return wanted[text % (int64_t)(sizeof wanted / sizeof wanted[0])];
+}
+
+/* The texts of one mesh, which all ranks must agree on to the bit. ranked: the most probable tokens
+ * of the prompts' places, too. Returns what is wrong. */
+static int32_t make_ranked(struct sw_mesh mesh, const struct variant *v,
+                           struct sw_sampling sampling, bool scores, bool counts, bool ranked,
+                           struct texts *out)
 {
     const struct sw_program_options options = make_options(mesh, v, SW_F64);
     struct sw_text texts[TEXTS];
@@ -142,6 +153,8 @@ static int32_t make_texts(struct sw_mesh mesh, const struct variant *v, struct s
                                     .token_count = lengths[t],
                                     .max_new_tokens = NEW_TOKENS,
                                     .sampling = sampling,
+                                    .scored = ranked,
+                                    .top = top_of(t),
                                     .seed = (uint64_t)t + 5};
     }
     struct sw_test_texts run = {.options = &options,
@@ -164,11 +177,19 @@ static int32_t make_texts(struct sw_mesh mesh, const struct variant *v, struct s
     for (int64_t t = 0; t < TEXTS; t++) {
         memcpy(out->token[t], run.made[t].tokens, sizeof out->token[t]);
         memcpy(out->logprob[t], run.made[t].logprobs, sizeof out->logprob[t]);
+        memcpy(out->top[t], run.made[t].top, sizeof out->top[t]);
+        memcpy(out->ranked[t], run.made[t].top + MAX_TOKENS, sizeof out->ranked[t]);
         out->made[t] = run.made[t].made;
         out->full[t] = run.made[t].full;
     }
     sw_test_texts_free(&run);
     return wrong;
+}
+
+static int32_t make_texts(struct sw_mesh mesh, const struct variant *v, struct sw_sampling sampling,
+                          bool scores, bool counts, struct texts *out)
+{
+    return make_ranked(mesh, v, sampling, scores, counts, false, out);
 }
 
 static const struct sw_sampling greedy = {.top_p = 1, .penalty = 1};
@@ -225,6 +246,28 @@ static int32_t best_of(const double *row)
     return best;
 }
 
+/* Against a full softmax of what `evaluate` says: as many as are wanted, the first first. */
+static void check_top(const char *name, int64_t text, int64_t place, const double *row,
+                      const struct sw_top *top)
+{
+    bool taken[VOCAB] = {false};
+    if (top->count != top_of(text))
+        fail_msg("%s: text %d, place %d: %d of the most probable tokens, not %d", name, (int)text,
+                 (int)place, (int)top->count, (int)top_of(text));
+    for (int32_t i = 0; i < top->count; i++) {
+        int32_t best = -1;
+        for (int32_t k = 0; k < VOCAB; k++)
+            if (!taken[k] && (best < 0 || row[k] > row[best]))
+                best = k;
+        taken[best] = true;
+        if (top->token[i] != best ||
+            !(fabs(top->logprob[i] - logprob_of(row, best)) <= DOUBLE_TOLERANCE))
+            fail_msg("%s: text %d, place %d: number %d is token %d with %.15g, not %d with %.15g",
+                     name, (int)text, (int)place, (int)i, (int)top->token[i], top->logprob[i],
+                     (int)best, logprob_of(row, best));
+    }
+}
+
 /* ---- Tests ---- */
 
 static void one_rank_makes_what_evaluate_says(void **state)
@@ -251,6 +294,11 @@ static void one_rank_makes_what_evaluate_says(void **state)
                     fail_msg("%s: text %d, token %d: log-probability %.15g, not %.15g", v->name,
                              (int)t, (int)n, texts.logprob[t][n],
                              logprob_of(row, texts.token[t][n]));
+                check_top(v->name, t, lengths[t] + n, row, &texts.top[t][n]);
+                /* the same number, however it was asked for */
+                if (texts.top[t][n].count > 0)
+                    assert_true(texts.top[t][n].token[0] == texts.token[t][n] &&
+                                texts.top[t][n].logprob[0] == texts.logprob[t][n]);
             }
             /* as floats: half a unit in the last place of numbers up to 16 */
             for (int64_t n = 0; n + 1 < lengths[t]; n++)
@@ -262,6 +310,46 @@ static void one_rank_makes_what_evaluate_says(void **state)
     free(logits);
 }
 
+/* Logits that lie in shards over tp, and over tp and sp; of prompts, too. */
+static void the_most_probable_are_those_of_a_full_softmax(void **state)
+{
+    (void)state;
+    const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
+                                     sw_mesh_make(1, 1, 4, 1), sw_mesh_make(1, 1, 2, 2),
+                                     sw_mesh_make(2, 1, 2, 1), sw_mesh_make(1, 2, 1, 2)};
+    double *logits = malloc((size_t)16 * MAX_TOKENS * VOCAB * sizeof *logits);
+    assert_non_null(logits);
+    for (int32_t i = 0; i < VARIANTS; i++) {
+        for (size_t m = 0; m < sizeof meshes / sizeof meshes[0]; m++) {
+            static struct texts texts;
+            char text[128];
+            describe(&meshes[m], &variants[i], text);
+            assert_int_equal(
+                make_ranked(meshes[m], &variants[i], greedy, false, true, true, &texts), 0);
+            if (m == 0)
+                made_by_harness(&variants[i], &texts, logits);
+            for (int64_t t = 0; t < TEXTS; t++) {
+                const double *of_text = logits + t * MAX_TOKENS * VOCAB;
+                for (int64_t n = 1; n < lengths[t]; n++)
+                    check_top(text, t, n, of_text + (n - 1) * VOCAB, &texts.ranked[t][n]);
+                for (int64_t n = 0; n < texts.made[t]; n++)
+                    check_top(text, t, lengths[t] + n, of_text + (lengths[t] + n - 1) * VOCAB,
+                              &texts.top[t][n]);
+            }
+        }
+    }
+    free(logits);
+}
+
+static bool is_same_top(const struct sw_top *a, const struct sw_top *b)
+{
+    bool same = a->count == b->count;
+    for (int32_t i = 0; i < b->count && same; i++)
+        same =
+            a->token[i] == b->token[i] && fabs(a->logprob[i] - b->logprob[i]) <= DOUBLE_TOLERANCE;
+    return same;
+}
+
 static int32_t compare(const char *what, const struct texts *texts, const struct texts *reference,
                        bool scores)
 {
@@ -270,7 +358,8 @@ static int32_t compare(const char *what, const struct texts *texts, const struct
         wrong += texts->made[t] != reference->made[t] || texts->full[t] != reference->full[t];
         for (int64_t n = 0; n < reference->made[t]; n++)
             wrong += texts->token[t][n] != reference->token[t][n] ||
-                     !(fabs(texts->logprob[t][n] - reference->logprob[t][n]) <= DOUBLE_TOLERANCE);
+                     !(fabs(texts->logprob[t][n] - reference->logprob[t][n]) <= DOUBLE_TOLERANCE) ||
+                     !is_same_top(&texts->top[t][n], &reference->top[t][n]);
         for (int64_t n = 0; n + 1 < lengths[t]; n++)
             wrong += scores && !(fabs(texts->logprob[t][n] - reference->logprob[t][n]) <= 0x1p-20);
     }
@@ -545,6 +634,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_makes_what_evaluate_says),
+        cmocka_unit_test(the_most_probable_are_those_of_a_full_softmax),
         cmocka_unit_test(every_mesh_makes_the_same),
         cmocka_unit_test(every_mesh_scores_the_same),
         cmocka_unit_test(drawn_tokens_are_a_texts_own),

@@ -100,7 +100,7 @@ static int32_t run_in_order(const struct sw_program_options *options, const stru
         if (to->tokens == NULL) {
             *to = (struct sw_made_text){made->made, made->full,
                                         malloc(MAX_TOKENS * sizeof *to->tokens),
-                                        malloc(MAX_TOKENS * sizeof *to->logprobs)};
+                                        malloc(MAX_TOKENS * sizeof *to->logprobs), NULL};
             assert_non_null(to->tokens);
             assert_non_null(to->logprobs);
             memcpy(to->tokens, made->tokens, MAX_TOKENS * sizeof *to->tokens);

@@ -16,7 +16,7 @@ struct rank {
     struct sw_comm *comm;
     struct sw_made_text *made; /* [count] */
     pthread_t thread;
-    int64_t next, arena_bytes;
+    int64_t next, max_tokens, arena_bytes;
 };
 
 static _Noreturn void leave(const struct rank *rank, const struct sw_error *err)
@@ -79,7 +79,7 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
 }
 
 static bool take(void *context, const struct sw_text *text, int64_t index, int32_t token,
-                 double logprob)
+                 double logprob, const struct sw_top *top)
 {
     const struct rank *rank = context;
     struct sw_made_text *made = &rank->made[text->number];
@@ -87,8 +87,16 @@ static bool take(void *context, const struct sw_text *text, int64_t index, int32
         rank->run->took(rank->comm->rank, text->number, index);
     made->tokens[index] = token;
     made->logprobs[index] = logprob;
+    made->top[index] = *top;
     made->made = index + 1;
     return true;
+}
+
+static void ranked(void *context, const struct sw_text *text, int64_t index,
+                   const struct sw_top *top)
+{
+    const struct rank *rank = context;
+    rank->made[text->number].top[rank->max_tokens + index] = *top;
 }
 
 static void ended(void *context, const struct sw_text *text, bool full)
@@ -124,7 +132,7 @@ static void *rank_main(void *argument)
     struct sw_engine *engine = NULL;
     struct sw_device *device = sw_cpu_device_create(1, &err);
     const struct sw_engine_calls calls = {
-        .next = next_text, .token = take, .ended = ended, .context = rank};
+        .next = next_text, .token = take, .ranked = ranked, .ended = ended, .context = rank};
     if (device == NULL || sw_executor_create(rank->set, device, rank->comm, &executor, &err) != 0 ||
         sw_executor_init_state(executor, rank->run->seed, rank->run->stddev, &err) != 0 ||
         sw_engine_create(executor, &engine, &err) != 0)
@@ -150,6 +158,7 @@ static struct sw_made_text *room(int64_t count, int64_t max_tokens)
     for (int64_t i = 0; i < count; i++) {
         made[i].tokens = memory((size_t)max_tokens + 1, sizeof *made[i].tokens);
         made[i].logprobs = memory((size_t)max_tokens + 1, sizeof *made[i].logprobs);
+        made[i].top = memory(2 * (size_t)max_tokens + 1, sizeof *made[i].top);
     }
     return made;
 }
@@ -159,6 +168,7 @@ static void forget(struct sw_made_text *made, int64_t count)
     for (int64_t i = 0; made != NULL && i < count; i++) {
         free(made[i].tokens);
         free(made[i].logprobs);
+        free(made[i].top);
     }
     free(made);
 }
@@ -169,15 +179,18 @@ static bool same(const struct sw_made_text *a, const struct sw_made_text *b, int
     for (int64_t i = 0; i < count; i++)
         if (a[i].made != b[i].made || a[i].full != b[i].full ||
             memcmp(a[i].tokens, b[i].tokens, (size_t)max_tokens * sizeof *a[i].tokens) != 0 ||
-            memcmp(a[i].logprobs, b[i].logprobs, (size_t)max_tokens * sizeof *a[i].logprobs) != 0)
+            memcmp(a[i].logprobs, b[i].logprobs, (size_t)max_tokens * sizeof *a[i].logprobs) != 0 ||
+            memcmp(a[i].top, b[i].top, (2 * (size_t)max_tokens + 1) * sizeof *a[i].top) != 0)
             return false;
     return true;
 }
 
 int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
 {
-    const uint32_t kinds =
-        run->scores ? 1u << SW_PROGRAM_SCORE : 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    const uint32_t making = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
+    uint32_t kinds = run->scores ? 1u << SW_PROGRAM_SCORE : making;
+    for (int64_t i = 0; i < run->count; i++)
+        kinds |= run->texts[i].scored ? making | 1u << SW_PROGRAM_SCORE : 0;
     const int32_t n = sw_mesh_rank_count(&run->options->mesh);
     struct sw_program_set *set = NULL;
     run->made = NULL;
@@ -189,8 +202,11 @@ int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
     if (sw_comm_threads_create(&run->options->mesh, comms, err) != 0)
         _exit(1);
     for (int32_t r = 0; r < n; r++) {
-        ranks[r] = (struct rank){
-            .run = run, .set = set, .comm = comms[r], .made = room(run->count, max_tokens)};
+        ranks[r] = (struct rank){.run = run,
+                                 .set = set,
+                                 .comm = comms[r],
+                                 .max_tokens = max_tokens,
+                                 .made = room(run->count, max_tokens)};
         if (pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]) != 0)
             _exit(1);
     }

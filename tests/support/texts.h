@@ -13,6 +13,9 @@ struct sw_made_text {
     bool full;
     int32_t *tokens;  /* [max_tokens] */
     double *logprobs; /* [max_tokens]; of scores: of token t + 1 at t */
+    /* [max_tokens] of new tokens; [max_tokens + t] of token t of the prompt, where it is scored and
+     * made */
+    struct sw_top *top;
 };
 
 struct sw_test_texts {

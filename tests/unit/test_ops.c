@@ -387,6 +387,15 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_in(&e, slots);
         add_out(&e, tensor(t, 3, B, 1, E));
         break;
+    case SW_OP_TOP_TOKENS: /* of a slot each: none, a few, all that can be had */
+        add_in(&e, filled(tensor(wide(t), 3, B, 1, V), 1, 4));
+        add_in(&e, tensor(SW_F32, 2, B, SW_SAMPLING_SETTINGS, 0));
+        for (int64_t b = 0; b < B; b++)
+            set(&e.in[1], b * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP, (double)(b * 10 % 21));
+        add_in(&e, filled(tensor(wide(t), 2, B, 2, 0), 2, 1));
+        add_out(&e, tensor(wide(t), 2, B, SW_SAMPLED_NUMBERS, 0));
+        free(slots.data);
+        break;
     case SW_OP_LM_HEAD_LOGPROBS: /* of a vocabulary in two shards */
         add_in(&e, filled(tensor(wide(t), 3, B, seq, 6), 1, 4));
         for (int64_t i = 1; i < e.in[0].elems; i += 3)
@@ -528,6 +537,7 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
     case SW_OP_SOFTMAX_MERGE:
     case SW_OP_PICK_TOKEN:
     case SW_OP_SAMPLE:
+    case SW_OP_TOP_TOKENS:
     case SW_OP_LM_HEAD_LOGPROBS:
         return serving_example(kind, t, S);
     default:
@@ -700,6 +710,64 @@ static void filters_leave_the_tokens_they_should(void **state)
         const unsigned left = left_by(device, cases[i].settings, cases[i].seen);
         if (left != cases[i].left)
             fail_msg("case %d leaves %x, not %x", (int)i, left, cases[i].left);
+    }
+    device->vtable->destroy(device);
+}
+
+/* Ties go to the lower token, wherever they begin; more than there are is all there are; what was
+ * chosen comes first, untouched. */
+static void the_most_probable_come_in_order(void **state)
+{
+    (void)state;
+    enum { N = 24 };
+    struct sw_device *device = device_with(1);
+    static const struct {
+        int64_t vocab;
+        double logits[N];
+        double wanted;
+        int32_t count, token[SW_TOP_TOKENS];
+    } cases[] = {
+        {4, {1, 3, 2, -1}, 0, 0, {0}},
+        {4, {1, 3, 2, -1}, 1, 1, {1}},
+        {4, {1, 3, 2, -1}, 3, 3, {1, 2, 0}},
+        {4, {1, 3, 2, -1}, 20, 4, {1, 2, 0, 3}},
+        {4, {1, 3, 2, -1}, 1e9, 4, {1, 2, 0, 3}},
+        {4, {1, 3, 2, -1}, -7, 0, {0}},
+        {5, {2, 2, 2, 2, 2}, 3, 3, {0, 1, 2}},
+        {6, {0, 5, 1, 5, 5, 1}, 5, 5, {1, 3, 4, 2, 5}},
+        {6, {-INFINITY, 5, -INFINITY, 5, 5, 1}, 6, 6, {1, 3, 4, 5, 0, 2}},
+        {N,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24},
+         20,
+         20,
+         {23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct example e = example(SW_OP_TOP_TOKENS);
+        double sum = 0;
+        add_in(&e, tensor(SW_F64, 3, 1, 1, cases[c].vocab));
+        add_in(&e, tensor(SW_F32, 2, 1, SW_SAMPLING_SETTINGS, 0));
+        add_in(&e, tensor(SW_F64, 2, 1, 2, 0));
+        add_out(&e, tensor(SW_F64, 2, 1, SW_SAMPLED_NUMBERS, 0));
+        for (int64_t i = 0; i < cases[c].vocab; i++) {
+            set(&e.in[0], i, cases[c].logits[i]);
+            sum += exp(cases[c].logits[i]);
+        }
+        set(&e.in[1], SW_SAMPLING_TOP, cases[c].wanted);
+        set(&e.in[2], 0, 3);
+        set(&e.in[2], 1, -0.25);
+        run(device, &e);
+        assert_true(get(&e.out[0], 0) == 3 && get(&e.out[0], 1) == -0.25);
+        for (int32_t i = 0; i < SW_TOP_TOKENS; i++) {
+            const double token = get(&e.out[0], 2 + 2 * i), logprob = get(&e.out[0], 3 + 2 * i);
+            const int32_t wanted = i < cases[c].count ? cases[c].token[i] : -1;
+            const double known = wanted < 0 ? 0 : cases[c].logits[wanted] - log(sum);
+            if ((int32_t)token != wanted ||
+                !(logprob == known || fabs(logprob - known) < 1e-14 * 32))
+                fail_msg("case %d, number %d: token %g with %.17g, not %d with %.17g", (int)c,
+                         (int)i, token, logprob, (int)wanted, known);
+        }
+        release(&e);
     }
     device->vtable->destroy(device);
 }
@@ -1636,6 +1704,7 @@ int main(void)
         cmocka_unit_test(products_of_few_rows_agree_with_f64_and_with_themselves),
         cmocka_unit_test(a_token_attends_as_in_a_chunk),
         cmocka_unit_test(filters_leave_the_tokens_they_should),
+        cmocka_unit_test(the_most_probable_come_in_order),
         cmocka_unit_test(threads_do_not_change_bits),
         cmocka_unit_test(rope_turns_by_stretched_angles),
         cmocka_unit_test(gradients_of_rowwise_ops),

@@ -248,6 +248,7 @@ static void add_sampling(const struct serve *s, struct sw_ref x)
     const struct sw_dim last[3] = {s->batch, one, s->residual[2]};
     const struct sw_dim logits[3] = {s->batch, one, {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED}};
     const struct sw_dim pair[2] = {s->batch, {SW_L_NONE, 2, 1, SW_SIZE_FIXED}};
+    const struct sw_dim numbers[2] = {s->batch, {SW_L_NONE, SW_SAMPLED_NUMBERS, 1, SW_SIZE_FIXED}};
     const struct sw_dim words = {SW_L_NONE, sw_sampling_words(m->vocab_size), 1, SW_SIZE_FIXED};
     const struct sw_dim fields = {SW_L_NONE, SW_SAMPLING_SETTINGS, 1, SW_SIZE_FIXED};
     const int32_t seen = add_input(b, "seen", SW_I32, s->batch, words);
@@ -264,7 +265,10 @@ static void add_sampling(const struct serve *s, struct sw_ref x)
                                          3, &(struct sw_made){"logits", logits, 1});
     op = sw_build_apply(b, SW_OP_SAMPLE, made, seen);
     sw_builder_in(b, op, sw_builder_ref(b, settings));
-    publish(s, "sampled", sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1}));
+    const int32_t choice = sw_build_result(b, op, wide, 2, &(struct sw_made){"choice", pair, 1});
+    op = sw_build_apply(b, SW_OP_TOP_TOKENS, made, settings);
+    sw_builder_in(b, op, sw_builder_ref(b, choice));
+    publish(s, "sampled", sw_build_result(b, op, wide, 2, &(struct sw_made){"top", numbers, 1}));
 }
 
 /* The log-probability of every token's label. */

@@ -57,8 +57,10 @@
  *                         of this rank's positions, causal: sum of exp(score - max) value; (max, sum of exp(score - max))
  *   softmax_merge         parts, stats -> o[b,s,h], this rank's share of the whole softmax (partial)
  *   pick_token            x[b,s,e], slots -> y[b,1,e], the last of each slot's tokens; of none 0 (partial)
- *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,6] -> sampled f32[b,2]: token and its
+ *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,7] -> sampled f32[b,2]: token and its
  *                         log-probability without settings (sampling.h)
+ *   top_tokens            logits, settings, sampled -> f32[b,42]: sampled and the most probable tokens, each with its
+ *                         log-probability, as many as the settings want (sampling.h)
  *   lm_head_logprobs      stats, labels -> f32[b,s] label logit - lse; label < 0: 0
  *
  * In brackets: from schedule on, perhaps one operand more, shaped as the result, that is added to it.

@@ -39,6 +39,12 @@ static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_o
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
 }
 
+/* Nobody asks for the most probable tokens, but now and then: the logits are not read. */
+static struct sw_op_cost cost_top(const struct sw_program *p, const struct sw_op *op)
+{
+    return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[2]) + sw_ref_bytes(p, op->out[0])};
+}
+
 /* A number and the place of each candidate. */
 static int64_t workspace_sample(const struct sw_program *p, const struct sw_op *op)
 {
@@ -78,6 +84,11 @@ const struct sw_op_info sw_row_sample = {.name = "sample",
                                          .cost_class = SW_CLASS_MEMORY,
                                          .cost = sw_cost_memory,
                                          .workspace = workspace_sample};
+const struct sw_op_info sw_row_top_tokens = {.name = "top_tokens",
+                                             .factors = "buv,bk,bp->bn",
+                                             .whole = "v",
+                                             .cost_class = SW_CLASS_MEMORY,
+                                             .cost = cost_top};
 const struct sw_op_info sw_row_lm_head_logprobs = {.name = "lm_head_logprobs",
                                                    .factors = "bsv,bs->bs",
                                                    .whole = "v",

@@ -43,6 +43,7 @@ const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_SOFTMAX_MERGE] = &sw_row_softmax_merge,
     [SW_OP_PICK_TOKEN] = &sw_row_pick_token,
     [SW_OP_SAMPLE] = &sw_row_sample,
+    [SW_OP_TOP_TOKENS] = &sw_row_top_tokens,
     [SW_OP_LM_HEAD_LOGPROBS] = &sw_row_lm_head_logprobs,
 };
 _Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");

@@ -118,6 +118,7 @@ int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struc
     X(SOFTMAX_MERGE, softmax_merge)                                                                \
     X(PICK_TOKEN, pick_token)                                                                      \
     X(SAMPLE, sample)                                                                              \
+    X(TOP_TOKENS, top_tokens)                                                                      \
     X(LM_HEAD_LOGPROBS, lm_head_logprobs)
 
 #define SW_CPU_DECLARE(kind, name)                                                                 \
