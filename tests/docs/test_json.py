@@ -169,8 +169,8 @@ check("manifest.json", json.load(open(f"{scratch}/run/checkpoints/latest/manifes
 check("runner evaluate --json", json.loads(run(build + "/runner", "evaluate", f"{scratch}/tiny.plan.yaml",
                                                "--checkpoint", f"{scratch}/run/checkpoints", "--json")))
 weights = (f"{scratch}/tiny.plan.yaml", "--checkpoint", f"{scratch}/run/checkpoints")
-check("runner generate", json.loads(run(build + "/runner", "generate", *weights, "--prompt", "a", "--logprobs", "--top-logprobs", "2",
-                                        "--max-new-tokens", "3")))
+check("runner generate", json.loads(run(build + "/runner", "generate", *weights, "--prompt", "a", "--logprobs",
+                                        "--top-logprobs", "2", "--max-new-tokens", "3")))
 lines = f"{scratch}/lines.jsonl"
 open(lines, "w").write('{"text": "to be"}\n')
 check("runner score --texts", json.loads(run(build + "/runner", "score", *weights, "--texts", lines, "--logprobs")))
