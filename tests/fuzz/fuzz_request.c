@@ -72,9 +72,8 @@ static void check_request(const struct sw_api_request *r)
     fuzz_require(w->temperature >= 0 && w->temperature <= 100, "temperature", "");
     fuzz_require(w->top_p > 0 && w->top_p <= 1 && w->min_p >= 0 && w->min_p <= 1, "top_p", "");
     fuzz_require(w->top_k >= 0 && w->repetition_penalty > 0, "top_k", "");
-    fuzz_require(r->logprobs >= -1 && r->logprobs <= 1, "logprobs", "");
-    fuzz_require(r->logprobs < 1 || w->temperature <= 0 || w->max_new_tokens == 0,
-                 "the most probable of what is drawn", "");
+    const int32_t most = r->endpoint == SW_CHAT_COMPLETIONS ? SW_TOP_TOKENS : SW_REQUEST_TOP;
+    fuzz_require(r->logprobs >= -1 && r->logprobs <= most, "logprobs", "");
     fuzz_require(r->stops.count <= SW_REQUEST_STOPS, "stops", "");
     for (int32_t i = 0; i < r->stops.count; i++)
         fuzz_require(r->stops.text[i][0] != '\0', "an empty stop", "");
