@@ -131,9 +131,9 @@ int sw_desk_submit(struct sw_desk *d, struct sw_job *job, struct sw_refusal *ref
         status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%s", d->closed);
     } else if (d->counts.waiting > 0 && d->counts.waiting + job->text_count > d->queue) {
         d->counts.busy++;
-        status =
-            sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld texts wait already; try again in %d s",
-                    (long long)d->counts.waiting, (int)*retry_s);
+        status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld text%s already; try again in %d s",
+                         (long long)d->counts.waiting, d->counts.waiting == 1 ? " waits" : "s wait",
+                         (int)*retry_s);
     } else {
         if (d->last != NULL)
             d->last->next = job;
