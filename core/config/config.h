@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
+enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32, SW_MAX_FEW_ROWS = 64 };
 
 /* How Qwen's config.json says which layers have a window. In a read description
  * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
@@ -39,6 +39,17 @@ struct sw_curve {
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
+/* How fast products of few rows read their weights, as decoding has them: bytes per second at that
+ * many rows, in a program that reads `bytes` in all before it reads the same weights again, so that
+ * they may still be in a cache. */
+struct sw_few_rows_point {
+    double rows, bytes, bandwidth;
+};
+struct sw_few_rows {
+    int32_t count;                                   /* 0: not measured */
+    struct sw_few_rows_point point[SW_MAX_FEW_ROWS]; /* rows ascending; of the same, bytes */
+};
+
 /* What software reaches on a chip, as shares of what the chip's data sheet says, and how far prices
  * that rest on it have been off: constants belong to software on a chip, not to a chip. */
 struct sw_profile_config {
@@ -46,7 +57,8 @@ struct sw_profile_config {
     const char *name; /* of the software: "llm-foundry-2023"; in a settled cluster never NULL */
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
-    double launch_latency_s;                   /* that every op adds on the device */
+    struct sw_few_rows few_rows_fp32, few_rows_bf16; /* by the weights' precision */
+    double launch_latency_s;                         /* that every op adds on the device */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;

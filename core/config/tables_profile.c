@@ -57,6 +57,26 @@ static const struct field peak_fields[] = {
     {.key = NULL},
 };
 
+static const struct field few_rows_fields[] = {
+    {.key = "fp32",
+     .type = FIELD_CUSTOM,
+     AT(few_rows_fp32),
+     .custom = &sw_type_few_rows,
+     .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]",
+     .schema = SW_FEW_ROWS_SCHEMA,
+     .about = "weights in fp32: points [rows, bytes, bytes of weights per second], rows ascending "
+              "and, of the same rows, bytes; the bytes are all that a token reads, which may fit a "
+              "cache"},
+    {.key = "bf16",
+     .type = FIELD_CUSTOM,
+     AT(few_rows_bf16),
+     .custom = &sw_type_few_rows,
+     .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]",
+     .schema = SW_FEW_ROWS_SCHEMA,
+     .about = "the same for weights in bf16"},
+    {.key = NULL},
+};
+
 #undef AT
 const struct field sw_curve_fields[] = {
     {.key = "points",
@@ -97,6 +117,14 @@ const struct field sw_profile_fields[] = {
     MATMUL(AT(matmul)),
     ATTENTION(AT(attention)),
     MEMORY(AT(memory)),
+    {.key = "few_rows",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = few_rows_fields,
+     .brief = true,
+     .example = "{fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
+     .about = "how fast matrix products of few rows read their weights, as decoding has one row of "
+              "each text; default: as fast as memory is read"},
     LAUNCH(AT(launch_latency_s)),
     {.key = "host_time",
      .type = FIELD_SECONDS,

@@ -107,6 +107,18 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
                                double head_dim, double length);
 
+/* Bytes that one run of a program of serving reads in weights and caches: what a token reads before
+ * it comes to the same weights again. 0: the program is of training. */
+double sw_cost_serving_bytes(const struct sw_program *program);
+/* Bytes of weights per second in products of so many rows, in a program that reads `bytes` in all;
+ * 0: more rows than any that was measured. Between the measured rows a byte's time is straight in
+ * the rows. */
+double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes);
+/* Of a product of decoding, with what is added to it but without its launch; -1: it is none, or
+ * none of as many rows was measured. */
+double sw_cost_few_rows_seconds(const struct sw_program *program, const struct sw_op *op,
+                                const struct sw_profile_config *profile);
+
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */
 double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback);

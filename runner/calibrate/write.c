@@ -38,6 +38,36 @@ static double make_curve(const struct sw_rate_bucket *buckets, double stretch, d
     return best;
 }
 
+static int compare_points(const void *a, const void *b)
+{
+    const struct sw_calibration_few_rows_point *p = a, *q = b;
+    if (p->rows != q->rows)
+        return p->rows < q->rows ? -1 : 1;
+    return p->bytes < q->bytes ? -1 : p->bytes > q->bytes;
+}
+
+/* Without the time that every op takes, as rate_of. */
+static void make_few_rows(const struct sw_few_rows_rates *rates, double launch,
+                          struct sw_calibration *out)
+{
+    double stretch = rates->busy_seconds > 0 ? rates->wall_seconds / rates->busy_seconds : 1;
+    stretch = stretch > 1 ? stretch : 1;
+    for (int32_t d = 0; d < SW_FEW_ROWS_DTYPES; d++) {
+        struct sw_calibration_few_rows *few = &out->few_rows[d];
+        for (int32_t r = 0; r < SW_FEW_ROWS_COUNTS; r++)
+            for (int32_t s = 0; s < SW_FEW_ROWS_SIZES; s++) {
+                const struct sw_few_rows_bucket *b = &rates->bucket[d][r][s];
+                const struct sw_rate_bucket bucket = {b->calls, b->weights, b->seconds};
+                if (b->calls > 0 && b->seconds > 0)
+                    few->point[few->count++] = (struct sw_calibration_few_rows_point){
+                        .rows = 1 << r,
+                        .bytes = b->reads / b->calls,
+                        .bandwidth = rate_of(&bucket, stretch, launch)};
+            }
+        qsort(few->point, (size_t)few->count, sizeof few->point[0], compare_points);
+    }
+}
+
 int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
                         struct sw_calibration *out, struct sw_error *err)
 {
@@ -67,6 +97,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
         *fraction *= best[SW_RATE_ATTENTION] / best[SW_RATE_MATMUL];
         *fraction = *fraction < 1 ? *fraction : 1;
     }
+    make_few_rows(&rates->few_rows, out->launch_latency_s, out);
     return 0;
 }
 
@@ -101,6 +132,26 @@ static void write_points(FILE *out, const struct sw_calibration_point *point, in
         fprintf(out, "[%.6g, %.4g]", point[i].size, fraction);
     }
     fputc(']', out);
+}
+
+static void write_few_rows(FILE *out, const struct sw_calibration *c)
+{
+    static const char *const names[SW_FEW_ROWS_DTYPES] = {"fp32", "bf16"};
+    bool begun = false;
+    for (int32_t d = 0; d < SW_FEW_ROWS_DTYPES; d++) {
+        const struct sw_calibration_few_rows *few = &c->few_rows[d];
+        if (few->count == 0)
+            continue;
+        fprintf(out, "%s  %s: [", begun ? "" : "few_rows:\n", names[d]);
+        begun = true;
+        for (int32_t i = 0; i < few->count; i++)
+            fprintf(out, "%s[%g, %.6g, %.4g]",
+                    i == 0                                        ? ""
+                    : few->point[i].rows > few->point[i - 1].rows ? ",\n    "
+                                                                  : ", ",
+                    few->point[i].rows, few->point[i].bytes, few->point[i].bandwidth);
+        fputs("]\n", out);
+    }
 }
 
 /* As a quoted YAML text. */
@@ -169,6 +220,7 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
         write_points(out, c->curve[k].point, c->curve[k].count, "  ");
         fputc('\n', out);
     }
+    write_few_rows(out, c);
 }
 
 static void write_accelerator(FILE *out, const struct sw_calibration *c,
