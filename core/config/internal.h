@@ -260,7 +260,7 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
     "\"number\"}, \"minItems\": 2, \"maxItems\": 2}}]}"
 #define SW_FEW_ROWS_SCHEMA                                                                         \
-    "{\"type\": \"array\", \"maxItems\": 64, \"items\": {\"type\": \"array\", \"items\": "         \
+    "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": "         \
     "{\"type\": "                                                                                  \
     "\"number\", \"exclusiveMinimum\": 0}, \"minItems\": 3, \"maxItems\": 3}}"
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */

@@ -1,6 +1,6 @@
-/* Matrix products of few rows, as decoding has one of each text: every weight is read once, and how
- * fast depends on the rows that it is multiplied with and on whether a cache still has it from the
- * token before. */
+/* What decoding reads, weights and cached keys and values: everything once, and how fast depends on
+ * the rows that it meets and on whether the processor's cache still has it from the token before.
+ */
 #include "core/cost/cost.h"
 
 #include <math.h>
@@ -65,23 +65,60 @@ double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, do
     return 0;
 }
 
+/* What the op, one of those kinds, reads of weights or cache and how many rows meet each of them;
+ * returns their precision. */
+static enum sw_dtype find_reads(const struct sw_program *p, const struct sw_op *op, double *rows,
+                                double *bytes)
+{
+    const struct sw_value *in = &p->values[op->in[1].value];
+    if (op->kind == SW_OP_DECODE_ATTENTION) {
+        const int64_t *cache = in->local; /* keys; values are alike */
+        *rows = (double)op->as.cache.group * (double)p->values[op->in[0].value].local[1];
+        *bytes = 2.0 * (double)(cache[0] * cache[1] * cache[2]) * (double)sw_dtype_bytes(in->dtype);
+    } else {
+        struct sw_product product[SW_OP_MAX_PRODUCTS];
+        (void)sw_op_info(op->kind)->products(p, op, product);
+        *rows = product[0].m;
+        *bytes = product[0].n * product[0].k * (double)sw_dtype_bytes(in->dtype);
+    }
+    return in->dtype;
+}
+
+enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op)
+{
+    switch (op->kind) {
+    case SW_OP_LINEAR:
+        return SW_FEW_LINEAR;
+    case SW_OP_LINEAR_T:
+        return SW_FEW_LINEAR_T;
+    case SW_OP_DECODE_ATTENTION:
+        return SW_FEW_ATTENTION;
+    default:
+        return SW_FEW_KINDS;
+    }
+}
+
+double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
+{
+    double bytes;
+    (void)find_reads(p, op, rows, &bytes);
+    return bytes;
+}
+
 double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
                                 const struct sw_profile_config *profile)
 {
-    if (op->kind != SW_OP_LINEAR && op->kind != SW_OP_LINEAR_T)
+    const enum sw_few_kind kind = sw_cost_few_rows_kind(op);
+    double rows, bytes;
+    if (kind == SW_FEW_KINDS)
         return -1;
-    const enum sw_dtype dtype = p->values[op->in[1].value].dtype;
+    const enum sw_dtype dtype = find_reads(p, op, &rows, &bytes);
+    if (dtype != SW_F32 && dtype != SW_BF16_T)
+        return -1;
     const struct sw_few_rows *few =
-        dtype == SW_BF16_T ? &profile->few_rows_bf16 : &profile->few_rows_fp32;
-    struct sw_product product[SW_OP_MAX_PRODUCTS];
-    if (few->count == 0 || (dtype != SW_F32 && dtype != SW_BF16_T))
+        &profile->few_rows[kind][dtype == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16];
+    if (few->count == 0 || rows > few->point[few->count - 1].rows)
         return -1;
-    (void)sw_op_info(op->kind)->products(p, op, product);
-    if (product[0].m > few->point[few->count - 1].rows)
-        return -1;
-    const double bytes = sw_cost_serving_bytes(p);
-    if (!(bytes > 0))
-        return -1;
-    return product[0].n * product[0].k * (double)sw_dtype_bytes(dtype) /
-           sw_cost_few_rows_bandwidth(few, product[0].m, bytes);
+    const double all = sw_cost_serving_bytes(p);
+    return all > 0 ? bytes / sw_cost_few_rows_bandwidth(few, rows, all) : -1;
 }

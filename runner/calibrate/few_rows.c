@@ -15,15 +15,18 @@
 enum {
     MAX_TOKENS = 15,
     MIN_TOKENS = 3,
-    CACHED = 32, /* tokens of a text that are there: few, for weights are what is measured */
+    TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
+    CHUNK = 32,
+    SHARED = 4, /* query heads of a head of keys, in some of the programs */
     FILL_BYTES = 1 << 20
 };
 
 /* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
- * that exceeds most caches, one that fits them, then what lies between and beyond. */
+ * that exceeds most caches, some that fit them or do not quite, then one far beyond. Small ones
+ * have small heads. */
 static const struct size {
     int32_t hidden, layers;
-} sizes[] = {{512, 5}, {256, 2}, {1024, 4}, {512, 2}, {128, 2}, {256, 4}};
+} sizes[] = {{512, 5}, {256, 2}, {256, 4}, {512, 2}, {1024, 4}, {128, 2}};
 _Static_assert(sizeof sizes / sizeof sizes[0] == SW_FEW_ROWS_SIZES, "a bucket for each size");
 
 /* In this order, too: the others lie between. */
@@ -72,19 +75,20 @@ static void run_free(struct run *r)
 static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
                    struct sw_program_set **out, struct sw_error *err)
 {
-    const int32_t head_dim = 64, heads = size->hidden / head_dim;
+    const int32_t head_dim = size->hidden < 512 ? 32 : 64, heads = size->hidden / head_dim;
+    const int32_t group = rows == 2 || rows == 8 ? SHARED : 1;
     struct sw_program_options o = {
         .model.vocab_size = 4 * size->hidden,
         .model.hidden_size = size->hidden,
         .model.intermediate_size = size->hidden * 11 / 4,
         .model.layers = size->layers,
         .model.heads = heads,
-        .model.kv_heads = heads,
+        .model.kv_heads = heads / group,
         .model.head_dim = head_dim,
         .model.tied = true,
         .model.rope.theta = 10000,
         .model.rms_norm_eps = 1e-5,
-        .sequence_length = CACHED,
+        .sequence_length = CHUNK,
         .global_batch = rows,
         .micro_batch_per_rank = rows,
         .compute = compute,
@@ -93,7 +97,7 @@ static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
         .mesh = sw_mesh_make(1, 1, 1, 1),
     };
     const struct sw_serving serving = {
-        .max_batch = rows, .max_tokens = 2 * CACHED, .chunk = CACHED, .cache = compute};
+        .max_batch = rows, .max_tokens = TEXT_TOKENS, .chunk = CHUNK, .cache = compute};
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
     return sw_program_set_compile_serving(&o, &serving, 1u << SW_PROGRAM_DECODE, out, err);
 }
@@ -159,7 +163,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     for (size_t i = 0; i < texts; i++) {
         r->token[i] = (int32_t)i + 1;
-        r->slots[i * SW_SLOT_FIELDS] = CACHED;
+        r->slots[i * SW_SLOT_FIELDS] = TEXT_TOKENS - 1;
         r->slots[i * SW_SLOT_FIELDS + 1] = 1;
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
@@ -201,23 +205,25 @@ static int run_measured(struct run *r, struct sw_comm *world, struct sw_few_rows
     return 0;
 }
 
-static void collect(struct run *r, struct sw_few_rows_bucket *bucket)
+/* index: of the program's size; dtype: of its weights and its cache. */
+static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
+                    struct sw_few_rows_rates *rates)
 {
     const struct sw_program *p = r->program;
     const double reads = sw_cost_serving_bytes(p);
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            if (op->kind != SW_OP_LINEAR && op->kind != SW_OP_LINEAR_T)
+            const enum sw_few_kind kind = sw_cost_few_rows_kind(&p->ops[i]);
+            if (kind == SW_FEW_KINDS)
                 continue;
-            struct sw_product product[SW_OP_MAX_PRODUCTS];
-            (void)sw_op_info(op->kind)->products(p, op, product);
-            const double element = (double)sw_dtype_bytes(p->values[op->in[1].value].dtype);
-            double *samples = r->samples + (size_t)i * MAX_TOKENS;
+            double rows, *samples = r->samples + (size_t)i * MAX_TOKENS;
+            const double bytes = sw_cost_few_rows_reads(p, &p->ops[i], &rows);
+            struct sw_few_rows_bucket *bucket =
+                &rates->bucket[kind][dtype][index_of((int32_t)rows)][index];
             qsort(samples, (size_t)r->tokens, sizeof *samples, sw_compare_doubles);
             bucket->calls += region->repeat;
-            bucket->weights += region->repeat * product[0].n * product[0].k * element;
+            bucket->bytes += region->repeat * bytes;
             bucket->seconds += samples[r->tokens / 2];
             bucket->reads += region->repeat * reads;
         }
@@ -232,13 +238,13 @@ static int mean(struct sw_comm *world, double *value, struct sw_error *err)
     return 0;
 }
 
-static int measure(struct sw_device *device, struct sw_comm *world, const struct size *size,
-                   int32_t rows, enum sw_dtype compute, double slot,
-                   struct sw_few_rows_rates *rates, struct sw_few_rows_bucket *bucket,
+static int measure(struct sw_device *device, struct sw_comm *world, int32_t size, int32_t rows,
+                   enum sw_few_dtype dtype, double slot, struct sw_few_rows_rates *rates,
                    struct sw_error *err)
 {
+    static const enum sw_dtype dtypes[SW_FEW_DTYPES] = {SW_F32, SW_BF16_T};
     struct run r;
-    int status = run_create(&r, device, size, rows, compute, err);
+    int status = run_create(&r, device, &sizes[size], rows, dtypes[dtype], err);
     if (status == 0)
         status = decode(&r, err); /* makes the kernels, touches the memory */
     const double begin = sw_clock_now();
@@ -255,7 +261,7 @@ static int measure(struct sw_device *device, struct sw_comm *world, const struct
         status = run_measured(&r, world, rates, err);
     }
     if (status == 0)
-        collect(&r, bucket);
+        collect(&r, size, dtype, rates);
     run_free(&r);
     return status;
 }
@@ -268,14 +274,13 @@ static double work_of(const struct size *size)
 int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
                           struct sw_few_rows_rates *out, struct sw_error *err)
 {
-    static const enum sw_dtype dtypes[SW_FEW_ROWS_DTYPES] = {SW_F32, SW_BF16_T};
-    enum { EACH = SW_FEW_ROWS_DTYPES * SW_FEW_ROWS_COUNTS, PROGRAMS = EACH * SW_FEW_ROWS_SIZES };
+    enum { EACH = SW_FEW_DTYPES * SW_FEW_ROWS_COUNTS, PROGRAMS = EACH * SW_FEW_ROWS_SIZES };
     struct sw_few_rows_rates rates = {.wall_seconds = 0};
     const double begin = sw_clock_now();
     double per_work = 0, before = 0;
     for (int32_t i = 0; i < PROGRAMS; i++) {
-        const int32_t s = i / EACH, row = index_of(row_order[i % EACH / SW_FEW_ROWS_DTYPES]);
-        const int32_t d = i % SW_FEW_ROWS_DTYPES;
+        const int32_t s = i / EACH, rows = row_order[i % EACH / SW_FEW_DTYPES];
+        const enum sw_few_dtype dtype = i % SW_FEW_DTYPES;
         double spent = sw_clock_now() - begin;
         if (mean(world, &spent, err) != 0)
             return -1;
@@ -286,8 +291,7 @@ int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, doubl
         before = spent;
         if (i > 0 && spent + per_work * work_of(&sizes[s]) > seconds)
             continue; /* a smaller one may still fit */
-        if (measure(device, world, &sizes[s], rows_of(row), dtypes[d], seconds / PROGRAMS / 2,
-                    &rates, &rates.bucket[d][row][s], err) != 0)
+        if (measure(device, world, s, rows, dtype, seconds / PROGRAMS / 2, &rates, err) != 0)
             return -1;
     }
     *out = rates;

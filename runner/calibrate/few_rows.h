@@ -1,6 +1,7 @@
-/* How fast the weights are read by products of few rows, measured where decoding has them: tokens
- * of small transformers go through the production executor, and every product's time is taken by
- * the rows that it has and by what a token reads in all, which a cache holds or does not.
+/* How fast decoding reads weights and cache, measured where it does: tokens of small transformers
+ * go through the production executor, and the time of every product and of attention is taken by
+ * the rows that each weight or key meets and by what a token reads in all, which a cache of the
+ * processor holds or does not.
  *
  * All ranks of a job measure at the same time, as in training (kernels.h). Owns nothing that lasts.
  */

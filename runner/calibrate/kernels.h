@@ -9,6 +9,7 @@
 #ifndef SW_CALIBRATE_KERNELS_H
 #define SW_CALIBRATE_KERNELS_H
 
+#include "core/config/config.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 
@@ -28,15 +29,16 @@ struct sw_rate_bucket {
     double calls, size, seconds;
 };
 
-/* Products of decoding (few_rows.h): by precision (fp32, bf16), by rows (1, 2, 4, 8, 16) and by the
- * size of the program. Sums over calls; `reads` of what a token reads in all. */
-enum { SW_FEW_ROWS_DTYPES = 2, SW_FEW_ROWS_COUNTS = 5, SW_FEW_ROWS_SIZES = 6 };
+/* What decoding reads (few_rows.h): by kind (enum sw_few_kind) and precision, by rows (1, 2, 4, 8,
+ * 16) and by the size of the program. Sums over calls; `reads` of what a token reads in all. */
+enum { SW_FEW_ROWS_COUNTS = 5, SW_FEW_ROWS_SIZES = 6 };
 struct sw_few_rows_bucket {
-    double calls, weights, seconds, reads;
+    double calls, bytes, seconds, reads;
 };
 /* Doubles only, as below. */
 struct sw_few_rows_rates {
-    struct sw_few_rows_bucket bucket[SW_FEW_ROWS_DTYPES][SW_FEW_ROWS_COUNTS][SW_FEW_ROWS_SIZES];
+    struct sw_few_rows_bucket bucket[SW_FEW_KINDS][SW_FEW_DTYPES][SW_FEW_ROWS_COUNTS]
+                                    [SW_FEW_ROWS_SIZES];
     double wall_seconds, busy_seconds;
 };
 

@@ -19,18 +19,11 @@ struct sw_calibration_curve {
     struct sw_calibration_point point[SW_RATE_BUCKETS]; /* ascending */
 };
 
-struct sw_calibration_few_rows {
-    int32_t count; /* 0: not measured */
-    struct sw_calibration_few_rows_point {
-        double rows, bytes, bandwidth;
-    } point[SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES]; /* rows ascending; of the same, bytes */
-};
-
 /* Figures of one rank while all ranks of its node are at work. */
 struct sw_calibration {
     double fp32_flops, bf16_flops, memory_bandwidth, launch_latency_s;
     struct sw_calibration_curve curve[SW_RATE_COUNT];
-    struct sw_calibration_few_rows few_rows[SW_FEW_ROWS_DTYPES]; /* fp32, bf16 */
+    struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     double share; /* of its time that a rank's thread had a core: 1, or less when ranks outnumber
                      cores */
 };

@@ -139,8 +139,8 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
     struct sw_curve *const curves[] = {&p->matmul, &p->attention, &p->memory};
     p->name = draw(s) & 1 ? "no" : "1.5";
-    fill_few_rows(s, &p->few_rows_fp32);
-    fill_few_rows(s, &p->few_rows_bf16);
+    for (int32_t i = 0; i < SW_FEW_KINDS * SW_FEW_DTYPES; i++)
+        fill_few_rows(s, &p->few_rows[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES]);
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;
