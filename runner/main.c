@@ -136,7 +136,7 @@ static const char help[] =
     "  --cluster CLUSTER.yaml   measure the links too, and write a cluster file in the same "
     "folder\n"
     "  --device cpu|cuda        the cores of the CPU (the default), or the GPUs\n"
-    "  --quick                  measure for 6 seconds instead of 45\n"
+    "  --quick                  measure for 8 seconds instead of 55\n"
     "\n"
     "usage: runner preflight NAME.plan.yaml [--full] [--digest HEX]\n"
     "tries on every node what the plan wants of it: layers of its shapes, messages between nodes, "

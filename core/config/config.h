@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32 };
+enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32, SW_MAX_FEW_ROWS = 32 };
 
 /* How Qwen's config.json says which layers have a window. In a read description
  * shape.sliding_window alone counts, and the rest is what a plan has to write beside it. */
@@ -39,6 +39,23 @@ struct sw_curve {
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
+/* How fast decoding reads: what bytes per second products of few rows take of their weights, and
+ * attention of its cache, where each weight or key meets that many rows or query heads; in a
+ * program that reads `bytes` in all before it reads the same again, so that they may still be in a
+ * cache. */
+struct sw_few_rows_point {
+    double rows, bytes, bandwidth;
+};
+struct sw_few_rows {
+    int32_t count;                                   /* 0: not measured */
+    struct sw_few_rows_point point[SW_MAX_FEW_ROWS]; /* rows ascending; of the same, bytes */
+};
+
+/* Products [rows, k] x [k, n] and [rows, k] x [n, k]^T, whose weights lie otherwise; attention to a
+ * cache. Of weights or cache in fp32 and in bf16. */
+enum sw_few_kind { SW_FEW_LINEAR, SW_FEW_LINEAR_T, SW_FEW_ATTENTION, SW_FEW_KINDS };
+enum sw_few_dtype { SW_FEW_FP32, SW_FEW_BF16, SW_FEW_DTYPES };
+
 /* What software reaches on a chip, as shares of what the chip's data sheet says, and how far prices
  * that rest on it have been off: constants belong to software on a chip, not to a chip. */
 struct sw_profile_config {
@@ -46,7 +63,8 @@ struct sw_profile_config {
     const char *name; /* of the software: "llm-foundry-2023"; in a settled cluster never NULL */
     const char *accelerator; /* the chip's name; NULL: whichever the cluster has */
     struct sw_curve matmul, attention, memory; /* shares of peak, of peak, of memory bandwidth */
-    double launch_latency_s;                   /* that every op adds on the device */
+    struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
+    double launch_latency_s; /* that every op adds on the device */
     double host_time_s; /* from one op's issue to the next one's, which the device cannot outrun */
     /* What the shares are of, where that is not the data sheet; 0: the accelerator's. */
     double peak_bf16_flops, peak_fp32_flops, memory_bandwidth;

@@ -259,6 +259,10 @@ extern const struct field sw_model_fields[], sw_accelerator_fields[], sw_profile
     "{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1}, {\"type\": "    \
     "\"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": {\"type\": "         \
     "\"number\"}, \"minItems\": 2, \"maxItems\": 2}}]}"
+#define SW_FEW_ROWS_SCHEMA                                                                         \
+    "{\"type\": \"array\", \"maxItems\": 32, \"items\": {\"type\": \"array\", \"items\": "         \
+    "{\"type\": "                                                                                  \
+    "\"number\", \"exclusiveMinimum\": 0}, \"minItems\": 3, \"maxItems\": 3}}"
 const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no table */
 const char *sw_config_kind_name(enum sw_config_kind kind);
 
@@ -286,7 +290,7 @@ extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: the values that are no scalars */
 extern const struct field_type sw_type_unsupported, sw_type_curve, sw_type_link_curve,
-    sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
+    sw_type_few_rows, sw_type_links, sw_type_rules, sw_type_betas, sw_type_reference;
 
 /* profile.c */
 #define SW_PROFILE_AUTO "auto"

@@ -57,6 +57,29 @@ static const struct field peak_fields[] = {
     {.key = NULL},
 };
 
+#define FEW_ROWS(word, kind, dtype, what)                                                          \
+    {                                                                                              \
+        .key = word, .type = FIELD_CUSTOM, AT(few_rows[kind][dtype]), .custom = &sw_type_few_rows, \
+        .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]", .schema = SW_FEW_ROWS_SCHEMA, .about = what  \
+    }
+static const struct field few_rows_fields[] = {
+    FEW_ROWS("linear_fp32", SW_FEW_LINEAR, SW_FEW_FP32,
+             "products with weights in fp32: points [rows, bytes, bytes of weights per second], "
+             "rows ascending and, of the same rows, bytes; the bytes are all that a token reads, "
+             "which may fit a cache"),
+    FEW_ROWS("linear_bf16", SW_FEW_LINEAR, SW_FEW_BF16, "the same for weights in bf16"),
+    FEW_ROWS("linear_t_fp32", SW_FEW_LINEAR_T, SW_FEW_FP32,
+             "products with transposed weights in fp32, such as the head's"),
+    FEW_ROWS("linear_t_bf16", SW_FEW_LINEAR_T, SW_FEW_BF16, "the same for weights in bf16"),
+    FEW_ROWS(
+        "attention_fp32", SW_FEW_ATTENTION, SW_FEW_FP32,
+        "attention to a cache in fp32; rows are the query heads of a head of keys, and what is "
+        "read is the cache"),
+    FEW_ROWS("attention_bf16", SW_FEW_ATTENTION, SW_FEW_BF16, "the same for a cache in bf16"),
+    {.key = NULL},
+};
+#undef FEW_ROWS
+
 #undef AT
 const struct field sw_curve_fields[] = {
     {.key = "points",
@@ -97,6 +120,14 @@ const struct field sw_profile_fields[] = {
     MATMUL(AT(matmul)),
     ATTENTION(AT(attention)),
     MEMORY(AT(memory)),
+    {.key = "few_rows",
+     .type = FIELD_SECTION,
+     .offset = 0,
+     .fields = few_rows_fields,
+     .brief = true,
+     .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
+     .about = "how fast decoding reads, whose products have one row of each text; default: what "
+              "follows from 'matmul', 'attention' and 'memory'"},
     LAUNCH(AT(launch_latency_s)),
     {.key = "host_time",
      .type = FIELD_SECONDS,

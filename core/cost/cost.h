@@ -107,6 +107,24 @@ double sw_cost_matmul_share(const struct sw_cluster_config *cluster, double m, d
 double sw_cost_attention_share(const struct sw_cluster_config *cluster, double flops,
                                double head_dim, double length);
 
+/* Bytes that one run of a program of serving reads in weights and caches: what a token reads before
+ * it comes to the same weights again. 0: the program is of training. */
+double sw_cost_serving_bytes(const struct sw_program *program);
+/* Bytes per second where each meets so many rows, in a program that reads `bytes` in all; 0: more
+ * rows than any that was measured. Between the measured rows a byte's time is straight in the rows.
+ */
+double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes);
+/* Which of the rates an op has; SW_FEW_KINDS: none. */
+enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op);
+/* Of an op that has one: bytes that it reads of weights, or of a full cache; *rows that each meets.
+ */
+double sw_cost_few_rows_reads(const struct sw_program *program, const struct sw_op *op,
+                              double *rows);
+/* Of an op of serving, with what is added to it but without its launch; -1: it has no such rate, or
+ * none of as many rows was measured. */
+double sw_cost_few_rows_seconds(const struct sw_program *program, const struct sw_op *op,
+                                const struct sw_profile_config *profile);
+
 /* Fraction of peak at a size: interpolated in the logarithm of the size, constant beyond the ends;
  * `fallback` where nothing was measured. */
 double sw_cost_efficiency(const struct sw_curve *curve, double size, double fallback);

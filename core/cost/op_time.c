@@ -107,6 +107,9 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
         info->cost_class == SW_CLASS_WAIT)
         return 0;
+    const double few_rows = sw_cost_few_rows_seconds(p, op, &cluster->profile);
+    if (few_rows >= 0)
+        return few_rows + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
     double after = 0;
     if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {

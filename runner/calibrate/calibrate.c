@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/config/config.h"
 #include "runner/accelerator.h"
+#include "runner/calibrate/few_rows.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
 #include "runner/calibrate/write.h"
@@ -18,8 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Shares of the time: kernels, and each level of links; the rest is for starting and compiling. */
-static const double kernels_alone = 0.95, kernels_of_job = 0.6, links_of_job = 0.35;
+/* Shares of the time: kernels, products of few rows, and all levels of links; the rest is for
+ * starting and compiling. */
+static const double kernels_alone = 0.77, kernels_of_job = 0.49, links_of_job = 0.28;
+static const double few_rows_share = 0.19;
 
 struct calibrating {
     const struct sw_launch *launch;
@@ -222,13 +225,16 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
 {
     struct sw_kernel_rates rates;
     const int32_t ranks = c->launch->size;
+    const double few_rows = c->options->seconds * few_rows_share; /* of GPUs' kernels, too */
     if (!queues(c))
-        return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0
+        return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0 ||
+                       sw_calibrate_few_rows(c->device, c->comm, few_rows, &rates.few_rows, err) !=
+                           0
                    ? -1
                    : sw_calibration_make(&rates, ranks, &c->calibration, err);
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
-    if (sw_gpu_kernels(c->device, c->comm, seconds, shape, shapes, &rates, err) != 0)
+    if (sw_gpu_kernels(c->device, c->comm, seconds + few_rows, shape, shapes, &rates, err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "runner/calibrate/links.h"
+#include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
 #include "runner/execute.h"
 
@@ -25,87 +26,6 @@ static const struct shape shapes[] = {
     {1024, 1, 2, 512}, {512, 1, 2, 2048}, {2048, 4, 1, 1024},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
-
-/* What reading the clock twice takes. */
-static double clock_seconds(void)
-{
-    double least = 1;
-    for (int32_t i = 0; i < 100; i++) {
-        const double begin = sw_clock_busy(), took = sw_clock_busy() - begin;
-        least = took < least ? took : least;
-    }
-    return least;
-}
-
-/* ---- A device that times another ---- */
-
-struct timer {
-    struct sw_device base;
-    struct sw_device_vtable table;
-    struct sw_device *inner;
-    const struct sw_program *program;
-    double clock; /* seconds of the clock itself */
-    double *busy; /* [op_count] of the step at hand */
-};
-
-static struct sw_device *inner_of(struct sw_device *device)
-{
-    return ((struct timer *)device)->inner;
-}
-
-static void *timed_allocate(struct sw_device *device, size_t bytes)
-{
-    return inner_of(device)->vtable->allocate(inner_of(device), bytes);
-}
-
-static void timed_release(struct sw_device *device, void *memory)
-{
-    inner_of(device)->vtable->release(inner_of(device), memory);
-}
-
-static int timed_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
-{
-    return inner_of(device)->vtable->copy_in(inner_of(device), to, host, bytes);
-}
-
-static int timed_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
-{
-    return inner_of(device)->vtable->copy_out(inner_of(device), host, from, bytes);
-}
-
-static int timed_synchronize(struct sw_device *device, struct sw_error *err)
-{
-    return inner_of(device)->vtable->synchronize(inner_of(device), err);
-}
-
-static int timed_run(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
-{
-    struct timer *timer = (struct timer *)device;
-    struct sw_device *inner = timer->inner;
-    const double begin = sw_clock_busy();
-    const int status = inner->vtable->run[call->op->kind](inner, call, err);
-    if (inner->vtable->synchronize(inner, err) != 0)
-        return -1;
-    const double took = sw_clock_busy() - begin - timer->clock;
-    timer->busy[call->op - timer->program->ops] += took > 0 ? took : 0;
-    return status;
-}
-
-static void timed_create(struct timer *timer, struct sw_device *inner,
-                         const struct sw_program *program, double *busy)
-{
-    *timer =
-        (struct timer){.inner = inner, .program = program, .clock = clock_seconds(), .busy = busy};
-    timer->table = (struct sw_device_vtable){.name = inner->vtable->name,
-                                             .allocate = timed_allocate,
-                                             .release = timed_release,
-                                             .copy_in = timed_copy_in,
-                                             .copy_out = timed_copy_out,
-                                             .synchronize = timed_synchronize};
-    for (int32_t kind = 0; kind < SW_OP_COUNT; kind++)
-        timer->table.run[kind] = inner->vtable->run[kind] == NULL ? NULL : timed_run;
-    timer->base.vtable = &timer->table;
-}
 
 /* ---- One program ---- */
 
@@ -155,7 +75,7 @@ struct run {
     struct sw_program_set *set;
     const struct sw_program *program; /* the set's */
     struct sw_comm *alone;            /* the program's only rank */
-    struct timer timer;
+    struct sw_timer timer;
     struct sw_executor *executor;
     double *busy;    /* [op_count] of the step at hand */
     double *samples; /* [op_count][MAX_STEPS] */
@@ -188,7 +108,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct shap
     r->samples = calloc(ops * MAX_STEPS, sizeof *r->samples);
     if (r->busy == NULL || r->samples == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
-    timed_create(&r->timer, device, r->program, r->busy);
+    sw_timer_init(&r->timer, device, r->program, r->busy);
     if (sw_executor_create(r->set, &r->timer.base, r->alone, &r->executor, err) != 0)
         return -1;
     return sw_executor_init_state(r->executor, 1, 0.02, err);

@@ -9,6 +9,7 @@
 #ifndef SW_CALIBRATE_KERNELS_H
 #define SW_CALIBRATE_KERNELS_H
 
+#include "core/config/config.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 
@@ -28,6 +29,19 @@ struct sw_rate_bucket {
     double calls, size, seconds;
 };
 
+/* What decoding reads (few_rows.h): by kind (enum sw_few_kind) and precision, by rows (1, 2, 4, 8,
+ * 16) and by the size of the program. Sums over calls; `reads` of what a token reads in all. */
+enum { SW_FEW_ROWS_COUNTS = 5, SW_FEW_ROWS_SIZES = 6 };
+struct sw_few_rows_bucket {
+    double calls, bytes, seconds, reads;
+};
+/* Doubles only, as below. */
+struct sw_few_rows_rates {
+    struct sw_few_rows_bucket bucket[SW_FEW_KINDS][SW_FEW_DTYPES][SW_FEW_ROWS_COUNTS]
+                                    [SW_FEW_ROWS_SIZES];
+    double wall_seconds, busy_seconds;
+};
+
 /* Doubles only: ranks add theirs up. Seconds count the compute thread at work, not the time in
  * which other threads had its core; `wall` over `busy` says how much longer steps took. */
 struct sw_kernel_rates {
@@ -36,6 +50,7 @@ struct sw_kernel_rates {
     double fp32_seconds, bf16_seconds; /* of the same matrix products */
     double least_seconds;              /* of the shortest op, over ranks: a sum */
     double programs, steps;            /* measured, over ranks: sums */
+    struct sw_few_rows_rates few_rows; /* of the CPU device */
 };
 
 int32_t sw_rate_bucket_index(double size);

@@ -38,6 +38,42 @@ static double make_curve(const struct sw_rate_bucket *buckets, double stretch, d
     return best;
 }
 
+static int compare_points(const void *a, const void *b)
+{
+    const struct sw_few_rows_point *p = a, *q = b;
+    if (p->rows != q->rows)
+        return p->rows < q->rows ? -1 : 1;
+    return p->bytes < q->bytes ? -1 : p->bytes > q->bytes;
+}
+
+_Static_assert(SW_FEW_ROWS_COUNTS *SW_FEW_ROWS_SIZES <= SW_MAX_FEW_ROWS, "all that is measured");
+
+/* Without the time that every op takes, as rate_of. */
+static void make_few_rows(const struct sw_few_rows_bucket (*buckets)[SW_FEW_ROWS_SIZES],
+                          double stretch, double launch, struct sw_few_rows *few)
+{
+    for (int32_t i = 0; i < SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES; i++) {
+        const struct sw_few_rows_bucket *b = &buckets[i / SW_FEW_ROWS_SIZES][i % SW_FEW_ROWS_SIZES];
+        const struct sw_rate_bucket bucket = {b->calls, b->bytes, b->seconds};
+        if (b->calls > 0 && b->seconds > 0)
+            few->point[few->count++] =
+                (struct sw_few_rows_point){.rows = 1 << i / SW_FEW_ROWS_SIZES,
+                                           .bytes = b->reads / b->calls,
+                                           .bandwidth = rate_of(&bucket, stretch, launch)};
+    }
+    qsort(few->point, (size_t)few->count, sizeof few->point[0], compare_points);
+}
+
+static void make_all_few_rows(const struct sw_few_rows_rates *rates, struct sw_calibration *out)
+{
+    double stretch = rates->busy_seconds > 0 ? rates->wall_seconds / rates->busy_seconds : 1;
+    stretch = stretch > 1 ? stretch : 1;
+    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
+        for (int32_t d = 0; d < SW_FEW_DTYPES; d++)
+            make_few_rows(rates->bucket[k][d], stretch, out->launch_latency_s,
+                          &out->few_rows[k][d]);
+}
+
 int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
                         struct sw_calibration *out, struct sw_error *err)
 {
@@ -67,6 +103,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
         *fraction *= best[SW_RATE_ATTENTION] / best[SW_RATE_MATMUL];
         *fraction = *fraction < 1 ? *fraction : 1;
     }
+    make_all_few_rows(&rates->few_rows, out);
     return 0;
 }
 
@@ -101,6 +138,35 @@ static void write_points(FILE *out, const struct sw_calibration_point *point, in
         fprintf(out, "[%.6g, %.4g]", point[i].size, fraction);
     }
     fputc(']', out);
+}
+
+static void write_few_rows(FILE *out, const struct sw_few_rows *few)
+{
+    for (int32_t i = 0; i < few->count; i++) {
+        const struct sw_few_rows_point *p = &few->point[i];
+        const bool next = i > 0 && p->rows > few->point[i - 1].rows;
+        fprintf(out, "%s[%g, %.6g, %.4g]",
+                next    ? ",\n    "
+                : i > 0 ? ", "
+                        : "",
+                p->rows, p->bytes, p->bandwidth);
+    }
+}
+
+static void write_all_few_rows(FILE *out, const struct sw_calibration *c)
+{
+    static const char *const kinds[SW_FEW_KINDS] = {"linear", "linear_t", "attention"};
+    static const char *const dtypes[SW_FEW_DTYPES] = {"fp32", "bf16"};
+    bool begun = false;
+    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
+        for (int32_t d = 0; d < SW_FEW_DTYPES; d++) {
+            if (c->few_rows[k][d].count == 0)
+                continue;
+            fprintf(out, "%s  %s_%s:\n    [", begun ? "" : "few_rows:\n", kinds[k], dtypes[d]);
+            begun = true;
+            write_few_rows(out, &c->few_rows[k][d]);
+            fputs("]\n", out);
+        }
 }
 
 /* As a quoted YAML text. */
@@ -169,6 +235,7 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
         write_points(out, c->curve[k].point, c->curve[k].count, "  ");
         fputc('\n', out);
     }
+    write_all_few_rows(out, c);
 }
 
 static void write_accelerator(FILE *out, const struct sw_calibration *c,

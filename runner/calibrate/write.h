@@ -23,6 +23,7 @@ struct sw_calibration_curve {
 struct sw_calibration {
     double fp32_flops, bf16_flops, memory_bandwidth, launch_latency_s;
     struct sw_calibration_curve curve[SW_RATE_COUNT];
+    struct sw_few_rows few_rows[SW_FEW_KINDS][SW_FEW_DTYPES];
     double share; /* of its time that a rank's thread had a core: 1, or less when ranks outnumber
                      cores */
 };

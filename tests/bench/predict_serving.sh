@@ -6,8 +6,10 @@
 #       [--model configs/models/quickstart.yaml] [--build build] [-o FILE]
 #
 # Every mesh makes 4 texts of 128 tokens behind prompts of 128 in a cache of 256, all slots busy; of
-# the repeats the fastest counts. The plan prices a full cache. Writes a table to FILE (default
-# tests/bench/results/predict_serving.md) and prints it. All ranks are on this machine.
+# the repeats the fastest counts. A plan prices full caches, and these grow from half full to full: a
+# token is predicted as the mean of the prices with caches of 128 and of 256, the first one as its
+# price with those of 128. Writes a table to FILE (default tests/bench/results/predict_serving.md)
+# and prints it. All ranks are on this machine.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
@@ -66,7 +68,7 @@ precision: {compute: fp32, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-3, total_steps: 1000, warmup_steps: 10}
 data: {path: $PWD/examples/data/text.txt, seed: 1}
 directory: $work/run
-serve: {max_batch: $slots, max_tokens: 256, chunk: $prompt, prompt_tokens: $prompt}
+serve: {max_batch: $slots, max_tokens: $((prompt + tokens)), chunk: $prompt, prompt_tokens: $prompt}
 END
 python3 - "$slots" "$prompt" >"$work/prompts.jsonl" <<'END'
 import json, sys
@@ -84,22 +86,27 @@ for mesh in "${meshes[@]}"; do
     [ -d "$work/run/checkpoints" ] ||
         mpirun -q -np "$ranks" "$build/runner" train "$folder/predict.plan.yaml" --steps 1 \
             >"$work/log" 2>&1 </dev/null || fail "training: $(tail -n 3 "$work/log")"
-    "$build/plan" explain "$work/run.yaml" --mesh_dim "$mesh" --json >"$work/explained.json" ||
-        fail "explain $mesh"
+    for cache in $prompt $((prompt + tokens)); do
+        "$build/plan" explain "$work/run.yaml" --mesh_dim "$mesh" \
+            --set "serve.max_tokens=$cache" --json >"$work/explained.$cache.json" ||
+            fail "explain $mesh"
+    done
     : >"$work/said"
     for ((i = 0; i < repeats; i++)); do
         mpirun -q -np "$ranks" "$build/runner" generate "$folder/predict.plan.yaml" \
             --checkpoint "$work/run" --prompts "$work/prompts.jsonl" --max-new-tokens "$tokens" \
             -o "$work/out.jsonl" 2>>"$work/said" </dev/null || fail "generate: $(tail -n 3 "$work/said")"
     done
-    python3 - "$mesh" "$work/explained.json" "$work/said" "$slots" "$prompt" >>"$work/rows" <<'END' ||
+    python3 - "$mesh" "$work/explained.$prompt.json" "$work/explained.$((prompt + tokens)).json" \
+        "$work/said" "$slots" "$prompt" >>"$work/rows" <<'END' ||
 import json, re, sys
-mesh, explained, said, slots, prompt = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
-plan = json.load(open(explained))["serving"]
+mesh, half, full, said, slots, prompt = *sys.argv[1:5], int(sys.argv[5]), int(sys.argv[6])
+plans = [json.load(open(path))["serving"] for path in (half, full)]
 rates = re.findall(r"prompt tokens, (\d+) tokens/s; \d+ new tokens, (\d+) tokens/s", open(said).read())
 first = min(slots * prompt / float(r[0]) for r in rates)
 token = min(slots / float(r[1]) for r in rates)
-print(mesh, plan["token_seconds"], token, plan["first_token_seconds"], first)
+predicted = sum(plan["token_seconds"] for plan in plans) / 2
+print(mesh, predicted, token, plans[0]["first_token_seconds"], first)
 END
         fail "no figures of $mesh"
     tail -n 1 "$work/rows" >&2

@@ -84,6 +84,34 @@ static void figures_give_the_times_back(void **state)
     close_to(c.curve[SW_RATE_MEMORY].point[0].fraction, 0.5);
 }
 
+/* Two of the programs, as two ranks add them up: each product takes 1 us besides its work. */
+static void few_rows_are_told_by_rows_and_bytes(void **state)
+{
+    (void)state;
+    struct sw_calibration c;
+    struct sw_error err = {0};
+    struct sw_kernel_rates rates = example();
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.few_rows[0][0].count, 0);
+    rates.few_rows = (struct sw_few_rows_rates){.wall_seconds = 3, .busy_seconds = 1.5};
+    /* 1 MB in each of 10 calls at 5 GB/s, one row, large; then at 10, small; 4 rows at 2 */
+    rates.few_rows.bucket[0][0][0][0] =
+        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 5e9 + 1e-6) / 2, 10 * 3e8};
+    rates.few_rows.bucket[0][0][0][1] =
+        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 10e9 + 1e-6) / 2, 10 * 2e6};
+    rates.few_rows.bucket[0][0][2][0] =
+        (struct sw_few_rows_bucket){10, 10e6, 10 * (1e6 / 2e9 + 1e-6) / 2, 10 * 3e8};
+    assert_int_equal(sw_calibration_make(&rates, 2, &c, &err), 0);
+    assert_int_equal(c.few_rows[0][0].count, 3);
+    assert_int_equal(c.few_rows[1][0].count, 0);
+    static const double wanted[3][3] = {{1, 2e6, 10e9}, {1, 3e8, 5e9}, {4, 3e8, 2e9}};
+    for (int32_t i = 0; i < 3; i++) {
+        close_to(c.few_rows[0][0].point[i].rows, wanted[i][0]);
+        close_to(c.few_rows[0][0].point[i].bytes, wanted[i][1]);
+        close_to(c.few_rows[0][0].point[i].bandwidth, wanted[i][2]);
+    }
+}
+
 static void what_was_not_measured_is_an_error(void **state)
 {
     (void)state;
@@ -147,7 +175,12 @@ static void plan_reads_what_is_written(void **state)
                                 .inside = &inside,
                                 .across = &across}};
     struct sw_error err = {0};
-    const struct sw_kernel_rates rates = example();
+    struct sw_kernel_rates rates = example();
+    rates.few_rows.wall_seconds = rates.few_rows.busy_seconds = 1;
+    for (int32_t r = 0; r < SW_FEW_ROWS_COUNTS; r++)
+        for (int32_t s = 0; s < SW_FEW_ROWS_SIZES; s++)
+            rates.few_rows.bucket[2][1][r][s] =
+                (struct sw_few_rows_bucket){1, 8e6, 1e-6 + 1e-3 * (r + 1), 1e6 * (1 << s)};
     assert_int_equal(sw_calibration_make(&rates, 2, &t.calibration, &err), 0);
     assert_int_equal(sw_calibration_save("o'rank: 1.yaml", write_profile, &t, &err), 0);
     assert_int_equal(sw_calibration_save("four.yaml", write_cluster, &t, &err), 0);
@@ -184,6 +217,11 @@ static void plan_reads_what_is_written(void **state)
     close_to(p->launch_latency_s, 1e-6);
     assert_int_equal(p->matmul.count, 2);
     close_to(p->matmul.point[0].fraction, 0.25);
+    assert_int_equal(p->few_rows[0][0].count, 0);
+    assert_int_equal(p->few_rows[2][1].count, SW_FEW_ROWS_COUNTS * SW_FEW_ROWS_SIZES);
+    close_to(p->few_rows[2][1].point[7].rows, 2);
+    close_to(p->few_rows[2][1].point[7].bytes, 2e6);
+    close_to(p->few_rows[2][1].point[7].bandwidth, 4e9);
     sw_config_free(config);
 }
 
@@ -320,6 +358,10 @@ static void one_rank_calibrates(void **state)
     assert_true(a->peak_fp32_flops > 1e8 && a->peak_fp32_flops < 1e13);
     assert_true(a->memory_bandwidth > 1e7 && a->memory_bandwidth < 1e13);
     assert_true(a->matmul.count >= 3 && a->attention.count >= 3 && a->memory.count >= 3);
+    /* products of one row at the least, in fp32 and in bf16 */
+    assert_true(a->few_rows[0][0].count > 0 && a->few_rows[0][0].point[0].rows == 1);
+    assert_true(a->few_rows[0][0].point[0].bandwidth > 1e6);
+    assert_true(a->few_rows[0][0].point[0].bandwidth < 1e13);
     /* a large product is nearer to the peak than the smallest */
     assert_true(a->matmul.point[0].fraction < 0.95);
     sw_config_free(config);
@@ -436,6 +478,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bucket_is_a_power_of_two),
         cmocka_unit_test(figures_give_the_times_back),
+        cmocka_unit_test(few_rows_are_told_by_rows_and_bytes),
         cmocka_unit_test(what_was_not_measured_is_an_error),
         cmocka_unit_test(plan_reads_what_is_written),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),

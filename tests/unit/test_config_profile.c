@@ -90,6 +90,55 @@ static void a_mapping_changes_what_it_names(void **state)
                    NULL);
 }
 
+#define FEW(points) CLUSTER_OF(CHIP("cpu"), "profile: {few_rows: {linear_fp32: " points "}}\n")
+#define FOR_EXAMPLE " | for example: linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]\n"
+
+/* Products of few rows: what decoding is priced by. */
+static void few_rows_are_points(void **state)
+{
+    (void)state;
+    struct sw_config *c =
+        read_named("here.yaml", FEW("[[1, 1e6, 2e10], [1, 1e8, 1e10], [4, 5e5, 7e9]]"),
+                   SW_CONFIG_CLUSTER, NULL);
+    const struct sw_few_rows *few =
+        &sw_config_cluster(c)->profile.few_rows[SW_FEW_LINEAR][SW_FEW_FP32];
+    assert_int_equal(few->count, 3);
+    assert_true(few->point[1].rows == 1 && few->point[1].bytes == 1e8);
+    assert_true(few->point[2].bandwidth == 7e9);
+    assert_int_equal(sw_config_cluster(c)->profile.few_rows[SW_FEW_LINEAR_T][SW_FEW_FP32].count, 0);
+    sw_config_free(c);
+    expect_cluster(
+        FEW("fast"),
+        "here.yaml:5:35: 'linear_fp32' must be a list of [rows, bytes, bytes per second], not "
+        "the text 'fast'" FOR_EXAMPLE,
+        NULL);
+    expect_cluster(FEW("[[1, 1e6]]"),
+                   "here.yaml:5:36: a point of 'linear_fp32' must be [rows, bytes, bytes per "
+                   "second]" FOR_EXAMPLE,
+                   NULL);
+    expect_cluster(FEW("[[1, 1e6, 0]]"),
+                   "here.yaml:5:36: the numbers of a point of 'linear_fp32' must be more than "
+                   "0" FOR_EXAMPLE,
+                   NULL);
+    expect_cluster(FEW("[[1, 1e6, 1e9], [1, 1e6, 2e9]]"),
+                   "here.yaml:5:51: the points of 'linear_fp32' must be ascending in rows, then in "
+                   "bytes" FOR_EXAMPLE,
+                   NULL);
+    expect_cluster(FEW("[[2, 1e6, 1e9], [1, 1e7, 2e9]]"),
+                   "here.yaml:5:51: the points of 'linear_fp32' must be ascending in rows, then in "
+                   "bytes" FOR_EXAMPLE,
+                   NULL);
+    char text[2048] = "", points[1600] = "[";
+    for (int32_t i = 0; i < SW_MAX_FEW_ROWS + 1; i++)
+        snprintf(points + strlen(points), sizeof points - strlen(points), "%s[%d, 1, 1]",
+                 i > 0 ? ", " : "", i + 1);
+    snprintf(text, sizeof text,
+             CLUSTER_OF(CHIP("cpu"), "profile: {few_rows: {linear_fp32: %s]}}\n"), points);
+    expect_cluster(
+        text, "here.yaml:5:35: 'linear_fp32' has 33 points; at most 32 are allowed" FOR_EXAMPLE,
+        NULL);
+}
+
 /* `runner calibrate -o here.profile.yaml`, and here.yaml rests on it. */
 static void auto_takes_what_was_measured(void **state)
 {
@@ -209,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_is_of_the_device),
         cmocka_unit_test(a_mapping_changes_what_it_names),
+        cmocka_unit_test(few_rows_are_points),
         cmocka_unit_test(auto_takes_what_was_measured),
         cmocka_unit_test(a_profile_is_of_its_chip),
         cmocka_unit_test(a_run_and_set_replace_it),

@@ -81,6 +81,21 @@ static void fill_curve(uint64_t *s, struct sw_curve *curve)
     }
 }
 
+static void fill_few_rows(uint64_t *s, struct sw_few_rows *few)
+{
+    few->count = (int32_t)between(s, 0, SW_MAX_FEW_ROWS);
+    double rows = 1, bytes = 1;
+    for (int32_t i = 0; i < few->count; i++) {
+        if (draw(s) & 1) {
+            rows *= real(s, 1.001, 3);
+            bytes = real(s, 1, 1e9);
+        } else {
+            bytes *= real(s, 1.001, 10);
+        }
+        few->point[i] = (struct sw_few_rows_point){rows, bytes, real(s, 1, 1e12)};
+    }
+}
+
 /* What each family can say, and nothing else. */
 static void fill_family(uint64_t *s, struct sw_model_config *config)
 {
@@ -124,6 +139,8 @@ static void fill_profile(uint64_t *s, struct sw_profile_config *p)
 {
     struct sw_curve *const curves[] = {&p->matmul, &p->attention, &p->memory};
     p->name = draw(s) & 1 ? "no" : "1.5";
+    for (int32_t i = 0; i < SW_FEW_KINDS * SW_FEW_DTYPES; i++)
+        fill_few_rows(s, &p->few_rows[i / SW_FEW_DTYPES][i % SW_FEW_DTYPES]);
     p->launch_latency_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->host_time_s = draw(s) & 1 ? real(s, 1e-9, 1) : 0;
     p->peak_bf16_flops = draw(s) & 1 ? real(s, 1, 1e20) : 0;

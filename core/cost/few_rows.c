@@ -1,0 +1,124 @@
+/* What decoding reads, weights and cached keys and values: everything once, and how fast depends on
+ * the rows that it meets and on whether the processor's cache still has it from the token before.
+ */
+#include "core/cost/cost.h"
+
+#include <math.h>
+
+static bool reads_cache(const struct sw_program *p, const struct sw_op *op)
+{
+    for (int32_t i = 0; i < op->n_in; i++)
+        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == SW_ROLE_CACHE)
+            return true;
+    return false;
+}
+
+double sw_cost_serving_bytes(const struct sw_program *p)
+{
+    double bytes = 0;
+    bool serves = false;
+    for (int32_t r = 0; r < p->region_count; r++) {
+        const struct sw_region *region = &p->regions[r];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const struct sw_op *op = &p->ops[i];
+            const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
+            if (cost_class != SW_CLASS_MATMUL && cost_class != SW_CLASS_ATTENTION)
+                continue;
+            bytes += sw_program_runs(p, region, op) * (double)sw_op_cost(p, op).memory_bytes;
+            serves = serves || reads_cache(p, op);
+        }
+    }
+    return serves ? bytes : 0;
+}
+
+/* Between the points of one number of rows as with every curve (curve.c). */
+static double bandwidth_at(const struct sw_few_rows_point *point, int32_t count, double bytes)
+{
+    if (bytes <= point[0].bytes)
+        return point[0].bandwidth;
+    for (int32_t i = 1; i < count; i++) {
+        const struct sw_few_rows_point *a = &point[i - 1], *b = &point[i];
+        if (bytes <= b->bytes)
+            return a->bandwidth +
+                   (b->bandwidth - a->bandwidth) * log(bytes / a->bytes) / log(b->bytes / a->bytes);
+    }
+    return point[count - 1].bandwidth;
+}
+
+double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes)
+{
+    double rows_before = 0, before = 0; /* seconds of a byte */
+    for (int32_t i = 0, end; i < few->count; i = end) {
+        const struct sw_few_rows_point *first = &few->point[i];
+        for (end = i + 1; end < few->count && few->point[end].rows == first->rows;)
+            end++;
+        const double here = 1 / bandwidth_at(first, end - i, bytes);
+        if (rows <= first->rows && i == 0)
+            return 1 / here;
+        /* the products of another row take as long again: straight in the rows */
+        if (rows <= first->rows)
+            return 1 /
+                   (before + (here - before) * (rows - rows_before) / (first->rows - rows_before));
+        rows_before = first->rows;
+        before = here;
+    }
+    return 0;
+}
+
+/* What the op, one of those kinds, reads of weights or cache and how many rows meet each of them;
+ * returns their precision. */
+static enum sw_dtype find_reads(const struct sw_program *p, const struct sw_op *op, double *rows,
+                                double *bytes)
+{
+    const struct sw_value *in = &p->values[op->in[1].value];
+    if (op->kind == SW_OP_DECODE_ATTENTION) {
+        const int64_t *cache = in->local; /* keys; values are alike */
+        *rows = (double)op->as.cache.group * (double)p->values[op->in[0].value].local[1];
+        *bytes = 2.0 * (double)(cache[0] * cache[1] * cache[2]) * (double)sw_dtype_bytes(in->dtype);
+    } else {
+        struct sw_product product[SW_OP_MAX_PRODUCTS];
+        (void)sw_op_info(op->kind)->products(p, op, product);
+        *rows = product[0].m;
+        *bytes = product[0].n * product[0].k * (double)sw_dtype_bytes(in->dtype);
+    }
+    return in->dtype;
+}
+
+enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op)
+{
+    switch (op->kind) {
+    case SW_OP_LINEAR:
+        return SW_FEW_LINEAR;
+    case SW_OP_LINEAR_T:
+        return SW_FEW_LINEAR_T;
+    case SW_OP_DECODE_ATTENTION:
+        return SW_FEW_ATTENTION;
+    default:
+        return SW_FEW_KINDS;
+    }
+}
+
+double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
+{
+    double bytes;
+    (void)find_reads(p, op, rows, &bytes);
+    return bytes;
+}
+
+double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
+                                const struct sw_profile_config *profile)
+{
+    const enum sw_few_kind kind = sw_cost_few_rows_kind(op);
+    double rows, bytes;
+    if (kind == SW_FEW_KINDS)
+        return -1;
+    const enum sw_dtype dtype = find_reads(p, op, &rows, &bytes);
+    if (dtype != SW_F32 && dtype != SW_BF16_T)
+        return -1;
+    const struct sw_few_rows *few =
+        &profile->few_rows[kind][dtype == SW_F32 ? SW_FEW_FP32 : SW_FEW_BF16];
+    if (few->count == 0 || rows > few->point[few->count - 1].rows)
+        return -1;
+    const double all = sw_cost_serving_bytes(p);
+    return all > 0 ? bytes / sw_cost_few_rows_bandwidth(few, rows, all) : -1;
+}

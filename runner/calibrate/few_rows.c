@@ -1,0 +1,299 @@
+#include "runner/calibrate/few_rows.h"
+
+#include "core/base/clock.h"
+#include "core/base/number.h"
+#include "core/cost/cost.h"
+#include "core/program/sampling.h"
+#include "runner/calibrate/links.h"
+#include "runner/calibrate/timer.h"
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_TOKENS = 15,
+    MIN_TOKENS = 3,
+    TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
+    CHUNK = 32,
+    SHARED = 4, /* query heads of a head of keys, in some of the programs */
+    FILL_BYTES = 1 << 20
+};
+
+/* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
+ * that exceeds most caches, some that fit them or do not quite, then one far beyond. Small ones
+ * have small heads. */
+static const struct size {
+    int32_t hidden, layers;
+} sizes[] = {{512, 5}, {256, 2}, {256, 4}, {512, 2}, {1024, 4}, {128, 2}};
+_Static_assert(sizeof sizes / sizeof sizes[0] == SW_FEW_ROWS_SIZES, "a bucket for each size");
+
+/* In this order, too: the others lie between. */
+static const int32_t row_order[SW_FEW_ROWS_COUNTS] = {1, 4, 8, 2, 16};
+
+static int32_t rows_of(int32_t index)
+{
+    return 1 << index; /* 1, 2, 4, 8, 16 */
+}
+
+static int32_t index_of(int32_t rows)
+{
+    int32_t index = 0;
+    while (rows_of(index) < rows)
+        index++;
+    return index;
+}
+
+struct run {
+    struct sw_program_set *set;
+    const struct sw_program *program; /* the set's: decode */
+    struct sw_comm *alone;            /* the program's only rank */
+    struct sw_timer timer;
+    struct sw_executor *executor;
+    int32_t rows, tokens;
+    double *busy;    /* [op_count] of the token at hand */
+    double *samples; /* [op_count][MAX_TOKENS] */
+    int32_t *token, *slots;
+    float *settings, *sampled;
+};
+
+static void run_free(struct run *r)
+{
+    sw_executor_free(r->executor);
+    if (r->alone != NULL)
+        r->alone->vtable->destroy(r->alone);
+    sw_program_set_free(r->set);
+    free(r->busy);
+    free(r->samples);
+    free(r->token);
+    free(r->slots);
+    free(r->settings);
+    free(r->sampled);
+}
+
+static int compile(const struct size *size, int32_t rows, enum sw_dtype compute,
+                   struct sw_program_set **out, struct sw_error *err)
+{
+    const int32_t head_dim = size->hidden < 512 ? 32 : 64, heads = size->hidden / head_dim;
+    const int32_t group = rows == 2 || rows == 8 ? SHARED : 1;
+    struct sw_program_options o = {
+        .model.vocab_size = 4 * size->hidden,
+        .model.hidden_size = size->hidden,
+        .model.intermediate_size = size->hidden * 11 / 4,
+        .model.layers = size->layers,
+        .model.heads = heads,
+        .model.kv_heads = heads / group,
+        .model.head_dim = head_dim,
+        .model.tied = true,
+        .model.rope.theta = 10000,
+        .model.rms_norm_eps = 1e-5,
+        .sequence_length = CHUNK,
+        .global_batch = rows,
+        .micro_batch_per_rank = rows,
+        .compute = compute,
+        .params = SW_F32,
+        .reduce = SW_F32,
+        .mesh = sw_mesh_make(1, 1, 1, 1),
+    };
+    const struct sw_serving serving = {
+        .max_batch = rows, .max_tokens = TEXT_TOKENS, .chunk = CHUNK, .cache = compute};
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return sw_program_set_compile_serving(&o, &serving, 1u << SW_PROGRAM_DECODE, out, err);
+}
+
+/* Values of about 1/50, again and again: pages that were never written would all be one page of
+ * zeros, which the first cache holds. */
+static void make_fill(void *fill, enum sw_dtype dtype)
+{
+    const int32_t count = FILL_BYTES / (int32_t)sw_dtype_bytes(dtype);
+    for (int32_t i = 0; i < count; i++) {
+        const uint32_t draw = (uint32_t)((uint64_t)i * 0x9e3779b97f4a7c15u >> 32);
+        const float value = ((float)(draw >> 8) * 0x1p-24f - 0.5f) * 0.06f;
+        if (dtype == SW_BF16_T)
+            ((uint16_t *)fill)[i] = sw_bf16_from_float(value);
+        else
+            ((float *)fill)[i] = value;
+    }
+}
+
+static int fill_state(struct run *r, struct sw_device *device, struct sw_error *err)
+{
+    const struct sw_state *state = &r->set->state;
+    void *fill[2] = {malloc(FILL_BYTES), malloc(FILL_BYTES)};
+    int failed = fill[0] == NULL || fill[1] == NULL;
+    if (!failed) {
+        make_fill(fill[0], SW_F32);
+        make_fill(fill[1], SW_BF16_T);
+    }
+    for (int32_t i = 0; i < state->count && !failed; i++) {
+        const struct sw_state_row *row = &state->row[i];
+        for (int32_t l = 0; l < row->stack && !failed; l++) {
+            char *to = sw_executor_state(r->executor, row, l);
+            for (int64_t at = 0; at < row->instance_bytes && !failed; at += FILL_BYTES) {
+                const int64_t left = row->instance_bytes - at;
+                failed =
+                    device->vtable->copy_in(device, to + at, fill[row->dtype == SW_BF16_T],
+                                            (size_t)(left < FILL_BYTES ? left : FILL_BYTES)) != 0;
+            }
+        }
+    }
+    free(fill[0]);
+    free(fill[1]);
+    return failed ? sw_fail(err, SW_ENVIRONMENT, "cannot fill the weights") : 0;
+}
+
+static int run_create(struct run *r, struct sw_device *device, const struct size *size,
+                      int32_t rows, enum sw_dtype compute, struct sw_error *err)
+{
+    *r = (struct run){.rows = rows};
+    if (compile(size, rows, compute, &r->set, err) != 0 ||
+        sw_comm_single_create(&r->alone, err) != 0)
+        return -1;
+    r->program = r->set->program[SW_PROGRAM_DECODE];
+    const size_t ops = (size_t)r->program->op_count, texts = (size_t)rows;
+    r->busy = calloc(ops, sizeof *r->busy);
+    r->samples = calloc(ops * MAX_TOKENS, sizeof *r->samples);
+    r->token = calloc(texts, sizeof *r->token);
+    r->slots = calloc(texts * SW_SLOT_FIELDS, sizeof *r->slots);
+    r->settings = calloc(texts * SW_SAMPLING_SETTINGS, sizeof *r->settings);
+    r->sampled = calloc(texts * 2, sizeof *r->sampled);
+    if (r->busy == NULL || r->samples == NULL || r->token == NULL || r->slots == NULL ||
+        r->settings == NULL || r->sampled == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
+    for (size_t i = 0; i < texts; i++) {
+        r->token[i] = (int32_t)i + 1;
+        r->slots[i * SW_SLOT_FIELDS] = TEXT_TOKENS - 1;
+        r->slots[i * SW_SLOT_FIELDS + 1] = 1;
+        r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
+        r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
+    }
+    sw_timer_init(&r->timer, device, r->program, r->busy);
+    if (sw_executor_create(r->set, &r->timer.base, r->alone, &r->executor, err) != 0)
+        return -1;
+    return fill_state(r, device, err);
+}
+
+/* One token of every text. */
+static int decode(struct run *r, struct sw_error *err)
+{
+    const size_t texts = (size_t)r->rows;
+    const struct sw_feed feeds[] = {
+        {"tokens", r->token, texts * sizeof *r->token},
+        {"slots", r->slots, texts * SW_SLOT_FIELDS * sizeof *r->slots},
+        {"settings", r->settings, texts * SW_SAMPLING_SETTINGS * sizeof *r->settings}};
+    const struct sw_fetch fetch = {"sampled", r->sampled, texts * 2 * sizeof *r->sampled};
+    memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
+    return sw_executor_call(r->executor, SW_PROGRAM_DECODE, feeds, 3, &fetch, 1, err);
+}
+
+/* The tokens that are measured; all ranks begin together. */
+static int run_measured(struct run *r, struct sw_comm *world, struct sw_few_rows_rates *rates,
+                        struct sw_error *err)
+{
+    if (world->size > 1 && world->vtable->barrier(world, err) != 0)
+        return -1;
+    const double wall = sw_clock_now(), busy = sw_clock_busy();
+    for (int32_t t = 0; t < r->tokens; t++) {
+        if (decode(r, err) != 0)
+            return -1;
+        for (int32_t i = 0; i < r->program->op_count; i++)
+            r->samples[(size_t)i * MAX_TOKENS + (size_t)t] = r->busy[i];
+    }
+    rates->wall_seconds += sw_clock_now() - wall;
+    rates->busy_seconds += sw_clock_busy() - busy;
+    return 0;
+}
+
+/* index: of the program's size; dtype: of its weights and its cache. */
+static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
+                    struct sw_few_rows_rates *rates)
+{
+    const struct sw_program *p = r->program;
+    const double reads = sw_cost_serving_bytes(p);
+    for (int32_t g = 0; g < p->region_count; g++) {
+        const struct sw_region *region = &p->regions[g];
+        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
+            const enum sw_few_kind kind = sw_cost_few_rows_kind(&p->ops[i]);
+            if (kind == SW_FEW_KINDS)
+                continue;
+            double rows, *samples = r->samples + (size_t)i * MAX_TOKENS;
+            const double bytes = sw_cost_few_rows_reads(p, &p->ops[i], &rows);
+            struct sw_few_rows_bucket *bucket =
+                &rates->bucket[kind][dtype][index_of((int32_t)rows)][index];
+            qsort(samples, (size_t)r->tokens, sizeof *samples, sw_compare_doubles);
+            bucket->calls += region->repeat;
+            bucket->bytes += region->repeat * bytes;
+            bucket->seconds += samples[r->tokens / 2];
+            bucket->reads += region->repeat * reads;
+        }
+    }
+}
+
+static int mean(struct sw_comm *world, double *value, struct sw_error *err)
+{
+    if (sw_calibrate_sum(world, value, 1, err) != 0)
+        return -1;
+    *value /= world->size;
+    return 0;
+}
+
+static int measure(struct sw_device *device, struct sw_comm *world, int32_t size, int32_t rows,
+                   enum sw_few_dtype dtype, double slot, struct sw_few_rows_rates *rates,
+                   struct sw_error *err)
+{
+    static const enum sw_dtype dtypes[SW_FEW_DTYPES] = {SW_F32, SW_BF16_T};
+    struct run r;
+    int status = run_create(&r, device, &sizes[size], rows, dtypes[dtype], err);
+    if (status == 0)
+        status = decode(&r, err); /* makes the kernels, touches the memory */
+    const double begin = sw_clock_now();
+    if (status == 0)
+        status = decode(&r, err);
+    double token = sw_clock_now() - begin;
+    if (status == 0)
+        status = mean(world, &token, err);
+    if (status == 0) {
+        const double tokens = slot / (token > 1e-6 ? token : 1e-6);
+        r.tokens = tokens < MIN_TOKENS   ? MIN_TOKENS
+                   : tokens > MAX_TOKENS ? MAX_TOKENS
+                                         : (int32_t)tokens;
+        status = run_measured(&r, world, rates, err);
+    }
+    if (status == 0)
+        collect(&r, size, dtype, rates);
+    run_free(&r);
+    return status;
+}
+
+static double work_of(const struct size *size)
+{
+    return (double)size->hidden * size->hidden * size->layers;
+}
+
+int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
+                          struct sw_few_rows_rates *out, struct sw_error *err)
+{
+    enum { EACH = SW_FEW_DTYPES * SW_FEW_ROWS_COUNTS, PROGRAMS = EACH * SW_FEW_ROWS_SIZES };
+    struct sw_few_rows_rates rates = {.wall_seconds = 0};
+    const double begin = sw_clock_now();
+    double per_work = 0, before = 0;
+    for (int32_t i = 0; i < PROGRAMS; i++) {
+        const int32_t s = i / EACH, rows = row_order[i % EACH / SW_FEW_DTYPES];
+        const enum sw_few_dtype dtype = i % SW_FEW_DTYPES;
+        double spent = sw_clock_now() - begin;
+        if (mean(world, &spent, err) != 0)
+            return -1;
+        if (i > 0) {
+            const double last = (spent - before) / work_of(&sizes[(i - 1) / EACH]);
+            per_work = last > per_work && (i - 1) / EACH == 0 ? last : per_work;
+        }
+        before = spent;
+        if (i > 0 && spent + per_work * work_of(&sizes[s]) > seconds)
+            continue; /* a smaller one may still fit */
+        if (measure(device, world, s, rows, dtype, seconds / PROGRAMS / 2, &rates, err) != 0)
+            return -1;
+    }
+    *out = rates;
+    return sw_calibrate_sum(world, (double *)out, sizeof *out / sizeof(double), err);
+}

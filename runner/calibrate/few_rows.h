@@ -1,0 +1,19 @@
+/* How fast decoding reads weights and cache, measured where it does: tokens of small transformers
+ * go through the production executor, and the time of every product and of attention is taken by
+ * the rows that each weight or key meets and by what a token reads in all, which a cache of the
+ * processor holds or does not.
+ *
+ * All ranks of a job measure at the same time, as in training (kernels.h). Owns nothing that lasts.
+ */
+#ifndef SW_CALIBRATE_FEW_ROWS_H
+#define SW_CALIBRATE_FEW_ROWS_H
+
+#include "runner/calibrate/kernels.h"
+
+/* Collective over `world`; rates->few_rows becomes the sums over all ranks, and what took their
+ * time. Takes about `seconds`, at least one program. Errors: memory, the device's, the
+ * collectives'. */
+int sw_calibrate_few_rows(struct sw_device *device, struct sw_comm *world, double seconds,
+                          struct sw_few_rows_rates *out, struct sw_error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* Prices of products of few rows: between what was measured, in programs of serving and nowhere
+ * else. */
+#include "core/cost/cost.h"
+#include "core/program/state.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void close_to(double value, double wanted)
+{
+    if (!(fabs(value - wanted) <= 1e-9 * fabs(wanted)))
+        fail_msg("%.17g, not %.17g", value, wanted);
+}
+
+/* 1 row at 10 GB/s from memory and 20 GB/s from a cache, 4 rows at 4 and 5. */
+static const struct sw_few_rows example = {
+    4, {{1, 1e6, 20e9}, {1, 1e8, 10e9}, {4, 1e6, 5e9}, {4, 1e8, 4e9}}};
+
+static void lies_between_what_was_measured(void **state)
+{
+    (void)state;
+    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1), 20e9);
+    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e6), 20e9);
+    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e7), 15e9); /* half way in the logarithm */
+    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e8), 10e9);
+    close_to(sw_cost_few_rows_bandwidth(&example, 1, 1e12), 10e9);
+    close_to(sw_cost_few_rows_bandwidth(&example, 4, 1e9), 4e9);
+    /* a byte takes 0.1 ns of one row and 0.25 of four: 0.15 of two */
+    close_to(sw_cost_few_rows_bandwidth(&example, 2, 1e9), 1 / 0.15e-9);
+    close_to(sw_cost_few_rows_bandwidth(&example, 0.5, 1e9), 10e9);
+    assert_true(sw_cost_few_rows_bandwidth(&example, 5, 1e9) == 0);
+    const struct sw_few_rows none = {0};
+    assert_true(sw_cost_few_rows_bandwidth(&none, 1, 1e9) == 0);
+}
+
+/* Slots of 8 texts: 2 of a rank over dp. */
+static struct sw_program_options options_of(enum sw_dtype compute)
+{
+    struct sw_program_options o = {.model.vocab_size = 1000,
+                                   .model.hidden_size = 128,
+                                   .model.intermediate_size = 320,
+                                   .model.layers = 3,
+                                   .model.heads = 4,
+                                   .model.kv_heads = 2,
+                                   .model.head_dim = 32,
+                                   .model.tied = true,
+                                   .model.rope.theta = 10000,
+                                   .model.rms_norm_eps = 1e-5,
+                                   .sequence_length = 16,
+                                   .global_batch = 8,
+                                   .micro_batch_per_rank = 2,
+                                   .compute = compute,
+                                   .params = SW_F32,
+                                   .reduce = SW_F32,
+                                   .mesh = sw_mesh_make(4, 1, 1, 1)};
+    sw_rules_default(&o.rules, SW_ATTENTION_RING);
+    return o;
+}
+
+static struct sw_run_config run_of(enum sw_dtype compute)
+{
+    struct sw_run_config run = {
+        .compute = compute,
+        .cluster = {.nodes = 1,
+                    .accelerators_per_node = 4,
+                    .accelerator = {.device = SW_DEVICE_CPU,
+                                    .peak_fp32_flops = 100e9,
+                                    .peak_bf16_flops = 100e9,
+                                    .memory_bandwidth = 10e9},
+                    .link_count = 1,
+                    .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}}};
+    run.cluster.profile = sw_profile_default(SW_DEVICE_CPU);
+    return run;
+}
+
+static struct sw_program_set *serving_of(enum sw_dtype compute)
+{
+    const struct sw_program_options o = options_of(compute);
+    const struct sw_serving want = {
+        .max_batch = 8, .max_tokens = 64, .chunk = 16, .cache = compute};
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile_serving(
+            &o, &want, 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    return set;
+}
+
+/* Seconds of every op by itself, and of the matrix products among them. */
+static double sum_of(const struct sw_program *p, const struct sw_run_config *run, double *products)
+{
+    double all = 0;
+    *products = 0;
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const double seconds = sw_cost_compute_seconds(p, &p->ops[i], run);
+        all += seconds;
+        if (p->ops[i].kind == SW_OP_LINEAR || p->ops[i].kind == SW_OP_LINEAR_T)
+            *products += seconds;
+    }
+    return all;
+}
+
+static double few_seconds(const struct sw_program *p, enum sw_op_kind kind,
+                          const struct sw_run_config *run)
+{
+    double seconds = 0;
+    for (int32_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == kind)
+            seconds += sw_cost_compute_seconds(p, &p->ops[i], run);
+    return seconds;
+}
+
+/* The ops of one layer and the head, of weights and a cache in either precision: those that are
+ * told have their rate, the others what they had. */
+static void decoding_rests_on_it(void **state)
+{
+    (void)state;
+    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    static const enum sw_op_kind ops[] = {SW_OP_LINEAR, SW_OP_LINEAR_T, SW_OP_DECODE_ATTENTION};
+    /* wq, wk, wv, gate and up; wo, down and the head; keys and values of 2 texts of 64 tokens */
+    static const double elements[] = {128 * (128 + 64 + 64 + 2 * 320), 128 * (128 + 320 + 1000),
+                                      2 * 2 * 64 * 64};
+    for (int32_t i = 0; i < SW_FEW_DTYPES * SW_FEW_KINDS; i++) {
+        const int32_t d = i % SW_FEW_DTYPES, k = i / SW_FEW_DTYPES;
+        struct sw_run_config run = run_of(dtypes[d]), with = run;
+        struct sw_program_set *set = serving_of(dtypes[d]);
+        const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
+        double products, same;
+        with.cluster.profile.few_rows[k][d] =
+            (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
+        close_to(few_seconds(p, ops[k], &with), elements[k] * (d == 0 ? 4 : 2) / 2e6);
+        close_to(sum_of(p, &with, &products) - few_seconds(p, ops[k], &with),
+                 sum_of(p, &run, &same) - few_seconds(p, ops[k], &run));
+        /* of the other precision nothing is known */
+        with = run;
+        with.cluster.profile.few_rows[k][1 - d] = (struct sw_few_rows){1, {{16, 1e6, 1}}};
+        close_to(sum_of(p, &with, &products), sum_of(p, &run, &same));
+        sw_program_set_free(set);
+    }
+}
+
+/* Programs of more rows, and training whatever its rows, are priced as without. */
+static void nothing_else_does(void **state)
+{
+    (void)state;
+    struct sw_run_config run = run_of(SW_F32), with = run;
+    for (int32_t k = 0; k < SW_FEW_KINDS; k++)
+        with.cluster.profile.few_rows[k][SW_FEW_FP32] = (struct sw_few_rows){1, {{2, 1e6, 1e3}}};
+    struct sw_program_set *set = serving_of(SW_F32);
+    double products, same;
+    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+    assert_true(sum_of(prefill, &run, &products) > 0);
+    const double all = sum_of(prefill, &with, &same);
+    /* the head is of the last token of each text: two rows in prefill, too */
+    assert_true(all > sum_of(prefill, &run, &products));
+    assert_true(same - products > 128 * 1000 * 4 / 1e3 * 0.99 &&
+                same - products <= 128 * 1000 * 4 / 1e3);
+    sw_program_set_free(set);
+
+    struct sw_program_options o = options_of(SW_F32);
+    o.sequence_length = 1;
+    o.mesh = sw_mesh_make(1, 1, 1, 1);
+    o.global_batch = o.micro_batch_per_rank = 2;
+    struct sw_program *train = NULL;
+    struct sw_error err = {0};
+    if (sw_program_compile(&o, SW_LAID_OUT, &train, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_true(sw_cost_serving_bytes(train) == 0);
+    close_to(sum_of(train, &with, &same), sum_of(train, &run, &products));
+    close_to(same, products);
+    sw_program_free(train);
+}
+
+/* Every weight and the whole cache once, and the few rows that go with them. */
+static void a_token_reads_weights_and_cache(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_of(SW_F32);
+    const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
+    const double least = (double)(set->state.parameter_bytes + set->state.cache_bytes);
+    const double bytes = sw_cost_serving_bytes(p);
+    assert_true(bytes > 0.99 * least && bytes < 1.1 * least);
+    sw_program_set_free(set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lies_between_what_was_measured),
+        cmocka_unit_test(decoding_rests_on_it),
+        cmocka_unit_test(nothing_else_does),
+        cmocka_unit_test(a_token_reads_weights_and_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
