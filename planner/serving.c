@@ -148,6 +148,12 @@ const char *sw_serving_limit_name(enum sw_token_limit limit)
 
 /* ---- The price ---- */
 
+static int64_t row_bytes(const struct sw_state *state, const char *name)
+{
+    const struct sw_state_row *row = sw_state_find(state, name);
+    return row != NULL ? row->instance_bytes * row->stack : 0;
+}
+
 /* With the order of axes that the programs' meshes have. */
 static int price(const struct sw_run_config *run, struct sw_serving_price *out,
                  struct sw_error *err)
@@ -174,6 +180,8 @@ static int price(const struct sw_run_config *run, struct sw_serving_price *out,
     out->arena_bytes = set->arena_bytes;
     out->weight_bytes = set->state.parameter_bytes;
     out->cache_bytes = set->state.cache_bytes;
+    out->scale_bytes =
+        row_bytes(&set->state, "key scales") + row_bytes(&set->state, "value scales");
     out->transient_bytes = set->arena_bytes - out->weight_bytes - out->cache_bytes;
     find_time(run, set->program[SW_PROGRAM_DECODE], &decode, &out->time);
     return 0;

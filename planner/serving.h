@@ -44,6 +44,7 @@ struct sw_serving_price {
     struct sw_token_time time;
     /* of a rank: arena and what it is made of */
     int64_t arena_bytes, weight_bytes, cache_bytes, transient_bytes;
+    int64_t scale_bytes; /* of cache_bytes: the scales of one in int8 */
 };
 
 /* Of the decision's mesh. serve.stream_weights: auto becomes what the mesh needs. Errors: SW_UNMET:

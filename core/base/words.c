@@ -14,6 +14,7 @@ const struct sw_word sw_words_precision[] = {
     {"bf16", SW_BF16_T, NULL}, {"fp32", SW_F32, NULL}, {NULL, 0, NULL}};
 const struct sw_word sw_words_cache[] = {{"bf16", SW_BF16_T, NULL},
                                          {"fp32", SW_F32, NULL},
+                                         {"int8", SW_I8, NULL},
                                          {"auto", SW_DTYPE_COUNT, NULL},
                                          {NULL, 0, NULL}};
 const struct sw_word sw_words_device[] = {

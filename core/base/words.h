@@ -16,7 +16,8 @@ enum sw_attention_strategy {
 /* Which part of a sequence a rank holds. */
 enum sw_sequence_layout { SW_CONTIGUOUS, SW_ZIGZAG };
 
-enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_DTYPE_COUNT }; /* F64: tests only */
+/* F64: tests only. I8: of a cache alone, with scales; it is neither summed nor moved. */
+enum sw_dtype { SW_F32, SW_BF16_T, SW_F64, SW_I32, SW_I8, SW_DTYPE_COUNT };
 
 enum sw_device_kind { SW_DEVICE_CPU, SW_DEVICE_CUDA, SW_DEVICE_COUNT };
 

@@ -194,7 +194,8 @@ static const struct field run_serve_fields[] = {
      .fallback = "auto",
      .vocabulary = sw_words_cache,
      .example = "bf16",
-     .about = "number format of the keys and values that are kept; auto: precision.compute"},
+     .about = "number format of the keys and values that are kept; int8: with a scale in fp32 for "
+              "each token and kv head; auto: precision.compute"},
     {.key = "stream_weights",
      .type = FIELD_WORD,
      AT(serve_stream_weights),

@@ -7,14 +7,14 @@
 size_t sw_dtype_bytes(enum sw_dtype dtype)
 {
     static const size_t bytes[SW_DTYPE_COUNT] = {
-        [SW_F32] = 4, [SW_BF16_T] = 2, [SW_F64] = 8, [SW_I32] = 4};
+        [SW_F32] = 4, [SW_BF16_T] = 2, [SW_F64] = 8, [SW_I32] = 4, [SW_I8] = 1};
     return bytes[dtype];
 }
 
 const char *sw_dtype_name(enum sw_dtype dtype)
 {
     static const char *const names[SW_DTYPE_COUNT] = {
-        [SW_F32] = "f32", [SW_BF16_T] = "bf16", [SW_F64] = "f64", [SW_I32] = "i32"};
+        [SW_F32] = "f32", [SW_BF16_T] = "bf16", [SW_F64] = "f64", [SW_I32] = "i32", [SW_I8] = "i8"};
     return names[dtype];
 }
 
@@ -52,7 +52,8 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
                [SW_SIZE_COPIES] = copies,
                [SW_SIZE_GROUP] = o->model.heads / kv_heads,
                [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]),
-               [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ])}};
+               [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ]),
+               [SW_SIZE_SCALES] = kv_heads}};
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)

@@ -29,7 +29,7 @@ enum {
 };
 
 size_t sw_dtype_bytes(enum sw_dtype dtype);
-const char *sw_dtype_name(enum sw_dtype dtype); /* "f32" "bf16" "f64" "i32" */
+const char *sw_dtype_name(enum sw_dtype dtype); /* "f32" "bf16" "f64" "i32" "i8" */
 
 /* Logical axis names; the rule table maps each to mesh axes. Names in `sw_logical_name`. */
 enum sw_logical {
@@ -97,6 +97,7 @@ enum sw_size {
     SW_SIZE_GROUP,  /* query heads per copied kv head */
     SW_SIZE_SHARDS, /* parts of the sequence */
     SW_SIZE_PARTS,  /* of the cache's positions */
+    SW_SIZE_SCALES, /* of a token in a cache of int8: one for each kv head, with its copies */
     SW_SIZE_COUNT
 };
 
@@ -195,6 +196,8 @@ enum sw_op_kind {
     SW_OP_SAMPLE,
     SW_OP_TOP_TOKENS,
     SW_OP_LM_HEAD_LOGPROBS,
+    SW_OP_CACHE_APPEND_INT8,
+    SW_OP_DECODE_ATTENTION_INT8,
     SW_OP_COUNT
 };
 
@@ -218,7 +221,8 @@ struct sw_attention_attributes {
     int32_t sequence_shards; /* storage order of the sequence (sequence.h) */
     int32_t sequence_layout; /* enum sw_sequence_layout */
 };
-struct sw_cache_attributes { /* cache_append, decode_attention; begins as that of attention */
+/* cache_append, decode_attention and their int8 variants; begins as that of attention */
+struct sw_cache_attributes {
     double scale;
     int32_t head_dim;
     int32_t group;

@@ -5,7 +5,16 @@
  * sequence: rank r has tokens [r block, (r + 1) block) of a chunk, block = chunk / ranks. The cache
  * stays as that leaves it: position p is on rank (p / block) % ranks, in storage order of rank,
  * then position. Keys carry their rotation, so the order of storage means nothing to attention.
- * Decoding puts each new token where prefill would have. Pure functions; nothing is owned. */
+ * Decoding puts each new token where prefill would have. Pure functions; nothing is owned.
+ *
+ * A cache in int8 keeps head h of position p as integers q and one number s in fp32, which stand
+ * for q s: s = max|x| / 127 and q = x / s, rounded to the nearest, of ties to the even one. So zero
+ * stays zero, -127 .. 127 are used, an element is off by s / 2 at most, and a row depends on
+ * nothing but itself: neither on its neighbours nor on the mesh. Symmetric and with a scale for
+ * each token and head, as llama.cpp's q8_0 (scale max / 127 of each 32 elements, in fp16) and
+ * LMDeploy's cache (each token and head) have it; a head's own scale is nowhere split, and shards
+ * as its head does. A head with an element that is no finite number gets NaN for a scale, so that
+ * it shows. The scale is 0 where max|x| / 127 underflows. */
 #ifndef SW_SERVING_H
 #define SW_SERVING_H
 
@@ -13,7 +22,8 @@
 
 enum {
     SW_SLOT_FIELDS = 2, /* of the input `slots`: first position, number of tokens */
-    SW_MAX_SLOTS = 1 << 16
+    SW_MAX_SLOTS = 1 << 16,
+    SW_CACHE_INT8_MOST = 127 /* of an integer: what the largest element of a head becomes */
 };
 
 /* What a run wants of serving. */
@@ -22,7 +32,7 @@ struct sw_serving {
     int64_t max_tokens;  /* of one text, prompt and all; rounded up to a multiple of the chunk */
     int64_t chunk;       /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
                             ranks; 0: 512, or max_tokens where that is less */
-    enum sw_dtype cache; /* of keys and values: the compute precision or fp32 */
+    enum sw_dtype cache; /* of keys and values: the compute precision, fp32, or int8 with scales */
     bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
                             ahead; else every rank of fsdp has them all */
 };

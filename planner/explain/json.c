@@ -48,6 +48,7 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_number(j, "arena_bytes", (double)s->programs->arena_bytes);
     sw_json_number(j, "weight_bytes", (double)s->programs->state.parameter_bytes);
     sw_json_number(j, "cache_bytes", (double)s->programs->state.cache_bytes);
+    sw_json_number(j, "scale_bytes", (double)s->scale_bytes);
     sw_json_number(j, "sent_bytes_per_token", (double)s->decode_bytes);
     sw_json_end(j);
 }

@@ -26,6 +26,7 @@ static void print_serving(FILE *out, const struct sw_explain *x)
 {
     const struct sw_serving_price *s = &x->serving;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
+    char scales[SW_FORMAT_BYTES];
     if (s->programs == NULL)
         return;
     fprintf(out,
@@ -34,11 +35,14 @@ static void print_serving(FILE *out, const struct sw_explain *x)
             s->texts, s->max_tokens, sw_format_seconds(s->token_seconds, a), s->tokens_per_second,
             sw_format_seconds(s->first_seconds, b), s->prompt_tokens, s->chunk);
     fprintf(
-        out, "          a rank has %s: weights %s%s, cache %s in %s; it sends %s for a token%s\n",
+        out,
+        "          a rank has %s: weights %s%s, cache %s in %s%s%s%s; it sends %s for a token%s\n",
         sw_format_bytes((double)s->programs->arena_bytes, a),
         sw_format_bytes((double)s->programs->state.parameter_bytes, b),
         s->streams ? " streamed" : "", sw_format_bytes((double)s->programs->state.cache_bytes, d),
-        sw_dtype_name(s->cache), sw_format_bytes((double)s->decode_bytes, e),
+        sw_dtype_name(s->cache), s->scale_bytes > 0 ? " (scales " : "",
+        s->scale_bytes > 0 ? sw_format_bytes((double)s->scale_bytes, scales) : "",
+        s->scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
         sw_serving_fits(x->run, s->programs) ? "" : "; that does not fit");
 }
 

@@ -83,12 +83,12 @@ void sw_report_serve_mesh(FILE *out, const struct sw_run_config *run,
             size[SW_TP], size[SW_SP], sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     fprintf(out,
             "          %" PRId64 " texts at a time of %" PRId64 " tokens, prompts %" PRId64
-            " tokens at a time\n          weights %s, cache in %s\n",
+            " tokens at a time\n          weights %s, cache in %s%s\n",
             p->texts, p->max_tokens, p->chunk,
             p->streams          ? "streamed over fsdp, layer by layer"
             : size[SW_FSDP] > 1 ? "whole on every rank of fsdp"
                                 : "in place",
-            sw_dtype_name(p->cache));
+            sw_dtype_name(p->cache), p->scale_bytes > 0 ? " with scales" : "");
     print_memory(out, c);
     print_token(out, p);
     fprintf(out, "first     %s at most, behind a prompt of %" PRId64 " tokens\n",
@@ -180,6 +180,7 @@ static void write_memory(struct sw_json *j, const struct sw_serve_candidate *c)
     sw_json_number(j, "arena", (double)c->price.arena_bytes);
     sw_json_number(j, "weights", (double)c->price.weight_bytes);
     sw_json_number(j, "cache", (double)c->price.cache_bytes);
+    sw_json_number(j, "scales", (double)c->price.scale_bytes);
     sw_json_number(j, "transients", (double)c->price.transient_bytes);
     sw_json_number(j, "reserved", (double)m->reserved);
     if (m->training > 0)

@@ -162,6 +162,43 @@ expect 'plan: error: the run says nothing of serving; add serve: {max_batch: 8},
 [ $? -eq 1 ] || fail "a cache that does not fit gives another exit code than 1"
 grep -q 'error: serve: .* of 2.0 GB per accelerator; use a smaller max_batch or max_tokens' "$out/said" ||
     fail "what is said of a cache that does not fit"
+
+# a cache in int8: the same text of the most probable tokens on every mesh, and what it takes
+printf '{"prompt": "%s", "max_new_tokens": 30}\n' 'pack my box' 'the quick brown' 'five dozen' \
+    'fox jumps over the lazy dog. pack my b' >"$out/greedy.jsonl"
+emit 1 1,1,1,1 --set serve.cache=int8 --set serve.chunk=8
+one generate --prompts "$out/greedy.jsonl" -o "$out/int8.jsonl" 2>"$out/log" ||
+    fail "generate with a cache in int8"
+grep -q '" with five dozen liquor jugs. ' "$out/int8.jsonl" || fail "a cache in int8 makes another text"
+for mesh in 1,1,1,8 1,1,4,2 1,2,2,2 2,1,2,2 8,1,1,1; do
+    emit 8 $mesh --set serve.cache=int8 --set serve.chunk=8
+    eight generate --prompts "$out/greedy.jsonl" -o "$out/int8.8.jsonl" 2>"$out/log" ||
+        fail "generate with a cache in int8 on $mesh"
+    cmp "$out/int8.jsonl" "$out/int8.8.jsonl" >"$out/log" 2>&1 || fail "other texts in int8 on $mesh"
+done
+for cache in fp32 int8; do
+    "$build/plan" explain "${run[@]}" --mesh_dim 1,2,2,2 --set serve.max_tokens=65536 \
+        --set serve.cache=$cache --json >"$out/explain.$cache" 2>"$out/log" || fail "explain of a cache in $cache"
+done
+python3 - "$out/explain.fp32" "$out/explain.int8" >"$out/log" 2>&1 <<'PYTHON' || fail "what explain says of int8"
+import json, sys
+fp32, int8 = (json.load(open(path))["serving"] for path in sys.argv[1:])
+heads = 6 * 65536 * 4 * 4 * 2 // 8  # slots, positions, kv heads, layers; keys and values; of a rank
+assert fp32["cache_bytes"] == heads * 32 * 4 and fp32["scale_bytes"] == 0, fp32
+assert int8["cache_bytes"] == heads * (32 + 4) and int8["scale_bytes"] == heads * 4, int8
+assert int8["cache"] == "i8" and int8["token_seconds"] < fp32["token_seconds"] / 2, (fp32, int8)
+assert int8["sent_bytes_per_token"] == fp32["sent_bytes_per_token"], (fp32, int8)
+PYTHON
+"$build/plan" explain "${run[@]}" --set serve.cache=int8 >"$out/said" 2>"$out/log" || fail "explain of int8"
+grep -qE 'cache [0-9.]+ [kMG]B in i8 \(scales [0-9.]+ [kMG]B\);' "$out/said" || fail "what explain says of scales"
+"$build/plan" emit configs/runs/llama-8b-64.yaml --set serve.max_batch=4 --set serve.cache=int8 -o "$out/none" \
+    >"$out/said" 2>&1
+[ $? -eq 2 ] || fail "a cache that the device has not gives another exit code than 2"
+expect "--set:1:13: error: 'cache: int8' is of cpu devices, and the accelerator is of cuda
+    serve.cache=int8
+                ^
+    help: use cache: bf16
+" "$out/said" "what is said of a cache that the device has not"
 emit 1 1,1,1,1
 emit 8 1,2,2,2
 

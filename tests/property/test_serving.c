@@ -40,6 +40,7 @@ static int32_t prompt_token(int64_t text, int64_t i)
 static const struct variant {
     const char *name;
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
+    bool int8; /* the cache */
     int64_t chunk, slots;
 } variants[] = {
     {.name = "llama", .chunk = CHUNK, .slots = 8},
@@ -57,6 +58,14 @@ static const struct variant {
      .biases = true,
      .chunk = 16,
      .slots = 5},
+    {.name = "cache in int8", .int8 = true, .chunk = CHUNK, .slots = 8},
+    {.name = "cache in int8, few kv heads, uneven widths",
+     .int8 = true,
+     .few_kv_heads = true,
+     .uneven_widths = true,
+     .head_norms = true,
+     .chunk = 1,
+     .slots = 3},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -96,7 +105,7 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
     return (struct sw_serving){.max_batch = v->slots,
                                .max_tokens = MAX_TOKENS,
                                .chunk = v->chunk,
-                               .cache = cache,
+                               .cache = v->int8 ? SW_I8 : cache,
                                .stream_weights = v->stream};
 }
 
@@ -278,6 +287,8 @@ static void one_rank_makes_what_evaluate_says(void **state)
     for (int32_t i = 0; i < VARIANTS; i++) {
         const struct variant *v = &variants[i];
         static struct texts texts, scored;
+        if (v->int8) /* is as near as its integers: test_cache_int8.c */
+            continue;
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, false, false, &texts), 0);
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, true, false, &scored), 0);
         made_by_harness(v, &texts, logits);
@@ -422,6 +433,7 @@ static void drawn_tokens_are_a_texts_own(void **state)
     for (size_t d = 0; d < sizeof draws / sizeof draws[0]; d++) {
         static struct texts many, few, meshed;
         struct variant v = variants[0];
+        v.int8 = d == 0;
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), &v, draws[d], false, false, &many),
                          0);
         assert_int_equal(make_texts(mesh, &v, draws[d], false, false, &meshed), 0);
@@ -480,17 +492,20 @@ static void the_cache_stays_where_it_is(void **state)
                     assert_int_equal(of_cache, 0);
                 }
                 /* to the byte: keys and values of every layer, position and kv head (with its
-                 * copies) of this rank's slots */
+                 * copies) of this rank's slots, in int8 with a scale for each head */
                 const struct sw_mesh *mesh = &meshes[m];
                 const int64_t tp = mesh->size[SW_TP], kv = options.model.kv_heads;
                 const int64_t rows = mesh->size[SW_DP] * mesh->size[SW_FSDP];
                 const int64_t slots = (serving.max_batch + rows - 1) / rows;
                 const int64_t chunk = sw_align(serving.chunk, mesh->size[SW_SP]);
                 cache[longer] = set->state.cache_bytes;
-                const int64_t half = options.model.layers * slots *
-                                     sw_align(serving.max_tokens, chunk) / mesh->size[SW_SP] *
-                                     (kv > tp ? kv / tp : 1) * options.model.head_dim * 2;
-                assert_int_equal(cache[longer], 2 * sw_align(half, SW_ARENA_ALIGNMENT));
+                const int64_t heads = options.model.layers * slots *
+                                      sw_align(serving.max_tokens, chunk) / mesh->size[SW_SP] *
+                                      (kv > tp ? kv / tp : 1);
+                const int64_t half = heads * options.model.head_dim * (variants[i].int8 ? 1 : 2);
+                const int64_t scales = variants[i].int8 ? heads * (int64_t)sizeof(float) : 0;
+                assert_int_equal(cache[longer], 2 * sw_align(half, SW_ARENA_ALIGNMENT) +
+                                                    2 * sw_align(scales, SW_ARENA_ALIGNMENT));
                 assert_int_equal(set->state.bytes,
                                  set->state.parameter_bytes + set->state.cache_bytes);
                 sw_program_set_free(set);
@@ -630,6 +645,34 @@ static void what_cannot_be_served_is_said(void **state)
                                      "4 or 8");
 }
 
+/* On one rank: a device without the kernels of a cache in int8 says so. */
+static void a_device_may_have_no_int8(void **state)
+{
+    (void)state;
+    const struct sw_program_options options =
+        make_options(sw_mesh_make(1, 1, 1, 1), &variants[0], SW_F32);
+    const struct sw_serving serving = make_serving(&variants[0], SW_I8);
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    assert_non_null(device);
+    struct sw_device_vtable table = *device->vtable;
+    table.name = "abacus";
+    table.run[SW_OP_CACHE_APPEND_INT8] = NULL;
+    struct sw_device without = {&table};
+    struct sw_comm *comm = NULL;
+    struct sw_executor *executor = NULL;
+    assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
+    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message, "device abacus cannot run the program 'prefill': it has no "
+                                     "cache_append_int8");
+    comm->vtable->destroy(comm);
+    device->vtable->destroy(device);
+    sw_program_set_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,6 +684,7 @@ int main(void)
         cmocka_unit_test(the_cache_stays_where_it_is),
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
         cmocka_unit_test(what_cannot_be_served_is_said),
+        cmocka_unit_test(a_device_may_have_no_int8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,8 +58,9 @@ static int64_t prompt_length(int64_t prompt)
 
 /* Text i has the prompt order(i); what was made or scored of each prompt must be the same however
  * often and wherever it comes. Returns the texts that differ from the first of their prompt. */
-static int32_t run_in_order(const struct sw_program_options *options, const struct shape *shape,
-                            int64_t rotation, bool scores, struct sw_made_text first[])
+static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
+                            const struct shape *shape, int64_t rotation, bool scores,
+                            struct sw_made_text first[])
 {
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
     struct sw_text texts[TEXTS];
@@ -85,7 +86,7 @@ static int32_t run_in_order(const struct sw_program_options *options, const stru
                                 .serving = {.max_batch = shape->slots,
                                             .max_tokens = MAX_TOKENS,
                                             .chunk = shape->chunk,
-                                            .cache = options->compute},
+                                            .cache = cache},
                                 .seed = SEED,
                                 .stddev = 0.1,
                                 .texts = texts,
@@ -118,29 +119,36 @@ static int32_t run_in_order(const struct sw_program_options *options, const stru
 static void a_text_is_the_same_in_every_slot(void **state)
 {
     (void)state;
-    static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
+    static const struct {
+        enum sw_dtype compute, cache;
+    } dtypes[] = {{SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_I8}};
+    enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
     const struct sw_mesh meshes[] = {sw_mesh_make(1, 1, 1, 1), sw_mesh_make(1, 1, 2, 1),
                                      sw_mesh_make(1, 1, 1, 2), sw_mesh_make(1, 1, 2, 2),
                                      sw_mesh_make(1, 2, 4, 1), sw_mesh_make(2, 1, 1, 4)};
     int32_t wrong = 0;
     for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
-        for (size_t d = 0; d < 2; d++)
+        for (size_t d = 0; d < DTYPES; d++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (int scores = 0; scores < 2; scores++) {
-                    const struct sw_program_options options = make_options(meshes[m], dtypes[d]);
+                    const struct sw_program_options options =
+                        make_options(meshes[m], dtypes[d].compute);
                     struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
                     int32_t others = 0;
                     for (int64_t rotation = 0; rotation < 3; rotation++)
-                        others += run_in_order(&options, &shapes[s], rotation, scores != 0, first);
+                        others += run_in_order(&options, dtypes[d].cache, &shapes[s], rotation,
+                                               scores != 0, first);
                     for (int p = 0; p < KINDS_OF_PROMPT; p++) {
                         free(first[p].tokens);
                         free(first[p].logprobs);
                     }
                     char sizes[64];
                     if (others > 0)
-                        print_error("%s, %s, %lld slots x %lld tokens, %s: %d of %d texts differ\n",
+                        print_error("%s, %s, cache in %s, %lld slots x %lld tokens, %s: %d of %d "
+                                    "texts differ\n",
                                     sw_mesh_format(&meshes[m], sizes, sizeof sizes),
-                                    sw_dtype_name(dtypes[d]), (long long)shapes[s].slots,
+                                    sw_dtype_name(dtypes[d].compute),
+                                    sw_dtype_name(dtypes[d].cache), (long long)shapes[s].slots,
                                     (long long)shapes[s].chunk, scores ? "scored" : "made",
                                     (int)others, 3 * TEXTS);
                     wrong += others;

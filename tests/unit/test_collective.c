@@ -452,11 +452,17 @@ static int does_not_divide(struct sw_comm *comm, uint64_t seed, struct sw_error 
     uint64_t ticket = 0;
     struct sw_collective_call call = {
         .axes = {1, {SW_FSDP}}, .dtype = SW_F32, .in = {values}, .out = {sums}};
-    sw_collective_call_shape(&call, seed == 1 ? SW_ALL_REDUCE : SW_REDUCE_SCATTER, 2, shape, 0, 0);
+    sw_collective_call_shape(&call,
+                             seed == 1   ? SW_ALL_REDUCE
+                             : seed == 3 ? SW_ALL_GATHER
+                                         : SW_REDUCE_SCATTER,
+                             2, shape, 0, 0);
     if (seed == 0)
         call.workspace = workspace;
     if (seed == 2)
         call.count = 2;
+    if (seed == 3)
+        call.dtype = SW_I8;
     if (comm->vtable->start(comm, &call, &ticket, err) != 0)
         return -1;
     return comm->vtable->wait(comm, ticket, err);
@@ -476,8 +482,9 @@ static void test_callers_mistakes(void **state)
     static const char *const messages[] = {
         "rank 1: reduce_scatter over fsdp: size 3 is not divisible by the group of 2",
         "rank 1: all_reduce over fsdp: no workspace, it needs 64 bytes",
-        "rank 1: reduce_scatter over fsdp: 2 operands, it takes 1 to 1"};
-    for (uint64_t i = 0; i < 3; i++) {
+        "rank 1: reduce_scatter over fsdp: 2 operands, it takes 1 to 1",
+        "rank 1: all_gather over fsdp: i8 is of a cache, which stays where it is"};
+    for (uint64_t i = 0; i < 4; i++) {
         run_ranks(&mesh, 0, i, does_not_divide, ranks);
         assert_int_equal(ranks[1].result, -1);
         assert_int_equal(ranks[1].error.status, SW_BAD_INPUT);

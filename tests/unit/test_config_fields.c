@@ -969,6 +969,40 @@ static void schemas(void **state)
     }
 }
 
+/* Which cache there is, and which device has it. */
+static void caches(void **state)
+{
+    (void)state;
+    static const struct one cases[] = {
+        {"serve: {cache: int8}\n", ""},
+        {"serve: {cache: int4}\n", "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not "
+                                   "'int4'; did you mean 'int8'?\n"},
+        {"serve: {cache: 8}\n",
+         "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not '8' | for example: "
+         "cache: bf16\n"},
+        {"serve: {cache: [int8]}\n",
+         "t:6:16: 'cache' must be one of bf16, fp32, int8, auto, not a list | for example: cache: "
+         "bf16\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", RUN_HEAD, cases[i].text);
+        expect(SW_CONFIG_RUN, text, cases[i].expected);
+    }
+    struct sw_config *c = read_named("t", RUN_HEAD "serve: {cache: int8}\n", SW_CONFIG_RUN, NULL);
+    assert_int_equal(sw_config_run(c)->serve_cache, SW_I8);
+    sw_config_free(c);
+    const char *const settings[] = {"cluster.accelerator.device=cuda", NULL};
+    c = read_named("t", RUN_HEAD "serve:\n  max_batch: 4\n  cache: int8\n", SW_CONFIG_RUN,
+                   settings);
+    char *said = report(c);
+    assert_string_equal(said, "t:8:10: 'cache: int8' is of cpu devices, and the accelerator is of "
+                              "cuda | use cache: bf16\n");
+    assert_null(sw_config_run(c));
+    free(said);
+    sw_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -991,6 +1025,7 @@ int main(void)
         cmocka_unit_test(notes),
         cmocka_unit_test(recompute),
         cmocka_unit_test(schemas),
+        cmocka_unit_test(caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

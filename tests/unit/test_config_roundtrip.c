@@ -245,6 +245,8 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->compute = (enum sw_dtype)between(s, 0, 1);
     r->params = (enum sw_dtype)between(s, 0, 1);
     r->reduce = (enum sw_dtype)between(s, 0, 1);
+    const enum sw_dtype caches[] = {SW_DTYPE_COUNT, SW_F32, SW_BF16_T, SW_I8};
+    r->serve_cache = caches[between(s, 0, r->cluster.accelerator.device == SW_DEVICE_CUDA ? 2 : 3)];
     r->strategy = (enum sw_attention_strategy)between(s, 0, 3);
     r->layout = (enum sw_sequence_layout)between(s, 0, 1);
     r->rule_count = (int32_t)between(s, 0, 4);
@@ -404,6 +406,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(compute);
     SAME(params);
     SAME(reduce);
+    SAME(serve_cache);
     SAME(strategy);
     SAME(layout);
     SAME(rule_count);

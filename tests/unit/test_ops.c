@@ -39,6 +39,8 @@ static double get(const struct sw_tensor *t, int64_t i)
         return ((double *)t->data)[i];
     case SW_I32:
         return ((int32_t *)t->data)[i];
+    case SW_I8:
+        return ((int8_t *)t->data)[i];
     default:
         return from_bf16(((uint16_t *)t->data)[i]);
     }
@@ -55,6 +57,9 @@ static void set(const struct sw_tensor *t, int64_t i, double value)
         break;
     case SW_I32:
         ((int32_t *)t->data)[i] = (int32_t)value;
+        break;
+    case SW_I8:
+        ((int8_t *)t->data)[i] = (int8_t)value;
         break;
     default:
         ((uint16_t *)t->data)[i] = to_bf16(value);
@@ -338,6 +343,24 @@ static struct sw_tensor with_last(struct sw_tensor t, int64_t size)
     return t;
 }
 
+/* Integers of a cache in int8, and their scales. */
+static struct sw_tensor integers_of_cache(uint64_t seed)
+{
+    const struct sw_tensor t = tensor(SW_I8, 3, B, 48, KV * DIM);
+    uint64_t state = seed;
+    for (int64_t i = 0; i < t.elems; i++)
+        set(&t, i, nearbyint(uniform(&state) * 127));
+    return t;
+}
+
+static struct sw_tensor scales_of_cache(uint64_t seed)
+{
+    const struct sw_tensor t = filled(tensor(SW_F32, 3, B, 48, KV), seed, 1.0 / 127);
+    for (int64_t i = 0; i < t.elems; i++)
+        set(&t, i, fabs(get(&t, i)));
+    return t;
+}
+
 static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3},
                                                          {0.75, 20, 0.875, 0.0625, 1.5, 0.6}};
 
@@ -370,6 +393,24 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
         add_in(&e, slots);
+        add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * DIM), 1));
+        add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
+        break;
+    case SW_OP_CACHE_APPEND_INT8:
+        add_in(&e, integers_of_cache(1));
+        add_in(&e, filled(tensor(t, 3, B, seq, KV * DIM), 2, 1));
+        add_in(&e, slots);
+        add_in(&e, scales_of_cache(4));
+        add_out(&e, e.in[0]);
+        add_out(&e, e.in[3]);
+        break;
+    case SW_OP_DECODE_ATTENTION_INT8:
+        add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
+        add_in(&e, integers_of_cache(2));
+        add_in(&e, integers_of_cache(3));
+        add_in(&e, slots);
+        add_in(&e, scales_of_cache(4));
+        add_in(&e, scales_of_cache(5));
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * DIM), 1));
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
         break;
@@ -534,6 +575,8 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
     case SW_OP_ROPE_SLOTS:
     case SW_OP_CACHE_APPEND:
     case SW_OP_DECODE_ATTENTION:
+    case SW_OP_CACHE_APPEND_INT8:
+    case SW_OP_DECODE_ATTENTION_INT8:
     case SW_OP_SOFTMAX_MERGE:
     case SW_OP_PICK_TOKEN:
     case SW_OP_SAMPLE:

@@ -18,7 +18,8 @@ struct weights {
 struct serve {
     struct sw_builder *b;
     struct weights w;
-    int32_t slots, keys, values; /* the input; both halves of the cache */
+    int32_t slots, keys, values;      /* the input; both halves of the cache */
+    int32_t key_scales, value_scales; /* of a cache in int8; else -1 */
     struct sw_dim batch, seq, kv_width;
     struct sw_dim residual[3];
     int32_t copies;
@@ -98,6 +99,19 @@ static void add_state(struct serve *s)
                                b->program->layers);
     s->values = sw_builder_value(b, "value cache", SW_ROLE_CACHE, o->serving.cache, 3, cache,
                                  b->program->layers);
+    s->key_scales = s->value_scales = -1;
+    if (o->serving.cache != SW_I8)
+        return;
+    /* split as what they scale */
+    const struct sw_dim scales[3] = {
+        cache[0],
+        cache[1],
+        {s->kv_width.axis, s->kv_width.size / o->model.head_dim, 1,
+         s->kv_width.symbol == SW_SIZE_KV ? SW_SIZE_SCALES : SW_SIZE_FIXED}};
+    s->key_scales =
+        sw_builder_value(b, "key scales", SW_ROLE_CACHE, SW_F32, 3, scales, b->program->layers);
+    s->value_scales =
+        sw_builder_value(b, "value scales", SW_ROLE_CACHE, SW_F32, 3, scales, b->program->layers);
 }
 
 static int32_t add_input(struct sw_builder *b, const char *name, enum sw_dtype dtype,
@@ -134,15 +148,20 @@ static struct sw_cache_attributes attributes_of(const struct serve *s)
                                         .chunk = (int32_t)o->serving.chunk};
 }
 
-static void append(const struct serve *s, int32_t cache, int32_t x)
+static void append(const struct serve *s, int32_t cache, int32_t scales, int32_t x)
 {
     struct sw_builder *b = s->b;
     const struct sw_ref to = sw_builder_ref(b, cache);
-    const int32_t op = sw_builder_op(b, SW_OP_CACHE_APPEND, SW_STAGE_MODEL);
+    const int32_t op =
+        sw_builder_op(b, scales < 0 ? SW_OP_CACHE_APPEND : SW_OP_CACHE_APPEND_INT8, SW_STAGE_MODEL);
     sw_builder_in(b, op, to);
     sw_builder_in(b, op, sw_builder_ref(b, x));
     sw_builder_in(b, op, sw_builder_ref(b, s->slots));
+    if (scales >= 0)
+        sw_builder_in(b, op, sw_builder_ref(b, scales));
     sw_builder_out(b, op, to);
+    if (scales >= 0)
+        sw_builder_out(b, op, sw_builder_ref(b, scales));
     b->program->ops[op].as.cache = attributes_of(s);
 }
 
@@ -163,9 +182,14 @@ static int32_t attend(const struct serve *s, int32_t q, int32_t n)
         s->batch, whole, {SW_L_HEADS, 2 * (int64_t)m->heads, 2, SW_SIZE_FIXED}, rank};
     const struct sw_dim merged[3] = {
         s->batch, s->seq, {SW_L_MERGED_HEADS, m->heads * d, 1, SW_SIZE_FIXED}};
-    int32_t op = sw_build_apply(b, SW_OP_DECODE_ATTENTION, q, s->keys);
+    int32_t op = sw_build_apply(
+        b, s->key_scales < 0 ? SW_OP_DECODE_ATTENTION : SW_OP_DECODE_ATTENTION_INT8, q, s->keys);
     sw_builder_in(b, op, sw_builder_ref(b, s->values));
     sw_builder_in(b, op, sw_builder_ref(b, s->slots));
+    if (s->key_scales >= 0) {
+        sw_builder_in(b, op, sw_builder_ref(b, s->key_scales));
+        sw_builder_in(b, op, sw_builder_ref(b, s->value_scales));
+    }
     b->program->ops[op].as.cache = attributes_of(s);
     const int32_t o = sw_build_result(b, op, wide, 4, &(struct sw_made){"parts", parts, n});
     const int32_t ml = sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n});
@@ -199,8 +223,10 @@ static void add_layers(const struct serve *s, int32_t x)
     k = sw_build_head_norm(b, k, w->k_norm, (struct sw_made){"kn", kv, n});
     q = rotate(s, q, (struct sw_made){"q1", heads, n});
     k = rotate(s, k, (struct sw_made){"k1", kv, n});
-    append(s, s->keys, sw_build_replicate(b, k, s->copies, (struct sw_made){"k2", copied, n}));
-    append(s, s->values, sw_build_replicate(b, v, s->copies, (struct sw_made){"v2", copied, n}));
+    append(s, s->keys, s->key_scales,
+           sw_build_replicate(b, k, s->copies, (struct sw_made){"k2", copied, n}));
+    append(s, s->values, s->value_scales,
+           sw_build_replicate(b, v, s->copies, (struct sw_made){"v2", copied, n}));
     const int32_t a = sw_build_linear(b, true, attend(s, q, n), w->wo, w->bo,
                                       (struct sw_made){"a", s->residual, n});
     const int32_t mid =

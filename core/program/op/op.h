@@ -55,6 +55,10 @@
  *                         (serving.h)
  *   decode_attention      q[b,s,h], keys[b,t,g], values[b,t,g], slots -> parts f32[b,s,h,p], stats f32[b,s,2 * heads,p]:
  *                         of this rank's positions, causal: sum of exp(score - max) value; (max, sum of exp(score - max))
+ *   cache_append_int8     cache i8[b,t,g], x[b,s,g], slots, scales f32[b,t,kv heads] -> cache, scales in place: as
+ *                         cache_append, each head of each token in int8 with a scale of its own (serving.h)
+ *   decode_attention_int8 q, keys i8, values i8, slots, key scales f32[b,t,kv heads], value scales -> parts, stats: as
+ *                         decode_attention of what the integers and scales stand for
  *   softmax_merge         parts, stats -> o[b,s,h], this rank's share of the whole softmax (partial)
  *   pick_token            x[b,s,e], slots -> y[b,1,e], the last of each slot's tokens; of none 0 (partial)
  *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,7] -> sampled f32[b,2]: token and its

@@ -5,6 +5,10 @@
 #define CACHE(field) .offset = offsetof(union sw_attributes, cache.field)
 static const struct sw_attribute append_attributes[] = {
     {.name = "chunk", .type = SW_ATTRIBUTE_INT, CACHE(chunk)}, {.type = SW_ATTRIBUTE_END}};
+static const struct sw_attribute append_int8_attributes[] = {
+    {.name = "head_dim", .type = SW_ATTRIBUTE_INT, .costs = true, CACHE(head_dim)},
+    {.name = "chunk", .type = SW_ATTRIBUTE_INT, CACHE(chunk)},
+    {.type = SW_ATTRIBUTE_END}};
 static const struct sw_attribute attention_attributes[] = {
     {.name = "head_dim", .type = SW_ATTRIBUTE_INT, .costs = true, CACHE(head_dim)},
     {.name = "group",
@@ -21,6 +25,14 @@ static const struct sw_attribute attention_attributes[] = {
 static struct sw_op_cost cost_append(const struct sw_program *p, const struct sw_op *op)
 {
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->in[1])};
+}
+
+/* A byte of each element, and a scale of each head. */
+static struct sw_op_cost cost_append_int8(const struct sw_program *p, const struct sw_op *op)
+{
+    const int64_t elems = sw_ref_elems(p, op->in[1]);
+    return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[1]) + elems +
+                                      elems / op->as.cache.head_dim * (int64_t)sizeof(float)};
 }
 
 /* With a full cache, which is read once: 2 products over every pair of a query and a position that
@@ -94,3 +106,15 @@ const struct sw_op_info sw_row_lm_head_logprobs = {.name = "lm_head_logprobs",
                                                    .whole = "v",
                                                    .cost_class = SW_CLASS_MEMORY,
                                                    .cost = sw_cost_memory};
+const struct sw_op_info sw_row_cache_append_int8 = {.name = "cache_append_int8",
+                                                    .factors = "btg,bsg,bn,btg->btg,btg",
+                                                    .beside = "ts",
+                                                    .attributes = append_int8_attributes,
+                                                    .cost_class = SW_CLASS_MEMORY,
+                                                    .cost = cost_append_int8};
+const struct sw_op_info sw_row_decode_attention_int8 = {.name = "decode_attention_int8",
+                                                        .factors =
+                                                            "bsh,bth,bth,bn,bth,bth->bsht,bsht",
+                                                        .attributes = attention_attributes,
+                                                        .cost_class = SW_CLASS_ATTENTION,
+                                                        .cost = cost_attention};

@@ -45,6 +45,8 @@ const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_SAMPLE] = &sw_row_sample,
     [SW_OP_TOP_TOKENS] = &sw_row_top_tokens,
     [SW_OP_LM_HEAD_LOGPROBS] = &sw_row_lm_head_logprobs,
+    [SW_OP_CACHE_APPEND_INT8] = &sw_row_cache_append_int8,
+    [SW_OP_DECODE_ATTENTION_INT8] = &sw_row_decode_attention_int8,
 };
 _Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
 /* ---- What an operand looks like on one rank ---- */

@@ -119,7 +119,9 @@ int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struc
     X(PICK_TOKEN, pick_token)                                                                      \
     X(SAMPLE, sample)                                                                              \
     X(TOP_TOKENS, top_tokens)                                                                      \
-    X(LM_HEAD_LOGPROBS, lm_head_logprobs)
+    X(LM_HEAD_LOGPROBS, lm_head_logprobs)                                                          \
+    X(CACHE_APPEND_INT8, cache_append_int8)                                                        \
+    X(DECODE_ATTENTION_INT8, decode_attention_int8)
 
 #define SW_CPU_DECLARE(kind, name)                                                                 \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
