@@ -119,6 +119,38 @@ int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const
     return attention_bytes(program, op, true);
 }
 
+/* Enough ranges to occupy a GPU with one text, few enough that what they leave is little beside
+ * the cache. */
+enum { LEAST_RANGE = 256, MOST_RANGES = 1024, MOST_TASKS = 1 << 14 };
+
+void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t places,
+                         int32_t head_dim, struct sw_decode_ranges *out)
+{
+    *out = (struct sw_decode_ranges){.places = LEAST_RANGE};
+    out->count = (places + LEAST_RANGE - 1) / LEAST_RANGE;
+    while (out->count > 1 &&
+           (out->count > MOST_RANGES || slots * kv_heads * out->count > MOST_TASKS)) {
+        out->places *= 2;
+        out->count = (places + out->places - 1) / out->places;
+    }
+    if (out->count <= 1)
+        return;
+    out->stats = align(slots * heads * out->count * head_dim * (int64_t)sizeof(float));
+    out->bytes = out->stats + align(slots * heads * out->count * 2 * (int64_t)sizeof(float));
+}
+
+int64_t sw_workspace_decode_attention(const struct sw_program *program, const struct sw_op *op)
+{
+    const struct sw_value *q = operand(program, op->in[0]), *keys = operand(program, op->in[1]);
+    const int32_t head_dim = op->as.cache.head_dim;
+    struct sw_decode_ranges ranges;
+    if (!program->gpu_attention || q->local[1] != 1)
+        return 0;
+    sw_decode_ranges_of(q->local[0], q->local[2] / head_dim, keys->local[2] / head_dim,
+                        keys->local[1], head_dim, &ranges);
+    return ranges.bytes;
+}
+
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)
 {
     int64_t most = SW_LM_HEAD_CHUNK_ELEMS / (local_vocab > 0 ? local_vocab : 1);

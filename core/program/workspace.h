@@ -56,7 +56,21 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
 int64_t sw_attention_library_bytes(const int64_t q[3], const int64_t k[3], int32_t head_dim,
                                    enum sw_dtype dtype, bool hops, bool direct, bool backward);
 
+/* How a GPU shares out the places of a cache while a single token of each slot attends: ranges of
+ * `places`, each made by itself and then merged in order. A function of the shapes alone, so that
+ * what becomes of a slot depends neither on its neighbours nor on the hardware. */
+struct sw_decode_ranges {
+    int64_t places, count; /* of a range, the last may be shorter; 1: nothing to merge */
+    int64_t stats;         /* offset of f32 [slots, heads, count, 2] (maximum, sum), behind f32
+                              [slots, heads, count, head_dim], sums that are not divided yet */
+    int64_t bytes;         /* of both; 0: nothing to merge */
+};
+void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t places,
+                         int32_t head_dim, struct sw_decode_ranges *out);
+
 /* Scratch bytes of one op on one rank; the op's operands have their local shapes. */
+/* For a GPU alone, and one token of each slot. */
+int64_t sw_workspace_decode_attention(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op);

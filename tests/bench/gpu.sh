@@ -11,6 +11,7 @@
 #               marks of the GPU's clock, losses of 20 steps against the CPU device in fp32 and bf16
 #   bench       a 1B model, traced, and an 8B-shaped one: step, utilisation, memory, launch gaps
 #   ops         1B model: every kind of op, measured against planned
+#   serving     its ops and texts against the CPU device; attention over a cache beside a copy
 #   attention   causal attention, 8k and 16k tokens, against cuDNN called alone
 #   torch       the 1B model in PyTorch, where it is installed
 #   calibrate   predicted against measured steps of three models, calibrated
@@ -39,14 +40,14 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 script=$root/tests/bench/gpu.sh
-all_parts=(build machine check bench ops attention torch calibrate nccl seeds sanitize meshes more)
+all_parts=(build machine check bench ops serving attention torch calibrate nccl seeds sanitize meshes more)
 
 # Seconds that a part may take when all of them share --total.
 share_of() {
     case $1 in
         build) if [ -f "$pack" ]; then echo 60; else echo 520; fi ;;
         machine | nccl) echo 40 ;;
-        ops | attention) echo 60 ;;
+        ops | serving | attention) echo 60 ;;
         check | bench | torch | calibrate | seeds) echo 120 ;;
         *) echo 300 ;;
     esac
@@ -55,7 +56,7 @@ share_of() {
 peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
 
 usage() {
-    sed -n '4,35s/^# \{0,1\}//p' "$script" >&2
+    sed -n '4,36s/^# \{0,1\}//p' "$script" >&2
     exit 2
 }
 
@@ -67,13 +68,11 @@ while [ $# -gt 0 ]; do
             declare "${1#--}=$2"
             shift
             ;;
-        build | machine | check | seeds | sanitize | meshes | bench | ops | attention | torch | \
-            calibrate | nccl | more)
-            parts+=("$1")
-            ;;
         *)
-            echo "gpu.sh: unknown part or option '$1'" >&2
-            usage
+            case " ${all_parts[*]} " in
+                *" $1 "*) parts+=("$1") ;;
+                *) echo "gpu.sh: unknown part or option '$1'" >&2 && usage ;;
+            esac
             ;;
     esac
     shift
@@ -362,8 +361,9 @@ part_seeds() {
 }
 
 part_sanitize() {
-    sanitizer "racecheck: every op" $((limit * 6 / 10)) racecheck "$bin/tests/test_cuda_ops" 1
-    sanitizer "memcheck: attention, cuDNN's kernels too" $((limit * 4 / 10)) memcheck \
+    sanitizer "racecheck: every op" $((limit * 5 / 10)) racecheck "$bin/tests/test_cuda_ops" 1
+    sanitizer "racecheck: serving" $((limit * 2 / 10)) racecheck "$bin/tests/test_cuda_serving" 1
+    sanitizer "memcheck: attention, cuDNN's kernels too" $((limit * 3 / 10)) memcheck \
         "$bin/tests/test_cudnn_attention" 1
 }
 
@@ -482,6 +482,13 @@ part_ops() {
 
 part_nccl() {
     tables "NCCL with one rank" 60 nccl_one
+}
+
+part_serving() {
+    attempt "ops of serving against the CPU device" 60 "$bin/tests/test_cuda_serving" 2
+    attempt "texts of every fifth mesh, ranks as threads sharing the GPU" 60 \
+        "$bin/tests/test_cuda_texts" 5
+    tables "attention over a cache" 60 bench_cache
 }
 
 part_attention() {

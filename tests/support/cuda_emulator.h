@@ -29,6 +29,8 @@
 #define __global__
 #undef __device__
 #define __device__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 
 extern thread_local uint3 threadIdx, blockIdx;
 extern thread_local dim3 blockDim, gridDim;

@@ -1,7 +1,6 @@
 #include "tests/support/texts.h"
 
 #include "core/base/number.h"
-#include "runner/collective/comm.h"
 #include "runner/train/init.h"
 
 #include <pthread.h>
@@ -36,12 +35,14 @@ static void *memory(size_t count, size_t bytes)
 /* Norms are 1 + the generator's value, biases its value. */
 static void spread_vectors(const struct rank *rank, struct sw_executor *executor)
 {
+    struct sw_device *device = sw_executor_device(executor);
     for (int32_t r = 0; r < rank->set->state.count; r++) {
         const struct sw_state_row *row = &rank->set->state.row[r];
         const size_t element = sw_dtype_bytes(row->dtype);
         if (row->ndim != 1)
             continue;
         char *whole = memory((size_t)row->size[0], element);
+        char *part = memory((size_t)row->instance_bytes, 1);
         for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
             if (strcmp(row->name, "final_norm") == 0)
@@ -61,9 +62,13 @@ static void spread_vectors(const struct rank *rank, struct sw_executor *executor
                     ((uint16_t *)(void *)whole)[i] = sw_bf16_from_float((float)value);
             }
             sw_device_put(&rank->comm->mesh, &row->sharding.spec, row->size, NULL, element,
-                          rank->comm->rank, whole, sw_executor_state(executor, row, l));
+                          rank->comm->rank, whole, part);
+            if (device->vtable->copy_in(device, sw_executor_state(executor, row, l), part,
+                                        (size_t)row->instance_bytes) != 0)
+                _exit(1);
         }
         free(whole);
+        free(part);
     }
 }
 
@@ -130,10 +135,15 @@ static void *rank_main(void *argument)
     struct sw_error err = {0};
     struct sw_executor *executor = NULL;
     struct sw_engine *engine = NULL;
-    struct sw_device *device = sw_cpu_device_create(1, &err);
+    const struct sw_test_texts *run = rank->run;
+    struct sw_device *device =
+        run->device != NULL ? run->device(&err) : sw_cpu_device_create(1, &err);
     const struct sw_engine_calls calls = {
         .next = next_text, .token = take, .ranked = ranked, .ended = ended, .context = rank};
-    if (device == NULL || sw_executor_create(rank->set, device, rank->comm, &executor, &err) != 0 ||
+    if (device == NULL ||
+        (run->connect != NULL &&
+         run->connect(run->context, rank->set, device, &rank->comm, &err) != 0) ||
+        sw_executor_create(rank->set, device, rank->comm, &executor, &err) != 0 ||
         sw_executor_init_state(executor, rank->run->seed, rank->run->stddev, &err) != 0 ||
         sw_engine_create(executor, &engine, &err) != 0)
         leave(rank, &err);

@@ -5,6 +5,7 @@
 #ifndef SW_TEST_TEXTS_H
 #define SW_TEST_TEXTS_H
 
+#include "runner/collective/comm.h"
 #include "runner/generate/engine.h"
 
 /* What became of a text, on the rank it was asked of. */
@@ -27,6 +28,12 @@ struct sw_test_texts {
     int64_t count;
     bool scores;                                             /* of these tokens; none are made */
     void (*took)(int32_t rank, int64_t text, int64_t index); /* a token; may be NULL */
+    /* Another device than the CPU's, and a communicator for it in place of *comm, which it takes;
+     * both may be NULL */
+    struct sw_device *(*device)(struct sw_error *err);
+    int (*connect)(void *context, const struct sw_program_set *set, struct sw_device *device,
+                   struct sw_comm **comm, struct sw_error *err);
+    void *context;
     /* set */
     int64_t arena_bytes, planned_arena_bytes; /* what rank 0 holds, what the set says */
     int32_t other_ranks;                      /* that made anything else than rank 0 */

@@ -5,15 +5,22 @@ if(NOT TARGET sw_device_cuda OR NOT TARGET sw_runner)
 endif()
 sw_test(test_cuda_ops SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c
         LIBRARIES sw_device_cuda sw_device_cpu)
+sw_test(test_cuda_serving SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c
+        LIBRARIES sw_device_cuda sw_device_cpu)
 set(sw_meshes ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_meshes.c
               ${CMAKE_SOURCE_DIR}/tests/support/harness.c)
 sw_test(test_cuda_meshes SOURCES ${sw_meshes}
+        LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
+set(sw_texts ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_texts.c
+             ${CMAKE_SOURCE_DIR}/tests/support/harness.c ${CMAKE_SOURCE_DIR}/tests/support/texts.c)
+sw_test(test_cuda_texts SOURCES ${sw_texts}
         LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
 sw_test(test_cudnn_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c
         LIBRARIES sw_device_cuda)
 sw_test(test_cuda_calibrate SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c
         LIBRARIES sw_runner sw_device_cuda)
-foreach(test test_cuda_ops test_cuda_meshes test_cudnn_attention test_cuda_calibrate)
+foreach(test test_cuda_ops test_cuda_serving test_cuda_meshes test_cuda_texts test_cudnn_attention
+             test_cuda_calibrate)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
   endif()
@@ -21,7 +28,7 @@ endforeach()
 
 get_property(cudnn GLOBAL PROPERTY SW_CUDNN_VERSION)
 get_property(include GLOBAL PROPERTY SW_CUDA_INCLUDE)
-foreach(test test_cuda_ops test_cudnn_attention)
+foreach(test test_cuda_ops test_cuda_serving test_cudnn_attention)
   if(TARGET ${test})
     target_include_directories(${test} SYSTEM PRIVATE ${include})
   endif()
@@ -104,6 +111,10 @@ endforeach()
 sw_test(test_cuda_ops_emulated SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++)
 target_include_directories(test_cuda_ops_emulated SYSTEM PRIVATE ${include})
+sw_test(test_cuda_serving_emulated
+        SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c ${objects_256}
+        LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 1)
+target_include_directories(test_cuda_serving_emulated SYSTEM PRIVATE ${include})
 sw_test(test_cudnn_attention_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c ${objects_64}
         LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)
@@ -123,7 +134,11 @@ sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
         ARGS 2 31)
-set(emulated_tests "")
+sw_test(test_cuda_texts_emulated SOURCES ${sw_texts} ${objects_64}
+        LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
+                  stdc++
+        ARGS 9)
+set(emulated_tests test_cuda_texts_emulated)
 # every rank a thread with an emulated GPU, the collectives through nccl.c and recordings
 get_property(nccl_sources GLOBAL PROPERTY SW_NCCL_SOURCES)
 get_property(nccl_include GLOBAL PROPERTY SW_NCCL_INCLUDE)
@@ -142,15 +157,21 @@ if(nccl_sources)
                     sw_device_cpu sw_collective pthread stdc++
           ARGS 2 97)
   target_compile_definitions(test_cuda_meshes_nccl_emulated PRIVATE SW_EMULATED_NCCL)
+  sw_test(test_cuda_texts_nccl_emulated SOURCES ${sw_texts} ${thread_job} ${objects_64} ${stand_in}
+          LIBRARIES sw_runner sw_collective_nccl_emulated sw_device_cuda_emulated_absent
+                    sw_device_cpu sw_collective pthread stdc++
+          ARGS 7)
+  target_compile_definitions(test_cuda_texts_nccl_emulated PRIVATE SW_EMULATED_NCCL)
   sw_test(test_nccl_calls_emulated
           SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_nccl_calls.c ${thread_job}
                   ${CMAKE_CURRENT_SOURCE_DIR}/collective_reference.c ${objects_64} ${stand_in}
           LIBRARIES sw_collective_nccl_emulated sw_device_cuda_emulated_absent sw_collective pthread
                     stdc++)
-  foreach(test test_cuda_meshes_nccl_emulated test_nccl_calls_emulated)
+  foreach(test test_cuda_meshes_nccl_emulated test_cuda_texts_nccl_emulated test_nccl_calls_emulated)
     target_include_directories(${test} SYSTEM PRIVATE ${nccl_include} ${include})
   endforeach()
-  list(APPEND emulated_tests test_cuda_meshes_nccl_emulated test_nccl_calls_emulated)
+  list(APPEND emulated_tests test_cuda_meshes_nccl_emulated test_cuda_texts_nccl_emulated
+                             test_nccl_calls_emulated)
   # what gpu.sh runs, on the emulator
   set(tools ${CMAKE_SOURCE_DIR}/tests/bench/gpu)
   add_executable(op_times_emulated ${tools}/op_times.c ${objects_64})
@@ -163,17 +184,19 @@ if(nccl_sources)
   add_executable(ceilings_emulated ${tools}/ceilings.c ${objects_64})
   target_include_directories(ceilings_emulated SYSTEM PRIVATE ${include})
   target_link_libraries(ceilings_emulated PRIVATE sw_device_cuda_emulated_absent stdc++ m)
-  foreach(tool op_times_emulated nccl_one_emulated ceilings_emulated)
+  add_executable(bench_cache_emulated ${tools}/bench_cache.c ${objects_64})
+  target_link_libraries(bench_cache_emulated PRIVATE sw_device_cuda_emulated_absent stdc++ m)
+  foreach(tool op_times_emulated nccl_one_emulated ceilings_emulated bench_cache_emulated)
     set_target_properties(${tool} PROPERTIES LINK_FLAGS "-Wl,--start-group"
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   endforeach()
   add_test(NAME test_gpu_tools
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_tools.sh $<TARGET_FILE:plan>
                    $<TARGET_FILE:op_times_emulated> $<TARGET_FILE:nccl_one_emulated>
-                   $<TARGET_FILE:ceilings_emulated>
+                   $<TARGET_FILE:ceilings_emulated> $<TARGET_FILE:bench_cache_emulated>
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
-foreach(test ${emulated_tests} test_cuda_ops_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
+foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
              test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")

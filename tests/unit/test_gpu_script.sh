@@ -114,10 +114,11 @@ program "$build/pack/openmpi/bin/mpirun" <<'SH'
 shift 2
 exec "$@"
 SH
-for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes; do
+for name in tests/test_cuda_ops tests/test_cuda_calibrate tests/test_cuda_meshes \
+    tests/test_cuda_serving tests/test_cuda_texts; do
     program "$build/pack/$name" </dev/null
 done
-for name in ceilings op_times nccl_one bench_attention; do
+for name in ceilings op_times nccl_one bench_attention bench_cache; do
     printf 'echo "attention: cuDNN 9.19.0"\necho "| %s $* |"\n' "$name" | program "$build/pack/bench/$name"
 done
 : >"$build/pack/bench/kernel_times.so"
@@ -140,12 +141,12 @@ SH
 tar -C "$build" -czf "$build/pack.tar.gz" pack && rm -r "$build/pack"
 run 0 --total 0
 order=$(sed -n 's/^- \([a-z]*\): all ok, .*/\1/p' "$report" | tr '\n' ' ')
-wanted='build machine check bench ops attention torch calibrate nccl seeds sanitize meshes more '
+wanted='build machine check bench ops serving attention torch calibrate nccl seeds sanitize meshes more '
 [ "$order" = "$wanted" ] || { echo "FAIL: the order is $order, not $wanted" && wrong=1; }
 if grep -n FAIL "$report"; then wrong=1; fi
 for row in '| ceilings  |' '| 1b-d128 | 500.0 | 65536 | 55.0 % | 550.0 | +10.0 % |' \
     '| 8b-layers | 500.0 |' '| op_times ' '| bench_attention 32 8 128 16384 |' \
-    '| bench_attention 32 8 64 8192 |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
+    '| bench_attention 32 8 64 8192 |' '| bench_cache  |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
     '| 1b-d128 | 500.0 | 55.0 % | 600.0 | 45.8 % | 1.20 | cuDNN, micro-batch 4 |' \
     '| 1 | 500.0 |' 'Launch gaps of 1b-d128'; do
     expect 'every table' "$report" "$row"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# gpu.sh's own programs on the emulator: test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE CEILINGS
+# gpu.sh's own programs on the emulator: test_gpu_tools.sh PLAN OP_TIMES NCCL_ONE CEILINGS CACHE
 set -uo pipefail
-plan=$1 op_times=$2 nccl_one=$3 ceilings=$4
+plan=$1 op_times=$2 nccl_one=$3 ceilings=$4 cache=$5
 out=$(mktemp -d) || exit 3
 trap 'rm -rf "$out"' EXIT
 wrong=0
@@ -82,6 +82,10 @@ run 0 "$ceilings" 32 1
 expect '^\| product of 32\^3 in bf16 \| [0-9.]+ \| [0-9]+ TFLOP/s \|$'
 expect '^\| copy of 1 MiB, read and written \| [0-9.]+ \| [0-9]+ GB/s \|$'
 run 2 "$ceilings" 0
+
+run 0 "$cache" 2 40 3
+expect '^\| 2 \| 40 \| 3 \| 0 \| [0-9.]+ \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|$'
+run 2 "$cache" 2
 
 # A benchmark is not run on attention that is not cuDNN's.
 cat >"$out/fake" <<'SH'

@@ -80,7 +80,8 @@ const struct sw_op_info sw_row_decode_attention = {.name = "decode_attention",
                                                    .factors = "bsh,bth,bth,bn->bsht,bsht",
                                                    .attributes = attention_attributes,
                                                    .cost_class = SW_CLASS_ATTENTION,
-                                                   .cost = cost_attention};
+                                                   .cost = cost_attention,
+                                                   .workspace = sw_workspace_decode_attention};
 const struct sw_op_info sw_row_softmax_merge = {.name = "softmax_merge",
                                                 .factors = "bsht,bshu->bsh",
                                                 .whole = "u",

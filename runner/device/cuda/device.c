@@ -1,7 +1,7 @@
 /* The CUDA device: memory, the stream, what changes from step to step, recordings, and which
  * function runs each kind of op. */
 #include "core/base/number.h"
-#include "runner/device/cuda/cuda.h"
+#include "runner/device/cuda/serving.h"
 
 #include <cublasLt.h>
 #include <math.h>
@@ -397,6 +397,7 @@ static int launched(const struct sw_call *call, cudaError_t code, struct sw_erro
     }
 SIMPLE_KERNELS(DEFINE_SIMPLE)
 #define SIMPLE_ENTRY(kind, name) [SW_OP_##kind] = run_##name,
+#define SERVING_ENTRY(kind, name) [SW_OP_##kind] = sw_cuda_run_##name,
 
 static int run_add(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
@@ -542,17 +543,17 @@ static const struct sw_device_vtable cuda_vtable = {
     .recording_free = cuda_recording_free,
     .mark = cuda_mark,
     .mark_seconds = cuda_mark_seconds,
-    .run =
-        {SIMPLE_KERNELS(SIMPLE_ENTRY)[SW_OP_ADD] = run_add, [SW_OP_ACCUMULATE] = run_accumulate,
-         [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice, [SW_OP_HEAD_NORM] = run_rmsnorm,
-         [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad, [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad,
-         [SW_OP_EMBEDDING_GRAD] = run_embedding_grad, [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss,
-         [SW_OP_SUM_SQUARES] = run_sum_squares, [SW_OP_ADAMW] = run_adamw,
-         [SW_OP_LINEAR] = sw_cuda_run_linear, [SW_OP_LINEAR_T] = sw_cuda_run_linear,
-         [SW_OP_LINEAR_DW] = sw_cuda_run_linear, [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
-         [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
-         [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
-         [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
+    .run = {SIMPLE_KERNELS(SIMPLE_ENTRY) SW_CUDA_SERVING(SERVING_ENTRY)[SW_OP_ADD] = run_add,
+            [SW_OP_ACCUMULATE] = run_accumulate, [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice,
+            [SW_OP_HEAD_NORM] = run_rmsnorm, [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad,
+            [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad, [SW_OP_EMBEDDING_GRAD] = run_embedding_grad,
+            [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss, [SW_OP_SUM_SQUARES] = run_sum_squares,
+            [SW_OP_ADAMW] = run_adamw, [SW_OP_LINEAR] = sw_cuda_run_linear,
+            [SW_OP_LINEAR_T] = sw_cuda_run_linear, [SW_OP_LINEAR_DW] = sw_cuda_run_linear,
+            [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
+            [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
+            [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
+            [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
 };
 
 int32_t sw_cuda_device_count(struct sw_error *err)

@@ -1,5 +1,6 @@
 /* Kernels that treat every element alike: sums, casts, SwiGLU, slices, heads, rope, embedding. */
 #include "runner/device/cuda/kernel.cuh"
+#include "runner/device/cuda/serving.h"
 
 #include <math.h>
 
@@ -352,8 +353,7 @@ extern "C" cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *
     const int64_t slab = SW_THREADS * SW_VECTOR;
     const dim3 grid((unsigned)rows, (unsigned)((width + slab - 1) / slab));
     int32_t *counts = (int32_t *)scratch, *next = counts + rows, *order = next + rows;
-    const cudaError_t code =
-        cudaMemsetAsync(counts, 0, (size_t)rows * sizeof *counts, stream);
+    const cudaError_t code = cudaMemsetAsync(counts, 0, (size_t)rows * sizeof *counts, stream);
     if (code != cudaSuccess || table->elems == 0)
         return code;
     SW_LAUNCH(count_tokens_kernel, sw_grid(count), SW_THREADS, 0, stream, tokens, counts,
@@ -390,15 +390,19 @@ struct frequencies {
 };
 
 /* One block per position: its sines and cosines once, for all sequences and heads. */
-__global__ static void rope_kernel(view x, view y, const int32_t *positions,
-                                   const struct frequencies frequency, int64_t batch, int64_t seq,
-                                   int64_t width, int dim, float sign)
+/* A block does a position: of all sequences, or, `slot_fields` > 0, of one slot, whose first
+ * position stands before the fields of the next slot and whose tokens here begin with `start`. */
+__global__ static void rope_kernel(view x, view y, const int32_t *positions, int64_t slot_fields,
+                                   int64_t start, const struct frequencies frequency, int64_t batch,
+                                   int64_t seq, int64_t width, int dim, float sign)
 {
     __shared__ float cosine[SW_CUDA_MAX_HEAD_DIM / 2], sine[SW_CUDA_MAX_HEAD_DIM / 2];
-    const int64_t s = blockIdx.x;
+    const int64_t s = (int64_t)blockIdx.x % seq, first_row = (int64_t)blockIdx.x / seq;
+    const int64_t position =
+        slot_fields > 0 ? positions[first_row * slot_fields] + start + s : positions[s];
     const int half = dim / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
     for (int j = threadIdx.x; j < half; j += SW_THREADS) {
-        const float angle = (float)positions[s] * frequency.of[j];
+        const float angle = (float)position * frequency.of[j];
         cosine[j] = cosf(angle);
         sine[j] = sign * sinf(angle);
     }
@@ -406,7 +410,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions,
     const int64_t heads = width / dim, items = batch * heads * groups;
     for (int64_t i = threadIdx.x; i < items; i += SW_THREADS) {
         const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, half);
-        const int64_t head = i / groups % heads, b = i / groups / heads;
+        const int64_t head = i / groups % heads, b = first_row + i / groups / heads;
         const int64_t at = (b * seq + s) * width + head * dim + j;
         float a[SW_VECTOR], c[SW_VECTOR], first[SW_VECTOR], second[SW_VECTOR];
         sw_load8(x.data, x.dtype, at, n, a);
@@ -422,7 +426,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions,
     }
 }
 
-extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t rotate(const struct sw_call *call, bool of_slots, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
     const int dim = call->op->as.rope.head_dim;
@@ -435,10 +439,22 @@ extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t str
         frequency.of[j] = 0;
     if (y->elems == 0)
         return cudaSuccess;
-    SW_LAUNCH(rope_kernel, (unsigned)x->size[1], SW_THREADS, 0, stream, view_of(x), view_of(y),
-              (const int32_t *)call->in[1].data, frequency, x->size[0], x->size[1], x->size[2], dim,
+    const int64_t rows = of_slots ? x->size[0] : 1;
+    SW_LAUNCH(rope_kernel, (unsigned)(rows * x->size[1]), SW_THREADS, 0, stream, view_of(x),
+              view_of(y), (const int32_t *)call->in[1].data, of_slots ? call->in[1].size[1] : 0,
+              x->start[1], frequency, x->size[0] / rows, x->size[1], x->size[2], dim,
               call->op->as.rope.inverse ? -1.0f : 1.0f);
     return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
+{
+    return rotate(call, false, stream);
+}
+
+extern "C" cudaError_t sw_cuda_rope_slots(const struct sw_call *call, cudaStream_t stream)
+{
+    return rotate(call, true, stream);
 }
 
 /* What both directions of replicate_heads know: global numbers of the first heads here. */

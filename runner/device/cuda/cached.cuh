@@ -1,0 +1,108 @@
+/* What the kernels of serving know of a cache that lies in parts on the ranks of the sequence.
+ *
+ * A position's place on a rank grows with the position, so what a token may see of this rank's part
+ * is its first so many places. runner/device/cpu/serving.inc says the same in C. */
+#ifndef SW_CUDA_CACHED_CUH
+#define SW_CUDA_CACHED_CUH
+
+#include "runner/device/cuda/kernel.cuh"
+#include "runner/device/cuda/serving.h"
+
+#include "core/program/serving.h"
+
+#include <math.h>
+
+/* Below every score, yet finite: exp2(LEAST - LEAST) is 1, not NaN. */
+#define LEAST (-1e30f)
+/* Scores are kept times log2(e): exp2 is an instruction. */
+#define LOG2_E 1.4426950408889634f
+#define LN_2 0.6931471805599453f
+
+struct view {
+    void *data;
+    int dtype;
+};
+
+static inline view view_of(const struct sw_tensor *t)
+{
+    view v;
+    v.data = t->data;
+    v.dtype = (int)t->dtype;
+    return v;
+}
+
+/* Which positions this rank's part of a cache [batch, places, width] has. */
+struct part {
+    int64_t rank, ranks, block, places;
+};
+
+static inline part part_of(const struct sw_call *call, const struct sw_tensor *cache)
+{
+    part p;
+    p.ranks = cache->global[1] / cache->size[1];
+    p.rank = cache->start[1] / cache->size[1];
+    p.block = call->op->as.cache.chunk / p.ranks;
+    p.places = cache->size[1];
+    return p;
+}
+
+/* Places that hold positions up to `last`: the first so many. */
+__device__ static inline int64_t visible_places(const part &p, int64_t last)
+{
+    const int64_t round = p.block * p.ranks;
+    int64_t here = last % round + 1 - p.rank * p.block;
+    here = here < 0 ? 0 : here > p.block ? p.block : here;
+    const int64_t visible = last / round * p.block + here;
+    return visible < p.places ? visible : p.places;
+}
+
+enum { WARPS = SW_THREADS / SW_WARP };
+
+struct cached {
+    int64_t batch, sq, heads, kv_heads;
+    int dim, group;
+    float scale; /* of scores, times log2(e) */
+    struct part part;
+    view q;            /* [batch, sq, heads * dim] */
+    const void *k, *v; /* [batch, places, kv_heads * dim] */
+    int dtype;         /* theirs */
+    const int32_t *slots;
+    float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
+};
+
+static inline cached describe(const struct sw_call *call)
+{
+    const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
+    cached a;
+    a.dim = call->op->as.cache.head_dim;
+    a.group = call->op->as.cache.group;
+    a.batch = q->size[0];
+    a.sq = q->size[1];
+    a.heads = q->size[2] / a.dim;
+    a.kv_heads = k->size[2] / a.dim;
+    a.scale = (float)(call->op->as.cache.scale * (double)LOG2_E);
+    a.part = part_of(call, k);
+    a.q = view_of(q);
+    a.k = k->data;
+    a.v = call->in[2].data;
+    a.dtype = (int)k->dtype;
+    a.slots = (const int32_t *)call->in[3].data;
+    a.out = (float *)call->out[0].data;
+    a.stats = (float *)call->out[1].data;
+    return a;
+}
+
+/* Blocks that go through so many tasks. */
+static inline unsigned blocks_for(int64_t tasks)
+{
+    return tasks < 1 << 20 ? (unsigned)tasks : 1u << 20;
+}
+
+/* The largest score as the other devices have it. */
+__device__ static inline void put_stats(float *stats, float maximum, float sum)
+{
+    stats[0] = sum > 0 ? maximum * LN_2 : LEAST;
+    stats[1] = sum;
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* Attention of a chunk of each slot's prompt over the cache, which has the chunk itself: exact
+ * blockwise attention (Dao et al. 2022) in f32. No sum crosses blocks: the same bits every time. */
+#include "runner/device/cuda/cached.cuh"
+
+/* A block does TILE rows (token, query head of one kv head) and takes TILE places at a time; a
+ * thread does squares of SQUARE x SQUARE of the products. */
+enum { TILE = 64, SQUARE = 4, SCORE_STRIDE = TILE + SQUARE };
+
+/* TILE rows of keys or values into tile [TILE, DIM + SQUARE], zeros behind the end and the rows'
+ * own. */
+template <int DIM>
+__device__ static void load_places(const cached &a, const void *x, int64_t b, int64_t kv_head,
+                                   int64_t first, int64_t end, float *tile)
+{
+    for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
+        const int row = i / (DIM / SW_VECTOR), d = i % (DIM / SW_VECTOR) * SW_VECTOR;
+        const int n = first + row < end && d < a.dim ? sw_left(d, a.dim) : 0;
+        float p[SW_VECTOR];
+        const int64_t place = n > 0 ? first + row : 0;
+        sw_load8(x, a.dtype, ((b * a.part.places + place) * a.kv_heads + kv_head) * a.dim + d, n,
+                 p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            tile[row * (DIM + SQUARE) + d + k] = p[k];
+    }
+}
+
+/* Queries, times the scale, and what each may see; rows behind the last see nothing. */
+template <int DIM>
+__device__ static void load_queries(const cached &a, int64_t b, int64_t kv_head, int64_t first,
+                                    float *tile, int64_t *limits)
+{
+    const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
+    for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
+        const int row = i / (DIM / SW_VECTOR), d = i % (DIM / SW_VECTOR) * SW_VECTOR;
+        const int64_t token = (first + row) / a.group, in_group = (first + row) % a.group;
+        const int n = token < a.sq && d < a.dim ? sw_left(d, a.dim) : 0;
+        const int64_t at =
+            ((b * a.sq + (n > 0 ? token : 0)) * a.heads + kv_head * a.group + in_group) * a.dim;
+        float p[SW_VECTOR];
+        sw_load8(a.q.data, a.q.dtype, at + d, n, p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            tile[row * (DIM + SQUARE) + d + k] = p[k] * a.scale;
+        if (d == 0)
+            limits[row] = token < a.sq && token < slot[1] && slot[0] >= 0
+                              ? visible_places(a.part, slot[0] + token)
+                              : 0;
+    }
+}
+
+/* scores [TILE, TILE] = queries keys^T, nothing where a row may not see a place. */
+template <int DIM>
+__device__ static void score_tile(const float *queries, const float *keys, int64_t first,
+                                  const int64_t *limits, float *scores)
+{
+    enum { SIDE = TILE / SQUARE, STRIDE = DIM + SQUARE };
+    for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += SW_THREADS) {
+        /* rows SIDE apart: neighbours read neighbouring keys */
+        const int row = i / SIDE, column = i % SIDE;
+        float sum[SQUARE][SQUARE] = {};
+        for (int d = 0; d < DIM; d += SQUARE) {
+            float4 q[SQUARE], k[SQUARE];
+#pragma unroll
+            for (int r = 0; r < SQUARE; r++) {
+                q[r] = *(const float4 *)(queries + (row + r * SIDE) * STRIDE + d);
+                k[r] = *(const float4 *)(keys + (column + r * SIDE) * STRIDE + d);
+            }
+#pragma unroll
+            for (int r = 0; r < SQUARE; r++)
+#pragma unroll
+                for (int c = 0; c < SQUARE; c++) {
+                    sum[r][c] += q[r].x * k[c].x;
+                    sum[r][c] += q[r].y * k[c].y;
+                    sum[r][c] += q[r].z * k[c].z;
+                    sum[r][c] += q[r].w * k[c].w;
+                }
+        }
+#pragma unroll
+        for (int r = 0; r < SQUARE; r++)
+#pragma unroll
+            for (int c = 0; c < SQUARE; c++)
+                scores[(row + r * SIDE) * SCORE_STRIDE + column + c * SIDE] =
+                    first + column + c * SIDE < limits[row + r * SIDE] ? sum[r][c] : -INFINITY;
+    }
+}
+
+/* Scores become exp2(score - maximum); a warp does a row. */
+__device__ static void soften(float *scores, float *maximum, float *sum, float *shrink)
+{
+    const int lane = (int)threadIdx.x % SW_WARP;
+    for (int row = (int)threadIdx.x / SW_WARP; row < TILE; row += WARPS) {
+        float *low = scores + row * SCORE_STRIDE + lane, *high = low + SW_WARP;
+        const float before = maximum[row];
+        float most = fmaxf(before, fmaxf(*low, *high));
+        for (int other = SW_WARP / 2; other > 0; other /= 2)
+            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
+        const float a = exp2f(*low - most), b = exp2f(*high - most);
+        float added = a + b;
+        for (int other = SW_WARP / 2; other > 0; other /= 2)
+            added += __shfl_xor_sync(0xffffffffu, added, other);
+        *low = a;
+        *high = b;
+        if (lane == 0) {
+            shrink[row] = exp2f(before - most);
+            sum[row] = sum[row] * shrink[row] + added;
+            maximum[row] = most;
+        }
+    }
+}
+
+/* Squares of the results [TILE, DIM] that a thread keeps. */
+template <int DIM> struct kept {
+    enum {
+        SQUARES = (TILE / SQUARE) * (DIM / SQUARE),
+        EACH = (SQUARES + SW_THREADS - 1) / SW_THREADS
+    };
+    float out[EACH][SQUARE][SQUARE];
+};
+
+/* out = out * shrink + scores values. */
+template <int DIM>
+__device__ static void add_values(const float *scores, const float *values, const float *shrink,
+                                  kept<DIM> &k)
+{
+    enum { COLUMNS = DIM / SQUARE, STRIDE = DIM + SQUARE };
+#pragma unroll
+    for (int e = 0; e < kept<DIM>::EACH; e++) {
+        const int i = (int)threadIdx.x + e * SW_THREADS;
+        if (i >= kept<DIM>::SQUARES)
+            break;
+        const int row = i / COLUMNS * SQUARE, column = i % COLUMNS * SQUARE;
+#pragma unroll
+        for (int r = 0; r < SQUARE; r++)
+#pragma unroll
+            for (int c = 0; c < SQUARE; c++)
+                k.out[e][r][c] *= shrink[row + r];
+#pragma unroll 4
+        for (int j = 0; j < TILE; j++) {
+            const float4 v = *(const float4 *)(values + j * STRIDE + column);
+#pragma unroll
+            for (int r = 0; r < SQUARE; r++) {
+                const float p = scores[(row + r) * SCORE_STRIDE + j];
+                k.out[e][r][0] += p * v.x;
+                k.out[e][r][1] += p * v.y;
+                k.out[e][r][2] += p * v.z;
+                k.out[e][r][3] += p * v.w;
+            }
+        }
+    }
+}
+
+/* Shared memory: queries and one tile of keys, then values, each [TILE, DIM + SQUARE]; scores
+ * [TILE, SCORE_STRIDE]. */
+template <int DIM>
+__global__ static void __launch_bounds__(SW_THREADS, 1)
+    chunk_kernel(cached a, int64_t row_blocks, int64_t tasks)
+{
+    SW_DYNAMIC_SHARED(float, shared);
+    __shared__ int64_t limits[TILE];
+    __shared__ float maximum[TILE], sum[TILE], shrink[TILE];
+    float *queries = shared, *tile = queries + TILE * (DIM + SQUARE);
+    float *scores = tile + TILE * (DIM + SQUARE);
+    for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const int64_t first_row = task % row_blocks * TILE;
+        const int64_t kv_head = task / row_blocks % a.kv_heads, b = task / row_blocks / a.kv_heads;
+        kept<DIM> k = {};
+        load_queries<DIM>(a, b, kv_head, first_row, queries, limits);
+        for (int i = (int)threadIdx.x; i < TILE; i += SW_THREADS) {
+            maximum[i] = LEAST;
+            sum[i] = 0;
+        }
+        __syncthreads();
+        int64_t end = 0; /* what the block's rows see together */
+        for (int i = 0; i < TILE; i++)
+            end = limits[i] > end ? limits[i] : end;
+        for (int64_t first = 0; first < end; first += TILE) {
+            load_places<DIM>(a, a.k, b, kv_head, first, end, tile);
+            __syncthreads();
+            score_tile<DIM>(queries, tile, first, limits, scores);
+            __syncthreads();
+            load_places<DIM>(a, a.v, b, kv_head, first, end, tile);
+            soften(scores, maximum, sum, shrink);
+            __syncthreads();
+            add_values<DIM>(scores, tile, shrink, k);
+            __syncthreads(); /* the tile is loaded again */
+        }
+#pragma unroll
+        for (int e = 0; e < kept<DIM>::EACH; e++) {
+            const int i = (int)threadIdx.x + e * SW_THREADS;
+            const int row = i / (DIM / SQUARE) * SQUARE, column = i % (DIM / SQUARE) * SQUARE;
+#pragma unroll
+            for (int r = 0; r < SQUARE; r++) {
+                const int64_t token = (first_row + row + r) / a.group;
+                const int64_t head = kv_head * a.group + (first_row + row + r) % a.group;
+#pragma unroll
+                for (int c = 0; c < SQUARE; c++)
+                    if (i < kept<DIM>::SQUARES && token < a.sq && column + c < a.dim)
+                        a.out[((b * a.sq + token) * a.heads + head) * a.dim + column + c] =
+                            k.out[e][r][c];
+            }
+        }
+        for (int i = (int)threadIdx.x; i < TILE; i += SW_THREADS) {
+            const int64_t token = (first_row + i) / a.group;
+            const int64_t head = kv_head * a.group + (first_row + i) % a.group;
+            if (token < a.sq)
+                put_stats(a.stats + ((b * a.sq + token) * a.heads + head) * 2, maximum[i], sum[i]);
+        }
+        __syncthreads(); /* the next task's limits and sums */
+    }
+}
+
+template <int DIM> static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
+{
+    const size_t bytes = sizeof(float) * (2 * TILE * (DIM + SQUARE) + TILE * SCORE_STRIDE);
+    const int64_t row_blocks = (a.sq * a.group + TILE - 1) / TILE;
+    const int64_t tasks = row_blocks * a.kv_heads * a.batch;
+    /* more than 48 KiB of shared memory must be asked for */
+    const cudaError_t code = cudaFuncSetAttribute(
+        (const void *)chunk_kernel<DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (code != cudaSuccess || tasks == 0)
+        return code;
+    SW_LAUNCH(chunk_kernel<DIM>, blocks_for(tasks), SW_THREADS, bytes, stream, a, row_blocks,
+              tasks);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream)
+{
+    const cached a = describe(call);
+    if (a.dim <= 64)
+        return launch_chunk<64>(a, stream);
+    if (a.dim <= 128)
+        return launch_chunk<128>(a, stream);
+    return a.dim <= SW_CUDA_MAX_ATTENTION_DIM ? launch_chunk<SW_CUDA_MAX_ATTENTION_DIM>(a, stream)
+                                              : cudaErrorInvalidValue;
+}

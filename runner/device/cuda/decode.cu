@@ -1,0 +1,326 @@
+/* Attention of one token of each slot over the cache: ranges of its places by blocks of their own,
+ * each byte read once for all query heads that share it (up to eight), then merged in order
+ * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. */
+#include "runner/device/cuda/cached.cuh"
+
+/* Eight elements as they lie in memory; read in 16-byte pieces where they are aligned. */
+template <int DTYPE, bool ALIGNED> struct vector;
+
+template <> struct vector<SW_BF16_T, true> {
+    uint4 raw;
+    __device__ inline void load(const void *data, int64_t i, int)
+    {
+        raw = *(const uint4 *)((const uint16_t *)data + i);
+    }
+    __device__ inline void widen(float *to) const
+    {
+        to[0] = sw_widen(raw.x & 0xffffu), to[1] = sw_widen(raw.x >> 16);
+        to[2] = sw_widen(raw.y & 0xffffu), to[3] = sw_widen(raw.y >> 16);
+        to[4] = sw_widen(raw.z & 0xffffu), to[5] = sw_widen(raw.z >> 16);
+        to[6] = sw_widen(raw.w & 0xffffu), to[7] = sw_widen(raw.w >> 16);
+    }
+};
+
+template <> struct vector<SW_F32, true> {
+    float4 low, high;
+    __device__ inline void load(const void *data, int64_t i, int)
+    {
+        low = ((const float4 *)((const float *)data + i))[0];
+        high = ((const float4 *)((const float *)data + i))[1];
+    }
+    __device__ inline void widen(float *to) const
+    {
+        to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+        to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+    }
+};
+
+template <int DTYPE> struct vector<DTYPE, false> {
+    float value[SW_VECTOR];
+    __device__ inline void load(const void *data, int64_t i, int n)
+    {
+        sw_load8(data, DTYPE, i, n, value);
+    }
+    __device__ inline void widen(float *to) const
+    {
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR; d++)
+            to[d] = value[d];
+    }
+};
+
+/* A block does a range of one slot's places for ROWS of the query heads that share a kv head.
+ * `lanes` neighbours (a power of two, at most a warp) hold a row, a vector each; with them every
+ * thread has its part of all queries and of all results in registers. */
+struct ranges {
+    int lanes, row_blocks;
+    int64_t places, count, tasks; /* as in sw_decode_ranges */
+    float *out, *stats;           /* [batch, heads, count, dim], [.., 2] */
+};
+
+template <int ROWS> struct running {
+    float out[ROWS][SW_VECTOR], maximum[ROWS], sum[ROWS];
+};
+
+/* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing). */
+template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
+__device__ static inline void attend_keys(const cached &a, const float (*q)[SW_VECTOR],
+                                          int64_t base, int64_t j, int step, int64_t end, int lanes,
+                                          int n, running<ROWS> &r)
+{
+    vector<DTYPE, ALIGNED> keys[KEYS], values[KEYS];
+    float score[KEYS][ROWS];
+    const int64_t width = a.kv_heads * a.dim;
+#pragma unroll
+    for (int u = 0; u < KEYS; u++) {
+        const int64_t place = j + u * step < end ? j + u * step : end - 1;
+        keys[u].load(a.k, base + place * width, n);
+        values[u].load(a.v, base + place * width, n);
+    }
+#pragma unroll
+    for (int u = 0; u < KEYS; u++) {
+        float key[SW_VECTOR];
+        keys[u].widen(key);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            score[u][i] = 0;
+#pragma unroll
+            for (int d = 0; d < SW_VECTOR; d++)
+                score[u][i] += q[i][d] * key[d];
+        }
+    }
+    for (int lane = lanes / 2; lane > 0; lane /= 2)
+#pragma unroll
+        for (int u = 0; u < KEYS; u++)
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                score[u][i] += __shfl_xor_sync(0xffffffffu, score[u][i], lane);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        float most = r.maximum[i];
+#pragma unroll
+        for (int u = 0; u < KEYS; u++) {
+            score[u][i] = j + u * step < end ? score[u][i] : -INFINITY;
+            most = fmaxf(most, score[u][i]);
+        }
+        const float shrink = exp2f(r.maximum[i] - most);
+        r.maximum[i] = most;
+        r.sum[i] *= shrink;
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR; d++)
+            r.out[i][d] *= shrink;
+#pragma unroll
+        for (int u = 0; u < KEYS; u++) {
+            score[u][i] = exp2f(score[u][i] - most);
+            r.sum[i] += score[u][i];
+        }
+    }
+#pragma unroll
+    for (int u = 0; u < KEYS; u++) {
+        float value[SW_VECTOR];
+        values[u].widen(value);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int d = 0; d < SW_VECTOR; d++)
+                r.out[i][d] += score[u][i] * value[d];
+    }
+}
+
+/* The keys of a warp's other lanes, in an order that is the same for all of them. */
+template <int ROWS> __device__ static inline void join_lanes(running<ROWS> &r, int lanes)
+{
+    for (int other = lanes; other < SW_WARP; other *= 2)
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const float its = __shfl_xor_sync(0xffffffffu, r.maximum[i], other);
+            const float most = fmaxf(r.maximum[i], its);
+            const float mine = exp2f(r.maximum[i] - most), theirs = exp2f(its - most);
+            r.sum[i] = r.sum[i] * mine + __shfl_xor_sync(0xffffffffu, r.sum[i], other) * theirs;
+            r.maximum[i] = most;
+#pragma unroll
+            for (int d = 0; d < SW_VECTOR; d++)
+                r.out[i][d] =
+                    r.out[i][d] * mine + __shfl_xor_sync(0xffffffffu, r.out[i][d], other) * theirs;
+        }
+}
+
+template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
+__global__ static void decode_kernel(cached a, ranges s)
+{
+    __shared__ float outs[WARPS][SW_CUDA_MAX_ATTENTION_DIM], maxima[WARPS], sums[WARPS];
+    const int lane = (int)threadIdx.x % s.lanes, mine = (int)threadIdx.x / s.lanes;
+    const int warp = (int)threadIdx.x / SW_WARP, step = SW_THREADS / s.lanes;
+    const int d = lane * SW_VECTOR, n = d < a.dim ? sw_left(d, a.dim) : 0;
+    for (int64_t task = blockIdx.x; task < s.tasks; task += gridDim.x) {
+        /* first what all slots have, then what few do: blocks that rest come last */
+        const int64_t heads_done = task / s.row_blocks;
+        const int64_t kv_head = heads_done % a.kv_heads, b = heads_done / a.kv_heads % a.batch;
+        const int64_t range = heads_done / a.kv_heads / a.batch;
+        const int in_group = (int)(task % s.row_blocks) * ROWS;
+        const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
+        const int64_t visible = slot[1] > 0 && slot[0] >= 0 ? visible_places(a.part, slot[0]) : 0;
+        const int64_t first = range * s.places;
+        const int64_t end = first + s.places < visible ? first + s.places : visible;
+        if (range > 0 && first >= visible)
+            continue; /* the merge knows */
+        const int64_t head = kv_head * a.group + in_group;
+        const int rows = a.group - in_group < ROWS ? a.group - in_group : ROWS;
+        float q[ROWS][SW_VECTOR];
+        running<ROWS> r;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            r.maximum[i] = LEAST;
+            r.sum[i] = 0;
+            sw_load8(a.q.data, a.q.dtype, (b * a.heads + head + (i < rows ? i : 0)) * a.dim + d,
+                     i < rows ? n : 0, q[i]);
+#pragma unroll
+            for (int k = 0; k < SW_VECTOR; k++) {
+                q[i][k] *= a.scale;
+                r.out[i][k] = 0;
+            }
+        }
+        /* lanes behind the end of a row read its beginning and multiply with zeros */
+        const int64_t base = (b * a.part.places * a.kv_heads + kv_head) * a.dim + (n > 0 ? d : 0);
+        for (int64_t j = first; j < end; j += step * KEYS)
+            attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, base, j + mine, step, end, s.lanes, n, r);
+        join_lanes<ROWS>(r, s.lanes);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (i >= rows) /* the same in all threads */
+                break;
+            if ((int)threadIdx.x % SW_WARP < s.lanes) {
+#pragma unroll
+                for (int k = 0; k < SW_VECTOR; k++)
+                    if (k < n)
+                        outs[warp][d + k] = r.out[i][k];
+                maxima[warp] = r.maximum[i];
+                sums[warp] = r.sum[i];
+            }
+            __syncthreads();
+            float most = maxima[0], sum = 0;
+            for (int w = 1; w < WARPS; w++)
+                most = fmaxf(most, maxima[w]);
+            for (int w = 0; w < WARPS; w++)
+                sum += sums[w] * exp2f(maxima[w] - most);
+            const int64_t row = (b * a.heads + head + i) * s.count + range;
+            for (int c = (int)threadIdx.x; c < a.dim; c += SW_THREADS) {
+                float value = 0;
+                for (int w = 0; w < WARPS; w++)
+                    value += outs[w][c] * exp2f(maxima[w] - most);
+                s.out[row * a.dim + c] = value;
+            }
+            if (threadIdx.x == 0) {
+                if (s.count == 1) {
+                    put_stats(s.stats + row * 2, most, sum);
+                } else {
+                    s.stats[row * 2] = most;
+                    s.stats[row * 2 + 1] = sum;
+                }
+            }
+            __syncthreads(); /* the next row's */
+        }
+    }
+}
+
+/* A block does a row: one query head of a slot. Threads share the ranges out by `slices`. */
+__global__ static void merge_ranges_kernel(cached a, ranges s, int columns)
+{
+    __shared__ float parts[SW_THREADS];
+    const int64_t row = blockIdx.x;
+    const int32_t *slot = a.slots + row / a.heads * SW_SLOT_FIELDS;
+    const int64_t visible = slot[1] > 0 && slot[0] >= 0 ? visible_places(a.part, slot[0]) : 0;
+    int64_t count = (visible + s.places - 1) / s.places;
+    count = count < 1 ? 1 : count; /* the first is always there */
+    const float *stats = s.stats + row * s.count * 2, *out = s.out + row * s.count * a.dim;
+    const int slices = SW_THREADS / columns, slice = (int)threadIdx.x / columns;
+    float most = LEAST, sum = 0;
+    for (int64_t i = threadIdx.x; i < count; i += SW_THREADS)
+        most = fmaxf(most, stats[2 * i]);
+    most = sw_block_max(most);
+    for (int64_t i = threadIdx.x; i < count; i += SW_THREADS)
+        sum += stats[2 * i + 1] * exp2f(stats[2 * i] - most);
+    sum = sw_block_sum(sum);
+    for (int first = 0; first < a.dim; first += columns) {
+        const int c = first + (int)threadIdx.x % columns;
+        float value = 0;
+        if (c < a.dim)
+#pragma unroll 4
+            for (int64_t i = slice; i < count; i += slices)
+                value += out[i * a.dim + c] * exp2f(stats[2 * i] - most);
+        parts[threadIdx.x] = value;
+        __syncthreads();
+        if (slice == 0 && c < a.dim) {
+            for (int k = 1; k < slices; k++)
+                value += parts[k * columns + c - first];
+            a.out[row * a.dim + c] = value;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        put_stats(a.stats + row * 2, most, sum);
+}
+
+static bool is_aligned(const cached &a)
+{
+    return a.dim % SW_VECTOR == 0 && ((uintptr_t)a.k & 15) == 0 && ((uintptr_t)a.v & 15) == 0;
+}
+
+typedef void (*decoder)(cached, ranges);
+
+/* *rows: query heads of a block. Registers allow two keys of a thread at once for eight heads, four
+ * for fewer. */
+static decoder choose_decoder(const cached &a, int *rows)
+{
+    const bool narrow = a.dtype == SW_BF16_T;
+    *rows = a.group > 4 ? 8 : a.group > 2 ? 4 : a.group;
+    if (!is_aligned(a)) {
+        *rows = 8;
+        return narrow ? decode_kernel<8, 2, SW_BF16_T, false> : decode_kernel<8, 2, SW_F32, false>;
+    }
+    switch (*rows) {
+    case 1:
+        return narrow ? decode_kernel<1, 4, SW_BF16_T, true> : decode_kernel<1, 4, SW_F32, true>;
+    case 2:
+        return narrow ? decode_kernel<2, 4, SW_BF16_T, true> : decode_kernel<2, 4, SW_F32, true>;
+    case 4:
+        return narrow ? decode_kernel<4, 4, SW_BF16_T, true> : decode_kernel<4, 4, SW_F32, true>;
+    default:
+        return narrow ? decode_kernel<8, 2, SW_BF16_T, true> : decode_kernel<8, 2, SW_F32, true>;
+    }
+}
+
+static int power_of_two(int64_t least, int most)
+{
+    int n = 1;
+    while (n < most && n < least)
+        n *= 2;
+    return n;
+}
+
+extern "C" cudaError_t sw_cuda_decode_token(const struct sw_call *call,
+                                            const struct sw_decode_ranges *shares, void *between,
+                                            cudaStream_t stream)
+{
+    const cached a = describe(call);
+    const int64_t rows = a.batch * a.heads;
+    ranges s;
+    int rows_of_block;
+    if (rows == 0)
+        return cudaSuccess;
+    if (rows > INT32_MAX || a.dim > SW_CUDA_MAX_ATTENTION_DIM)
+        return cudaErrorInvalidValue;
+    const decoder kernel = choose_decoder(a, &rows_of_block);
+    s.lanes = power_of_two((a.dim + SW_VECTOR - 1) / SW_VECTOR, SW_WARP);
+    s.row_blocks = (a.group + rows_of_block - 1) / rows_of_block;
+    s.places = shares->places;
+    s.count = shares->count < 1 ? 1 : shares->count;
+    s.tasks = s.count * a.batch * a.kv_heads * s.row_blocks;
+    s.out = s.count > 1 ? (float *)between : a.out;
+    s.stats = s.count > 1 ? (float *)((char *)between + shares->stats) : a.stats;
+    SW_LAUNCH(kernel, blocks_for(s.tasks), SW_THREADS, 0, stream, a, s);
+    if (s.count > 1)
+        SW_LAUNCH(merge_ranges_kernel, (unsigned)rows, SW_THREADS, 0, stream, a, s,
+                  power_of_two(a.dim, SW_THREADS));
+    return cudaGetLastError();
+}

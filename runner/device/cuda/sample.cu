@@ -1,0 +1,397 @@
+/* From logits to a token (core/program/sampling.h): a block for each slot, nothing sorted.
+ *
+ * The tokens in their order, the larger logit first and of equals the earlier token, are kept as a
+ * prefix: all above some logit and the first so many of those that have it. Where such a prefix
+ * ends follows from sums over the vocabulary alone: the logit's 32 bits are found from the top,
+ * three at a time. Sums are double, each of a thread's own tokens and then of the threads in order:
+ * the same logits and settings give the same token. */
+#include "runner/device/cuda/kernel.cuh"
+#include "runner/device/cuda/serving.h"
+
+#include "core/program/sampling.h"
+
+#include <math.h>
+
+enum { STEP_BITS = 3, SUMS = (1 << STEP_BITS) - 1 };
+
+struct settings {
+    float temperature, penalty, draw;
+    int64_t top_k;
+    double top_p, min_p;
+};
+
+/* One slot's tokens. */
+struct candidates {
+    const float *logits;
+    const uint32_t *seen; /* a bit for each token; NULL: no penalty */
+    float penalty;
+    int64_t vocab;
+    float first, temperature; /* first: the largest logit */
+};
+
+/* Where a prefix ends: what is above `key` and `equals` of those that have it. */
+struct prefix {
+    uint32_t key;
+    double equals;
+};
+
+/* What a block sums. */
+struct sums {
+    double of[SUMS];
+};
+
+struct shared {
+    double of[SW_THREADS][SUMS];
+    int index[SW_THREADS];
+    int found;
+};
+
+/* Eight tokens from i on as the penalty leaves them; returns how many there are. */
+__device__ static inline int load_logits(const candidates &c, int64_t i, float *to)
+{
+    const int n = sw_left(i, c.vocab);
+    sw_load8(c.logits, SW_F32, i, n, to);
+    if (c.seen != nullptr) {
+        const uint32_t bits = c.seen[i / 32] >> (i % 32);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            if (bits >> k & 1u)
+                to[k] = to[k] > 0 ? to[k] / c.penalty : to[k] * c.penalty;
+    }
+    return n;
+}
+
+/* Ordered as the numbers are; both zeros are one. */
+__device__ static inline uint32_t key_of(float logit)
+{
+    sw_bits b;
+    b.value = logit == 0 ? 0.0f : logit;
+    return b.bits >> 31 ? ~b.bits : b.bits | 0x80000000u;
+}
+
+__device__ static inline float logit_of(uint32_t key)
+{
+    sw_bits b;
+    b.bits = key >> 31 ? key & 0x7fffffffu : ~key;
+    return b.value;
+}
+
+/* Relative to the most probable token. */
+__device__ static inline double relative(const candidates &c, float logit)
+{
+    return (double)expf((logit - c.first) / c.temperature);
+}
+
+/* Over the threads in order; all of them get the result. */
+__device__ static sums block_sums(shared *s, const sums &mine, int count)
+{
+    sums total;
+    for (int k = 0; k < count; k++)
+        s->of[threadIdx.x][k] = mine.of[k];
+    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half)
+            for (int k = 0; k < count; k++)
+                s->of[threadIdx.x][k] += s->of[threadIdx.x + half][k];
+    }
+    __syncthreads();
+    for (int k = 0; k < count; k++)
+        total.of[k] = s->of[0][k];
+    __syncthreads();
+    return total;
+}
+
+__device__ static int block_least(shared *s, int value)
+{
+    s->index[threadIdx.x] = value;
+    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half && s->index[threadIdx.x + half] < s->index[threadIdx.x])
+            s->index[threadIdx.x] = s->index[threadIdx.x + half];
+    }
+    __syncthreads();
+    value = s->index[0];
+    __syncthreads();
+    return value;
+}
+
+#define FOR_EACH_EIGHT(i, vocab)                                                                   \
+    for (int64_t i = (int64_t)threadIdx.x * SW_VECTOR; i < (vocab);                                \
+         i += (int64_t)SW_THREADS * SW_VECTOR)
+
+/* The largest key of which the tokens with it or above reach `wanted`, or, `beyond`, exceed it: in
+ * number, or, `mass`, in their relative probabilities. 0: all of them do not. */
+__device__ static uint32_t find_key(const candidates &c, shared *s, bool mass, double wanted,
+                                    bool beyond)
+{
+    uint64_t fixed = 0;
+    for (int shift = 32 - 32 % STEP_BITS; shift >= 0; shift -= STEP_BITS) {
+        sums mine = {};
+        FOR_EACH_EIGHT(i, c.vocab)
+        {
+            float logit[SW_VECTOR];
+            const int n = load_logits(c, i, logit);
+#pragma unroll
+            for (int k = 0; k < SW_VECTOR; k++) {
+                const uint64_t key = key_of(logit[k]);
+                if (k >= n || key < fixed + ((uint64_t)1 << shift))
+                    continue;
+                const double weight = mass ? relative(c, logit[k]) : 1.0;
+#pragma unroll
+                for (int j = 0; j < SUMS; j++)
+                    mine.of[j] += key >= fixed + ((uint64_t)(j + 1) << shift) ? weight : 0.0;
+            }
+        }
+        const sums total = block_sums(s, mine, SUMS);
+        int steps = 0;
+#pragma unroll
+        for (int j = 0; j < SUMS; j++)
+            if (beyond ? total.of[j] > wanted : total.of[j] >= wanted)
+                steps = j + 1;
+        fixed += (uint64_t)steps << shift;
+    }
+    return fixed > 0xffffffffu ? 0xffffffffu : (uint32_t)fixed;
+}
+
+/* of[0]: tokens above the key; of[1]: those that have it; of[2]: the mass of those above. */
+__device__ static sums look_at(const candidates &c, shared *s, uint32_t key)
+{
+    sums mine = {};
+    FOR_EACH_EIGHT(i, c.vocab)
+    {
+        float logit[SW_VECTOR];
+        const int n = load_logits(c, i, logit);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++) {
+            const uint32_t its = key_of(logit[k]);
+            if (k >= n || its < key)
+                continue;
+            if (its == key) {
+                mine.of[1] += 1;
+                continue;
+            }
+            mine.of[0] += 1;
+            mine.of[2] += relative(c, logit[k]);
+        }
+    }
+    return block_sums(s, mine, 3);
+}
+
+__device__ static inline double mass_of(const candidates &c, const sums &above, const prefix &p)
+{
+    return above.of[2] + p.equals * relative(c, logit_of(p.key));
+}
+
+__device__ static inline prefix shorter(const prefix &a, const prefix &b)
+{
+    if (a.key != b.key)
+        return a.key > b.key ? a : b;
+    return a.equals < b.equals ? a : b;
+}
+
+__device__ static inline double within(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value; /* NaN stays behind both */
+}
+
+/* The least key with at least so much probability; that of the first where none has. */
+__device__ static uint32_t least_probable(const candidates &c, shared *s, double min_p)
+{
+    /* probabilities fall with the keys: where they end is a count away */
+    sums mine = {};
+    FOR_EACH_EIGHT(i, c.vocab)
+    {
+        float logit[SW_VECTOR];
+        const int n = load_logits(c, i, logit);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            if (k < n && relative(c, logit[k]) >= min_p)
+                mine.of[0] += 1;
+    }
+    const double count = block_sums(s, mine, 1).of[0];
+    return count > 0 ? find_key(c, s, false, count, false) : key_of(c.first);
+}
+
+/* Which tokens count how much where one is looked for in the order of the vocabulary. */
+struct weights {
+    bool equals; /* one for each token of the key; else their relative probabilities */
+    uint32_t key;
+};
+
+/* Adds up a thread's stretch of the vocabulary. Returns the token with which the sum exceeds
+ * `left`; where none does the last that counts, -1 without any. */
+__device__ static int walk(const candidates &c, const weights &w, int64_t begin, int64_t end,
+                           double left, double *sum)
+{
+    int token = -1;
+    for (int64_t i = begin; i < end; i += SW_VECTOR) {
+        float logit[SW_VECTOR];
+        const int n = load_logits(c, i, logit);
+        for (int k = 0; k < n; k++) {
+            const double weight =
+                w.equals ? (key_of(logit[k]) == w.key ? 1.0 : 0.0) : relative(c, logit[k]);
+            *sum += weight;
+            if (weight > 0)
+                token = (int)(i + k);
+            if (*sum > left)
+                return token;
+        }
+    }
+    return token;
+}
+
+/* The first token, in the order of the vocabulary, with which the sum of weights exceeds `left`;
+ * the last that counts where rounding leaves none. */
+__device__ static int find_token(const candidates &c, shared *s, const weights &w, double left)
+{
+    const int64_t eights = (c.vocab + SW_VECTOR - 1) / SW_VECTOR;
+    const int64_t stretch = (eights + SW_THREADS - 1) / SW_THREADS * SW_VECTOR;
+    const int64_t begin = threadIdx.x * stretch;
+    const int64_t end = begin + stretch < c.vocab ? begin + stretch : c.vocab;
+    double own = 0, before = 0;
+    int last = 0;
+    s->index[threadIdx.x] = walk(c, w, begin, end, INFINITY, &own);
+    s->of[threadIdx.x][0] = own;
+    __syncthreads();
+    for (int t = 0; t < SW_THREADS; t++) {
+        before += t < (int)threadIdx.x ? s->of[t][0] : 0.0;
+        last = s->index[t] > last ? s->index[t] : last;
+    }
+    __syncthreads();
+    const int winner =
+        block_least(s, own > 0 && before + own > left ? (int)threadIdx.x : (int)SW_THREADS);
+    if ((int)threadIdx.x == winner)
+        s->found = walk(c, w, begin, end, left, &before);
+    __syncthreads();
+    const int token = winner < SW_THREADS ? s->found : last;
+    __syncthreads();
+    return token;
+}
+
+/* What the filters leave. */
+__device__ static prefix filter(const candidates &c, shared *s, const settings &g, double *kept)
+{
+    const double vocab = (double)c.vocab;
+    prefix p;
+    p.key = 0;
+    p.equals = vocab; /* more than there are: all */
+    double all;
+    if (g.top_k > 0 && g.top_k < c.vocab) {
+        p.key = find_key(c, s, false, (double)g.top_k, false);
+        const sums above = look_at(c, s, p.key);
+        p.equals = (double)g.top_k - above.of[0];
+        all = mass_of(c, above, p);
+    } else {
+        all = look_at(c, s, 0).of[2];
+    }
+    if (g.top_p < 1) {
+        prefix by_mass;
+        const uint32_t highest = key_of(c.first), key = find_key(c, s, true, g.top_p * all, false);
+        by_mass.key = key < highest ? key : highest;
+        const sums above = look_at(c, s, by_mass.key);
+        const double each = relative(c, logit_of(by_mass.key));
+        by_mass.equals = within(ceil((g.top_p * all - above.of[2]) / each), 1, above.of[1]);
+        p = shorter(p, by_mass);
+    }
+    if (g.min_p > 0) {
+        prefix probable;
+        probable.key = least_probable(c, s, g.min_p);
+        probable.equals = g.min_p > 1 ? 1.0 : vocab;
+        p = shorter(p, probable);
+    }
+    const sums above = look_at(c, s, p.key);
+    p.equals = p.equals < above.of[1] ? p.equals : above.of[1];
+    *kept = mass_of(c, above, p);
+    return p;
+}
+
+__device__ static int draw_token(const candidates &c, shared *s, const settings &g)
+{
+    weights w;
+    w.equals = false;
+    w.key = 0;
+    if ((g.top_k <= 0 || g.top_k >= c.vocab) && g.top_p >= 1 && g.min_p <= 0)
+        return find_token(c, s, w, (double)g.draw * look_at(c, s, 0).of[2]);
+    double kept;
+    const prefix p = filter(c, s, g, &kept);
+    const double left = (double)g.draw * kept;
+    const uint32_t highest = key_of(c.first), drawn = find_key(c, s, true, left, true);
+    w.equals = true;
+    w.key = drawn > highest ? highest : drawn < p.key ? p.key : drawn;
+    const sums above = look_at(c, s, w.key);
+    const double each = relative(c, logit_of(w.key));
+    const double of_key = w.key == p.key ? p.equals : above.of[1];
+    /* as many of the key's tokens are passed over as their shares fit into what is left */
+    const double passed = each > 0 ? floor((left - above.of[2]) / each) : 0.0;
+    return find_token(c, s, w, within(passed, 0, of_key - 1) + 0.5);
+}
+
+__device__ static float largest(const candidates &c)
+{
+    float most = -INFINITY;
+    FOR_EACH_EIGHT(i, c.vocab)
+    {
+        float logit[SW_VECTOR];
+        const int n = load_logits(c, i, logit);
+        for (int k = 0; k < n; k++)
+            most = fmaxf(most, logit[k]);
+    }
+    return sw_block_max(most);
+}
+
+/* A block for each slot. */
+__global__ static void sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
+                                     const float *all_settings, int64_t fields, float *to,
+                                     int64_t vocab)
+{
+    __shared__ shared s;
+    const int64_t b = blockIdx.x;
+    const float *set = all_settings + b * fields;
+    settings g;
+    g.temperature = set[SW_SAMPLING_TEMPERATURE];
+    g.penalty = set[SW_SAMPLING_PENALTY];
+    g.draw = set[SW_SAMPLING_DRAW];
+    g.top_k = (int64_t)set[SW_SAMPLING_TOP_K];
+    g.top_p = (double)set[SW_SAMPLING_TOP_P];
+    g.min_p = (double)set[SW_SAMPLING_MIN_P];
+    candidates plain, c;
+    plain.logits = logits + b * vocab;
+    plain.seen = nullptr;
+    plain.penalty = 1;
+    plain.vocab = vocab;
+    plain.temperature = 1;
+    plain.first = largest(plain);
+    c = plain;
+    if (g.penalty != 1 && g.penalty > 0) {
+        c.seen = seen + b * words;
+        c.penalty = g.penalty;
+        c.first = largest(c);
+    }
+    int token;
+    if (g.temperature > 0) {
+        c.temperature = g.temperature;
+        token = draw_token(c, &s, g);
+    } else {
+        weights w;
+        w.equals = true;
+        w.key = key_of(c.first);
+        token = find_token(c, &s, w, 0.5);
+    }
+    const double sum = look_at(plain, &s, 0).of[2];
+    if (threadIdx.x == 0) {
+        to[2 * b] = (float)token;
+        to[2 * b + 1] = (float)((double)plain.logits[token] - (double)plain.first - log(sum));
+    }
+}
+
+extern "C" cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *logits = &call->in[0], *seen = &call->in[1], *settings = &call->in[2];
+    if (logits->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(sample_kernel, (unsigned)logits->size[0], SW_THREADS, 0, stream,
+              (const float *)logits->data, (const uint32_t *)seen->data, seen->size[1],
+              (const float *)settings->data, settings->size[1], (float *)call->out[0].data,
+              logits->size[2]);
+    return cudaGetLastError();
+}

@@ -1,0 +1,139 @@
+/* The ops of serving: what their operands must be, and where decode_attention keeps what lies
+ * between its kernels. */
+#include "runner/device/cuda/serving.h"
+
+static const char *name_of(const struct sw_call *call)
+{
+    return sw_op_info((enum sw_op_kind)call->op->kind)->name;
+}
+
+static struct sw_cuda_device *cuda_of(struct sw_device *device)
+{
+    return (struct sw_cuda_device *)device;
+}
+
+static int queued(const struct sw_call *call, cudaError_t code, struct sw_error *err)
+{
+    return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, name_of(call));
+}
+
+static int check_dtype(const struct sw_call *call, const struct sw_tensor *t, bool wide,
+                       struct sw_error *err)
+{
+    if (t->dtype == SW_F32 || (t->dtype == SW_BF16_T && !wide))
+        return 0;
+    return sw_fail(err, SW_UNMET, "the cuda device computes in f32%s, %s got %s",
+                   wide ? "" : " and bf16", name_of(call), sw_dtype_name(t->dtype));
+}
+
+static int check_integers(const struct sw_call *call, const struct sw_tensor *t,
+                          struct sw_error *err)
+{
+    return t->dtype == SW_I32 ? 0
+                              : sw_fail(err, SW_ENVIRONMENT, "%s: integers are i32, not %s",
+                                        name_of(call), sw_dtype_name(t->dtype));
+}
+
+int sw_cuda_run_rope_slots(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    if (check_dtype(call, &call->in[0], false, err) != 0 ||
+        check_dtype(call, &call->out[0], false, err) != 0 ||
+        check_integers(call, &call->in[1], err) != 0)
+        return -1;
+    return queued(call, sw_cuda_rope_slots(call, cuda_of(device)->stream), err);
+}
+
+int sw_cuda_run_cache_append(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err)
+{
+    if (check_dtype(call, &call->out[0], false, err) != 0 ||
+        check_dtype(call, &call->in[1], false, err) != 0 ||
+        check_integers(call, &call->in[2], err) != 0)
+        return -1;
+    return queued(call, sw_cuda_cache_append(call, cuda_of(device)->stream), err);
+}
+
+static int check_attention(const struct sw_call *call, struct sw_error *err)
+{
+    const struct sw_tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
+    const struct sw_cache_attributes *as = &call->op->as.cache;
+    const int64_t heads = q->size[2] / as->head_dim, kv_heads = k->size[2] / as->head_dim;
+    if (as->head_dim > SW_CUDA_MAX_ATTENTION_DIM)
+        return sw_fail(err, SW_UNMET, "head_dim %d is above %d", (int)as->head_dim,
+                       SW_CUDA_MAX_ATTENTION_DIM);
+    if (heads != kv_heads * as->group || k->dtype != v->dtype)
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "decode_attention got %lld query heads, %lld of %s keys and %s values",
+                       (long long)heads, (long long)kv_heads, sw_dtype_name(k->dtype),
+                       sw_dtype_name(v->dtype));
+    return check_dtype(call, q, false, err) != 0 || check_dtype(call, k, false, err) != 0 ||
+                   check_dtype(call, &call->out[0], true, err) != 0 ||
+                   check_dtype(call, &call->out[1], true, err) != 0 ||
+                   check_integers(call, &call->in[3], err) != 0
+               ? -1
+               : 0;
+}
+
+int sw_cuda_run_decode_attention(struct sw_device *device, const struct sw_call *call,
+                                 struct sw_error *err)
+{
+    struct sw_cuda_device *d = cuda_of(device);
+    const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
+    const int32_t dim = call->op->as.cache.head_dim;
+    struct sw_decode_ranges ranges;
+    void *between = call->workspace;
+    if (check_attention(call, err) != 0)
+        return -1;
+    if (q->size[1] != 1)
+        return queued(call, sw_cuda_decode_chunk(call, d->stream), err);
+    sw_decode_ranges_of(q->size[0], q->size[2] / dim, k->size[2] / dim, k->size[1], dim, &ranges);
+    if (call->op->workspace_bytes < ranges.bytes) /* of a plan that was not made for a GPU */
+        between = sw_cuda_scratch(d, (size_t)ranges.bytes, err);
+    if (between == NULL && ranges.bytes > 0)
+        return -1;
+    return queued(call, sw_cuda_decode_token(call, &ranges, between, d->stream), err);
+}
+
+int sw_cuda_run_softmax_merge(struct sw_device *device, const struct sw_call *call,
+                              struct sw_error *err)
+{
+    if (check_dtype(call, &call->in[0], true, err) != 0 ||
+        check_dtype(call, &call->in[1], true, err) != 0 ||
+        check_dtype(call, &call->out[0], false, err) != 0)
+        return -1;
+    if (call->in[0].size[3] != 1)
+        return sw_fail(err, SW_ENVIRONMENT, "softmax_merge takes one wide part");
+    return queued(call, sw_cuda_softmax_merge(call, cuda_of(device)->stream), err);
+}
+
+int sw_cuda_run_pick_token(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    if (check_dtype(call, &call->in[0], false, err) != 0 ||
+        check_integers(call, &call->in[1], err) != 0)
+        return -1;
+    if (call->in[0].dtype != call->out[0].dtype)
+        return sw_fail(err, SW_ENVIRONMENT, "pick_token between tensors of different kinds");
+    return queued(call, sw_cuda_pick_token(call, cuda_of(device)->stream), err);
+}
+
+int sw_cuda_run_sample(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    if (check_dtype(call, &call->in[0], true, err) != 0 ||
+        check_integers(call, &call->in[1], err) != 0 ||
+        check_dtype(call, &call->in[2], true, err) != 0 ||
+        check_dtype(call, &call->out[0], true, err) != 0)
+        return -1;
+    return queued(call, sw_cuda_sample(call, cuda_of(device)->stream), err);
+}
+
+int sw_cuda_run_lm_head_logprobs(struct sw_device *device, const struct sw_call *call,
+                                 struct sw_error *err)
+{
+    if (check_dtype(call, &call->in[0], true, err) != 0 ||
+        check_integers(call, &call->in[1], err) != 0 ||
+        check_dtype(call, &call->out[0], true, err) != 0)
+        return -1;
+    return queued(call, sw_cuda_lm_head_logprobs(call, cuda_of(device)->stream), err);
+}

@@ -1,0 +1,145 @@
+/* Serving: what goes into the cache, the parts that the ranks' attention gives, and what becomes of
+ * the last token. runner/device/cpu/serving.inc says the same in C. */
+#include "runner/device/cuda/cached.cuh"
+
+/* ---- The cache ---- */
+
+__global__ static void append_kernel(view cache, view x, const int32_t *slots, part p,
+                                     int64_t batch, int64_t seq, int64_t start, int64_t width)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, batch * seq * groups)
+    {
+        const int64_t row = i / groups, j = i % groups * SW_VECTOR;
+        const int64_t b = row / seq, token = start + row % seq;
+        const int64_t first = slots[b * SW_SLOT_FIELDS], count = slots[b * SW_SLOT_FIELDS + 1];
+        const int64_t position = first + token;
+        if (first < 0 || token >= count || position / p.block % p.ranks != p.rank)
+            continue;
+        const int64_t place = position / (p.block * p.ranks) * p.block + position % p.block;
+        if (place >= p.places)
+            continue;
+        const int n = sw_left(j, width);
+        float values[SW_VECTOR];
+        sw_load8(x.data, x.dtype, row * width + j, n, values);
+        sw_store8(cache.data, cache.dtype, (b * p.places + place) * width + j, n, values);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *cache = &call->out[0], *x = &call->in[1];
+    const int64_t width = x->size[2];
+    if (x->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(append_kernel, sw_grid(x->elems / width * ((width + SW_VECTOR - 1) / SW_VECTOR)),
+              SW_THREADS, 0, stream, view_of(cache), view_of(x), (const int32_t *)call->in[2].data,
+              part_of(call, cache), x->size[0], x->size[1], x->start[1], width);
+    return cudaGetLastError();
+}
+
+/* ---- The ranks' parts ---- */
+
+/* What this rank's part of a head's softmax counts in the whole of it: exp(m - M) / L, with M the
+ * largest maximum and L the sum of all parts brought to it. 0: no position was visible. */
+__device__ static float weight_of_part(const float *stats, int64_t ranks, int64_t mine)
+{
+    float most = LEAST, total = 0;
+    for (int64_t p = 0; p < ranks; p++)
+        most = fmaxf(most, stats[p]);
+    for (int64_t p = 0; p < ranks; p++)
+        total += stats[ranks + p] * expf(stats[p] - most);
+    return total > 0 ? expf(stats[mine] - most) * (1 / total) : 0.0f;
+}
+
+__global__ static void merge_kernel(const float *parts, const float *stats, view y, int64_t rows,
+                                    int64_t ranks, int64_t mine, int dim)
+{
+    const int groups = (dim + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, rows * groups)
+    {
+        const int64_t row = i / groups;
+        const int j = (int)(i % groups) * SW_VECTOR, n = sw_left(j, dim);
+        const float weight = weight_of_part(stats + row * 2 * ranks, ranks, mine);
+        float p[SW_VECTOR];
+        sw_load8(parts, SW_F32, row * dim + j, n, p);
+#pragma unroll
+        for (int k = 0; k < SW_VECTOR; k++)
+            p[k] *= weight;
+        sw_store8(y.data, y.dtype, row * dim + j, n, p);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_softmax_merge(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *parts = &call->in[0], *stats = &call->in[1];
+    const int64_t heads = stats->size[2] / 2, rows = parts->size[0] * parts->size[1] * heads;
+    if (rows == 0)
+        return cudaSuccess;
+    const int dim = (int)(parts->size[2] / heads);
+    SW_LAUNCH(merge_kernel, sw_grid(rows * ((dim + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS, 0,
+              stream, (const float *)parts->data, (const float *)stats->data,
+              view_of(&call->out[0]), rows, stats->size[3], parts->start[3], dim);
+    return cudaGetLastError();
+}
+
+/* ---- The last token ---- */
+
+__global__ static void pick_kernel(view x, view y, const int32_t *slots, int64_t batch, int64_t seq,
+                                   int64_t start, int64_t width)
+{
+    const int64_t groups = (width + SW_VECTOR - 1) / SW_VECTOR;
+    SW_GRID_STRIDE(i, batch * groups)
+    {
+        const int64_t b = i / groups, j = i % groups * SW_VECTOR;
+        const int64_t token = (int64_t)slots[b * SW_SLOT_FIELDS + 1] - 1 - start;
+        const bool here = token >= 0 && token < seq;
+        const int n = sw_left(j, width);
+        float p[SW_VECTOR];
+        sw_load8(x.data, x.dtype, (b * seq + (here ? token : 0)) * width + j, here ? n : 0, p);
+        sw_store8(y.data, y.dtype, b * width + j, n, p);
+    }
+}
+
+extern "C" cudaError_t sw_cuda_pick_token(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *x = &call->in[0];
+    const int64_t width = x->size[2];
+    if (x->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(pick_kernel, sw_grid(x->size[0] * ((width + SW_VECTOR - 1) / SW_VECTOR)), SW_THREADS,
+              0, stream, view_of(x), view_of(&call->out[0]), (const int32_t *)call->in[1].data,
+              x->size[0], x->size[1], x->start[1], width);
+    return cudaGetLastError();
+}
+
+/* lm_head_loss of each token by itself: (maximum, sum of exponentials, label's logit) of every
+ * shard of the vocabulary. */
+__global__ static void logprobs_kernel(const float *in, const int32_t *labels, float *to,
+                                       int64_t tokens, int64_t shards)
+{
+    SW_GRID_STRIDE(t, tokens)
+    {
+        const float *token = in + t * shards * 3;
+        double most = (double)token[0], sum = 0, label = 0;
+        for (int64_t s = 1; s < shards; s++)
+            most = (double)token[3 * s] > most ? (double)token[3 * s] : most;
+        for (int64_t s = 0; s < shards; s++) {
+            sum += (double)token[3 * s + 1] * exp((double)token[3 * s] - most);
+            label += (double)token[3 * s + 2];
+        }
+        to[t] = labels[t] < 0 ? 0.0f : (float)(label - (most + log(sum)));
+    }
+}
+
+extern "C" cudaError_t sw_cuda_lm_head_logprobs(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *in = &call->in[0];
+    const int64_t tokens = call->in[1].elems;
+    if (tokens == 0)
+        return cudaSuccess;
+    SW_LAUNCH(logprobs_kernel, sw_grid(tokens), SW_THREADS, 0, stream, (const float *)in->data,
+              (const int32_t *)call->in[1].data, (float *)call->out[0].data, tokens,
+              in->size[in->ndim - 1] / 3);
+    return cudaGetLastError();
+}

@@ -1,0 +1,478 @@
+/* The ops of serving on the CUDA device against the CPU device: heads that share keys, heads of odd
+ * sizes, slots that are empty, short and long, fp32 and bf16, caches in parts. On a GPU where there
+ * is one; test_cuda_serving_emulated runs the same kernels on the CPU (cuda_emulator.h). ROUNDS and
+ * SEED draw other shapes. */
+#include "core/program/sampling.h"
+#include "core/program/serving.h"
+#include "tests/unit/cuda_ops_support.h"
+
+/* Of each slot its first position and number of tokens. */
+static struct sw_tensor *add_slots(struct both *b, int64_t batch, const int32_t (*slots)[2])
+{
+    const int64_t size[2] = {batch, SW_SLOT_FIELDS};
+    struct sw_tensor *t = add_integers(b, 2, size, 0, 0);
+    memcpy(t->data, slots, bytes_of(t));
+    return t;
+}
+
+static void any_slots(int64_t batch, int64_t seq, int64_t positions, int32_t (*slots)[2])
+{
+    for (int64_t i = 0; i < batch; i++) {
+        const int64_t n = between(0, seq);
+        slots[i][0] = (int32_t)between(0, positions - n);
+        slots[i][1] = (int32_t)n;
+    }
+}
+
+/* ---- What is written ---- */
+
+static void test_rope_slots(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t dim = round_ == 0 ? 20 : 2 * between(1, 70), batch = between(1, 4);
+        const int64_t x[3] = {batch, between(1, 9), dim * between(1, 3)};
+        int32_t slots[4][2];
+        any_slots(batch, x[1], 5000, slots);
+        struct both b = begin(SW_OP_ROPE_SLOTS, any_skew());
+        b.op.as.rope.head_dim = (int32_t)dim;
+        b.op.as.rope.rope = (struct sw_rope){.theta = 10000};
+        add_in(&b, dtype, 3, x, 1)->start[1] = between(0, 5);
+        add_slots(&b, batch, slots);
+        add_out(&b, dtype, 3, x);
+        run_both(&b, 0, NULL);
+        compare(&b, tolerance_of(dtype));
+        end(&b);
+    }
+}
+
+/* Rank `rank` of `ranks` has its part of the positions; `all` of them. */
+static void in_parts(struct sw_tensor *cache, int64_t rank, int64_t ranks)
+{
+    cache->global[1] = cache->size[1] * ranks;
+    cache->start[1] = cache->size[1] * rank;
+}
+
+static void test_cache_append(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t ranks = 1; ranks <= 3; ranks++)
+            for (int wide = 0; wide < 2; wide++) {
+                const int64_t batch = between(1, 4), chunk = ranks * between(1, 6);
+                const int64_t width = between(1, 40), places = chunk / ranks * between(1, 4);
+                const int64_t whole[3] = {batch, places, width};
+                const int64_t x[3] = {batch, between(1, chunk), width};
+                int32_t slots[4][2];
+                any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks,
+                          slots);
+                struct both b = begin(SW_OP_CACHE_APPEND, any_skew());
+                b.op.as.cache.chunk = (int32_t)chunk;
+                in_parts(add_in(&b, wide ? SW_F32 : dtype, 3, whole, 1), between(0, ranks - 1),
+                         ranks);
+                add_in(&b, dtype, 3, x, 1);
+                add_slots(&b, batch, slots);
+                add_in_place(&b, 0, 0);
+                run_both(&b, 0, NULL);
+                compare(&b, 0);
+                end(&b);
+            }
+    }
+}
+
+/* ---- Attention ---- */
+
+struct attention_case {
+    int64_t kv_heads, group, dim, seq, chunk, rank, ranks, places, batch;
+    enum sw_dtype q, cache;
+    int32_t slots[4][2];
+};
+
+/* What no token of a slot may see becomes NaN, so that it shows where it is read. */
+static void hide(struct sw_tensor *cache, const struct attention_case *c)
+{
+    const int64_t row = cache->size[2], block = c->chunk / c->ranks;
+    for (int64_t i = 0; i < cache->elems; i++) {
+        const int32_t *slot = c->slots[i / row / c->places];
+        const int64_t place = i / row % c->places;
+        const int64_t position = sw_cache_position(place, c->rank, block, c->ranks);
+        if (slot[1] > 0 && position < slot[0] + slot[1])
+            continue;
+        if (cache->dtype == SW_F32)
+            ((float *)cache->data)[i] = NAN;
+        else
+            ((uint16_t *)cache->data)[i] = 0x7fc0;
+    }
+}
+
+static struct both describe(const struct attention_case *c)
+{
+    const int64_t q[3] = {c->batch, c->seq, c->kv_heads * c->group * c->dim};
+    const int64_t k[3] = {c->batch, c->places, c->kv_heads * c->dim};
+    const int64_t out[4] = {c->batch, c->seq, q[2], 1};
+    const int64_t stats[4] = {c->batch, c->seq, 2 * c->kv_heads * c->group, 1};
+    struct both b = begin(SW_OP_DECODE_ATTENTION, 0);
+    b.op.as.cache = (struct sw_cache_attributes){1 / sqrt((double)c->dim), (int32_t)c->dim,
+                                                 (int32_t)c->group, (int32_t)c->chunk};
+    add_in(&b, c->q, 3, q, 2);
+    for (int i = 0; i < 2; i++) {
+        struct sw_tensor *cache = add_in(&b, c->cache, 3, k, 2);
+        in_parts(cache, c->rank, c->ranks);
+        hide(cache, c);
+    }
+    add_slots(&b, c->batch, c->slots);
+    add_out(&b, SW_F32, 4, out);
+    add_out(&b, SW_F32, 4, stats);
+    return b;
+}
+
+static float *fetched(const struct both *b, int i)
+{
+    const struct sw_tensor *t = &b->out[i];
+    float *got = malloc(bytes_of(t) + 1);
+    assert_non_null(got);
+    assert_int_equal(cuda->vtable->copy_out(cuda, got, b->device[b->op.n_in + i], bytes_of(t)), 0);
+    return got;
+}
+
+/* Parts are as large as their maxima make them: compared are what they are of, o = sum(p v) /
+ * sum(p) and log(sum of exponentials). Scores are sums of `dim` products up to 4 / sqrt(dim), in
+ * another order: 2e-5 of the largest is above eps sqrt(dim) of them. */
+static void compare_attention(struct both *b, const struct attention_case *c)
+{
+    const double tolerance = 2e-5;
+    const int64_t rows = c->batch * c->seq * c->kv_heads * c->group;
+    float *out = fetched(b, 0), *stats = fetched(b, 1);
+    const float *cpu_out = b->out[0].data, *cpu_stats = b->out[1].data;
+    compared[b->op.kind] = true;
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t heads = c->kv_heads * c->group, token = row / heads % c->seq;
+        if (token >= c->slots[row / heads / c->seq][1]) { /* nobody's: no device may leave NaN */
+            for (int64_t d = 0; d < c->dim; d++)
+                assert_true(out[row * c->dim + d] == 0 && cpu_out[row * c->dim + d] == 0);
+            assert_true(stats[2 * row] == -1e30f && stats[2 * row + 1] == 0);
+            continue;
+        }
+        const double sum = (double)stats[2 * row + 1], cpu_sum = (double)cpu_stats[2 * row + 1];
+        const bool seen = cpu_sum > 0;
+        if (seen != (sum > 0) ||
+            (seen && !(fabs((double)stats[2 * row] + log(sum) - (double)cpu_stats[2 * row] -
+                            log(cpu_sum)) <= tolerance * 8)) ||
+            (!seen && stats[2 * row] != cpu_stats[2 * row]))
+            fail_msg("group %d, head_dim %d, row %d: maximum %g, sum %g; cpu %g, %g", (int)c->group,
+                     (int)c->dim, (int)row, (double)stats[2 * row], sum, (double)cpu_stats[2 * row],
+                     cpu_sum);
+        for (int64_t d = 0; d < c->dim; d++) {
+            const double got = (double)out[row * c->dim + d] / (seen ? sum : 1);
+            const double wanted = (double)cpu_out[row * c->dim + d] / (seen ? cpu_sum : 1);
+            if (!(fabs(got - wanted) <= tolerance * 2)) /* values are up to 2 */
+                fail_msg("group %d, head_dim %d, row %d, %d: %g, cpu %g", (int)c->group,
+                         (int)c->dim, (int)row, (int)d, got, wanted);
+        }
+    }
+    free(out);
+    free(stats);
+}
+
+static size_t workspace_of(const struct attention_case *c)
+{
+    struct sw_decode_ranges ranges;
+    sw_decode_ranges_of(c->batch, c->kv_heads * c->group, c->kv_heads, c->places, (int32_t)c->dim,
+                        &ranges);
+    return c->seq == 1 ? (size_t)ranges.bytes : 0;
+}
+
+/* planned: with room in the arena, as plans for a GPU have it. */
+static void attend(const struct attention_case *c, bool planned)
+{
+    struct both b = describe(c);
+    run_both(&b, planned ? workspace_of(c) : 0, NULL);
+    compare_attention(&b, c);
+    end(&b);
+}
+
+/* The slots of one token: an empty one, and lengths at the ends of ranges, blocks and tiles. */
+static void test_decode_attention(void **unused)
+{
+    (void)unused;
+    static const int64_t groups[] = {1, 4, 8, 3, 11}, dims[] = {64, 128, 96, 20, 256, 6};
+    enum { GROUPS = sizeof groups / sizeof *groups, DIMS = sizeof dims / sizeof *dims };
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t i = 0; i < GROUPS * DIMS; i++) {
+            const bool whole = i / GROUPS == i % GROUPS; /* each group and size once */
+            struct attention_case c = {.kv_heads = 1 + i % 2,
+                                       .group = groups[i % GROUPS],
+                                       .dim = dims[i / GROUPS],
+                                       .seq = 1,
+                                       .chunk = 32,
+                                       .ranks = 1 + i % 3 / 2,
+                                       .places = whole ? 4128 : 288,
+                                       .batch = 4,
+                                       .q = dtype,
+                                       .cache = i % 4 == 3 ? SW_F32 : dtype,
+                                       .slots = {{0, 1}, {126, 1}, {0, 0}, {287, 1}}};
+            c.rank = c.ranks - 1;
+            if (whole)
+                c.slots[3][0] = (int32_t)(4096 * c.ranks);
+            if (i % 5 == 4)
+                c.slots[1][0] = (int32_t)between(0, c.places * c.ranks - 1);
+            attend(&c, i % 2 == 0);
+        }
+    }
+}
+
+/* A chunk of each slot: none of it, some, all of it, with nothing before it and with much. */
+static void test_chunk_attention(void **unused)
+{
+    (void)unused;
+    static const int64_t groups[] = {1, 4, 8, 3}, dims[] = {64, 128, 96, 20, 256, 6};
+    enum { GROUPS = sizeof groups / sizeof *groups, DIMS = sizeof dims / sizeof *dims };
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t i = 0; i < GROUPS * DIMS; i++) {
+            const int64_t seq = i % GROUPS == 0 ? 70 : between(2, 40);
+            struct attention_case c = {.kv_heads = 1 + i % 2,
+                                       .group = groups[i % GROUPS],
+                                       .dim = dims[i / GROUPS],
+                                       .seq = seq,
+                                       .chunk = 2 * seq,
+                                       .ranks = 1 + i % 3 / 2,
+                                       .places = 6 * seq,
+                                       .batch = 4,
+                                       .q = dtype,
+                                       .cache = i % 4 == 3 ? SW_F32 : dtype};
+            c.rank = c.ranks - 1;
+            c.slots[0][1] = (int32_t)seq;
+            c.slots[1][0] = (int32_t)(4 * seq), c.slots[1][1] = (int32_t)seq;
+            c.slots[3][0] = (int32_t)(2 * seq), c.slots[3][1] = (int32_t)between(1, seq);
+            attend(&c, false);
+        }
+    }
+}
+
+/* To the bit: what becomes of a slot depends neither on which it is nor on who is beside it. */
+static void test_slots_are_alike(void **unused)
+{
+    (void)unused;
+    for (int64_t seq = 1; seq <= 24; seq += 23) {
+        struct attention_case c = {.kv_heads = 2,
+                                   .group = 4,
+                                   .dim = 64,
+                                   .seq = seq,
+                                   .chunk = 24,
+                                   .ranks = 1,
+                                   .places = 1200,
+                                   .batch = 4,
+                                   .q = SW_BF16_T,
+                                   .cache = SW_BF16_T,
+                                   .slots = {{700, 1}, {3, 1}, {700, 1}, {1100, 1}}};
+        for (int i = 0; i < 4; i++)
+            c.slots[i][1] = (int32_t)seq;
+        struct both b = describe(&c);
+        for (int i = 0; i < 3; i++) { /* slot 2 is as slot 0 */
+            const size_t slot = bytes_of(&b.in[i]) / 4;
+            memcpy((char *)b.in[i].data + 2 * slot, b.in[i].data, slot);
+        }
+        run_both(&b, workspace_of(&c), NULL);
+        for (int i = 0; i < 2; i++) {
+            float *got = fetched(&b, i);
+            const size_t slot = (size_t)b.out[i].elems / 4;
+            assert_memory_equal(got, got + 2 * slot, slot * sizeof *got);
+            free(got);
+        }
+        end(&b);
+    }
+}
+
+static void test_softmax_merge(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t ranks = 1; ranks <= 4; ranks++) {
+            const int64_t heads = between(1, 5), dim = between(1, 70), batch = between(1, 3);
+            const int64_t seq = between(1, 4), y[3] = {batch, seq, heads * dim};
+            const int64_t parts[4] = {batch, seq, heads * dim, 1};
+            const int64_t stats[4] = {batch, seq, 2 * heads, ranks};
+            struct both b = begin(SW_OP_SOFTMAX_MERGE, any_skew());
+            struct sw_tensor *part = add_in(&b, SW_F32, 4, parts, 2);
+            part->start[3] = between(0, ranks - 1);
+            part->global[3] = ranks;
+            float *of = add_in(&b, SW_F32, 4, stats, 3)->data;
+            for (int64_t row = 0; row < batch * seq * heads; row++)
+                for (int64_t r = 0; r < ranks; r++) { /* some saw nothing, of some rows none did */
+                    const bool nothing = row % 3 == 0 || between(0, 2) == 0;
+                    float *sum = &of[(row * 2 + 1) * ranks + r];
+                    *sum = nothing ? 0 : 1 + fabsf(*sum);
+                    if (nothing)
+                        of[row * 2 * ranks + r] = -1e30f;
+                }
+            add_out(&b, dtype, 3, y);
+            run_both(&b, 0, NULL);
+            compare(&b, tolerance_of(dtype));
+            end(&b);
+        }
+    }
+}
+
+/* ---- The last token ---- */
+
+static void test_pick_token(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t batch = 4, width = between(1, 60), x[3] = {batch, between(1, 9), width};
+        const int64_t y[3] = {batch, 1, width};
+        const int32_t slots[4][2] = {{0, 0}, {9, 3}, {2, 1}, {5, (int32_t)between(1, 20)}};
+        struct both b = begin(SW_OP_PICK_TOKEN, any_skew());
+        add_in(&b, dtype, 3, x, 1)->start[1] = between(0, 1) * between(1, 9);
+        add_slots(&b, batch, slots);
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
+    }
+}
+
+static void test_logprobs(void **unused)
+{
+    (void)unused;
+    for (int64_t shards = 1; shards <= 4; shards++) {
+        const int64_t tokens[2] = {between(1, 3), between(1, 300)};
+        const int64_t in[3] = {tokens[0], tokens[1], 3 * shards};
+        struct both b = begin(SW_OP_LM_HEAD_LOGPROBS, 0);
+        struct sw_tensor *s = add_in(&b, SW_F32, 3, in, 2);
+        for (int64_t i = 1; i < s->elems; i += 3)
+            ((float *)s->data)[i] = 1.0f + fabsf(((float *)s->data)[i]);
+        add_integers(&b, 2, tokens, -2, 5);
+        add_out(&b, SW_F32, 2, tokens);
+        run_both(&b, 0, NULL);
+        compare(&b, 1e-6);
+        end(&b);
+    }
+}
+
+/* Temperature, top_k, top_p, min_p, penalty; the draw is drawn. */
+static const float filters[][SW_SAMPLING_DRAW] = {
+    {0, 0, 1, 0, 1},          {0, 0, 1, 0, 1.5f},       {1, 0, 1, 0, 1},
+    {0.7f, 0, 1, 0, 1.2f},    {1, 1, 1, 0, 1},          {1, 5, 1, 0, 1},
+    {1.3f, 40, 1, 0, 0.8f},   {1, 0, 0.9f, 0, 1},       {1, 0, 0.1f, 0, 1},
+    {2, 0, 0, 0, 1},          {1, 0, 1, 0.05f, 1},      {1, 0, 1, 1.5f, 1},
+    {0.5f, 7, 0.8f, 0.1f, 2}, {1, 1 << 20, 0.5f, 0, 1}, {3, 100, 0.99f, 0.001f, 1.1f}};
+enum { FILTERS = sizeof filters / sizeof *filters };
+
+/* kind 0: any logits; 1: few different ones, so that the order of equals counts; 2: all the same;
+ * 3: both zeros, and some that cannot be. */
+static float any_logit(int kind)
+{
+    const double x = 2 * uniform() - 1;
+    if (kind == 1)
+        return (float)between(-2, 2);
+    if (kind == 3)
+        return between(0, 4) == 0 ? -INFINITY : between(0, 1) ? 0.0f : -0.0f;
+    return kind == 2 ? 3.5f : (float)(8 * x * x * x);
+}
+
+static void test_sample(void **unused)
+{
+    (void)unused;
+    static const int64_t vocabs[] = {1, 7, 32, 1000, 5003};
+    for (int64_t round = 0; round < rounds; round++)
+        for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++)
+            for (int kind = 0; kind < 4; kind++) {
+                const int64_t vocab = vocabs[v], words = sw_sampling_words(vocab);
+                const int64_t logits[3] = {FILTERS, 1, vocab}, out[2] = {FILTERS, 2};
+                const int64_t seen[2] = {FILTERS, words};
+                const int64_t set[2] = {FILTERS, SW_SAMPLING_SETTINGS};
+                struct both b = begin(SW_OP_SAMPLE, 0);
+                struct sw_tensor *t = add_in(&b, SW_F32, 3, logits, 1);
+                for (int64_t i = 0; i < t->elems; i++)
+                    ((float *)t->data)[i] = any_logit(kind);
+                if (kind == 3)
+                    for (int64_t i = 0; i < FILTERS; i++) /* one can */
+                        ((float *)t->data)[i * vocab + vocab / 2] = 1;
+                add_integers(&b, 2, seen, INT32_MIN, INT32_MAX);
+                float *settings = add_in(&b, SW_F32, 2, set, 1)->data;
+                for (int64_t i = 0; i < FILTERS; i++) {
+                    memcpy(settings + i * SW_SAMPLING_SETTINGS, filters[i], sizeof filters[i]);
+                    settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_DRAW] =
+                        (float)between(0, (1 << 24) - 1) * 0x1p-24f;
+                }
+                add_out(&b, SW_F32, 2, out);
+                run_both(&b, (size_t)vocab * 8, NULL);
+                float *got = fetched(&b, 0);
+                const float *wanted = b.out[0].data;
+                for (int64_t i = 0; i < FILTERS; i++)
+                    if (got[2 * i] != wanted[2 * i] ||
+                        !(fabsf(got[2 * i + 1] - wanted[2 * i + 1]) <= 2e-5f))
+                        fail_msg("settings %d of vocabulary %d, kind %d: token %d (%g), cpu %d "
+                                 "(%g), draw %.8g",
+                                 (int)i, (int)vocab, kind, (int)got[2 * i], (double)got[2 * i + 1],
+                                 (int)wanted[2 * i], (double)wanted[2 * i + 1],
+                                 (double)settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_DRAW]);
+                free(got);
+                compared[SW_OP_SAMPLE] = true;
+                end(&b);
+            }
+}
+
+static void test_errors(void **unused)
+{
+    (void)unused;
+    struct sw_error err = {0};
+    struct attention_case c = {.kv_heads = 1,
+                               .group = 1,
+                               .dim = 264,
+                               .seq = 1,
+                               .chunk = 4,
+                               .ranks = 1,
+                               .places = 4,
+                               .batch = 1,
+                               .q = SW_F32,
+                               .cache = SW_F32,
+                               .slots = {{0, 1}}};
+    struct both b = describe(&c);
+    const struct sw_call call = {.op = &b.op, .in = b.in, .out = b.out};
+    assert_int_equal(cuda->vtable->run[SW_OP_DECODE_ATTENTION](cuda, &call, &err), -1);
+    assert_int_equal(err.status, SW_UNMET);
+    assert_string_equal(err.message, "head_dim 264 is above 256");
+    end(&b);
+}
+
+/* The last test: every op of serving was compared by the others. */
+static void test_every_kind_was_compared(void **unused)
+{
+    (void)unused;
+#define CHECK(kind, name)                                                                          \
+    if (!compared[SW_OP_##kind] || cuda->vtable->run[SW_OP_##kind] == NULL)                        \
+        fail_msg("no test compares %s", #name);
+    SW_CUDA_SERVING(CHECK)
+#undef CHECK
+}
+
+int main(int argc, char **argv)
+{
+    const int status = open_devices(argc, argv);
+    if (status != 0)
+        return status;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rope_slots),
+        cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_decode_attention),
+        cmocka_unit_test(test_chunk_attention),
+        cmocka_unit_test(test_slots_are_alike),
+        cmocka_unit_test(test_softmax_merge),
+        cmocka_unit_test(test_pick_token),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_every_kind_was_compared),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    close_devices();
+    return failed;
+}
