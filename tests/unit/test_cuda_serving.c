@@ -420,6 +420,44 @@ static void test_sample(void **unused)
             }
 }
 
+static void test_top_tokens(void **unused)
+{
+    (void)unused;
+    static const float counts[] = {0, 1, 2, 5, SW_TOP_TOKENS, 1000, -1, NAN};
+    enum { SLOTS = sizeof counts / sizeof *counts };
+    static const int64_t vocabs[] = {1, 7, 32, 1000, 5003};
+    for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++)
+        for (int kind = 0; kind < 4; kind++) {
+            const int64_t vocab = vocabs[v], logits[3] = {SLOTS, 1, vocab};
+            const int64_t set[2] = {SLOTS, SW_SAMPLING_SETTINGS}, pair[2] = {SLOTS, 2};
+            const int64_t out[2] = {SLOTS, SW_SAMPLED_NUMBERS};
+            struct both b = begin(SW_OP_TOP_TOKENS, 0);
+            struct sw_tensor *t = add_in(&b, SW_F32, 3, logits, 1);
+            for (int64_t i = 0; i < t->elems; i++)
+                ((float *)t->data)[i] = any_logit(kind);
+            if (kind == 3)
+                for (int64_t i = 0; i < SLOTS; i++) /* one can be */
+                    ((float *)t->data)[i * vocab + vocab / 2] = 1;
+            float *settings = add_in(&b, SW_F32, 2, set, 1)->data;
+            for (int64_t i = 0; i < SLOTS; i++)
+                settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP] = counts[i];
+            add_in(&b, SW_F32, 2, pair, 1);
+            add_out(&b, SW_F32, 2, out);
+            run_both(&b, 0, NULL);
+            float *got = fetched(&b, 0);
+            const float *wanted = b.out[0].data;
+            for (int64_t i = 0; i < SLOTS * SW_SAMPLED_NUMBERS; i++)
+                if (i % 2 == 0 ? got[i] != wanted[i]
+                               : got[i] != wanted[i] && !(fabsf(got[i] - wanted[i]) <= 2e-5f))
+                    fail_msg("%g of vocabulary %d, kind %d: number %d is %g, cpu %g",
+                             (double)counts[i / SW_SAMPLED_NUMBERS], (int)vocab, kind,
+                             (int)(i % SW_SAMPLED_NUMBERS), (double)got[i], (double)wanted[i]);
+            free(got);
+            compared[SW_OP_TOP_TOKENS] = true;
+            end(&b);
+        }
+}
+
 static void test_errors(void **unused)
 {
     (void)unused;
@@ -460,17 +498,12 @@ int main(int argc, char **argv)
     if (status != 0)
         return status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rope_slots),
-        cmocka_unit_test(test_cache_append),
-        cmocka_unit_test(test_decode_attention),
-        cmocka_unit_test(test_chunk_attention),
-        cmocka_unit_test(test_slots_are_alike),
-        cmocka_unit_test(test_softmax_merge),
-        cmocka_unit_test(test_pick_token),
-        cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_sample),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_every_kind_was_compared),
+        cmocka_unit_test(test_rope_slots),       cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_decode_attention), cmocka_unit_test(test_chunk_attention),
+        cmocka_unit_test(test_slots_are_alike),  cmocka_unit_test(test_softmax_merge),
+        cmocka_unit_test(test_pick_token),       cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_sample),           cmocka_unit_test(test_top_tokens),
+        cmocka_unit_test(test_errors),           cmocka_unit_test(test_every_kind_was_compared),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close_devices();

@@ -42,6 +42,7 @@ struct sums {
 
 struct shared {
     double of[SW_THREADS][SUMS];
+    uint64_t rank[SW_THREADS];
     int index[SW_THREADS];
     int found;
 };
@@ -111,6 +112,20 @@ __device__ static int block_least(shared *s, int value)
     }
     __syncthreads();
     value = s->index[0];
+    __syncthreads();
+    return value;
+}
+
+__device__ static uint64_t block_most(shared *s, uint64_t value)
+{
+    s->rank[threadIdx.x] = value;
+    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half && s->rank[threadIdx.x + half] > s->rank[threadIdx.x])
+            s->rank[threadIdx.x] = s->rank[threadIdx.x + half];
+    }
+    __syncthreads();
+    value = s->rank[0];
     __syncthreads();
     return value;
 }
@@ -339,6 +354,18 @@ __device__ static float largest(const candidates &c)
     return sw_block_max(most);
 }
 
+__device__ static candidates without_penalty(const float *logits, int64_t vocab)
+{
+    candidates c;
+    c.logits = logits;
+    c.seen = nullptr;
+    c.penalty = 1;
+    c.vocab = vocab;
+    c.temperature = 1;
+    c.first = largest(c);
+    return c;
+}
+
 /* A block for each slot. */
 __global__ static void sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
                                      const float *all_settings, int64_t fields, float *to,
@@ -354,14 +381,8 @@ __global__ static void sample_kernel(const float *logits, const uint32_t *seen, 
     g.top_k = (int64_t)set[SW_SAMPLING_TOP_K];
     g.top_p = (double)set[SW_SAMPLING_TOP_P];
     g.min_p = (double)set[SW_SAMPLING_MIN_P];
-    candidates plain, c;
-    plain.logits = logits + b * vocab;
-    plain.seen = nullptr;
-    plain.penalty = 1;
-    plain.vocab = vocab;
-    plain.temperature = 1;
-    plain.first = largest(plain);
-    c = plain;
+    const candidates plain = without_penalty(logits + b * vocab, vocab);
+    candidates c = plain;
     if (g.penalty != 1 && g.penalty > 0) {
         c.seen = seen + b * words;
         c.penalty = g.penalty;
@@ -393,5 +414,71 @@ extern "C" cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t s
               (const float *)logits->data, (const uint32_t *)seen->data, seen->size[1],
               (const float *)settings->data, settings->size[1], (float *)call->out[0].data,
               logits->size[2]);
+    return cudaGetLastError();
+}
+
+/* Where a token stands among all, the larger the earlier: by its logit, and of equals by its place
+ * in the vocabulary. No two have the same. */
+__device__ static inline uint64_t rank_of(float logit, int64_t token)
+{
+    return (uint64_t)key_of(logit) << 32 | (0xffffffffu - (uint32_t)token);
+}
+
+/* The first of those that stand behind `before`. */
+__device__ static uint64_t next_rank(const candidates &c, shared *s, uint64_t before)
+{
+    uint64_t most = 0;
+    FOR_EACH_EIGHT(i, c.vocab)
+    {
+        float logit[SW_VECTOR];
+        const int n = load_logits(c, i, logit);
+        for (int k = 0; k < n; k++) {
+            const uint64_t rank = rank_of(logit[k], i + k);
+            most = rank < before && rank > most ? rank : most;
+        }
+    }
+    return block_most(s, most);
+}
+
+/* A block for each slot; the vocabulary is read once for each token that is asked for. */
+__global__ static void top_kernel(const float *logits, const float *all_settings, int64_t fields,
+                                  const float *sampled, float *all, int64_t vocab)
+{
+    __shared__ shared s;
+    const int64_t b = blockIdx.x;
+    const float wanted = all_settings[b * fields + SW_SAMPLING_TOP];
+    const int most = vocab < SW_TOP_TOKENS ? (int)vocab : (int)SW_TOP_TOKENS;
+    const int count = !(wanted >= 1) ? 0 : wanted < (float)most ? (int)wanted : most;
+    float *to = all + b * SW_SAMPLED_NUMBERS + 2;
+    if (threadIdx.x < 2)
+        to[(int)threadIdx.x - 2] = sampled[2 * b + threadIdx.x];
+    for (int i = count + (int)threadIdx.x; i < SW_TOP_TOKENS; i += SW_THREADS) {
+        to[2 * i] = -1;
+        to[2 * i + 1] = 0;
+    }
+    if (count == 0)
+        return;
+    const candidates c = without_penalty(logits + b * vocab, vocab);
+    /* as sample_kernel has that of the token it chooses, to the bit */
+    const double log_sum = log(look_at(c, &s, 0).of[2]);
+    uint64_t rank = UINT64_MAX;
+    for (int i = 0; i < count; i++) {
+        rank = next_rank(c, &s, rank);
+        if (threadIdx.x == 0) {
+            const int64_t token = 0xffffffffu - (uint32_t)rank;
+            to[2 * i] = (float)token;
+            to[2 * i + 1] = (float)((double)c.logits[token] - (double)c.first - log_sum);
+        }
+    }
+}
+
+extern "C" cudaError_t sw_cuda_top_tokens(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *logits = &call->in[0], *settings = &call->in[1];
+    if (logits->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(top_kernel, (unsigned)logits->size[0], SW_THREADS, 0, stream,
+              (const float *)logits->data, (const float *)settings->data, settings->size[1],
+              (const float *)call->in[2].data, (float *)call->out[0].data, logits->size[2]);
     return cudaGetLastError();
 }

@@ -128,6 +128,17 @@ int sw_cuda_run_sample(struct sw_device *device, const struct sw_call *call, str
     return queued(call, sw_cuda_sample(call, cuda_of(device)->stream), err);
 }
 
+int sw_cuda_run_top_tokens(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    for (int i = 0; i < 3; i++)
+        if (check_dtype(call, &call->in[i], true, err) != 0)
+            return -1;
+    if (check_dtype(call, &call->out[0], true, err) != 0)
+        return -1;
+    return queued(call, sw_cuda_top_tokens(call, cuda_of(device)->stream), err);
+}
+
 int sw_cuda_run_lm_head_logprobs(struct sw_device *device, const struct sw_call *call,
                                  struct sw_error *err)
 {

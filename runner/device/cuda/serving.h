@@ -18,6 +18,7 @@ extern "C" {
     X(SOFTMAX_MERGE, softmax_merge)                                                                \
     X(PICK_TOKEN, pick_token)                                                                      \
     X(SAMPLE, sample)                                                                              \
+    X(TOP_TOKENS, top_tokens)                                                                      \
     X(LM_HEAD_LOGPROBS, lm_head_logprobs)
 
 #define SW_CUDA_DECLARE(kind, name)                                                                \
@@ -40,6 +41,7 @@ cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream
 cudaError_t sw_cuda_softmax_merge(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_pick_token(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_top_tokens(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_lm_head_logprobs(const struct sw_call *call, cudaStream_t stream);
 
 #ifdef __cplusplus
