@@ -60,17 +60,6 @@ static int compile(const struct sw_run_config *run, const struct sw_decision *de
     return 0;
 }
 
-/* One run of a program. */
-static int64_t sent_bytes(const struct sw_program *p)
-{
-    int64_t bytes = 0;
-    for (int32_t r = 0; r < p->region_count; r++)
-        for (int32_t i = p->regions[r].first_op;
-             i < p->regions[r].first_op + p->regions[r].op_count; i++)
-            bytes += sw_op_communication_bytes(p, &p->ops[i]) * p->regions[r].repeat;
-    return bytes;
-}
-
 /* ---- What a token waits for ---- */
 
 static bool reads(const struct sw_program *p, const struct sw_op *op, uint8_t role)
@@ -176,7 +165,9 @@ static int price(const struct sw_run_config *run, struct sw_serving_price *out,
     out->first_seconds =
         (double)((out->prompt_tokens + out->chunk - 1) / out->chunk) * prefill.step_seconds;
     out->tokens_per_second = decode.step_seconds > 0 ? (double)out->texts / decode.step_seconds : 0;
-    out->decode_bytes = sent_bytes(set->program[SW_PROGRAM_DECODE]);
+    out->decode_bytes = sw_program_sent_bytes(set->program[SW_PROGRAM_DECODE]);
+    memcpy(out->chunk_bytes, set->chunk_bytes, sizeof out->chunk_bytes);
+    out->passes = set->passes;
     out->arena_bytes = set->arena_bytes;
     out->weight_bytes = set->state.parameter_bytes;
     out->cache_bytes = set->state.cache_bytes;

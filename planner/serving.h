@@ -35,12 +35,15 @@ struct sw_serving_price {
     int64_t texts, max_tokens, chunk; /* as rounded */
     int64_t prompt_tokens;
     enum sw_dtype cache;
-    bool streams;             /* weights stay split over fsdp */
-    struct sw_mesh mesh;      /* with the order of its axes */
-    double token_seconds;     /* of a token of every text, with full caches */
-    double first_seconds;     /* of the chunks of a prompt, with full caches: at most */
-    double tokens_per_second; /* of all texts together */
-    int64_t decode_bytes;     /* that a rank sends for a token */
+    bool streams;                         /* weights stay split over fsdp */
+    struct sw_mesh mesh;                  /* with the order of its axes */
+    double token_seconds;                 /* of a token of every text, with full caches */
+    double first_seconds;                 /* of the chunks of a prompt, with full caches: at most */
+    double tokens_per_second;             /* of all texts together */
+    int64_t decode_bytes;                 /* that a rank sends for a token */
+    enum sw_passes passes;                /* what goes round for a chunk of prompts (serving.h) */
+    int64_t chunk_bytes[SW_PASSES_COUNT]; /* that a rank sends for one, either way; 0: that way
+                                             there is none */
     struct sw_token_time time;
     /* of a rank: arena and what it is made of */
     int64_t arena_bytes, weight_bytes, cache_bytes, transient_bytes;

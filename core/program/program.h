@@ -198,6 +198,7 @@ enum sw_op_kind {
     SW_OP_LM_HEAD_LOGPROBS,
     SW_OP_CACHE_APPEND_INT8,
     SW_OP_DECODE_ATTENTION_INT8,
+    SW_OP_CHUNK_ATTENTION,
     SW_OP_COUNT
 };
 
@@ -221,12 +222,14 @@ struct sw_attention_attributes {
     int32_t sequence_shards; /* storage order of the sequence (sequence.h) */
     int32_t sequence_layout; /* enum sw_sequence_layout */
 };
-/* cache_append, decode_attention and their int8 variants; begins as that of attention */
+/* cache_append, decode_attention, their int8 variants, chunk_attention; begins as that of attention
+ */
 struct sw_cache_attributes {
     double scale;
     int32_t head_dim;
     int32_t group;
     int32_t chunk; /* positions that prefill takes at a time: serving.h */
+    int32_t parts; /* ranks whose parts a gathered cache is made of */
 };
 struct sw_accumulate_attributes {
     bool first; /* overwrites in the first micro-step */
@@ -354,6 +357,7 @@ struct sw_serving_shape {
                                 ranks */
     enum sw_dtype cache;     /* of keys and values as they are kept */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
+    bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */
 };
 
 /* What to compile. Plain values; strings and pointers are not kept. */

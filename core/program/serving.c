@@ -76,6 +76,19 @@ static int check(const struct sw_program_options *training, const struct sw_serv
     return 0;
 }
 
+const char *sw_passes_name(enum sw_passes passes)
+{
+    return passes == SW_PASSES_CACHE ? "keys and values" : "queries";
+}
+
+/* An int8 cache has no collective; of a GPU there is no kernel of chunk_attention. */
+bool sw_serving_may_pass_cache(const struct sw_program_options *training,
+                               const struct sw_serving *want)
+{
+    return sw_axes_size(&training->mesh, training->rules.axes[SW_L_CACHE_SEQ]) > 1 &&
+           want->cache != SW_I8 && !training->gpu_attention;
+}
+
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err)
@@ -98,6 +111,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.max_tokens = rounded_up(want->max_tokens, chunk);
     o.serving.chunk = chunk;
     o.serving.cache = want->cache;
+    o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->passes == SW_PASSES_CACHE;
     set_rules(training, want, &o);
     *out = o;
     return 0;

@@ -128,27 +128,86 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
     return 0;
 }
 
+/* A program of serving that passes the one or the other, and the bytes that a rank sends in it. */
+static int compile_passing(const struct sw_program_options *training, const struct sw_serving *want,
+                           enum sw_program_kind kind, enum sw_passes passes,
+                           int64_t bytes[SW_PASSES_COUNT], struct sw_program **out,
+                           struct sw_error *err)
+{
+    struct sw_program_options options;
+    struct sw_serving one = *want;
+    one.passes = passes;
+    if (sw_serving_options(training, &one, kind, &options, err) != 0 ||
+        sw_program_compile(&options, SW_SCHEDULED, out, err) != 0)
+        return -1;
+    if (sw_layout_measure(*out, NULL, NULL, err) != 0) {
+        sw_program_free(*out);
+        *out = NULL;
+        return -1;
+    }
+    bytes[passes] = sw_program_sent_bytes(*out);
+    return 0;
+}
+
+/* Of both ways the one that is wanted, or that sends less. */
+static int compile_serving(const struct sw_program_options *training, const struct sw_serving *want,
+                           enum sw_program_kind kind, enum sw_passes *passes,
+                           int64_t bytes[SW_PASSES_COUNT], struct sw_program **out,
+                           struct sw_error *err)
+{
+    struct sw_program *both[SW_PASSES_COUNT] = {NULL};
+    const bool may = kind != SW_PROGRAM_DECODE && sw_serving_may_pass_cache(training, want);
+    memset(bytes, 0, SW_PASSES_COUNT * sizeof *bytes);
+    if (compile_passing(training, want, kind, SW_PASSES_QUERIES, bytes, &both[SW_PASSES_QUERIES],
+                        err) != 0)
+        return -1;
+    if (may && compile_passing(training, want, kind, SW_PASSES_CACHE, bytes, &both[SW_PASSES_CACHE],
+                               err) != 0) {
+        sw_program_free(both[SW_PASSES_QUERIES]);
+        return -1;
+    }
+    *passes = may && (want->passes == SW_PASSES_CACHE ||
+                      (want->passes == SW_PASSES_FEWEST &&
+                       bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]))
+                  ? SW_PASSES_CACHE
+                  : SW_PASSES_QUERIES;
+    *out = both[*passes];
+    both[*passes] = NULL;
+    for (int32_t i = 0; i < SW_PASSES_COUNT; i++)
+        sw_program_free(both[i]);
+    return 0;
+}
+
 int sw_program_set_compile_serving(const struct sw_program_options *training,
                                    const struct sw_serving *want, uint32_t kinds,
                                    struct sw_program_set **out, struct sw_error *err)
 {
     struct sw_program_set *set = NULL;
     for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++) {
-        struct sw_program_options one;
         struct sw_program *program = NULL;
+        int64_t bytes[SW_PASSES_COUNT];
+        enum sw_passes passes;
         if ((kinds >> k & 1u) == 0)
             continue;
-        if (sw_serving_options(training, want, (enum sw_program_kind)k, &one, err) != 0 ||
-            sw_program_compile(&one, set == NULL ? SW_LAID_OUT : SW_SCHEDULED, &program, err) != 0)
+        if (compile_serving(training, want, (enum sw_program_kind)k, &passes, bytes, &program,
+                            err) != 0)
             goto fail;
         if (set == NULL) {
+            if (sw_layout(program, NULL, err) != 0) {
+                sw_program_free(program);
+                return -1;
+            }
             if (sw_program_set_single(program, (enum sw_program_kind)k, &set, err) != 0)
                 return -1;
-            continue;
+        } else {
+            set->program[k] = program;
+            if (sw_layout(program, &set->state, err) != 0)
+                goto fail;
         }
-        set->program[k] = program;
-        if (sw_layout(program, &set->state, err) != 0)
-            goto fail;
+        if (k == SW_PROGRAM_PREFILL) {
+            set->passes = passes;
+            memcpy(set->chunk_bytes, bytes, sizeof bytes);
+        }
     }
     if (set == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "no program of serving was asked for");

@@ -44,6 +44,13 @@ static void print_serving(FILE *out, const struct sw_explain *x)
         s->scale_bytes > 0 ? sw_format_bytes((double)s->scale_bytes, scales) : "",
         s->scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
         sw_serving_fits(x->run, s->programs) ? "" : "; that does not fit");
+    if (s->chunk_bytes[SW_PASSES_CACHE] > 0)
+        fprintf(out,
+                "          for a chunk of prompts %s go round: it sends %s (queries), %s (keys "
+                "and values)\n",
+                sw_passes_name(s->passes),
+                sw_format_bytes((double)s->chunk_bytes[SW_PASSES_QUERIES], a),
+                sw_format_bytes((double)s->chunk_bytes[SW_PASSES_CACHE], b));
 }
 
 static void print_run(FILE *out, const struct sw_explain *x)

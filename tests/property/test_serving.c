@@ -41,6 +41,7 @@ static const struct variant {
     const char *name;
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
     bool int8; /* the cache */
+    enum sw_passes passes;
     int64_t chunk, slots;
 } variants[] = {
     {.name = "llama", .chunk = CHUNK, .slots = 8},
@@ -66,6 +67,12 @@ static const struct variant {
      .head_norms = true,
      .chunk = 1,
      .slots = 3},
+    {.name = "keys and values go round", .passes = SW_PASSES_CACHE, .chunk = CHUNK, .slots = 8},
+    {.name = "queries go round, one chunk, few kv heads",
+     .passes = SW_PASSES_QUERIES,
+     .few_kv_heads = true,
+     .chunk = MAX_TOKENS,
+     .slots = 4},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -106,7 +113,8 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
                                .max_tokens = MAX_TOKENS,
                                .chunk = v->chunk,
                                .cache = v->int8 ? SW_I8 : cache,
-                               .stream_weights = v->stream};
+                               .stream_weights = v->stream,
+                               .passes = v->passes};
 }
 
 /* ---- Texts ---- */
@@ -453,18 +461,23 @@ static void drawn_tokens_are_a_texts_own(void **state)
 
 /* ---- What the programs say of themselves ---- */
 
-/* Bytes that a rank sends for one run; *of_cache: collectives whose operand is the cache's. */
-static int64_t sent_bytes(const struct sw_program *p, int32_t *of_cache)
+/* Bytes that a rank sends for one run; *of_cache: those of collectives whose operand is the
+ * cache's; *calls of them in a layer. */
+static int64_t sent_bytes(const struct sw_program *p, int64_t *of_cache, int32_t *calls)
 {
     int64_t bytes = 0;
-    *of_cache = 0;
+    *of_cache = *calls = 0;
     for (int32_t r = 0; r < p->region_count; r++)
         for (int32_t i = p->regions[r].first_op;
              i < p->regions[r].first_op + p->regions[r].op_count; i++) {
             const struct sw_op *op = &p->ops[i];
-            bytes += sw_op_communication_bytes(p, op) * p->regions[r].repeat;
+            const int64_t sent = sw_op_communication_bytes(p, op) * p->regions[r].repeat;
+            bytes += sent;
             for (uint16_t k = 0; k < op->n_in && sw_op_info(op->kind)->collective != 0; k++)
-                *of_cache += p->values[p->values[op->in[k].value].base].role == SW_ROLE_CACHE;
+                if (p->values[p->values[op->in[k].value].base].role == SW_ROLE_CACHE) {
+                    *of_cache += sent;
+                    ++*calls;
+                }
         }
     return bytes;
 }
@@ -483,13 +496,16 @@ static void the_cache_stays_where_it_is(void **state)
                 struct sw_program_set *set = NULL;
                 struct sw_error err = {0};
                 serving.max_tokens *= longer ? 64 : 1;
+                serving.passes = SW_PASSES_QUERIES;
                 if (sw_program_set_compile_serving(&options, &serving, generating, &set, &err) != 0)
                     fail_msg("%s", err.message);
                 for (int32_t k = 0; k < 2; k++) {
-                    int32_t of_cache;
-                    sent[longer][k] = sent_bytes(
-                        set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL], &of_cache);
-                    assert_int_equal(of_cache, 0);
+                    int64_t of_cache;
+                    int32_t calls;
+                    sent[longer][k] =
+                        sent_bytes(set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL],
+                                   &of_cache, &calls);
+                    assert_int_equal(calls, 0);
                 }
                 /* to the byte: keys and values of every layer, position and kv head (with its
                  * copies) of this rank's slots, in int8 with a scale for each head */
@@ -513,6 +529,71 @@ static void the_cache_stays_where_it_is(void **state)
             assert_int_equal(sent[0][0], sent[1][0]);
             assert_int_equal(sent[0][1], sent[1][1]);
         }
+}
+
+static struct sw_program_set *compiled(const struct sw_program_options *options,
+                                       const struct sw_serving *serving)
+{
+    struct sw_program_set *set = NULL;
+    struct sw_error err = {0};
+    if (sw_program_set_compile_serving(options, serving, generating | scoring, &set, &err) != 0)
+        fail_msg("%s", err.message);
+    return set;
+}
+
+/* Of a chunk the queries go round or all keys and values, whichever is fewer bytes: what the set
+ * says is what the programs send, either way; a gather of keys and one of values in a layer, as
+ * long as the cache. A token's queries always do. */
+static void what_goes_round_is_fewer_bytes(void **state)
+{
+    (void)state;
+    struct sw_mesh meshes[SW_HARNESS_MESHES];
+    int32_t chosen[SW_PASSES_COUNT] = {0};
+    sw_harness_meshes(meshes);
+    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
+        for (int32_t i = 0; i < VARIANTS; i++) {
+            struct sw_program_options options = make_options(meshes[m], &variants[i], SW_F32);
+            struct sw_serving serving = make_serving(&variants[i], SW_BF16_T);
+            const int64_t sp = meshes[m].size[SW_SP];
+            const bool may = sp > 1 && !variants[i].int8;
+            int64_t bytes[SW_PASSES_COUNT] = {0}, of_cache;
+            int32_t calls;
+            for (int32_t way = SW_PASSES_QUERIES; way < SW_PASSES_COUNT; way++) {
+                serving.passes = (enum sw_passes)way;
+                struct sw_program_set *set = compiled(&options, &serving);
+                const bool moves = may && way == SW_PASSES_CACHE;
+                assert_int_equal(set->passes, moves ? SW_PASSES_CACHE : SW_PASSES_QUERIES);
+                for (int32_t k = 0; k < 2; k++) {
+                    bytes[way] = sent_bytes(set->program[k ? SW_PROGRAM_PREFILL : SW_PROGRAM_SCORE],
+                                            &of_cache, &calls);
+                    assert_int_equal(calls, moves ? 2 : 0);
+                    const struct sw_state_row *keys = sw_state_find(&set->state, "key cache");
+                    assert_int_equal(of_cache,
+                                     moves ? 2 * (sp - 1) * keys->instance_bytes * keys->stack : 0);
+                }
+                (void)sent_bytes(set->program[SW_PROGRAM_DECODE], &of_cache, &calls);
+                assert_int_equal(calls, 0);
+                sw_program_set_free(set);
+            }
+            serving.passes = SW_PASSES_FEWEST;
+            struct sw_program_set *set = compiled(&options, &serving);
+            assert_int_equal(set->chunk_bytes[SW_PASSES_QUERIES], bytes[SW_PASSES_QUERIES]);
+            assert_int_equal(set->chunk_bytes[SW_PASSES_CACHE], may ? bytes[SW_PASSES_CACHE] : 0);
+            assert_int_equal(set->passes, may && bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]
+                                              ? SW_PASSES_CACHE
+                                              : SW_PASSES_QUERIES);
+            assert_int_equal(sw_program_sent_bytes(set->program[SW_PROGRAM_PREFILL]),
+                             bytes[set->passes]);
+            chosen[set->passes] += may;
+            sw_program_set_free(set);
+            /* a GPU has no kernel for it */
+            options.gpu_attention = true;
+            set = compiled(&options, &serving);
+            assert_int_equal(set->passes, SW_PASSES_QUERIES);
+            assert_int_equal(set->chunk_bytes[SW_PASSES_CACHE], 0);
+            sw_program_set_free(set);
+        }
+    assert_true(chosen[SW_PASSES_QUERIES] > 0 && chosen[SW_PASSES_CACHE] > 0);
 }
 
 static int read_tokens(void *context, int64_t step, int32_t micro, int64_t first, int64_t rows,
@@ -682,6 +763,7 @@ int main(void)
         cmocka_unit_test(every_mesh_scores_the_same),
         cmocka_unit_test(drawn_tokens_are_a_texts_own),
         cmocka_unit_test(the_cache_stays_where_it_is),
+        cmocka_unit_test(what_goes_round_is_fewer_bytes),
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
         cmocka_unit_test(what_cannot_be_served_is_said),
         cmocka_unit_test(a_device_may_have_no_int8),

@@ -396,6 +396,14 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * DIM), 1));
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
         break;
+    case SW_OP_CHUNK_ATTENTION: /* of a cache in three parts */
+        e.op.as.cache.parts = 3;
+        add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
+        add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
+        add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
+        add_in(&e, slots);
+        add_out(&e, tensor(t, 3, B, seq, HEADS * DIM));
+        break;
     case SW_OP_CACHE_APPEND_INT8:
         add_in(&e, integers_of_cache(1));
         add_in(&e, filled(tensor(t, 3, B, seq, KV * DIM), 2, 1));
@@ -577,6 +585,7 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
     case SW_OP_DECODE_ATTENTION:
     case SW_OP_CACHE_APPEND_INT8:
     case SW_OP_DECODE_ATTENTION_INT8:
+    case SW_OP_CHUNK_ATTENTION:
     case SW_OP_SOFTMAX_MERGE:
     case SW_OP_PICK_TOKEN:
     case SW_OP_SAMPLE:

@@ -145,7 +145,8 @@ static struct sw_cache_attributes attributes_of(const struct serve *s)
     return (struct sw_cache_attributes){.scale = 1.0 / sqrt((double)o->model.head_dim),
                                         .head_dim = o->model.head_dim,
                                         .group = (int32_t)sizes.of[SW_SIZE_GROUP],
-                                        .chunk = (int32_t)o->serving.chunk};
+                                        .chunk = (int32_t)o->serving.chunk,
+                                        .parts = (int32_t)sizes.of[SW_SIZE_PARTS]};
 }
 
 static void append(const struct serve *s, int32_t cache, int32_t scales, int32_t x)
@@ -182,6 +183,13 @@ static int32_t attend(const struct serve *s, int32_t q, int32_t n)
         s->batch, whole, {SW_L_HEADS, 2 * (int64_t)m->heads, 2, SW_SIZE_FIXED}, rank};
     const struct sw_dim merged[3] = {
         s->batch, s->seq, {SW_L_MERGED_HEADS, m->heads * d, 1, SW_SIZE_FIXED}};
+    if (b->options->serving.gathers_cache) {
+        const int32_t over = sw_build_apply(b, SW_OP_CHUNK_ATTENTION, q, s->keys);
+        sw_builder_in(b, over, sw_builder_ref(b, s->values));
+        sw_builder_in(b, over, sw_builder_ref(b, s->slots));
+        b->program->ops[over].as.cache = attributes_of(s);
+        return sw_build_result(b, over, b->options->compute, 3, &(struct sw_made){"o", merged, n});
+    }
     int32_t op = sw_build_apply(
         b, s->key_scales < 0 ? SW_OP_DECODE_ATTENTION : SW_OP_DECODE_ATTENTION_INT8, q, s->keys);
     sw_builder_in(b, op, sw_builder_ref(b, s->values));

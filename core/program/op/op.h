@@ -59,6 +59,8 @@
  *                         cache_append, each head of each token in int8 with a scale of its own (serving.h)
  *   decode_attention_int8 q, keys i8, values i8, slots, key scales f32[b,t,kv heads], value scales -> parts, stats: as
  *                         decode_attention of what the integers and scales stand for
+ *   chunk_attention       q[b,s,h], keys[b,t,g], values[b,t,g], slots -> o[b,s,h], causal: over a whole cache as `parts`
+ *                         ranks store it, one part behind the other
  *   softmax_merge         parts, stats -> o[b,s,h], this rank's share of the whole softmax (partial)
  *   pick_token            x[b,s,e], slots -> y[b,1,e], the last of each slot's tokens; of none 0 (partial)
  *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,7] -> sampled f32[b,2]: token and its
@@ -222,6 +224,9 @@ int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op 
 /* Bytes that one rank sends (= receives) in a collective, or over the whole ring of
  * ring_attention(_grad), as they travel. */
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op);
+
+/* Bytes that one rank sends in one run of the program. */
+int64_t sw_program_sent_bytes(const struct sw_program *program);
 
 /* An integer attribute's value, as printed and digested. */
 int64_t sw_attribute_int(const struct sw_op *op, const struct sw_attribute *attribute);

@@ -28,6 +28,7 @@ extern const struct sw_op_info sw_row_rope_slots, sw_row_cache_append, sw_row_de
 extern const struct sw_op_info sw_row_softmax_merge, sw_row_pick_token, sw_row_sample;
 extern const struct sw_op_info sw_row_top_tokens, sw_row_lm_head_logprobs;
 extern const struct sw_op_info sw_row_cache_append_int8, sw_row_decode_attention_int8;
+extern const struct sw_op_info sw_row_chunk_attention;
 /* Fields of what several kinds have. */
 extern const struct sw_attribute sw_op_rope_attributes[], sw_op_gradient_attributes[];
 

@@ -19,6 +19,17 @@ static const struct sw_attribute attention_attributes[] = {
     {.name = "chunk", .type = SW_ATTRIBUTE_INT, CACHE(chunk)},
     {.name = "scale", .type = SW_ATTRIBUTE_REAL, .prints = SW_PRINT_NEVER, CACHE(scale)},
     {.type = SW_ATTRIBUTE_END}};
+static const struct sw_attribute chunk_attributes[] = {
+    {.name = "head_dim", .type = SW_ATTRIBUTE_INT, .costs = true, CACHE(head_dim)},
+    {.name = "group",
+     .type = SW_ATTRIBUTE_INT,
+     .symbol = SW_SIZE_GROUP,
+     .costs = true,
+     CACHE(group)},
+    {.name = "chunk", .type = SW_ATTRIBUTE_INT, CACHE(chunk)},
+    {.name = "parts", .type = SW_ATTRIBUTE_INT, .symbol = SW_SIZE_PARTS, CACHE(parts)},
+    {.name = "scale", .type = SW_ATTRIBUTE_REAL, .prints = SW_PRINT_NEVER, CACHE(scale)},
+    {.type = SW_ATTRIBUTE_END}};
 #undef CACHE
 
 /* What is appended is read and written; the rest of the cache is not touched. */
@@ -119,3 +130,9 @@ const struct sw_op_info sw_row_decode_attention_int8 = {.name = "decode_attentio
                                                         .attributes = attention_attributes,
                                                         .cost_class = SW_CLASS_ATTENTION,
                                                         .cost = cost_attention};
+const struct sw_op_info sw_row_chunk_attention = {.name = "chunk_attention",
+                                                  .factors = "bsh,buh,buh,bn->bsh",
+                                                  .whole = "u",
+                                                  .attributes = chunk_attributes,
+                                                  .cost_class = SW_CLASS_ATTENTION,
+                                                  .cost = cost_attention};

@@ -47,6 +47,7 @@ const struct sw_op_info *const sw_op_rows[] = {
     [SW_OP_LM_HEAD_LOGPROBS] = &sw_row_lm_head_logprobs,
     [SW_OP_CACHE_APPEND_INT8] = &sw_row_cache_append_int8,
     [SW_OP_DECODE_ATTENTION_INT8] = &sw_row_decode_attention_int8,
+    [SW_OP_CHUNK_ATTENTION] = &sw_row_chunk_attention,
 };
 _Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
 /* ---- What an operand looks like on one rank ---- */
@@ -133,6 +134,16 @@ int64_t sw_op_communication_bytes(const struct sw_program *program, const struct
 {
     const struct sw_op_info *info = sw_op_rows[op->kind];
     return info->communication != NULL ? info->communication(program, op) : 0;
+}
+
+int64_t sw_program_sent_bytes(const struct sw_program *p)
+{
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = p->regions[r].first_op;
+             i < p->regions[r].first_op + p->regions[r].op_count; i++)
+            bytes += sw_op_communication_bytes(p, &p->ops[i]) * p->regions[r].repeat;
+    return bytes;
 }
 
 /* ---- Attributes ---- */

@@ -121,7 +121,8 @@ int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struc
     X(TOP_TOKENS, top_tokens)                                                                      \
     X(LM_HEAD_LOGPROBS, lm_head_logprobs)                                                          \
     X(CACHE_APPEND_INT8, cache_append_int8)                                                        \
-    X(DECODE_ATTENTION_INT8, decode_attention_int8)
+    X(DECODE_ATTENTION_INT8, decode_attention_int8)                                                \
+    X(CHUNK_ATTENTION, chunk_attention)
 
 #define SW_CPU_DECLARE(kind, name)                                                                 \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
