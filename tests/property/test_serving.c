@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/number.h"
 #include "core/program/op/op.h"
+#include "core/program/workspace.h"
 #include "runner/collective/comm.h"
 #include "runner/generate/engine.h"
 #include "tests/support/allocations.h"
@@ -461,6 +462,37 @@ static void drawn_tokens_are_a_texts_own(void **state)
 
 /* ---- What the programs say of themselves ---- */
 
+/* What a GPU's attention works in while it decodes is in its plans, and in no others. */
+static void a_gpu_has_room_for_its_attention(void **state)
+{
+    (void)state;
+    const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
+    for (int32_t gpu = 0; gpu < 2; gpu++) {
+        struct sw_program_options options = make_options(mesh, &variants[0], SW_F32);
+        struct sw_serving serving = make_serving(&variants[0], SW_F32);
+        struct sw_program_set *set = NULL;
+        struct sw_decode_ranges ranges;
+        struct sw_error err = {0};
+        int32_t found = 0;
+        options.gpu_attention = gpu;
+        serving.max_tokens = 1 << 12;
+        if (sw_program_set_compile_serving(&options, &serving, generating, &set, &err) != 0)
+            fail_msg("%s", err.message);
+        /* 4 slots, 4 of the heads and 2048 places on each rank */
+        sw_decode_ranges_of(4, 4, 4, 1 << 11, 4, &ranges);
+        assert_int_equal(ranges.count, 8);
+        assert_true(ranges.bytes >= 4 * 4 * 8 * (4 + 2) * 4);
+        for (int32_t k = 0; k < 2; k++) {
+            const struct sw_program *p = set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL];
+            for (int32_t i = 0; i < p->op_count; i++)
+                if (p->ops[i].kind == SW_OP_DECODE_ATTENTION && ++found > 0)
+                    assert_int_equal(p->ops[i].workspace_bytes, gpu && k ? ranges.bytes : 0);
+        }
+        assert_int_equal(found, 2);
+        sw_program_set_free(set);
+    }
+}
+
 /* Bytes that a rank sends for one run; *of_cache: those of collectives whose operand is the
  * cache's; *calls of them in a layer. */
 static int64_t sent_bytes(const struct sw_program *p, int64_t *of_cache, int32_t *calls)
@@ -764,6 +796,7 @@ int main(void)
         cmocka_unit_test(drawn_tokens_are_a_texts_own),
         cmocka_unit_test(the_cache_stays_where_it_is),
         cmocka_unit_test(what_goes_round_is_fewer_bytes),
+        cmocka_unit_test(a_gpu_has_room_for_its_attention),
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
         cmocka_unit_test(what_cannot_be_served_is_said),
         cmocka_unit_test(a_device_may_have_no_int8),

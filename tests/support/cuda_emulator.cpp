@@ -1,5 +1,6 @@
 /* See cuda_emulator.h. */
 #include "tests/support/cuda_emulator.h"
+#include "tests/support/emulated_products.h"
 
 #include <atomic>
 #include <csetjmp>
@@ -744,13 +745,24 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     const uint64_t k2 = e->b == CUBLAS_OP_N ? y->rows : y->columns;
     const uint64_t n = e->b == CUBLAS_OP_N ? y->columns : y->rows;
     *found = 0;
-    if (c != d || m != z->rows || n != z->columns || k != k2 || wanted < 2)
+    if (c != d || m != z->rows || n != z->columns || k != k2 || wanted < 3)
         return CUBLAS_STATUS_INVALID_VALUE;
-    memset(results, 0, 2 * sizeof *results);
+    memset(results, 0, 3 * sizeof *results);
     results[0].state = CUBLAS_STATUS_NOT_SUPPORTED; /* is passed over */
     results[1].state = CUBLAS_STATUS_SUCCESS;
-    *found = 2;
+    results[2].state = CUBLAS_STATUS_SUCCESS;
+    results[2].algo.data[0] = 1;
+    *found = 3;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+static thread_local sw_emulated_products products;
+
+sw_emulated_products sw_emulated_products_take(void)
+{
+    const sw_emulated_products taken = products;
+    products = {};
+    return taken;
 }
 
 static double element(const emulated_matrix &m, const void *data, uint64_t row, uint64_t column)
@@ -772,13 +784,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
     (void)handle;
-    (void)algo;
     (void)workspace;
     (void)workspace_bytes;
     const emulated_desc e = *reinterpret_cast<emulated_desc *>(desc);
     const emulated_matrix x = *reinterpret_cast<emulated_matrix *>(a_layout);
     const emulated_matrix y = *reinterpret_cast<emulated_matrix *>(b_layout);
     const emulated_matrix z = *reinterpret_cast<emulated_matrix *>(d_layout);
+    const int64_t rows = (int64_t)z.columns; /* it thinks in columns */
+    products.least_rows =
+        products.count == 0 || rows < products.least_rows ? rows : products.least_rows;
+    products.most_rows = rows > products.most_rows ? rows : products.most_rows;
+    products.second += algo->data[0] == 1;
+    products.count++;
     const float *by_at = static_cast<const float *>(alpha);
     const float *keep_at = static_cast<const float *>(beta);
     const double by_now = e.device_scalars ? 0 : (double)*by_at;

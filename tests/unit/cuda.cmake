@@ -84,7 +84,8 @@ endif()
 set(runtime ${CMAKE_CURRENT_BINARY_DIR}/cuda_emulator.o)
 add_custom_command(OUTPUT ${runtime}
   COMMAND ${SW_CXX} ${flags} -c ${emulator}.cpp -o ${runtime}
-  DEPENDS ${emulator}.cpp ${emulator}.h COMMENT "Building the CUDA emulator" VERBATIM)
+  DEPENDS ${emulator}.cpp ${emulator}.h ${CMAKE_SOURCE_DIR}/tests/support/emulated_products.h
+  COMMENT "Building the CUDA emulator" VERBATIM)
 # Blocks of 256 threads, as on a GPU; of 64, faster to emulate.
 foreach(threads 256 64)
   set(objects_${threads} ${runtime})
@@ -115,6 +116,7 @@ sw_test(test_cuda_serving_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c ${objects_256}
         LIBRARIES sw_device_cuda_emulated_absent sw_device_cpu stdc++ ARGS 1)
 target_include_directories(test_cuda_serving_emulated SYSTEM PRIVATE ${include})
+target_compile_definitions(test_cuda_serving_emulated PRIVATE SW_EMULATED)
 sw_test(test_cudnn_attention_emulated
         SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c ${objects_64}
         LIBRARIES sw_device_cuda_emulated_stand_in stdc++ ARGS 8)

@@ -4,6 +4,9 @@
  * SEED draw other shapes. */
 #include "core/program/sampling.h"
 #include "core/program/serving.h"
+#ifdef SW_EMULATED
+#include "tests/support/emulated_products.h"
+#endif
 #include "tests/unit/cuda_ops_support.h"
 
 /* Of each slot its first position and number of tokens. */
@@ -458,6 +461,53 @@ static void test_top_tokens(void **unused)
         }
 }
 
+/* ---- Products ---- */
+
+#ifdef SW_EMULATED
+/* A text may not depend on its row, nor a rank on how fast an algorithm was there: serving takes
+ * the library's first choice, training the fastest. */
+static void test_products_are_settled(void **unused)
+{
+    (void)unused;
+    const int64_t x[3] = {1, 144, 640}, w[2] = {640, 640};
+    for (int alike = 0; alike < 2; alike++) {
+        struct both b = begin(SW_OP_LINEAR, 0);
+        b.call.rows_alike = alike;
+        add_in(&b, SW_F32, 3, x, 1);
+        add_in(&b, SW_F32, 2, w, 1);
+        add_out(&b, SW_F32, 3, x);
+        (void)sw_emulated_products_take();
+        run_both(&b, 0, NULL);
+        compare(&b, 2e-5);
+        const struct sw_emulated_products made = sw_emulated_products_take();
+        assert_true(alike ? made.count == 1 && made.second == 0 : made.second > 0);
+        end(&b);
+    }
+}
+
+/* The logits of all tokens are made in products of one shape. */
+static void test_logits_of_one_shape(void **unused)
+{
+    (void)unused;
+    const int64_t tokens[2] = {1, 2103}, x[3] = {1, 2103, 4}, w[2] = {2501, 4};
+    const int64_t stats[3] = {1, 2103, 3}, chunk = sw_lm_head_chunk_tokens(2103, 2501);
+    struct both b = begin(SW_OP_LM_HEAD_STATS, 0);
+    b.call.rows_alike = true;
+    add_in(&b, SW_F32, 3, x, 1);
+    add_in(&b, SW_F32, 2, w, 1);
+    add_integers(&b, 2, tokens, 0, 2500);
+    add_out(&b, SW_F32, 3, stats);
+    (void)sw_emulated_products_take();
+    run_both(&b, (size_t)(chunk * sw_lm_head_row_elems(2501) * 4), NULL);
+    compare(&b, 2e-5);
+    const struct sw_emulated_products made = sw_emulated_products_take();
+    assert_int_equal(made.least_rows, chunk);
+    assert_int_equal(made.most_rows, chunk);
+    assert_true(made.count > 1 && 2103 % made.count != 0);
+    end(&b);
+}
+#endif
+
 static void test_errors(void **unused)
 {
     (void)unused;
@@ -498,12 +548,22 @@ int main(int argc, char **argv)
     if (status != 0)
         return status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rope_slots),       cmocka_unit_test(test_cache_append),
-        cmocka_unit_test(test_decode_attention), cmocka_unit_test(test_chunk_attention),
-        cmocka_unit_test(test_slots_are_alike),  cmocka_unit_test(test_softmax_merge),
-        cmocka_unit_test(test_pick_token),       cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_sample),           cmocka_unit_test(test_top_tokens),
-        cmocka_unit_test(test_errors),           cmocka_unit_test(test_every_kind_was_compared),
+        cmocka_unit_test(test_rope_slots),
+        cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_decode_attention),
+        cmocka_unit_test(test_chunk_attention),
+        cmocka_unit_test(test_slots_are_alike),
+        cmocka_unit_test(test_softmax_merge),
+        cmocka_unit_test(test_pick_token),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_top_tokens),
+#ifdef SW_EMULATED
+        cmocka_unit_test(test_products_are_settled),
+        cmocka_unit_test(test_logits_of_one_shape),
+#endif
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_every_kind_was_compared),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     close_devices();

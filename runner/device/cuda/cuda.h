@@ -110,6 +110,10 @@ struct sw_cuda_matmul {
     bool accumulate;   /* c is added to; not with an addend */
     const float *keep; /* not NULL: c = keep c + a b, where keep is read on the device when the
                           product runs; instead of the two above */
+    /* The library's first choice of an algorithm, not what is fastest here: the same on every rank
+     * and in every run. Ranks that make the same product, each for itself, would else go apart, and
+     * with them the tokens they sample. */
+    bool settled;
 };
 struct sw_cuda_matmuls *sw_cuda_matmuls_create(struct sw_error *err);
 void sw_cuda_matmuls_free(struct sw_cuda_matmuls *matmuls); /* may be NULL */

@@ -1,5 +1,6 @@
 /* Matrix products through cuBLASLt: one plan per (shape, layout, dtypes, alignment), its algorithm
- * the fastest of the heuristic's first choices, timed once; and the ops made of them. */
+ * the fastest of the heuristic's first choices, timed once, or the first of them; and the ops made
+ * of them. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
@@ -17,6 +18,7 @@ struct key {
     int32_t a_align, b_align, c_align;  /* bytes */
     int32_t has_addend;
     int32_t device_scalars; /* alpha and beta are read on the device */
+    int32_t settled;
 };
 
 struct plan {
@@ -260,6 +262,12 @@ static cublasStatus_t try_choices(struct sw_cuda_device *device, struct plan *pl
     return best < 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
 }
 
+/* Of a product that must be alike wherever its rows begin: what kernels can use at most. */
+static int32_t settled_alignment(int32_t align, bool settled)
+{
+    return settled && align > 16 ? 16 : align;
+}
+
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -299,11 +307,12 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     key.a_dtype = (int32_t)matmul->a_dtype;
     key.b_dtype = (int32_t)matmul->b_dtype;
     key.c_dtype = (int32_t)matmul->c_dtype;
-    key.a_align = alignment_of(matmul->a);
-    key.b_align = alignment_of(matmul->b);
-    key.c_align = alignment_of(matmul->c);
+    key.a_align = settled_alignment(alignment_of(matmul->a), matmul->settled);
+    key.b_align = settled_alignment(alignment_of(matmul->b), matmul->settled);
+    key.c_align = settled_alignment(alignment_of(matmul->c), matmul->settled);
     key.has_addend = matmul->addend != NULL;
     key.device_scalars = matmul->keep != NULL;
+    key.settled = matmul->settled;
     if (key.has_addend && alignment_of(matmul->addend) < key.c_align)
         key.c_align = alignment_of(matmul->addend);
     struct plan *plan = plan_find(device->matmuls, &key, err);
@@ -311,7 +320,7 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
         return -1;
     const double flops = 2.0 * (double)key.m * (double)key.n * (double)key.k;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (!plan->tried && may_repeat(device, matmul) && !device->recording &&
+    if (!plan->tried && !matmul->settled && may_repeat(device, matmul) && !device->recording &&
         flops > SMALLEST_TRIED_FLOPS && plan->count > 1)
         status = try_choices(device, plan, matmul);
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -360,6 +369,7 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
                                     .b = w->data,
                                     .addend = call->op->n_in > 2 && !adds ? call->in[2].data : NULL,
                                     .keep = kept_of(d, call),
+                                    .settled = call->rows_alike,
                                     .c = y->data,
                                     .a_dtype = x->dtype,
                                     .b_dtype = w->dtype,
@@ -424,6 +434,7 @@ static int make_logits(struct sw_cuda_device *device, const struct sw_call *call
                                           .b_row = 1,
                                           .b_column = w->size[1],
                                           .c_row = sw_lm_head_row_elems(vocab),
+                                          .settled = call->rows_alike,
                                           .a_dtype = x->dtype,
                                           .b_dtype = w->dtype,
                                           .c_dtype = SW_F32};
@@ -438,7 +449,11 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
     const int64_t chunk = sw_lm_head_chunk_tokens(tokens, vocab);
     if (call->out[0].dtype != SW_F32)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_stats must be f32");
-    for (int64_t first = 0; first < tokens; first += chunk) {
+    for (int64_t begin = 0; begin < tokens; begin += chunk) {
+        const int64_t left = tokens - begin;
+        /* alike, whatever chunk they are in: the last is as long as the others and makes some again
+         */
+        const int64_t first = call->rows_alike && left < chunk ? tokens - chunk : begin;
         const int64_t n = tokens - first < chunk ? tokens - first : chunk;
         if (make_logits(d, call, first, n, err) != 0 ||
             queued(call, sw_cuda_logits_stats(call, call->workspace, first, n, d->stream), err) !=

@@ -1,0 +1,21 @@
+/* What the emulator's cuBLASLt was asked for by this thread since it was last asked. */
+#ifndef SW_TEST_EMULATED_PRODUCTS_H
+#define SW_TEST_EMULATED_PRODUCTS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sw_emulated_products {
+    int64_t count, second;         /* by the heuristic's second choice */
+    int64_t least_rows, most_rows; /* of a result */
+};
+struct sw_emulated_products sw_emulated_products_take(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
