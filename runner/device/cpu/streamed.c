@@ -27,6 +27,7 @@ typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
+typedef uint32_t loose_word __attribute__((may_alias));
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 
@@ -190,14 +191,16 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
         }
         EACH(i, rows)
         {
-            const vec left = splat(x[i * x_stride + d / step]);
-            EACH(v, vectors)
+            const float *at_row = x + i * x_stride + d / step;
 #ifdef __AVX512BF16__
-            if (kind == PAIRS)
-                total[i][v] = add_pairs(total[i][v], (bits)w[v], (bits)left);
-            else
+            if (kind == PAIRS) {
+                const bits pair = *(const loose_word *)(const void *)at_row - (bits){0};
+                EACH(v, vectors) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
+                continue;
+            }
 #endif
-                total[i][v] += left * w[v];
+            const vec left = splat(*at_row);
+            EACH(v, vectors) total[i][v] += left * w[v];
         }
     }
     EACH(i, rows)
@@ -296,8 +299,9 @@ INLINE void multiply_part(const struct streamed *s, const enum kind kind, const 
         EACH(l, lines)
         for (int half = 0; half < (kind == WIDENED ? 2 : 1); half++) {
             const char *from = at + l * stride;
-            const vec w =
-                kind == WIDENED ? widen(from, half) : load((const float *)(const void *)from);
+            const vec w = kind == WIDENED ? widen(from, half)
+                          : kind == PAIRS ? (vec)(*(const loose_bits *)(const void *)from)
+                                          : load((const float *)(const void *)from);
             EACH(r, rows)
 #ifdef __AVX512BF16__
             if (kind == PAIRS)
