@@ -8,4 +8,18 @@ if(TARGET test_rows)
   # what oneDNN does on a processor that has no more (nothing on another one)
   add_test(NAME test_rows_avx2 COMMAND test_rows WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(test_rows_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2)
+  # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
+  # object comes before the library's
+  set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c)
+  sw_test(test_rows_plain SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
+          LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+  target_compile_options(test_rows_plain PRIVATE -O3 -ffp-contract=fast)
+  if(EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo sw_has_avx2 REGEX "^flags.* avx2 .*fma|^flags.* fma .*avx2" LIMIT_COUNT 1)
+  endif()
+  if(sw_has_avx2)
+    sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
+            LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma)
+  endif()
 endif()

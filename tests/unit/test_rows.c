@@ -1,7 +1,7 @@
 /* Products whose rows are alike: every row of c is the same, to the bit, where every row of a is.
  * Of all numbers of rows up to 64 and some beyond, in fp32 and bf16, weights by row and by column,
- * on one thread and on three. ctest runs it with what the processor has, and with AVX2 alone, for
- * which oneDNN goes by the place of a row. */
+ * on one thread and on three. ctest runs it with what the processor has, with AVX2 alone, for which
+ * oneDNN goes by the place of a row, and with our products of a few rows for lesser processors. */
 #include "core/base/hash.h"
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
@@ -112,6 +112,72 @@ static void rows_are_alike(void **state)
     free(o.c);
 }
 
+/* Products of a few rows: a row is what it is alone, to the bit, whatever the number of rows and
+ * threads; other weights and results than bf16 with bf16 as well. */
+static void few_rows_are_those_of_one(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{1, 1}, {37, 17}, {64, 264}, {900, 64}, {2101, 1600}};
+    static const enum sw_dtype dtypes[][2] = {
+        {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32}};
+    enum { FEW = 16, K = 2101, N = 1600 };
+    float *a = malloc(FEW * K * sizeof *a), *b = malloc((size_t)K * N * sizeof *b);
+    float *alone = malloc(FEW * N * sizeof *alone), *c = malloc(FEW * N * sizeof *c);
+    assert_true(a != NULL && b != NULL && alone != NULL && c != NULL);
+    struct sw_device *device[2] = {sw_cpu_device_create(1, NULL), sw_cpu_device_create(3, NULL)};
+    assert_true(device[0] != NULL && device[1] != NULL);
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
+            const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
+            const bool by_column = s % 2 != 0;
+            struct sw_cpu_matmul g = {.n = n,
+                                      .k = k,
+                                      .b = b,
+                                      .a_row = k,
+                                      .a_column = 1,
+                                      .b_row = by_column ? 1 : n,
+                                      .b_column = by_column ? k : 1,
+                                      .c_row = n,
+                                      .a_dtype = dtypes[d][0],
+                                      .b_dtype = dtypes[d][1],
+                                      .c_dtype = SW_F32};
+            const size_t row = (size_t)k * sw_dtype_bytes(g.a_dtype);
+            for (int64_t i = 0; i < FEW * k; i++)
+                put(a, g.a_dtype, i, value((uint64_t)i));
+            for (int64_t i = 0; i < k * n; i++)
+                put(b, g.b_dtype, i, value((uint64_t)(i + 1000)));
+            g.m = 1;
+            for (int64_t i = 0; i < FEW; i++) {
+                g.a = (const char *)a + (size_t)i * row;
+                g.c = alone + i * n;
+                assert_true(sw_cpu_matmul_is_streamed(&g));
+                sw_cpu_matmul_streamed((struct sw_cpu_device *)device[0], &g);
+                for (int64_t j = 0; j < n; j += 31) {
+                    double exact = 0;
+                    for (int64_t l = 0; l < k; l++)
+                        exact += get(a, g.a_dtype, i * k + l) *
+                                 get(b, g.b_dtype, by_column ? j * k + l : l * n + j);
+                    assert_true(fabs((double)alone[i * n + j] - exact) <=
+                                (double)(k * k) * 0x1p-24);
+                }
+            }
+            g.a = a;
+            g.c = c;
+            for (g.m = 1; g.m <= FEW; g.m++)
+                for (int t = 0; t < 2; t++) {
+                    memset(c, 0xff, (size_t)(g.m * n) * sizeof *c);
+                    sw_cpu_matmul_streamed((struct sw_cpu_device *)device[t], &g);
+                    assert_memory_equal(c, alone, (size_t)(g.m * n) * sizeof *c);
+                }
+        }
+    device[0]->vtable->destroy(device[0]);
+    device[1]->vtable->destroy(device[1]);
+    free(a);
+    free(b);
+    free(alone);
+    free(c);
+}
+
 /* Few rows are made for nothing. */
 static void panels_fit(void **state)
 {
@@ -128,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_alike),
+        cmocka_unit_test(few_rows_are_those_of_one),
         cmocka_unit_test(panels_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,38 +1,58 @@
-/* Matrix products of a few rows, as decoding has them: every weight is read once, at the memory's
- * speed, and widened in registers. The sums of a row are made in one order, whatever other rows,
- * threads and shards there are: a text's tokens do not depend on its neighbours. */
+/* Matrix products of a few rows, as decoding has them: every weight is read from memory once, at
+ * its speed, and meets all rows in registers. The sums of a row are made in one order, whatever
+ * other rows, threads and shards there are: a text's tokens do not depend on its neighbours.
+ *
+ * Ends of lines that fill no block of vectors are copied into one, behind them zeros: there is no
+ * other arithmetic than that of whole blocks. */
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <string.h>
 
-#if defined(__AVX512F__)
-enum { LANES = 16 };
-#elif defined(__AVX__)
-enum { LANES = 8 };
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#define HAS_PAIRS true
 #else
-enum { LANES = 4 };
+#define HAS_PAIRS false
+#endif
+
+#if defined(__AVX512F__)
+enum { LANES = 16, REGISTERS = 32 };
+#elif defined(__AVX__)
+enum { LANES = 8, REGISTERS = 16 };
+#else
+enum { LANES = 4, REGISTERS = 16 };
 #endif
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t loose_bits __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
+typedef uint32_t loose_word __attribute__((may_alias));
 #define INLINE static inline __attribute__((always_inline))
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+
+/* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
+ * processor multiplies with pairs of bf16 rows and adds in fp32. */
+enum kind { FLOATS, WIDENED, PAIRS };
 
 enum {
-    MOST_ROWS = 8,
-    DEPTH = 8,             /* weight rows that are summed before the sum is added to the result */
-    RUN = 512,             /* likewise along a weight row; a multiple of 2 LANES */
-    AHEAD_BYTES = 1024,    /* along a weight row */
-    COLUMNS_AT_ONCE = 128, /* of a thread at least: two cache lines of bf16 and more */
+    MOST_ROWS = 16,
+    GROUP = 4, /* rows that meet a weight at once; the next ones find it in the first cache */
+    WIDE = REGISTERS / 4,   /* vectors of sums, of one row alone */
+    NARROW = REGISTERS / 8, /* and of GROUP rows each */
+    FEW_LINES = 8,          /* of a part, for one row; even */
+    MANY_LINES = 32,        /* for several, whose sums are longer in coming and going */
+    PART_BYTES = 2048,      /* of each of those lines, and along a line whose elements are summed */
+    COLUMNS_AT_ONCE = 128,  /* of a thread at least: two cache lines of bf16 and more */
     LINE_BYTES = 64,
     HALF_SCRATCH = SW_CPU_SCRATCH_BYTES / 2
 };
 
 struct streamed {
     int64_t m, n, k, stride; /* of the weights' lines */
-    const float *x;          /* [m, k] */
-    const void *weights;
+    int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
+    const float *x;          /* [m, padded]; of PAIRS uint32_t [m, padded / 2] */
+    const char *weights;
 };
 
 INLINE vec load(const float *from)
@@ -50,169 +70,358 @@ INLINE vec splat(float value)
     return value - (vec){0};
 }
 
-/* Weights are taken in blocks of as many bytes as a vector or, of bf16, in two halves: those at
- * even places and those at odd ones, which are the lower and the upper half of the words that are
- * read, so that widening costs a shift or a mask. What they meet is in the same order (deal). */
-INLINE int64_t block_elems(const bool narrow)
+INLINE int64_t bytes_of(const enum kind kind)
 {
-    return narrow ? 2 * LANES : LANES;
+    return kind == FLOATS ? 4 : 2;
 }
 
-INLINE vec load_weights(const void *weights, const bool narrow, const int half, int64_t i)
+/* Weights are taken in blocks of as many bytes as a vector has: of bf16 they make two vectors. */
+INLINE int64_t block_elems(const enum kind kind)
 {
-    if (!narrow)
-        return load((const float *)weights + i);
-    const bits words = *(const loose_bits *)((const uint16_t *)weights + i);
+    return kind == FLOATS ? LANES : 2 * LANES;
+}
+
+INLINE int vectors_of(const enum kind kind)
+{
+    return kind == FLOATS ? 1 : 2;
+}
+
+/* A block of bf16 is two vectors: those at even places and those at odd ones, which are the lower
+ * and the upper half of the words that are read, so that widening costs a shift or a mask. */
+INLINE vec widen(const void *weights, const int half)
+{
+    const bits words = *(const loose_bits *)weights;
     return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
 }
 
-INLINE float load_weight(const void *weights, const bool narrow, int64_t i)
+#ifdef __AVX512BF16__
+INLINE vec add_pairs(vec sum, bits a, bits b)
 {
-    return narrow ? sw_bf16_to_float(((const uint16_t *)weights)[i]) : ((const float *)weights)[i];
+    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 }
 
-/* Place of element i of a row whose whole blocks are dealt out; the rest stays as it is. */
-INLINE int64_t deal(int64_t i, int64_t n)
+/* Pairs of what stands at one place of two lines: the processor interleaves quarters of a vector.
+ */
+INLINE bits interleave(bits a, bits b, const int half)
 {
-    const int64_t in_block = i % (2 * LANES);
-    return i < n / (2 * LANES) * (2 * LANES) ? i - in_block + in_block % 2 * LANES + in_block / 2
-                                             : i;
+    return half == 0 ? (bits)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b)
+                     : (bits)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
+}
+#endif
+
+/* Where element i of a row is among the sums or operands of its blocks. */
+INLINE int64_t deal(const enum kind kind, int64_t i)
+{
+    const int64_t in = i % (2 * LANES), begin = i - in;
+    if (kind == WIDENED)
+        return begin + in % 2 * LANES + in / 2;
+    return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
+}
+
+/* Weights are worked on in parts: some lines, PART_BYTES of each. Vectors go through a part across
+ * its lines, and while they do the part that comes next is asked for line by line, for the second
+ * cache: so the memory sees long runs, as those of a sweep, and lines whose distance is a power of
+ * two do not drive each other out of the first cache. */
+struct ahead {
+    const char *line;
+    int64_t stride, place, bytes, lines; /* place in the line, of so many bytes; lines left */
+};
+
+INLINE void ask_ahead(struct ahead *ahead, const int64_t bytes)
+{
+    if (ahead->lines <= 0)
+        return;
+    const char *at = ahead->line + ahead->place;
+    _Pragma("GCC unroll 32") for (int64_t i = 0; i < bytes; i += LINE_BYTES)
+        __builtin_prefetch(at + i, 0, 2);
+    ahead->place += bytes;
+    if (ahead->place >= ahead->bytes) {
+        ahead->place = 0;
+        ahead->line += ahead->stride;
+        ahead->lines--;
+    }
 }
 
 /* ---- Weights [k, n]: their lines are added up ---- */
 
-/* sum[m, width] += x[m, depth] weights[depth, width] from line `line` and column `column` on; of
- * bf16 the columns are dealt out. What the next block wants is asked for ahead: a thread's part of
- * a line may be too short for the processor to see where this goes. */
-INLINE void add_lines(const struct streamed *s, const int m, const int depth, const bool narrow,
-                      int64_t line, int64_t column, int64_t width, float *restrict sum)
+static const char no_weights[4 * LANES * WIDE]; /* behind the last line of an odd k */
+
+/* What is read: `depth` lines from `line` on, at `at`, `stride` bytes apart. */
+struct strip {
+    int64_t line, depth, stride;
+    const char *at;
+    struct ahead *ahead;
+};
+
+/* sum[rows, blocks] += x[rows, depth] weights[depth, blocks] for the rows from `row` on, sums being
+ * `width` apart, all of them in registers. */
+INLINE void add_tile(const struct streamed *s, const enum kind kind, const int rows,
+                     const int blocks, const struct strip *strip, int64_t row, float *sum,
+                     int64_t width)
 {
-    const int64_t element = narrow ? 2 : 4, stride = s->stride, k = s->k;
-    const char *lines = (const char *)s->weights + (line * stride + column) * element;
-    const float *restrict x = s->x + line;
-    int64_t j = 0;
-    for (; j + block_elems(narrow) <= width; j += block_elems(narrow)) {
-        if (j * element % LINE_BYTES == 0)
-            _Pragma("GCC unroll 8") for (int d = 0; d < depth; d++)
-                __builtin_prefetch(lines + ((d + depth) * stride + j) * element);
-        for (int half = 0; half < (narrow ? 2 : 1); half++) {
-            vec block[MOST_ROWS];
-            _Pragma("GCC unroll 8") for (int i = 0; i < m; i++) block[i] = (vec){0};
-            _Pragma("GCC unroll 8") for (int d = 0; d < depth; d++)
-            {
-                const vec w = load_weights(lines, narrow, half, d * stride + j);
-                _Pragma("GCC unroll 8") for (int i = 0; i < m; i++) block[i] +=
-                    splat(x[i * k + d]) * w;
+    const int vectors = blocks * vectors_of(kind), step = kind == PAIRS ? 2 : 1;
+    const int64_t depth = strip->depth, stride = strip->stride;
+    const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
+    const float *restrict x = s->x + row * x_stride + strip->line / step;
+    vec total[GROUP][WIDE];
+    EACH(i, rows)
+    EACH(v, vectors) total[i][v] = load(sum + (row + i) * width + v * LANES);
+    for (int64_t d = 0; d < depth; d += step) {
+        const char *at = strip->at + d * stride;
+        if (row == 0)
+            ask_ahead(strip->ahead, step * blocks * 4 * LANES);
+        vec w[WIDE];
+        const char *second = d + 1 < depth ? at + stride : no_weights;
+        EACH(b, blocks)
+        {
+            const int64_t place = b * 4 * LANES;
+            if (kind == FLOATS) {
+                w[b] = load((const float *)(const void *)(at + place));
+            } else if (kind == WIDENED) {
+                EACH(half, 2) w[2 * b + half] = widen(at + place, half);
+            } else {
+#ifdef __AVX512BF16__
+                const bits even = *(const loose_bits *)(const void *)(at + place);
+                const bits odd = *(const loose_bits *)(const void *)(second + place);
+                EACH(half, 2) w[2 * b + half] = (vec)interleave(even, odd, half);
+#else
+                (void)second;
+#endif
             }
-            _Pragma("GCC unroll 8") for (int i = 0; i < m; i++)
-            {
-                float *to = sum + i * width + j + half * LANES;
-                store(to, load(to) + block[i]);
+        }
+        EACH(i, rows)
+        {
+            const float *at_row = x + i * x_stride + d / step;
+#ifdef __AVX512BF16__
+            if (kind == PAIRS) {
+                const bits pair = *(const loose_word *)(const void *)at_row - (bits){0};
+                EACH(v, vectors) total[i][v] = add_pairs(total[i][v], (bits)w[v], pair);
+                continue;
             }
+#endif
+            const vec left = splat(*at_row);
+            EACH(v, vectors) total[i][v] += left * w[v];
         }
     }
-    for (; j < width; j++)
-        for (int i = 0; i < m; i++) {
-            float block = 0;
-            for (int d = 0; d < depth; d++)
-                block += x[i * k + d] * load_weight(lines, narrow, d * stride + j);
-            sum[i * width + j] += block;
-        }
+    EACH(i, rows)
+    EACH(v, vectors) store(sum + (row + i) * width + v * LANES, total[i][v]);
 }
 
-INLINE void add_all_lines(const struct streamed *s, const int m, const bool narrow, int64_t column,
-                          int64_t width, float *sum)
+/* All rows, of `vectors` vectors. */
+INLINE void add_rows(const struct streamed *s, const enum kind kind, const int vectors,
+                     const struct strip *strip, float *sum, int64_t width)
 {
-    int64_t line = 0;
-    for (; line + DEPTH <= s->k; line += DEPTH)
-        add_lines(s, m, DEPTH, narrow, line, column, width, sum);
-    for (; line < s->k; line++)
-        add_lines(s, m, 1, narrow, line, column, width, sum);
+    const int blocks = vectors / vectors_of(kind);
+    const int64_t groups = (s->m + GROUP - 1) / GROUP, at_once = (s->m + groups - 1) / groups;
+    for (int64_t row = 0; row < s->m; row += at_once) {
+        const int64_t left = s->m - row;
+        switch (left < at_once ? left : at_once) {
+        case 1:
+            add_tile(s, kind, 1, blocks, strip, row, sum, width);
+            break;
+        case 2:
+            add_tile(s, kind, 2, blocks, strip, row, sum, width);
+            break;
+        case 3:
+            add_tile(s, kind, 3, blocks, strip, row, sum, width);
+            break;
+        default:
+            add_tile(s, kind, GROUP, blocks, strip, row, sum, width);
+            break;
+        }
+    }
+}
+
+/* `bytes` of the strip's lines; whole blocks. */
+INLINE void add_part(const struct streamed *s, const enum kind kind, struct strip strip,
+                     int64_t bytes, float *sum, int64_t width)
+{
+    const int64_t block = 4 * LANES, some = NARROW * block / vectors_of(kind);
+    const int64_t many = (s->m == 1 ? WIDE : NARROW) * block / vectors_of(kind);
+    for (int64_t left = bytes, step; left > 0; left -= step) {
+        step = left >= many ? many : left >= some ? some : block;
+        if (step == many && s->m == 1)
+            add_tile(s, kind, 1, WIDE / vectors_of(kind), &strip, 0, sum, width);
+        else if (step == some)
+            add_rows(s, kind, NARROW, &strip, sum, width);
+        else
+            add_rows(s, kind, vectors_of(kind), &strip, sum, width);
+        strip.at += step;
+        sum += step / bytes_of(kind);
+    }
+}
+
+/* Columns [column, column + width) into y[m, padded], zeros before. */
+INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t column, int64_t width,
+                      float *y, int64_t padded)
+{
+    const int64_t element = bytes_of(kind), stride = s->stride * element;
+    const int64_t whole = width / block_elems(kind) * block_elems(kind), bytes = whole * element;
+    const char *weights = s->weights + column * element;
+    const int64_t most = s->m == 1 ? FEW_LINES : MANY_LINES;
+    for (int64_t line = 0; line < s->k; line += most) {
+        const int64_t depth = s->k - line < most ? s->k - line : most;
+        const char *lines = weights + line * stride;
+        for (int64_t begin = 0; begin < bytes; begin += PART_BYTES) {
+            const int64_t end = begin + PART_BYTES < bytes ? begin + PART_BYTES : bytes;
+            const bool is_last = end == bytes;
+            struct ahead ahead = {.line = is_last ? lines + depth * stride : lines + end,
+                                  .stride = stride,
+                                  .bytes = PART_BYTES < bytes ? PART_BYTES : bytes,
+                                  .lines = is_last && line + depth >= s->k ? 0 : depth};
+            const struct strip strip = {line, depth, stride, lines + begin, &ahead};
+            add_part(s, kind, strip, end - begin, y + begin / element, padded);
+        }
+        if (whole < width) {
+            char part[MANY_LINES][4 * LANES] = {{0}};
+            struct ahead nothing = {0};
+            for (int64_t d = 0; d < depth; d++)
+                memcpy(part[d], lines + d * stride + bytes, (size_t)((width - whole) * element));
+            const struct strip strip = {line, depth, 4 * LANES, part[0], &nothing};
+            add_rows(s, kind, vectors_of(kind), &strip, y + whole, padded);
+        }
+    }
 }
 
 /* ---- Weights [n, k]: each of their lines makes one result of every row ---- */
 
-/* y[i, 0 .. lines) = x[i] . weights[line + 0 .. lines) for m rows, y's rows `stride` apart; for
- * bf16 x is dealt out. */
-INLINE void multiply_lines(const struct streamed *s, const int m, const int lines,
-                           const bool narrow, int64_t line, float *y, int64_t stride)
+/* sum[rows, lines] += x[rows, length] . weights[lines, length], lane by lane, from element j of x
+ * on; of weights from `at` on, `stride` bytes apart. */
+INLINE void multiply_part(const struct streamed *s, const enum kind kind, const int rows,
+                          const int lines, int64_t row, int64_t j, int64_t length, const char *at,
+                          int64_t stride, struct ahead *ahead, vec (*sum)[2 * GROUP])
 {
-    const int64_t element = narrow ? 2 : 4, k = s->k;
-    const int64_t whole = k / block_elems(narrow) * block_elems(narrow);
-    const char *weights = (const char *)s->weights + line * s->stride * element;
-    const float *x = s->x;
-    vec total[MOST_ROWS][MOST_ROWS];
-    _Pragma("GCC unroll 8") for (int i = 0; i < m; i++)
-        _Pragma("GCC unroll 8") for (int l = 0; l < lines; l++) total[i][l] = (vec){0};
-    for (int64_t begin = 0; begin < whole; begin += RUN) {
-        const int64_t end = begin + RUN < whole ? begin + RUN : whole;
-        vec sum[MOST_ROWS][MOST_ROWS];
-        _Pragma("GCC unroll 8") for (int i = 0; i < m; i++)
-            _Pragma("GCC unroll 8") for (int l = 0; l < lines; l++) sum[i][l] = (vec){0};
-        for (int64_t j = begin; j < end; j += block_elems(narrow))
-            _Pragma("GCC unroll 8") for (int l = 0; l < lines; l++)
-            {
-                const int64_t at = l * s->stride + j;
-                __builtin_prefetch(weights + at * element + AHEAD_BYTES);
-                for (int half = 0; half < (narrow ? 2 : 1); half++) {
-                    const vec w = load_weights(weights, narrow, half, at);
-                    _Pragma("GCC unroll 8") for (int i = 0; i < m; i++) sum[i][l] +=
-                        load(x + i * k + j + half * LANES) * w;
-                }
-            }
-        _Pragma("GCC unroll 8") for (int i = 0; i < m; i++)
-            _Pragma("GCC unroll 8") for (int l = 0; l < lines; l++) total[i][l] += sum[i][l];
-    }
-    for (int i = 0; i < m; i++)
-        for (int l = 0; l < lines; l++) {
-            float result = 0;
-            for (int lane = 0; lane < LANES; lane++)
-                result += total[i][l][lane];
-            for (int64_t j = whole; j < k; j++)
-                result += x[i * k + j] * load_weight(weights, narrow, l * s->stride + j);
-            y[i * stride + l] = result;
+    const int64_t x_stride = kind == PAIRS ? s->padded / 2 : s->padded;
+    const float *restrict x = s->x + row * x_stride + (kind == PAIRS ? j / 2 : j);
+    for (int64_t i = 0; i < length; i += block_elems(kind), at += 4 * LANES) {
+        if (row == 0)
+            ask_ahead(ahead, lines * 4 * LANES);
+        EACH(l, lines)
+        for (int half = 0; half < (kind == WIDENED ? 2 : 1); half++) {
+            const char *from = at + l * stride;
+            const vec w = kind == WIDENED ? widen(from, half)
+                          : kind == PAIRS ? (vec)(*(const loose_bits *)(const void *)from)
+                                          : load((const float *)(const void *)from);
+            EACH(r, rows)
+#ifdef __AVX512BF16__
+            if (kind == PAIRS)
+                sum[r][l] = add_pairs(sum[r][l], (bits)w, (bits)load(x + r * x_stride + i / 2));
+            else
+#endif
+                sum[r][l] += load(x + r * x_stride + i + half * LANES) * w;
         }
+    }
 }
 
-/* Lines [line, line + count) of the weights; `at_once` of them keep the processor's adders busy. */
-INLINE void multiply_all_lines(const struct streamed *s, const int m, const int at_once,
-                               const bool narrow, int64_t line, int64_t count, float *y)
+INLINE float sum_lanes(vec value)
 {
+    float lane[LANES];
+    store(lane, value);
+    for (int n = LANES / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            lane[i] += lane[i + n];
+    return lane[0];
+}
+
+/* y[rows, lines] = x[rows] . weights[lines] for rows from `row` and lines from `line` on. */
+INLINE void multiply_lines(const struct streamed *s, const enum kind kind, const int rows,
+                           const int lines, int64_t row, int64_t line, float *y, int64_t width)
+{
+    const int64_t element = bytes_of(kind), k = s->k, stride = s->stride * element;
+    const int64_t whole = k / block_elems(kind) * block_elems(kind);
+    const char *weights = s->weights + line * stride;
+    vec total[GROUP][2 * GROUP];
+    EACH(i, rows)
+    EACH(l, lines) total[i][l] = (vec){0};
+    const int64_t run = PART_BYTES / element;
+    for (int64_t begin = 0; begin < k; begin += run) {
+        const bool is_last = begin + run >= k;
+        const int64_t end = is_last ? whole : begin + run;
+        struct ahead ahead = {.line = is_last ? weights + lines * stride : weights + end * element,
+                              .stride = stride,
+                              .bytes = run < k ? PART_BYTES : whole * element,
+                              .lines = lines};
+        vec sum[GROUP][2 * GROUP];
+        EACH(i, rows)
+        EACH(l, lines) sum[i][l] = (vec){0};
+        multiply_part(s, kind, rows, lines, row, begin, end - begin, weights + begin * element,
+                      stride, &ahead, sum);
+        if (is_last && whole < k) {
+            char part[2 * GROUP][4 * LANES] = {{0}};
+            ahead.lines = 0;
+            EACH(l, lines)
+            memcpy(part[l], weights + l * stride + whole * element,
+                   (size_t)((k - whole) * element));
+            multiply_part(s, kind, rows, lines, row, whole, block_elems(kind), part[0], 4 * LANES,
+                          &ahead, sum);
+        }
+        EACH(i, rows)
+        EACH(l, lines) total[i][l] += sum[i][l];
+    }
+    EACH(i, rows)
+    EACH(l, lines) y[(row + i) * width + l] = sum_lanes(total[i][l]);
+}
+
+/* Results of `lines` lines for all rows. */
+INLINE void multiply_rows(const struct streamed *s, const enum kind kind, const int lines,
+                          int64_t line, float *y, int64_t width)
+{
+    const int64_t groups = (s->m + GROUP - 1) / GROUP, at_once = (s->m + groups - 1) / groups;
+    for (int64_t row = 0; row < s->m; row += at_once) {
+        const int64_t left = s->m - row;
+        switch (left < at_once ? left : at_once) {
+        case 1:
+            multiply_lines(s, kind, 1, lines, row, line, y, width);
+            break;
+        case 2:
+            multiply_lines(s, kind, 2, lines, row, line, y, width);
+            break;
+        case 3:
+            multiply_lines(s, kind, 3, lines, row, line, y, width);
+            break;
+        default:
+            multiply_lines(s, kind, GROUP, lines, row, line, y, width);
+            break;
+        }
+    }
+}
+
+/* Lines [line, line + count) of the weights into y[m, width]. */
+INLINE void multiply_all(const struct streamed *s, const enum kind kind, int64_t line,
+                         int64_t count, float *y, int64_t width)
+{
+    enum { AT_ONCE = REGISTERS / 8, MANY = 2 * GROUP }; /* keep the processor's adders busy */
     int64_t l = 0;
-    for (; l + at_once <= count; l += at_once)
-        multiply_lines(s, m, at_once, narrow, line + l, y + l, count);
+    for (; s->m == 1 && l + MANY <= count; l += MANY)
+        multiply_lines(s, kind, 1, MANY, 0, line + l, y + l, width);
+    for (; l + AT_ONCE <= count; l += AT_ONCE)
+        multiply_rows(s, kind, AT_ONCE, line + l, y + l, width);
     for (; l < count; l++)
-        multiply_lines(s, m, 1, narrow, line + l, y + l, count);
+        multiply_rows(s, kind, 1, line + l, y + l, width);
 }
 
 /* ---- Both ---- */
 
-/* Columns [column, column + width) of the result into y[m, width]. */
-static void make_columns(const struct streamed *s, bool by_line, bool narrow, int64_t column,
-                         int64_t width, float *y)
+/* Columns [column, column + width) of the result into y[m, padded]. */
+static void make_columns(const struct streamed *s, bool by_line, enum kind kind, int64_t column,
+                         int64_t width, float *y, int64_t padded)
 {
-    memset(y, 0, (size_t)(s->m * width) * sizeof *y);
-    switch (s->m) {
-#define ROWS(m, at_once)                                                                           \
-    case m:                                                                                        \
-        if (by_line && narrow)                                                                     \
-            multiply_all_lines(s, m, at_once, true, column, width, y);                             \
-        else if (by_line)                                                                          \
-            multiply_all_lines(s, m, at_once, false, column, width, y);                            \
-        else if (narrow)                                                                           \
-            add_all_lines(s, m, true, column, width, y);                                           \
+    if (!by_line)
+        memset(y, 0, (size_t)(s->m * padded) * sizeof *y);
+    switch (kind) {
+#define KIND(which)                                                                                \
+    case which:                                                                                    \
+        if (by_line)                                                                               \
+            multiply_all(s, which, column, width, y, padded);                                      \
         else                                                                                       \
-            add_all_lines(s, m, false, column, width, y);                                          \
+            add_lines(s, which, column, width, y, padded);                                         \
         break;
-        ROWS(1, 8)
-        ROWS(2, 4)
-        ROWS(3, 2)
-        ROWS(4, 2)
-        ROWS(5, 1)
-        ROWS(6, 1)
-        ROWS(7, 1)
-        ROWS(8, 1)
-#undef ROWS
+        KIND(FLOATS)
+        KIND(WIDENED)
+#ifdef __AVX512BF16__
+        KIND(PAIRS)
+#endif
+#undef KIND
     default:
         break;
     }
@@ -225,30 +434,41 @@ static bool is_known(enum sw_dtype dtype)
 
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
-    const int64_t most = HALF_SCRATCH / (int64_t)sizeof(float);
+    const int64_t most = HALF_SCRATCH / (int64_t)sizeof(float) - MOST_ROWS * 2 * LANES;
     return g->m <= MOST_ROWS && !g->accumulate && g->a_column == 1 &&
            (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) && is_known(g->b_dtype) &&
            is_known(g->c_dtype) && g->m * g->k <= most && g->m * g->n <= most;
 }
 
-/* x[m, k], dealt out for bf16 weights whose lines lie along it. */
-static void widen_rows(const struct sw_cpu_matmul *g, bool dealt, float *x)
+/* x[m, padded], zeros behind k. */
+static void put_rows(const struct sw_cpu_matmul *g, bool by_line, enum kind kind, int64_t padded,
+                     float *x)
 {
-    for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < g->k; j++) {
-            const int64_t from = i * g->a_row + j;
-            x[i * g->k + (dealt ? deal(j, g->k) : j)] =
-                load_weight(g->a, g->a_dtype == SW_BF16_T, from);
+    for (int64_t i = 0; i < g->m; i++) {
+        const int64_t from = i * g->a_row;
+        if (kind == PAIRS) {
+            uint16_t *to = (uint16_t *)x + i * padded;
+            memcpy(to, (const uint16_t *)g->a + from, (size_t)g->k * sizeof *to);
+            memset(to + g->k, 0, (size_t)(padded - g->k) * sizeof *to);
+            continue;
         }
+        float *to = x + i * padded;
+        memset(to + g->k / (2 * LANES) * (2 * LANES), 0,
+               (size_t)(padded - g->k / (2 * LANES) * (2 * LANES)) * sizeof *to);
+        for (int64_t j = 0; j < g->k; j++)
+            to[by_line ? deal(kind, j) : j] =
+                g->a_dtype == SW_BF16_T ? sw_bf16_to_float(((const uint16_t *)g->a)[from + j])
+                                        : ((const float *)g->a)[from + j];
+    }
 }
 
-static void put_columns(const struct sw_cpu_matmul *g, bool dealt, int64_t column, int64_t width,
-                        const float *y)
+static void put_columns(const struct sw_cpu_matmul *g, bool by_line, enum kind kind, int64_t column,
+                        int64_t width, const float *y, int64_t padded)
 {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < width; j++) {
             const int64_t to = i * g->c_row + column + j;
-            const float value = y[i * width + (dealt ? deal(j, width) : j)];
+            const float value = y[i * padded + (by_line ? j : deal(kind, j))];
             if (g->c_dtype == SW_F32)
                 ((float *)g->c)[to] = value;
             else
@@ -259,17 +479,21 @@ static void put_columns(const struct sw_cpu_matmul *g, bool dealt, int64_t colum
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
-    const bool by_line = g->b_column != 1, narrow = g->b_dtype == SW_BF16_T;
+    const bool by_line = g->b_column != 1;
+    const enum kind kind = g->b_dtype != SW_BF16_T                ? FLOATS
+                           : HAS_PAIRS && g->a_dtype == SW_BF16_T ? PAIRS
+                                                                  : WIDENED;
     float *x = sw_cpu_scratch(device, 0);
     const struct streamed s = {.m = g->m,
                                .n = g->n,
                                .k = g->k,
                                .stride = by_line ? g->b_column : g->b_row,
+                               .padded = sw_align(g->k, 2 * LANES),
                                .x = x,
                                .weights = g->b};
     const int64_t even = (g->n + threads - 1) / threads;
     const int64_t share = (even + COLUMNS_AT_ONCE - 1) / COLUMNS_AT_ONCE * COLUMNS_AT_ONCE;
-    widen_rows(g, by_line && narrow, x);
+    put_rows(g, by_line, kind, s.padded, x);
     SW_PARALLEL_FOR(threads)
     for (int64_t t = 0; t < threads; t++) {
         const int64_t column = t * share, left = g->n - column;
@@ -277,7 +501,8 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
         float *y = (float *)(void *)((char *)sw_cpu_scratch(device, (int32_t)t) + HALF_SCRATCH);
         if (width <= 0)
             continue;
-        make_columns(&s, by_line, narrow, column, width, y);
-        put_columns(g, !by_line && narrow, column, width, y);
+        const int64_t padded = sw_align(width, 2 * LANES);
+        make_columns(&s, by_line, kind, column, width, y, padded);
+        put_columns(g, by_line, kind, column, width, y, padded);
     }
 }

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Decoding of one text beside llama.cpp: a bf16 model of the same shape and size, random weights, the same
+# threads, in turn in one run. Medians of all tokens, by the wall's clock.
+#
+#   tests/bench/decode_peer.sh LLAMA_BUILD [BUILD [THREADS [LAYERS [ROUNDS]]]]
+#
+# LLAMA_BUILD is a build folder of llama.cpp with bin/llama-bench (cmake -DGGML_NATIVE=ON, target llama-bench).
+# Python writes the model with the package `gguf`, which a temporary environment gets from PyPI.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+[ $# -ge 1 ] || { sed -n '2,9p' "$0" >&2 && exit 2; }
+peer=$1/bin/llama-bench
+bench=${2:-build}/bench/bench_decode
+threads=${3:-2} layers=${4:-16} rounds=${5:-3}
+cached=64
+fail() {
+    echo "decode_peer: $*" >&2
+    exit 3
+}
+[ -x "$peer" ] || fail "no program '$peer'"
+[ -x "$bench" ] || fail "no program '$bench'"
+work=$(mktemp -d) || exit 3
+trap 'rm -rf "$work"' EXIT
+if ! { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q gguf numpy; } >"$work/log" 2>&1; then
+    fail "$(tail -3 "$work/log")"
+fi
+
+# the shape of bench_decode's model: a tied head, so there is no output.weight
+"$work/venv/bin/python" - "$work/model.gguf" "$layers" >"$work/log" 2>&1 <<'END' || fail "$(tail -3 "$work/log")"
+import sys
+import gguf
+import numpy as np
+
+vocab, hidden, wide, heads, kv_heads, head_dim = 32000, 2048, 8192, 32, 8, 64
+layers = int(sys.argv[2])
+random = np.random.default_rng(1)
+out = gguf.GGUFWriter(sys.argv[1], "llama")
+out.add_block_count(layers)
+out.add_context_length(2048)
+out.add_embedding_length(hidden)
+out.add_feed_forward_length(wide)
+out.add_head_count(heads)
+out.add_head_count_kv(kv_heads)
+out.add_rope_dimension_count(head_dim)
+out.add_rope_freq_base(500000.0)
+out.add_layer_norm_rms_eps(1e-5)
+out.add_vocab_size(vocab)
+out.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
+out.add_tokenizer_model("none")
+
+
+def matrix(name, rows, columns):
+    values = ((random.random((rows, columns), dtype=np.float32) - 0.5) * 0.06).view(np.uint32) >> 16
+    out.add_tensor(name, values.astype(np.uint16).view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
+
+
+def norm(name):
+    out.add_tensor(name, np.ones(hidden, dtype=np.float32))
+
+
+matrix("token_embd.weight", vocab, hidden)
+norm("output_norm.weight")
+for layer in range(layers):
+    block = f"blk.{layer}."
+    norm(block + "attn_norm.weight")
+    norm(block + "ffn_norm.weight")
+    matrix(block + "attn_q.weight", heads * head_dim, hidden)
+    matrix(block + "attn_k.weight", kv_heads * head_dim, hidden)
+    matrix(block + "attn_v.weight", kv_heads * head_dim, hidden)
+    matrix(block + "attn_output.weight", hidden, heads * head_dim)
+    matrix(block + "ffn_gate.weight", wide, hidden)
+    matrix(block + "ffn_up.weight", wide, hidden)
+    matrix(block + "ffn_down.weight", hidden, wide)
+out.write_header_to_file()
+out.write_kv_data_to_file()
+out.write_tensors_to_file()
+out.close()
+END
+
+for ((round = 0; round < rounds; round++)); do
+    "$bench" bf16 "$threads" 1 "$cached" 5 "$layers" 0 wall >>"$work/ours" 2>"$work/log" ||
+        fail "$(tail -3 "$work/log")"
+    "$peer" -m "$work/model.gguf" -t "$threads" -p 0 -n 16 -d "$cached" -r 3 -ctk bf16 -ctv bf16 -o json \
+        >"$work/peer.$round" 2>"$work/log" || fail "$(tail -3 "$work/log")"
+done
+"$work/venv/bin/python" - "$work" "$threads" "$layers" <<'END'
+import glob
+import json
+import re
+import statistics
+import sys
+
+work, threads, layers = sys.argv[1:]
+ours = [float(ms) for ms in re.findall(r"median ([0-9.]+) ms", open(work + "/ours").read())]
+shares = re.findall(r"([0-9.]+) median of the rounds", open(work + "/ours").read())
+peer = [1e3 / rate for path in sorted(glob.glob(work + "/peer.*"))
+        for rate in json.load(open(path))[0]["samples_ts"]]
+mine, theirs = statistics.median(ours), statistics.median(peer)
+print(f"bf16, {threads} thread(s), {layers} layers: a token takes {mine:.1f} ms here "
+      f"({', '.join(shares)} of the sweep), {theirs:.1f} ms in llama.cpp: {theirs / mine:.2f} times as fast")
+END
