@@ -117,8 +117,11 @@ static struct both describe(const struct attention_case *c)
     const int64_t out[4] = {c->batch, c->seq, q[2], 1};
     const int64_t stats[4] = {c->batch, c->seq, 2 * c->kv_heads * c->group, 1};
     struct both b = begin(SW_OP_DECODE_ATTENTION, 0);
-    b.op.as.cache = (struct sw_cache_attributes){1 / sqrt((double)c->dim), (int32_t)c->dim,
-                                                 (int32_t)c->group, (int32_t)c->chunk};
+    b.op.as.cache = (struct sw_cache_attributes){.scale = 1 / sqrt((double)c->dim),
+                                                 .head_dim = (int32_t)c->dim,
+                                                 .group = (int32_t)c->group,
+                                                 .chunk = (int32_t)c->chunk,
+                                                 .parts = 1};
     add_in(&b, c->q, 3, q, 2);
     for (int i = 0; i < 2; i++) {
         struct sw_tensor *cache = add_in(&b, c->cache, 3, k, 2);
