@@ -157,7 +157,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
     r->token = calloc(texts, sizeof *r->token);
     r->slots = calloc(texts * SW_SLOT_FIELDS, sizeof *r->slots);
     r->settings = calloc(texts * SW_SAMPLING_SETTINGS, sizeof *r->settings);
-    r->sampled = calloc(texts * 2, sizeof *r->sampled);
+    r->sampled = calloc(texts * SW_SAMPLED_NUMBERS, sizeof *r->sampled);
     if (r->busy == NULL || r->samples == NULL || r->token == NULL || r->slots == NULL ||
         r->settings == NULL || r->sampled == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
@@ -182,7 +182,8 @@ static int decode(struct run *r, struct sw_error *err)
         {"tokens", r->token, texts * sizeof *r->token},
         {"slots", r->slots, texts * SW_SLOT_FIELDS * sizeof *r->slots},
         {"settings", r->settings, texts * SW_SAMPLING_SETTINGS * sizeof *r->settings}};
-    const struct sw_fetch fetch = {"sampled", r->sampled, texts * 2 * sizeof *r->sampled};
+    const struct sw_fetch fetch = {"sampled", r->sampled,
+                                   texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
     return sw_executor_call(r->executor, SW_PROGRAM_DECODE, feeds, 3, &fetch, 1, err);
 }

@@ -109,7 +109,7 @@ static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
     b->tokens = calloc((size_t)(b->texts * CHUNK), sizeof *b->tokens);
     b->slots = calloc((size_t)b->texts * SW_SLOT_FIELDS, sizeof *b->slots);
     b->settings = calloc((size_t)b->texts * SW_SAMPLING_SETTINGS, sizeof *b->settings);
-    b->sampled = calloc((size_t)b->texts * 2, sizeof *b->sampled);
+    b->sampled = calloc((size_t)b->texts * SW_SAMPLED_NUMBERS, sizeof *b->sampled);
     if (b->tokens == NULL || b->slots == NULL || b->settings == NULL || b->sampled == NULL)
         leave("out of memory");
     fill_state(b);
@@ -132,7 +132,8 @@ static double call(struct bench *b, enum sw_program_kind kind, int64_t first, in
         {"tokens", b->tokens, texts * (size_t)length * sizeof *b->tokens},
         {"slots", b->slots, texts * SW_SLOT_FIELDS * sizeof *b->slots},
         {"settings", b->settings, texts * SW_SAMPLING_SETTINGS * sizeof *b->settings}};
-    const struct sw_fetch fetch = {"sampled", b->sampled, texts * 2 * sizeof *b->sampled};
+    const struct sw_fetch fetch = {"sampled", b->sampled,
+                                   texts * SW_SAMPLED_NUMBERS * sizeof *b->sampled};
     const double begin = b->clock();
     if (sw_executor_call(b->executor, kind, feeds, 3, &fetch, 1, &err) != 0)
         leave(err.message);
