@@ -40,15 +40,6 @@ static void *mirror_of(const struct staged *s, const void *address)
     return s->mirror + (at - base);
 }
 
-static int fetch(struct staged *s, const void *address, size_t bytes, struct sw_error *err)
-{
-    void *host = mirror_of(s, address);
-    if (host != address && s->device->vtable->copy_out(s->device, host, address, bytes) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot copy from the device",
-                       (int)s->comm.rank);
-    return 0;
-}
-
 /* Ends the oldest call: what it wrote goes to the device. */
 static int finish_oldest(struct staged *s, struct sw_error *err)
 {
@@ -62,6 +53,37 @@ static int finish_oldest(struct staged *s, struct sw_error *err)
             s->device->vtable->copy_in(s->device, p->device[i], p->host[i], p->bytes[i]) != 0)
             return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot copy to the device",
                            (int)s->comm.rank);
+    return 0;
+}
+
+/* Whether a call that is not finished writes to these bytes of the arena. */
+static bool is_written(const struct staged *s, const void *address, size_t bytes)
+{
+    const uintptr_t begin = (uintptr_t)address, end = begin + bytes;
+    for (int32_t k = 0; k < s->count; k++) {
+        const struct pending *p = &s->pending[(s->first + k) % PENDING];
+        for (int32_t i = 0; i < p->count; i++) {
+            const uintptr_t at = (uintptr_t)p->device[i];
+            if (begin < at + p->bytes[i] && at < end)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What a call reads. Calls are in order, so it may be what one that is not waited for writes: the
+ * mirror is newer than the device then, and stale bytes would be laid over it. */
+static int fetch(struct staged *s, const void *address, size_t bytes, struct sw_error *err)
+{
+    void *host = mirror_of(s, address);
+    if (host == address)
+        return 0;
+    while (is_written(s, address, bytes))
+        if (finish_oldest(s, err) != 0)
+            return -1;
+    if (s->device->vtable->copy_out(s->device, host, address, bytes) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot copy from the device",
+                       (int)s->comm.rank);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 enum { MAX_RANKS = 16, BATCH = 5 };
@@ -300,26 +301,71 @@ static void *staged_main(void *argument)
     return rank->result == 0 ? rank_main(rank) : NULL;
 }
 
-static void test_staged_transfer(void **state)
+static void run_staged(rank_function function, uint64_t seed)
 {
-    (void)state;
     struct rank_thread ranks[3] = {{0}};
     struct sw_comm *comms[3];
     struct sw_error error = {0};
     const struct sw_mesh mesh = sw_mesh_make(3, 1, 1, 1);
-    for (uint64_t bytes = 0; bytes <= 1000; bytes += 500) {
-        assert_int_equal(sw_comm_threads_create(&mesh, comms, &error), 0);
-        for (int i = 0; i < 3; i++) {
-            ranks[i] =
-                (struct rank_thread){.comm = comms[i], .function = staged_transfers, .seed = bytes};
-            assert_int_equal(pthread_create(&ranks[i].thread, NULL, staged_main, &ranks[i]), 0);
-        }
-        for (int i = 0; i < 3; i++)
-            pthread_join(ranks[i].thread, NULL);
-        for (int i = 0; i < 3; i++)
-            if (ranks[i].result != 0)
-                fail_msg("%s", ranks[i].error.message);
+    assert_int_equal(sw_comm_threads_create(&mesh, comms, &error), 0);
+    for (int i = 0; i < 3; i++) {
+        ranks[i] = (struct rank_thread){.comm = comms[i], .function = function, .seed = seed};
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, staged_main, &ranks[i]), 0);
     }
+    for (int i = 0; i < 3; i++)
+        pthread_join(ranks[i].thread, NULL);
+    for (int i = 0; i < 3; i++)
+        if (ranks[i].result != 0)
+            fail_msg("%s", ranks[i].error.message);
+}
+
+static void test_staged_transfer(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 0; bytes <= 1000; bytes += 500)
+        run_staged(staged_transfers, bytes);
+}
+
+/* Calls are in order: one may read what an earlier one writes without waiting for it. */
+static int staged_chain(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    const int64_t shape[] = {3};
+    _Alignas(16) unsigned char arena[4096] = {0};
+    float *values = (float *)(arena + 1024);
+    uint64_t ticket = 0;
+    struct sw_collective_call call = {.axes = {1, {SW_DP}}, .dtype = SW_F32};
+    sw_collective_call_shape(&call, SW_ALL_REDUCE, 1, shape, 0, 0);
+    call.in[0] = call.out[0] = values;
+    call.workspace = arena;
+    const struct sw_collective_slots slots = sw_call_slots(&call, comm->size);
+    if (slots.slots * slots.slot_bytes > 1024)
+        return sw_fail(err, SW_UNMET, "workspace");
+    if (comm->vtable->attach(comm, arena, sizeof arena, err) != 0)
+        return -1;
+    values[0] = 1;
+    values[1] = 2;
+    values[2] = -3;
+    for (uint64_t i = 0; i < seed; i++) {
+        if (comm->vtable->start(comm, &call, &ticket, err) != 0)
+            return -1;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* likely done by then */
+    }
+    if (comm->vtable->wait(comm, ticket, err) != 0)
+        return -1;
+    float power = 1;
+    for (uint64_t i = 0; i < seed; i++)
+        power *= 3;
+    if (values[0] != power || values[1] != 2 * power || values[2] != -3 * power)
+        return sw_fail(err, SW_UNMET, "%d sums of sums of three ranks: %g, not %g", (int)seed,
+                       (double)values[0], (double)power);
+    return comm->vtable->attach(comm, NULL, 0, err);
+}
+
+static void test_staged_chain(void **state)
+{
+    (void)state;
+    for (uint64_t calls = 1; calls <= 12; calls += calls == 1 ? 1 : 10)
+        run_staged(staged_chain, calls); /* 3^13 is exact in f32 */
 }
 
 /* More calls than the queue holds, none waited for but the last: sums that build on each other. */
@@ -562,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_bad_transfers),
         cmocka_unit_test(test_staged_transfer),
+        cmocka_unit_test(test_staged_chain),
         cmocka_unit_test(test_many_calls),
         cmocka_unit_test(test_rank_that_gives_up),
         cmocka_unit_test(test_sizes_differ),
