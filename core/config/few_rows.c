@@ -30,11 +30,12 @@ static bool read_point(struct sw_config *c, const struct field *field, const str
                         sw_config_format(c,
                                          "a point of '%s' must be [rows, bytes, bytes per second]",
                                          field->key));
-    if (!(value[0] > 0 && value[0] < SW_BIG && value[1] > 0 && value[1] < SW_BIG && value[2] > 0 &&
-          value[2] < SW_BIG))
+    if (!(value[0] > 0 && value[0] < SW_BIG && value[1] > 0 && value[1] < SW_BIG &&
+          value[2] > 1 / SW_BIG && value[2] < SW_BIG))
         return complain(
             c, item, field,
-            sw_config_format(c, "the numbers of a point of '%s' must be more than 0", field->key));
+            sw_config_format(c, "the numbers of a point of '%s' must be more than 0 and below 1e30",
+                             field->key));
     const struct sw_few_rows_point *before = few->count > 0 ? &few->point[few->count - 1] : NULL;
     if (before != NULL &&
         (value[0] < before->rows || (value[0] == before->rows && value[1] <= before->bytes)))

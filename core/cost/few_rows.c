@@ -22,10 +22,10 @@ double sw_cost_serving_bytes(const struct sw_program *p)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
+            serves = serves || reads_cache(p, op);
             if (cost_class != SW_CLASS_MATMUL && cost_class != SW_CLASS_ATTENTION)
                 continue;
             bytes += sw_program_runs(p, region, op) * (double)sw_op_cost(p, op).memory_bytes;
-            serves = serves || reads_cache(p, op);
         }
     }
     return serves ? bytes : 0;

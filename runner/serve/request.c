@@ -406,6 +406,10 @@ static int check_together(struct reading *r)
     r->param = "top_logprobs";
     if (r->top_logprobs > 0 && !r->wants_logprobs)
         return REFUSE(r, "'top_logprobs' needs logprobs: true");
+    /* an answer that is not streamed lies in memory whole */
+    r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
+    if (!out->stream && r->top_logprobs * out->prompt_count * out->wish.n > SW_REQUEST_TEXTS)
+        return REFUSE(r, "the most probable tokens of so many texts need stream: true");
     out->logprobs = r->wants_logprobs ? (int32_t)r->top_logprobs : -1;
     r->param = "stream_options";
     if (out->include_usage && !out->stream)

@@ -326,6 +326,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "stop": ["a"] * 17}, 400, "stop", "'stop' has at most 16 texts"),
     ("completions", {"prompt": "a", "stream": 1}, 400, "stream", "'stream' is true or false"),
     ("completions", {"prompt": "a", "stream_options": {"include_usage": True}}, 400, "stream_options", "'stream_options' needs stream: true"),
+    ("completions", {"prompt": "a", "n": 52, "logprobs": 5}, 400, "logprobs", "the most probable tokens of so many texts need stream: true"),
     ("completions", {"prompt": "a", "logprobs": 6}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "logprobs": -1}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "logprobs": 1.5}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),

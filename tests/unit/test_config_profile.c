@@ -118,7 +118,11 @@ static void few_rows_are_points(void **state)
                    NULL);
     expect_cluster(FEW("[[1, 1e6, 0]]"),
                    "here.yaml:5:36: the numbers of a point of 'linear_fp32' must be more than "
-                   "0" FOR_EXAMPLE,
+                   "0 and below 1e30" FOR_EXAMPLE,
+                   NULL);
+    expect_cluster(FEW("[[1, 1e6, 1e-310]]"), /* whose inverse is no number */
+                   "here.yaml:5:36: the numbers of a point of 'linear_fp32' must be more than "
+                   "0 and below 1e30" FOR_EXAMPLE,
                    NULL);
     expect_cluster(FEW("[[1, 1e6, 1e9], [1, 1e6, 2e9]]"),
                    "here.yaml:5:51: the points of 'linear_fp32' must be ascending in rows, then in "
