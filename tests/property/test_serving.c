@@ -709,6 +709,30 @@ static void prefill_is_evaluate_to_the_bit(void **state)
     }
 }
 
+/* On one rank, by a device that has all ops but that one. */
+static void expect_refused_without(const struct sw_program_set *set, const struct sw_mesh *mesh,
+                                   enum sw_op_kind kind, const char *name)
+{
+    struct sw_error err = {0};
+    struct sw_comm *comm = NULL;
+    struct sw_executor *executor = NULL;
+    char message[128];
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    assert_non_null(device);
+    struct sw_device_vtable table = *device->vtable;
+    table.name = "abacus";
+    table.run[kind] = NULL;
+    struct sw_device without = {&table};
+    assert_int_equal(sw_comm_threads_create(mesh, &comm, &err), 0);
+    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    snprintf(message, sizeof message,
+             "device abacus cannot run the program 'prefill': it has no %s", name);
+    assert_string_equal(err.message, message);
+    comm->vtable->destroy(comm);
+    device->vtable->destroy(device);
+}
+
 static void what_cannot_be_served_is_said(void **state)
 {
     (void)state;
@@ -735,21 +759,7 @@ static void what_cannot_be_served_is_said(void **state)
     serving = make_serving(&variants[0], SW_F32);
     options.model.sliding_window = 0;
     assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
-    struct sw_device *device = sw_cpu_device_create(1, &err);
-    assert_non_null(device);
-    struct sw_device_vtable table = *device->vtable;
-    table.name = "abacus";
-    table.run[SW_OP_SAMPLE] = NULL;
-    struct sw_device without = {&table};
-    struct sw_comm *comm = NULL;
-    struct sw_executor *executor = NULL;
-    assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
-    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
-    assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_string_equal(err.message,
-                        "device abacus cannot run the program 'prefill': it has no sample");
-    comm->vtable->destroy(comm);
-    device->vtable->destroy(device);
+    expect_refused_without(set, &options.mesh, SW_OP_SAMPLE, "sample");
     sw_program_set_free(set);
     err = (struct sw_error){0};
     options = make_options(sw_mesh_make(1, 1, 3, 1), &variants[0], SW_F32);
@@ -770,21 +780,7 @@ static void a_device_may_have_no_int8(void **state)
     struct sw_program_set *set = NULL;
     struct sw_error err = {0};
     assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
-    struct sw_device *device = sw_cpu_device_create(1, &err);
-    assert_non_null(device);
-    struct sw_device_vtable table = *device->vtable;
-    table.name = "abacus";
-    table.run[SW_OP_CACHE_APPEND_INT8] = NULL;
-    struct sw_device without = {&table};
-    struct sw_comm *comm = NULL;
-    struct sw_executor *executor = NULL;
-    assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
-    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
-    assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_string_equal(err.message, "device abacus cannot run the program 'prefill': it has no "
-                                     "cache_append_int8");
-    comm->vtable->destroy(comm);
-    device->vtable->destroy(device);
+    expect_refused_without(set, &options.mesh, SW_OP_CACHE_APPEND_INT8, "cache_append_int8");
     sw_program_set_free(set);
 }
 

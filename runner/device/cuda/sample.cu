@@ -102,20 +102,6 @@ __device__ static sums block_sums(shared *s, const sums &mine, int count)
     return total;
 }
 
-__device__ static int block_least(shared *s, int value)
-{
-    s->index[threadIdx.x] = value;
-    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < half && s->index[threadIdx.x + half] < s->index[threadIdx.x])
-            s->index[threadIdx.x] = s->index[threadIdx.x + half];
-    }
-    __syncthreads();
-    value = s->index[0];
-    __syncthreads();
-    return value;
-}
-
 __device__ static uint64_t block_most(shared *s, uint64_t value)
 {
     s->rank[threadIdx.x] = value;
@@ -273,8 +259,10 @@ __device__ static int find_token(const candidates &c, shared *s, const weights &
         last = s->index[t] > last ? s->index[t] : last;
     }
     __syncthreads();
+    /* the first thread whose stretch reaches it; SW_THREADS: none */
     const int winner =
-        block_least(s, own > 0 && before + own > left ? (int)threadIdx.x : (int)SW_THREADS);
+        SW_THREADS -
+        (int)block_most(s, own > 0 && before + own > left ? SW_THREADS - threadIdx.x : 0);
     if ((int)threadIdx.x == winner)
         s->found = walk(c, w, begin, end, left, &before);
     __syncthreads();
