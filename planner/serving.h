@@ -38,7 +38,7 @@ struct sw_serving_price {
     bool streams;                         /* weights stay split over fsdp */
     struct sw_mesh mesh;                  /* with the order of its axes */
     double token_seconds;                 /* of a token of every text, with full caches */
-    double first_seconds;                 /* of the chunks of a prompt, with full caches: at most */
+    double first_seconds;                 /* of the chunks of a prompt: slots are empty before it */
     double tokens_per_second;             /* of all texts together */
     int64_t decode_bytes;                 /* that a rank sends for a token */
     enum sw_passes passes;                /* what goes round for a chunk of prompts (serving.h) */

@@ -98,6 +98,25 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
     return bytes / (bandwidth * share_of(cluster, &p->memory, bytes));
 }
 
+/* Of a cache that is full, the share that a query of a chunk meets: it comes after half of its
+ * prompt, in the mean over the prompt's chunks. A decoded token is priced with all of the cache. */
+static double share_met(const struct sw_program *p, const struct sw_op *op,
+                        const struct sw_run_config *run)
+{
+    if (op->n_in < 2 || op->in[1].value < 0 || p->sequence_length <= 1)
+        return 1;
+    const struct sw_value *keys = &p->values[op->in[1].value];
+    const bool meets_cache = keys->role == SW_ROLE_CACHE || op->kind == SW_OP_CHUNK_ATTENTION;
+    if (!meets_cache || sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
+        return 1;
+    const double cached = (double)keys->size[1];
+    const double prompt = run->serve_prompt_tokens > 0 ? (double)run->serve_prompt_tokens
+                                                       : cached / 2; /* as sw_plan_prompt_tokens */
+    const double met =
+        prompt > (double)p->sequence_length ? prompt / 2 : (double)p->sequence_length / 2;
+    return met < cached ? met / cached : 1;
+}
+
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
                                const struct sw_run_config *run)
 {
@@ -111,6 +130,9 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     if (few_rows >= 0)
         return few_rows + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
+    const double met = share_met(p, op, run);
+    cost.flops *= met;
+    cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met);
     double after = 0;
     if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);

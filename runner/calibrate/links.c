@@ -168,7 +168,7 @@ static int run_batch(const struct probe *p, bool only_work, int32_t repeats, dou
     if (p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
     const double begin = sw_clock_now();
-    if (run(p, only_work, repeats, err) != 0)
+    if (run(p, only_work, repeats, err) != 0 || p->comm->vtable->barrier(p->comm, err) != 0)
         return -1;
     *seconds = (sw_clock_now() - begin) / repeats;
     return largest(p->comm, seconds, err);

@@ -186,6 +186,32 @@ static void a_token_reads_weights_and_cache(void **state)
     sw_program_set_free(set);
 }
 
+/* Chunks of 16 in a cache of 64: a prompt's tokens have half of the prompt before them, whatever
+ * room the cache has behind it; a decoded one is priced with all of it. */
+static void a_chunk_meets_its_prompt(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_of(SW_F32);
+    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+    struct sw_run_config run = run_of(SW_F32);
+    run.cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    run.cluster.accelerator.memory_bandwidth = 1e30;
+    run.cluster.profile.launch_latency_s = 0;
+    /* 2 texts x 16 queries x 4 heads of 32, 4 FLOP for each pair */
+    const double pair = 4.0 * 2 * 16 * 4 * 32 / (0.5 * 100e9);
+    static const struct {
+        int64_t prompt;
+        double met;
+    } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run.serve_prompt_tokens = cases[i].prompt;
+        close_to(few_seconds(prefill, SW_OP_DECODE_ATTENTION, &run), pair * cases[i].met);
+        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_DECODE_ATTENTION, &run),
+                 pair / 16 * 64);
+    }
+    sw_program_set_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +219,7 @@ int main(void)
         cmocka_unit_test(decoding_rests_on_it),
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_token_reads_weights_and_cache),
+        cmocka_unit_test(a_chunk_meets_its_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
