@@ -16,6 +16,7 @@ enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
+    double copying;       /* of that, what the cores that compute are at work on it */
     double inside;     /* communication that the op itself could not hide (ring attention), part of
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
@@ -35,6 +36,7 @@ struct clocks {
     double compute, communication; /* when each stream is free */
     double host;                   /* when the host has issued what it has come to */
     double busy;                   /* the compute stream at work */
+    double copying; /* of what the communication stream has yet to do, work of the same cores */
     double exposed[SW_AXIS_COUNT];
 };
 
@@ -146,6 +148,21 @@ static int16_t ends_of(struct pricing *c, int32_t value)
     return c->ends_of[value];
 }
 
+/* Of a collective of so many seconds: all but its latency, if it stays inside a node of a device
+ * whose cores copy. */
+static double copying_seconds(struct pricing *c, const struct sw_op *op, struct sw_axes axes,
+                              double seconds)
+{
+    const struct sw_cluster_config *cluster = &c->run->cluster;
+    if (!sw_device_row(cluster->accelerator.device)->copies || cluster->link_count == 0 ||
+        cluster->link[0].spans > cluster->accelerators_per_node ||
+        sw_links_outermost(span_of(c, axes)) != 0)
+        return 0;
+    const double latency =
+        sw_links_seconds(cluster, span_of(c, axes), sw_op_collective(op->kind), 0);
+    return seconds > latency ? seconds - latency : 0;
+}
+
 /* `sent`: what the op sends, NULL: nothing; `like`: the timing of an op that is
  * alike, NULL: none is known. */
 static void time_collective(struct pricing *c, const struct sw_op *op,
@@ -156,12 +173,16 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
-    t->communication = like != NULL
-                           ? like->communication
-                           : sw_links_seconds(&c->run->cluster, span_of(c, sent->axes),
-                                              sw_op_collective(op->kind), sent->sent.bytes) +
-                                 sw_device_message_seconds(c->run->cluster.accelerator.device,
-                                                           sent->sent.messages);
+    if (like != NULL) {
+        t->communication = like->communication;
+        t->copying = like->copying;
+        return;
+    }
+    t->communication =
+        sw_links_seconds(&c->run->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
+                         sent->sent.bytes) +
+        sw_device_message_seconds(c->run->cluster.accelerator.device, sent->sent.messages);
+    t->copying = copying_seconds(c, op, sent->axes, t->communication);
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,
@@ -296,7 +317,12 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
         if (t->part == PART_COMPUTE) {
             double beside = communication - compute;
             beside = beside < 0 ? 0 : beside < t->compute ? beside : t->compute;
-            const double slower = beside * c->contention;
+            double slower = beside * c->contention;
+            if (c->now.copying > 0) { /* one core does both, whichever comes first */
+                const double left = communication - compute;
+                slower += c->now.copying < left ? c->now.copying : left > 0 ? left : 0;
+                c->now.copying = 0;
+            }
             if (t->hop > 0 && communication > compute) {
                 const double delay = ring_delay(t, communication - compute);
                 wait_until(c, compute, compute + delay);
@@ -314,6 +340,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             /* starts when the stream is free and what compute has issued before it is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
+            c->now.copying = (start > compute ? c->now.copying : 0) + t->copying;
             add_flight(c, compute, (struct flight){start, communication, t->axes});
             c->done[t->ends] = communication; /* waits name the first result */
         } else {
@@ -321,6 +348,8 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             if (until > compute) {
                 wait_until(c, compute, until);
                 compute = until;
+                const double left = communication - compute;
+                c->now.copying = c->now.copying < left ? c->now.copying : left;
             }
         }
     }

@@ -2,15 +2,19 @@
 
 /* GPUs: compute beside a collective, which takes multiprocessors, memory bandwidth and power from
  * it, is 18.9 % slower on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
- * arXiv:2507.03114). CPUs: not told. To the host: what pinned copies reach over PCIe 4.0 x16, 25 of
- * 32 GB/s, an estimate; newer ones have twice that.
+ * arXiv:2507.03114). CPUs: a message inside a node is copied by a core, and each has a rank's
+ * thread at work. To the host: what pinned copies reach over PCIe 4.0 x16, 25 of 32 GB/s, an
+ * estimate; newer ones have twice that.
  *
  * A message more in a call: NCCL takes each peer once into a batch of its kernel, one batch after
  * the other, so 6 us is what a short message takes on the way between two GPUs (its latency in
  * nccl-tests is 5 to 15 us); MPI in a node exchanges a short one in about 1 us. Both are
  * estimates, too small to matter where messages are few. */
 static const struct sw_device_row rows[] = {
-    [SW_DEVICE_CPU] = {.adds_apart = true, .transport = SW_CARRIER_HOST, .message_s = 1e-6},
+    [SW_DEVICE_CPU] = {.copies = true,
+                       .adds_apart = true,
+                       .transport = SW_CARRIER_HOST,
+                       .message_s = 1e-6},
     [SW_DEVICE_CUDA] = {.contention = 0.19,
                         .host_bandwidth = 25e9,
                         .tiled = true,

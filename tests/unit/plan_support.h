@@ -10,6 +10,7 @@
 struct sw_test_run {
     int nodes, per_node, kv_heads, layers;
     long sequence_length, global_batch_size;
+    const char *device;        /* NULL: cuda */
     const char *memory;        /* of an accelerator */
     const char *inner, *outer; /* bandwidth of the links */
     const char *latency, *launch;
@@ -41,16 +42,16 @@ static inline struct sw_config *sw_test_read_run(const struct sw_test_run *t)
         "max_position_embeddings: 1048576}\n"
         "cluster:\n"
         "  name: c\n  nodes: %d\n  accelerators_per_node: %d\n"
-        "  accelerator: {name: a, device: cuda, memory: %s, peak: {bf16: 275 TFLOP/s, fp32: 46 "
+        "  accelerator: {name: a, device: %s, memory: %s, peak: {bf16: 275 TFLOP/s, fp32: 46 "
         "TFLOP/s}, memory_bandwidth: 1.2 TB/s}\n"
         "  profile: {launch_latency: %s}\n"
         "  links:\n"
         "    - {name: inner, spans: %d, bandwidth: %s, latency: %s}\n"
         "    - {name: outer, spans: %d, bandwidth: %s, latency: %s}\n"
         "sequence_length: %ld\nglobal_batch_size: %ld\n%s",
-        t->layers, t->kv_heads, t->nodes, t->per_node, t->memory, t->launch, t->per_node, t->inner,
-        t->latency, t->nodes * t->per_node, t->outer, t->latency, t->sequence_length,
-        t->global_batch_size, t->more);
+        t->layers, t->kv_heads, t->nodes, t->per_node, t->device != NULL ? t->device : "cuda",
+        t->memory, t->launch, t->per_node, t->inner, t->latency, t->nodes * t->per_node, t->outer,
+        t->latency, t->sequence_length, t->global_batch_size, t->more);
     struct sw_config *config =
         sw_config_read_text("test.yaml", text, (size_t)bytes, SW_CONFIG_RUN, NULL, 0, &err);
     for (int32_t i = 0; config != NULL && i < sw_config_diagnostic_count(config); i++)

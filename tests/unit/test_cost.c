@@ -248,6 +248,37 @@ static void follows_the_network(void **state)
     assert_true(before > 1.5 * ideal.step_seconds);
 }
 
+/* Inside a node a CPU's own cores copy: what fsdp gathers and sums there hides behind nothing. Over
+ * links as fast between nodes it does, and inside one of GPUs. */
+static void cores_copy(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cuda"};
+    for (size_t d = 0; d < 2; d++) {
+        struct sw_test_run t = run_of(8, 16, "1000000 TB/s", "1000000 TB/s");
+        t.device = devices[d];
+        t.latency = "0";
+        struct sw_mesh mesh = sw_mesh_make(4, 4, 1, 1); /* fsdp on neighbouring ranks */
+        const double ideal = price(&t, mesh, 1).step_seconds;
+        t.inner = "90 GB/s";
+        const struct sw_cost near = price(&t, mesh, 1);
+        const double sent = near.communication_bytes[SW_FSDP] / (0.82 * 90e9);
+        assert_true(sent > 0.01 * ideal && sent < 0.8 * ideal);
+        mesh.order[0] = SW_FSDP;
+        mesh.order[1] = SW_DP;
+        t.inner = "1000000 TB/s";
+        t.outer = "90 GB/s";
+        const struct sw_cost far = price(&t, mesh, 1);
+        if (d == 0) {
+            assert_true(fabs(near.step_seconds - ideal - sent) < 0.02 * sent);
+            assert_true(exposed(&near) < 0.5 * sent);
+            assert_true(far.step_seconds < ideal + 0.7 * sent);
+        } else {
+            assert_true(near.step_seconds < ideal + 0.7 * sent);
+        }
+    }
+}
+
 /* 6 flops per token and weight in a matrix product, and the causal half of attention (PRICING 3.1).
  */
 static void model_flops(void **state)
@@ -594,6 +625,7 @@ int main(void)
         cmocka_unit_test(too_many_regions),
         cmocka_unit_test(grows_evenly),
         cmocka_unit_test(follows_the_network),
+        cmocka_unit_test(cores_copy),
         cmocka_unit_test(model_flops),
         cmocka_unit_test(kinds_of_links),
         cmocka_unit_test(overlap_thresholds),
