@@ -261,19 +261,6 @@ static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_con
     sw_cluster_resize(cluster, run->nodes_most);
 }
 
-/* What the accelerator has no kernels for is said before a job waits for it. */
-static void check_cache(struct sw_config *c, struct section *s, const struct node *root,
-                        const struct sw_run_config *run)
-{
-    if (!sw_section_good(s, "serve", "cluster", NULL) || run->serve_cache != SW_I8 ||
-        run->cluster.accelerator.device != SW_DEVICE_CUDA)
-        return;
-    sw_config_error_at(c, sw_node_find(sw_node_find(root, "serve"), "cache"),
-                       "'cache: int8' is of cpu devices, and the accelerator is of cuda",
-                       "use cache: bf16");
-    s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
-}
-
 /* What a job needs, and what goes with training alone. */
 static void check_job(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
@@ -329,7 +316,6 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     check_window(c, &s, out);
     check_recompute(c, &s, out);
     take_nodes(c, &s, out);
-    check_cache(c, &s, root, out);
     check_job(c, &s, out);
     if (s.bad != 0 || !sw_config_settle_profile(c, &out->cluster))
         return false;

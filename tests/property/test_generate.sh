@@ -211,14 +211,18 @@ assert int8["sent_bytes_per_token"] == fp32["sent_bytes_per_token"], (fp32, int8
 PYTHON
 "$build/plan" explain "${run[@]}" --set serve.cache=int8 >"$out/said" 2>"$out/log" || fail "explain of int8"
 grep -qE 'cache [0-9.]+ [kMG]B in i8 \(scales [0-9.]+ [kMG]B\);' "$out/said" || fail "what explain says of scales"
-"$build/plan" emit configs/runs/llama-8b-64.yaml --set serve.max_batch=4 --set serve.cache=int8 -o "$out/none" \
-    >"$out/said" 2>&1
-[ $? -eq 2 ] || fail "a cache that the device has not gives another exit code than 2"
-expect "--set:1:13: error: 'cache: int8' is of cpu devices, and the accelerator is of cuda
-    serve.cache=int8
-                ^
-    help: use cache: bf16
-" "$out/said" "what is said of a cache that the device has not"
+# of a GPU as well, whose attention to a token keeps something between its kernels whatever the cache is in
+for cache in bf16 int8; do
+    "$build/plan" explain configs/runs/llama-8b-64.yaml --mesh_dim 1,8,8,1 --set serve.max_batch=64 \
+        --set serve.max_tokens=65536 --set serve.cache=$cache --json >"$out/gpu.$cache" 2>"$out/log" ||
+        fail "explain of a cache in $cache on GPUs"
+done
+python3 - "$out/gpu.bf16" "$out/gpu.int8" >"$out/log" 2>&1 <<'PYTHON' || fail "what explain says of int8 on GPUs"
+import json, sys
+bf16, int8 = (json.load(open(path))["serving"] for path in sys.argv[1:])
+heads = 8 * 65536 * 1 * 32 * 2  # slots, positions and kv heads of a rank, layers; keys and values
+assert bf16["cache_bytes"] == heads * 128 * 2 and int8["cache_bytes"] == heads * (128 + 4), (bf16, int8)
+PYTHON
 emit 1 1,1,1,1
 emit 8 1,2,2,2
 

@@ -34,6 +34,8 @@ static inline double get(enum sw_dtype dtype, const void *data, int64_t i)
 {
     if (dtype == SW_I32)
         return ((const int32_t *)data)[i];
+    if (dtype == SW_I8)
+        return ((const int8_t *)data)[i];
     return dtype == SW_F32 ? (double)((const float *)data)[i]
                            : (double)sw_bf16_to_float(((const uint16_t *)data)[i]);
 }
@@ -110,6 +112,17 @@ static inline struct sw_tensor *add_in(struct both *b, enum sw_dtype dtype, int 
         else
             ((uint16_t *)t->data)[i] = sw_bf16_from_float(value);
     }
+    return t;
+}
+
+/* Any integers of a cache. */
+static inline struct sw_tensor *add_int8(struct both *b, int ndim, const int64_t *size)
+{
+    struct sw_tensor *t = &b->in[b->op.n_in];
+    *t = shaped(SW_I8, ndim, size);
+    t->data = host_memory(b, b->op.n_in++, t);
+    for (int64_t i = 0; i < t->elems; i++)
+        ((int8_t *)t->data)[i] = (int8_t)between(-127, 127);
     return t;
 }
 

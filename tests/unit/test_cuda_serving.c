@@ -1,7 +1,7 @@
 /* The ops of serving on the CUDA device against the CPU device: heads that share keys, heads of odd
- * sizes, slots that are empty, short and long, fp32 and bf16, caches in parts. On a GPU where there
- * is one; test_cuda_serving_emulated runs the same kernels on the CPU (cuda_emulator.h). ROUNDS and
- * SEED draw other shapes. */
+ * sizes, slots that are empty, short and long, fp32, bf16 and int8, caches in parts. On a GPU where
+ * there is one; test_cuda_serving_emulated runs the same kernels on the CPU (cuda_emulator.h).
+ * ROUNDS and SEED draw other shapes. */
 #include "core/program/sampling.h"
 #include "core/program/serving.h"
 #ifdef SW_EMULATED
@@ -85,6 +85,72 @@ static void test_cache_append(void **unused)
     }
 }
 
+/* Heads of all sizes, of them some of zeros, of numbers whose scale is subnormal or none, of ties,
+ * and with elements that are no finite numbers: integers and scales are the CPU's to the bit. */
+static void fill_heads(struct sw_tensor *x, int64_t dim)
+{
+    static const double sizes[] = {1, 0, 1e-40, 3e-44, 1e30, 0x1p-20};
+    for (int64_t i = 0; i < x->elems; i++) {
+        const int64_t head = i / dim, kind = head % 9;
+        float value = (float)get(x->dtype, x->data, i);
+        if (kind < 6)
+            value *= (float)sizes[kind];
+        else if (kind == 6) /* the scale is 1 */
+            value = i % dim == 0 ? 127.0f : (float)between(-126, 125) + 0.5f;
+        else if (i % dim == dim / 2)
+            value = kind == 7 ? NAN : -INFINITY;
+        if (x->dtype == SW_F32)
+            ((float *)x->data)[i] = value;
+        else
+            ((uint16_t *)x->data)[i] = sw_bf16_from_float(value);
+    }
+}
+
+static void test_cache_append_int8(void **unused)
+{
+    (void)unused;
+    static const int64_t dims[] = {128, 20, 1, 96, 33};
+    FOR_EACH_CASE(dtype)
+    {
+        for (int64_t i = 0; i < 15; i++) {
+            const int64_t ranks = 1 + i % 3, dim = dims[i % 5], heads = between(1, 5);
+            const int64_t batch = between(1, 4), chunk = ranks * between(1, 6);
+            const int64_t places = chunk / ranks * between(1, 4);
+            const int64_t whole[3] = {batch, places, heads * dim};
+            const int64_t scales[3] = {batch, places, heads};
+            const int64_t x[3] = {batch, between(1, chunk), heads * dim};
+            int32_t slots[4][2];
+            any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks, slots);
+            struct both b = begin(SW_OP_CACHE_APPEND_INT8, any_skew());
+            b.op.as.cache.chunk = (int32_t)chunk;
+            b.op.as.cache.head_dim = (int32_t)dim;
+            in_parts(add_int8(&b, 3, whole), between(0, ranks - 1), ranks);
+            fill_heads(add_in(&b, dtype, 3, x, 1), dim);
+            add_slots(&b, batch, slots);
+            in_parts(add_in(&b, SW_F32, 3, scales, 1), b.in[0].start[1] / places, ranks);
+            add_in_place(&b, 0, 0);
+            add_in_place(&b, 1, 3);
+            run_both(&b, 0, NULL);
+            for (int k = 0; k < 2; k++) {
+                void *got = malloc(bytes_of(&b.out[k]) + 1);
+                assert_non_null(got);
+                assert_int_equal(
+                    cuda->vtable->copy_out(cuda, got, b.device[4 + k], bytes_of(&b.out[k])), 0);
+                for (int64_t e = 0; e < b.out[k].elems; e++) {
+                    const double is = get(b.out[k].dtype, got, e);
+                    const double wanted = get(b.out[k].dtype, b.out[k].data, e);
+                    if (!(is == wanted || (isnan(is) && isnan(wanted))))
+                        fail_msg("head_dim %d: %s %lld is %g, cpu %g", (int)dim,
+                                 k == 0 ? "integer" : "scale", (long long)e, is, wanted);
+                }
+                free(got);
+            }
+            compared[SW_OP_CACHE_APPEND_INT8] = true;
+            end(&b);
+        }
+    }
+}
+
 /* ---- Attention ---- */
 
 struct attention_case {
@@ -93,10 +159,13 @@ struct attention_case {
     int32_t slots[4][2];
 };
 
-/* What no token of a slot may see becomes NaN, so that it shows where it is read. */
+/* What no token of a slot may see becomes NaN, so that it shows where it is read; of a cache in
+ * int8 its scales do. */
 static void hide(struct sw_tensor *cache, const struct attention_case *c)
 {
     const int64_t row = cache->size[2], block = c->chunk / c->ranks;
+    if (cache->dtype == SW_I8)
+        return;
     for (int64_t i = 0; i < cache->elems; i++) {
         const int32_t *slot = c->slots[i / row / c->places];
         const int64_t place = i / row % c->places;
@@ -116,7 +185,8 @@ static struct both describe(const struct attention_case *c)
     const int64_t k[3] = {c->batch, c->places, c->kv_heads * c->dim};
     const int64_t out[4] = {c->batch, c->seq, q[2], 1};
     const int64_t stats[4] = {c->batch, c->seq, 2 * c->kv_heads * c->group, 1};
-    struct both b = begin(SW_OP_DECODE_ATTENTION, 0);
+    const bool scaled = c->cache == SW_I8;
+    struct both b = begin(scaled ? SW_OP_DECODE_ATTENTION_INT8 : SW_OP_DECODE_ATTENTION, 0);
     b.op.as.cache = (struct sw_cache_attributes){.scale = 1 / sqrt((double)c->dim),
                                                  .head_dim = (int32_t)c->dim,
                                                  .group = (int32_t)c->group,
@@ -124,11 +194,19 @@ static struct both describe(const struct attention_case *c)
                                                  .parts = 1};
     add_in(&b, c->q, 3, q, 2);
     for (int i = 0; i < 2; i++) {
-        struct sw_tensor *cache = add_in(&b, c->cache, 3, k, 2);
+        struct sw_tensor *cache = scaled ? add_int8(&b, 3, k) : add_in(&b, c->cache, 3, k, 2);
         in_parts(cache, c->rank, c->ranks);
         hide(cache, c);
     }
     add_slots(&b, c->batch, c->slots);
+    for (int i = 0; scaled && i < 2; i++) { /* of keys and values up to 2, as the others */
+        const int64_t each[3] = {c->batch, c->places, c->kv_heads};
+        struct sw_tensor *scales = add_in(&b, SW_F32, 3, each, 2.0 / 127);
+        for (int64_t s = 0; s < scales->elems; s++)
+            ((float *)scales->data)[s] = fabsf(((float *)scales->data)[s]);
+        in_parts(scales, c->rank, c->ranks);
+        hide(scales, c);
+    }
     add_out(&b, SW_F32, 4, out);
     add_out(&b, SW_F32, 4, stats);
     return b;
@@ -226,6 +304,9 @@ static void test_decode_attention(void **unused)
             if (i % 5 == 4)
                 c.slots[1][0] = (int32_t)between(0, c.places * c.ranks - 1);
             attend(&c, i % 2 == 0);
+            c.cache = SW_I8;
+            if (round_ == narrow_) /* once with each kind of queries */
+                attend(&c, i % 2 == 1);
         }
     }
 }
@@ -255,6 +336,9 @@ static void test_chunk_attention(void **unused)
             c.slots[1][0] = (int32_t)(4 * seq), c.slots[1][1] = (int32_t)seq;
             c.slots[3][0] = (int32_t)(2 * seq), c.slots[3][1] = (int32_t)between(1, seq);
             attend(&c, false);
+            c.cache = SW_I8;
+            if (round_ == narrow_)
+                attend(&c, false);
         }
     }
 }
@@ -263,7 +347,9 @@ static void test_chunk_attention(void **unused)
 static void test_slots_are_alike(void **unused)
 {
     (void)unused;
-    for (int64_t seq = 1; seq <= 24; seq += 23) {
+    static const int64_t seqs[] = {1, 24, 1, 24};
+    for (int k = 0; k < 4; k++) {
+        const int64_t seq = seqs[k];
         struct attention_case c = {.kv_heads = 2,
                                    .group = 4,
                                    .dim = 64,
@@ -273,12 +359,12 @@ static void test_slots_are_alike(void **unused)
                                    .places = 1200,
                                    .batch = 4,
                                    .q = SW_BF16_T,
-                                   .cache = SW_BF16_T,
+                                   .cache = k < 2 ? SW_BF16_T : SW_I8,
                                    .slots = {{700, 1}, {3, 1}, {700, 1}, {1100, 1}}};
         for (int i = 0; i < 4; i++)
             c.slots[i][1] = (int32_t)seq;
         struct both b = describe(&c);
-        for (int i = 0; i < 3; i++) { /* slot 2 is as slot 0 */
+        for (int i = 0; i < b.op.n_in; i++) { /* slot 2 is as slot 0 */
             const size_t slot = bytes_of(&b.in[i]) / 4;
             memcpy((char *)b.in[i].data + 2 * slot, b.in[i].data, slot);
         }
@@ -532,6 +618,18 @@ static void test_errors(void **unused)
     assert_int_equal(err.status, SW_UNMET);
     assert_string_equal(err.message, "head_dim 264 is above 256");
     end(&b);
+    c.dim = 16;
+    c.cache = SW_I8;
+    for (int which = 4; which < 6; which++) { /* a scale for each element */
+        b = describe(&c);
+        b.in[which].size[2] = 16;
+        err = (struct sw_error){0};
+        const struct sw_call scaled = {.op = &b.op, .in = b.in, .out = b.out};
+        assert_int_equal(cuda->vtable->run[SW_OP_DECODE_ATTENTION_INT8](cuda, &scaled, &err), -1);
+        assert_string_equal(err.message,
+                            "decode_attention_int8 takes i8 and a scale for each head");
+        end(&b);
+    }
 }
 
 /* The last test: every op of serving was compared by the others. */
@@ -553,6 +651,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rope_slots),
         cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_cache_append_int8),
         cmocka_unit_test(test_decode_attention),
         cmocka_unit_test(test_chunk_attention),
         cmocka_unit_test(test_slots_are_alike),

@@ -129,7 +129,8 @@ const struct sw_op_info sw_row_decode_attention_int8 = {.name = "decode_attentio
                                                             "bsh,bth,bth,bn,bth,bth->bsht,bsht",
                                                         .attributes = attention_attributes,
                                                         .cost_class = SW_CLASS_ATTENTION,
-                                                        .cost = cost_attention};
+                                                        .cost = cost_attention,
+                                                        .workspace = sw_workspace_decode_attention};
 const struct sw_op_info sw_row_chunk_attention = {.name = "chunk_attention",
                                                   .factors = "bsh,buh,buh,bn->bsh",
                                                   .whole = "u",

@@ -66,6 +66,7 @@ struct cached {
     view q;            /* [batch, sq, heads * dim] */
     const void *k, *v; /* [batch, places, kv_heads * dim] */
     int dtype;         /* theirs */
+    const float *k_scales, *v_scales; /* [batch, places, kv_heads] of i8; else NULL */
     const int32_t *slots;
     float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
 };
@@ -86,10 +87,27 @@ static inline cached describe(const struct sw_call *call)
     a.k = k->data;
     a.v = call->in[2].data;
     a.dtype = (int)k->dtype;
+    a.k_scales = k->dtype == SW_I8 ? (const float *)call->in[4].data : NULL;
+    a.v_scales = k->dtype == SW_I8 ? (const float *)call->in[5].data : NULL;
     a.slots = (const int32_t *)call->in[3].data;
     a.out = (float *)call->out[0].data;
     a.stats = (float *)call->out[1].data;
     return a;
+}
+
+/* Elements [d, d + n) of head `head`, which counts slots, places and kv heads; zeros behind them. */
+__device__ static inline void load_cached(const cached &a, const void *x, const float *scales,
+                                          int64_t head, int d, int n, float *to)
+{
+    if (scales == NULL) {
+        sw_load8(x, a.dtype, head * a.dim + d, n, to);
+        return;
+    }
+    const int8_t *integers = (const int8_t *)x + head * a.dim + d;
+    const float scale = scales[head];
+#pragma unroll
+    for (int i = 0; i < SW_VECTOR; i++)
+        to[i] = i < n ? (float)integers[i] * scale : 0.0f;
 }
 
 /* Blocks that go through so many tasks. */

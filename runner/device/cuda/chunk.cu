@@ -9,16 +9,15 @@ enum { TILE = 64, SQUARE = 4, SCORE_STRIDE = TILE + SQUARE };
 /* TILE rows of keys or values into tile [TILE, DIM + SQUARE], zeros behind the end and the rows'
  * own. */
 template <int DIM>
-__device__ static void load_places(const cached &a, const void *x, int64_t b, int64_t kv_head,
-                                   int64_t first, int64_t end, float *tile)
+__device__ static void load_places(const cached &a, const void *x, const float *scales, int64_t b,
+                                   int64_t kv_head, int64_t first, int64_t end, float *tile)
 {
     for (int i = (int)threadIdx.x; i < TILE * (DIM / SW_VECTOR); i += SW_THREADS) {
         const int row = i / (DIM / SW_VECTOR), d = i % (DIM / SW_VECTOR) * SW_VECTOR;
         const int n = first + row < end && d < a.dim ? sw_left(d, a.dim) : 0;
         float p[SW_VECTOR];
         const int64_t place = n > 0 ? first + row : 0;
-        sw_load8(x, a.dtype, ((b * a.part.places + place) * a.kv_heads + kv_head) * a.dim + d, n,
-                 p);
+        load_cached(a, x, scales, (b * a.part.places + place) * a.kv_heads + kv_head, d, n, p);
 #pragma unroll
         for (int k = 0; k < SW_VECTOR; k++)
             tile[row * (DIM + SQUARE) + d + k] = p[k];
@@ -175,11 +174,11 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
         for (int i = 0; i < TILE; i++)
             end = limits[i] > end ? limits[i] : end;
         for (int64_t first = 0; first < end; first += TILE) {
-            load_places<DIM>(a, a.k, b, kv_head, first, end, tile);
+            load_places<DIM>(a, a.k, a.k_scales, b, kv_head, first, end, tile);
             __syncthreads();
             score_tile<DIM>(queries, tile, first, limits, scores);
             __syncthreads();
-            load_places<DIM>(a, a.v, b, kv_head, first, end, tile);
+            load_places<DIM>(a, a.v, a.v_scales, b, kv_head, first, end, tile);
             soften(scores, maximum, sum, shrink);
             __syncthreads();
             add_values<DIM>(scores, tile, shrink, k);

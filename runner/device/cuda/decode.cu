@@ -3,7 +3,8 @@
  * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. */
 #include "runner/device/cuda/cached.cuh"
 
-/* Eight elements as they lie in memory; read in 16-byte pieces where they are aligned. */
+/* Eight elements as they lie in memory, of i8 without their scale; read in pieces of up to 16 bytes
+ * where they are aligned. */
 template <int DTYPE, bool ALIGNED> struct vector;
 
 template <> struct vector<SW_BF16_T, true> {
@@ -35,6 +36,38 @@ template <> struct vector<SW_F32, true> {
     }
 };
 
+template <> struct vector<SW_I8, true> {
+    uint2 raw;
+    __device__ inline void load(const void *data, int64_t i, int)
+    {
+        raw = *(const uint2 *)((const int8_t *)data + i);
+    }
+    __device__ inline void widen(float *to) const
+    {
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR / 2; d++) {
+            to[d] = (float)(int8_t)(raw.x >> 8 * d);
+            to[d + SW_VECTOR / 2] = (float)(int8_t)(raw.y >> 8 * d);
+        }
+    }
+};
+
+template <> struct vector<SW_I8, false> {
+    float value[SW_VECTOR];
+    __device__ inline void load(const void *data, int64_t i, int n)
+    {
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR; d++)
+            value[d] = d < n ? (float)((const int8_t *)data)[i + d] : 0.0f;
+    }
+    __device__ inline void widen(float *to) const
+    {
+#pragma unroll
+        for (int d = 0; d < SW_VECTOR; d++)
+            to[d] = value[d];
+    }
+};
+
 template <int DTYPE> struct vector<DTYPE, false> {
     float value[SW_VECTOR];
     __device__ inline void load(const void *data, int64_t i, int n)
@@ -62,20 +95,24 @@ template <int ROWS> struct running {
     float out[ROWS][SW_VECTOR], maximum[ROWS], sum[ROWS];
 };
 
-/* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing). */
+/* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing).
+ * first_head: of the slot's first place; the scales of i8 are taken to the scores and to their
+ * exponentials, once for a key instead of once for an element. */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
 __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_VECTOR],
-                                          int64_t base, int64_t j, int step, int64_t end, int lanes,
-                                          int n, running<ROWS> &r)
+                                          int64_t first_head, int d, int64_t j, int step,
+                                          int64_t end, int lanes, int n, running<ROWS> &r)
 {
     vector<DTYPE, ALIGNED> keys[KEYS], values[KEYS];
-    float score[KEYS][ROWS];
-    const int64_t width = a.kv_heads * a.dim;
+    float score[KEYS][ROWS], k_scale[KEYS], v_scale[KEYS];
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
         const int64_t place = j + u * step < end ? j + u * step : end - 1;
-        keys[u].load(a.k, base + place * width, n);
-        values[u].load(a.v, base + place * width, n);
+        const int64_t head = first_head + place * a.kv_heads;
+        keys[u].load(a.k, head * a.dim + d, n);
+        values[u].load(a.v, head * a.dim + d, n);
+        k_scale[u] = DTYPE == SW_I8 ? a.k_scales[head] : 1.0f;
+        v_scale[u] = DTYPE == SW_I8 ? a.v_scales[head] : 1.0f;
     }
 #pragma unroll
     for (int u = 0; u < KEYS; u++) {
@@ -100,7 +137,7 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
         float most = r.maximum[i];
 #pragma unroll
         for (int u = 0; u < KEYS; u++) {
-            score[u][i] = j + u * step < end ? score[u][i] : -INFINITY;
+            score[u][i] = j + u * step < end ? score[u][i] * k_scale[u] : -INFINITY;
             most = fmaxf(most, score[u][i]);
         }
         const float shrink = exp2f(r.maximum[i] - most);
@@ -113,6 +150,7 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
         for (int u = 0; u < KEYS; u++) {
             score[u][i] = exp2f(score[u][i] - most);
             r.sum[i] += score[u][i];
+            score[u][i] *= v_scale[u];
         }
     }
 #pragma unroll
@@ -181,9 +219,10 @@ __global__ static void decode_kernel(cached a, ranges s)
             }
         }
         /* lanes behind the end of a row read its beginning and multiply with zeros */
-        const int64_t base = (b * a.part.places * a.kv_heads + kv_head) * a.dim + (n > 0 ? d : 0);
+        const int64_t first_head = b * a.part.places * a.kv_heads + kv_head;
         for (int64_t j = first; j < end; j += step * KEYS)
-            attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, base, j + mine, step, end, s.lanes, n, r);
+            attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
+                                                    end, s.lanes, n, r);
         join_lanes<ROWS>(r, s.lanes);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -270,23 +309,32 @@ typedef void (*decoder)(cached, ranges);
 
 /* *rows: query heads of a block. Registers allow two keys of a thread at once for eight heads, four
  * for fewer. */
-static decoder choose_decoder(const cached &a, int *rows)
+template <int DTYPE> static decoder decoder_of(const cached &a, int *rows)
 {
-    const bool narrow = a.dtype == SW_BF16_T;
-    *rows = a.group > 4 ? 8 : a.group > 2 ? 4 : a.group;
-    if (!is_aligned(a)) {
-        *rows = 8;
-        return narrow ? decode_kernel<8, 2, SW_BF16_T, false> : decode_kernel<8, 2, SW_F32, false>;
-    }
+    *rows = a.group > 4 || !is_aligned(a) ? 8 : a.group > 2 ? 4 : a.group;
+    if (!is_aligned(a))
+        return decode_kernel<8, 2, DTYPE, false>;
     switch (*rows) {
     case 1:
-        return narrow ? decode_kernel<1, 4, SW_BF16_T, true> : decode_kernel<1, 4, SW_F32, true>;
+        return decode_kernel<1, 4, DTYPE, true>;
     case 2:
-        return narrow ? decode_kernel<2, 4, SW_BF16_T, true> : decode_kernel<2, 4, SW_F32, true>;
+        return decode_kernel<2, 4, DTYPE, true>;
     case 4:
-        return narrow ? decode_kernel<4, 4, SW_BF16_T, true> : decode_kernel<4, 4, SW_F32, true>;
+        return decode_kernel<4, 4, DTYPE, true>;
     default:
-        return narrow ? decode_kernel<8, 2, SW_BF16_T, true> : decode_kernel<8, 2, SW_F32, true>;
+        return decode_kernel<8, 2, DTYPE, true>;
+    }
+}
+
+static decoder choose_decoder(const cached &a, int *rows)
+{
+    switch (a.dtype) {
+    case SW_I8:
+        return decoder_of<SW_I8>(a, rows);
+    case SW_BF16_T:
+        return decoder_of<SW_BF16_T>(a, rows);
+    default:
+        return decoder_of<SW_F32>(a, rows);
     }
 }
 

@@ -54,6 +54,27 @@ int sw_cuda_run_cache_append(struct sw_device *device, const struct sw_call *cal
     return queued(call, sw_cuda_cache_append(call, cuda_of(device)->stream), err);
 }
 
+/* Integers, and of each head its scale. */
+static int check_scaled(const struct sw_call *call, const struct sw_tensor *cache,
+                        const struct sw_tensor *scales, struct sw_error *err)
+{
+    if (cache->dtype != SW_I8 || scales->dtype != SW_F32 ||
+        scales->size[2] * call->op->as.cache.head_dim != cache->size[2])
+        return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 and a scale for each head", name_of(call));
+    return 0;
+}
+
+int sw_cuda_run_cache_append_int8(struct sw_device *device, const struct sw_call *call,
+                                  struct sw_error *err)
+{
+    if (check_scaled(call, &call->out[0], &call->out[1], err) != 0 ||
+        check_dtype(call, &call->in[1], false, err) != 0 ||
+        check_integers(call, &call->in[2], err) != 0)
+        return -1;
+    return queued(call, sw_cuda_cache_append_int8(call, cuda_of(device)->stream), err);
+}
+
+/* But for the number format of keys and values. */
 static int check_attention(const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
@@ -64,10 +85,10 @@ static int check_attention(const struct sw_call *call, struct sw_error *err)
                        SW_CUDA_MAX_ATTENTION_DIM);
     if (heads != kv_heads * as->group || k->dtype != v->dtype)
         return sw_fail(err, SW_ENVIRONMENT,
-                       "decode_attention got %lld query heads, %lld of %s keys and %s values",
+                       "%s got %lld query heads, %lld of %s keys and %s values", name_of(call),
                        (long long)heads, (long long)kv_heads, sw_dtype_name(k->dtype),
                        sw_dtype_name(v->dtype));
-    return check_dtype(call, q, false, err) != 0 || check_dtype(call, k, false, err) != 0 ||
+    return check_dtype(call, q, false, err) != 0 ||
                    check_dtype(call, &call->out[0], true, err) != 0 ||
                    check_dtype(call, &call->out[1], true, err) != 0 ||
                    check_integers(call, &call->in[3], err) != 0
@@ -75,16 +96,12 @@ static int check_attention(const struct sw_call *call, struct sw_error *err)
                : 0;
 }
 
-int sw_cuda_run_decode_attention(struct sw_device *device, const struct sw_call *call,
-                                 struct sw_error *err)
+static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct sw_error *err)
 {
-    struct sw_cuda_device *d = cuda_of(device);
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
     const int32_t dim = call->op->as.cache.head_dim;
     struct sw_decode_ranges ranges;
     void *between = call->workspace;
-    if (check_attention(call, err) != 0)
-        return -1;
     if (q->size[1] != 1)
         return queued(call, sw_cuda_decode_chunk(call, d->stream), err);
     sw_decode_ranges_of(q->size[0], q->size[2] / dim, k->size[2] / dim, k->size[1], dim, &ranges);
@@ -93,6 +110,24 @@ int sw_cuda_run_decode_attention(struct sw_device *device, const struct sw_call 
     if (between == NULL && ranges.bytes > 0)
         return -1;
     return queued(call, sw_cuda_decode_token(call, &ranges, between, d->stream), err);
+}
+
+int sw_cuda_run_decode_attention(struct sw_device *device, const struct sw_call *call,
+                                 struct sw_error *err)
+{
+    if (check_attention(call, err) != 0 || check_dtype(call, &call->in[1], false, err) != 0)
+        return -1;
+    return attend(cuda_of(device), call, err);
+}
+
+int sw_cuda_run_decode_attention_int8(struct sw_device *device, const struct sw_call *call,
+                                      struct sw_error *err)
+{
+    if (check_attention(call, err) != 0 ||
+        check_scaled(call, &call->in[1], &call->in[4], err) != 0 ||
+        check_scaled(call, &call->in[2], &call->in[5], err) != 0)
+        return -1;
+    return attend(cuda_of(device), call, err);
 }
 
 int sw_cuda_run_softmax_merge(struct sw_device *device, const struct sw_call *call,

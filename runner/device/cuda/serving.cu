@@ -2,7 +2,20 @@
  * the last token. runner/device/cpu/serving.inc says the same in C. */
 #include "runner/device/cuda/cached.cuh"
 
+#include <float.h>
+
 /* ---- The cache ---- */
+
+/* This rank's place for token `token` of a slot; -1: it is not of the slot, or another rank's. A
+ * position that the cache has no room for is left out as well: nobody could be told. */
+__device__ static inline int64_t place_of(const part &p, const int32_t *slot, int64_t token)
+{
+    const int64_t first = slot[0], count = slot[1], position = first + token;
+    if (first < 0 || token >= count || position / p.block % p.ranks != p.rank)
+        return -1;
+    const int64_t place = position / (p.block * p.ranks) * p.block + position % p.block;
+    return place < p.places ? place : -1;
+}
 
 __global__ static void append_kernel(view cache, view x, const int32_t *slots, part p,
                                      int64_t batch, int64_t seq, int64_t start, int64_t width)
@@ -11,13 +24,9 @@ __global__ static void append_kernel(view cache, view x, const int32_t *slots, p
     SW_GRID_STRIDE(i, batch * seq * groups)
     {
         const int64_t row = i / groups, j = i % groups * SW_VECTOR;
-        const int64_t b = row / seq, token = start + row % seq;
-        const int64_t first = slots[b * SW_SLOT_FIELDS], count = slots[b * SW_SLOT_FIELDS + 1];
-        const int64_t position = first + token;
-        if (first < 0 || token >= count || position / p.block % p.ranks != p.rank)
-            continue;
-        const int64_t place = position / (p.block * p.ranks) * p.block + position % p.block;
-        if (place >= p.places)
+        const int64_t b = row / seq;
+        const int64_t place = place_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        if (place < 0)
             continue;
         const int n = sw_left(j, width);
         float values[SW_VECTOR];
@@ -35,6 +44,56 @@ extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStre
     SW_LAUNCH(append_kernel, sw_grid(x->elems / width * ((width + SW_VECTOR - 1) / SW_VECTOR)),
               SW_THREADS, 0, stream, view_of(cache), view_of(x), (const int32_t *)call->in[2].data,
               part_of(call, cache), x->size[0], x->size[1], x->start[1], width);
+    return cudaGetLastError();
+}
+
+/* A warp does a head of a token (core/program/serving.h, Serving). Quotients in double, which round
+ * once: one in fp32 may become a tie that it is not, and the bytes would differ from the CPU's. */
+__global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
+                                          const int32_t *slots, part p, int64_t batch, int64_t seq,
+                                          int64_t start, int64_t heads, int dim)
+{
+    const int lane = (int)threadIdx.x % SW_WARP;
+    const int64_t warps = (int64_t)gridDim.x * WARPS;
+    for (int64_t i = (int64_t)blockIdx.x * WARPS + (int)threadIdx.x / SW_WARP;
+         i < batch * seq * heads; i += warps) {
+        const int64_t row = i / heads, b = row / seq;
+        const int64_t place = place_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq);
+        if (place < 0) /* the same in all lanes */
+            continue;
+        float most = 0;
+        for (int d = lane; d < dim; d += SW_WARP) {
+            const float size = fabsf(sw_load(x.data, x.dtype, i * dim + d));
+            most = size <= FLT_MAX ? fmaxf(most, size) : INFINITY; /* NaN as well */
+        }
+        for (int other = SW_WARP / 2; other > 0; other /= 2)
+            most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
+        const float scale = most <= FLT_MAX ? (float)((double)most / SW_CACHE_INT8_MOST) : NAN;
+        const int64_t to = (b * p.places + place) * heads + i % heads;
+        for (int d = lane; d < dim; d += SW_WARP) {
+            double q = 0;
+            if (scale > 0) /* beyond the largest only where the scale is subnormal */
+                q = fmax(fmin(rint((double)sw_load(x.data, x.dtype, i * dim + d) / (double)scale),
+                              (double)SW_CACHE_INT8_MOST),
+                         -(double)SW_CACHE_INT8_MOST);
+            cache[to * dim + d] = (int8_t)q;
+        }
+        if (lane == 0)
+            scales[to] = scale;
+    }
+}
+
+extern "C" cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *cache = &call->out[0], *x = &call->in[1];
+    const int dim = call->op->as.cache.head_dim;
+    const int64_t heads = x->size[2] / dim;
+    if (x->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(append_int8_kernel, sw_grid(x->elems / dim * SW_WARP), SW_THREADS, 0, stream,
+              (int8_t *)cache->data, (float *)call->out[1].data, view_of(x),
+              (const int32_t *)call->in[2].data, part_of(call, cache), x->size[0], x->size[1],
+              x->start[1], heads, dim);
     return cudaGetLastError();
 }
 

@@ -14,7 +14,9 @@ extern "C" {
 #define SW_CUDA_SERVING(X)                                                                         \
     X(ROPE_SLOTS, rope_slots)                                                                      \
     X(CACHE_APPEND, cache_append)                                                                  \
+    X(CACHE_APPEND_INT8, cache_append_int8)                                                        \
     X(DECODE_ATTENTION, decode_attention)                                                          \
+    X(DECODE_ATTENTION_INT8, decode_attention_int8)                                                \
     X(SOFTMAX_MERGE, softmax_merge)                                                                \
     X(PICK_TOKEN, pick_token)                                                                      \
     X(SAMPLE, sample)                                                                              \
@@ -32,6 +34,7 @@ SW_CUDA_SERVING(SW_CUDA_DECLARE)
 cudaError_t sw_cuda_rope_slots(const struct sw_call *call, cudaStream_t stream);
 /* A position outside of the cache is left out: nobody could be told. */
 cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStream_t stream);
+cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cudaStream_t stream);
 /* One token of each slot. between: ranges->bytes of memory for what lies between the two kernels;
  * NULL where that is 0. */
 cudaError_t sw_cuda_decode_token(const struct sw_call *call, const struct sw_decode_ranges *ranges,
