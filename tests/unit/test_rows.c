@@ -117,15 +117,20 @@ static void rows_are_alike(void **state)
 static void few_rows_are_those_of_one(void **state)
 {
     (void)state;
-    static const int64_t sizes[][2] = {{1, 1}, {37, 17}, {64, 264}, {900, 64}, {2101, 1600}};
+    static const int64_t sizes[][2] = {{1, 1},       {37, 17},    {64, 264},   {900, 64},
+                                       {2101, 1600}, {3000, 517}, {600, 8300}, {5600, 130}};
+    /* threads share a product by segments of lines, by columns, and by both */
+    static const int32_t threads[] = {1, 2, 3, 4, 5};
+    enum { DEVICES = sizeof threads / sizeof *threads };
     static const enum sw_dtype dtypes[][2] = {
         {SW_F32, SW_F32}, {SW_BF16_T, SW_BF16_T}, {SW_F32, SW_BF16_T}, {SW_BF16_T, SW_F32}};
-    enum { FEW = 16, K = 2101, N = 1600 };
-    float *a = malloc(FEW * K * sizeof *a), *b = malloc((size_t)K * N * sizeof *b);
+    enum { FEW = 16, K = 5600, N = 8300, WEIGHTS = 600 * 8300 };
+    float *a = malloc(FEW * K * sizeof *a), *b = malloc(WEIGHTS * sizeof *b);
     float *alone = malloc(FEW * N * sizeof *alone), *c = malloc(FEW * N * sizeof *c);
     assert_true(a != NULL && b != NULL && alone != NULL && c != NULL);
-    struct sw_device *device[2] = {sw_cpu_device_create(1, NULL), sw_cpu_device_create(3, NULL)};
-    assert_true(device[0] != NULL && device[1] != NULL);
+    struct sw_device *device[DEVICES];
+    for (int t = 0; t < DEVICES; t++)
+        assert_non_null(device[t] = sw_cpu_device_create(threads[t], NULL));
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
             const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
@@ -164,14 +169,14 @@ static void few_rows_are_those_of_one(void **state)
             g.a = a;
             g.c = c;
             for (g.m = 1; g.m <= FEW; g.m++)
-                for (int t = 0; t < 2; t++) {
+                for (int t = 0; t < DEVICES; t++) {
                     memset(c, 0xff, (size_t)(g.m * n) * sizeof *c);
                     sw_cpu_matmul_streamed((struct sw_cpu_device *)device[t], &g);
                     assert_memory_equal(c, alone, (size_t)(g.m * n) * sizeof *c);
                 }
         }
-    device[0]->vtable->destroy(device[0]);
-    device[1]->vtable->destroy(device[1]);
+    for (int t = 0; t < DEVICES; t++)
+        device[t]->vtable->destroy(device[t]);
     free(a);
     free(b);
     free(alone);

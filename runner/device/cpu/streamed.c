@@ -40,12 +40,15 @@ enum {
     GROUP = 4, /* rows that meet a weight at once; the next ones find it in the first cache */
     WIDE = REGISTERS / 4,   /* vectors of sums, of one row alone */
     NARROW = REGISTERS / 8, /* and of GROUP rows each */
-    FEW_LINES = 8,          /* of a part, for one row; even */
-    MANY_LINES = 32,        /* for several, whose sums are longer in coming and going */
-    PART_BYTES = 2048,      /* of each of those lines, and along a line whose elements are summed */
+    LINES = 8,              /* of a part; even */
+    PART_BYTES = 512,       /* of each of those lines, and along a line whose elements are summed */
     COLUMNS_AT_ONCE = 128,  /* of a thread at least: two cache lines of bf16 and more */
+    SEGMENT = 512,          /* lines that are added up before they meet the sum of those before */
+    LONG_RUN_BYTES = 65536, /* of a line: as fast as any longer one */
+    BLOCK_COLUMNS = 8192,   /* whose segments one thread adds up */
     LINE_BYTES = 64,
-    HALF_SCRATCH = SW_CPU_SCRATCH_BYTES / 2
+    ROW_BYTES = 7 << 19, /* of scratch: x of the first thread's; behind it everyone's sums */
+    SUM_BYTES = SW_CPU_SCRATCH_BYTES - ROW_BYTES
 };
 
 struct streamed {
@@ -251,29 +254,28 @@ INLINE void add_part(const struct streamed *s, const enum kind kind, struct stri
     }
 }
 
-/* Columns [column, column + width) into y[m, padded], zeros before. */
-INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t column, int64_t width,
-                      float *y, int64_t padded)
+/* Lines [first, end) of columns [column, column + width) into y[m, padded], zeros before. */
+INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t first, int64_t end,
+                      int64_t column, int64_t width, float *y, int64_t padded)
 {
     const int64_t element = bytes_of(kind), stride = s->stride * element;
     const int64_t whole = width / block_elems(kind) * block_elems(kind), bytes = whole * element;
     const char *weights = s->weights + column * element;
-    const int64_t most = s->m == 1 ? FEW_LINES : MANY_LINES;
-    for (int64_t line = 0; line < s->k; line += most) {
-        const int64_t depth = s->k - line < most ? s->k - line : most;
+    for (int64_t line = first; line < end; line += LINES) {
+        const int64_t depth = end - line < LINES ? end - line : LINES;
         const char *lines = weights + line * stride;
         for (int64_t begin = 0; begin < bytes; begin += PART_BYTES) {
-            const int64_t end = begin + PART_BYTES < bytes ? begin + PART_BYTES : bytes;
-            const bool is_last = end == bytes;
-            struct ahead ahead = {.line = is_last ? lines + depth * stride : lines + end,
+            const int64_t next = begin + PART_BYTES < bytes ? begin + PART_BYTES : bytes;
+            const bool is_last = next == bytes;
+            struct ahead ahead = {.line = is_last ? lines + depth * stride : lines + next,
                                   .stride = stride,
                                   .bytes = PART_BYTES < bytes ? PART_BYTES : bytes,
                                   .lines = is_last && line + depth >= s->k ? 0 : depth};
             const struct strip strip = {line, depth, stride, lines + begin, &ahead};
-            add_part(s, kind, strip, end - begin, y + begin / element, padded);
+            add_part(s, kind, strip, next - begin, y + begin / element, padded);
         }
         if (whole < width) {
-            char part[MANY_LINES][4 * LANES] = {{0}};
+            char part[LINES][4 * LANES] = {{0}};
             struct ahead nothing = {0};
             for (int64_t d = 0; d < depth; d++)
                 memcpy(part[d], lines + d * stride + bytes, (size_t)((width - whole) * element));
@@ -402,27 +404,76 @@ INLINE void multiply_all(const struct streamed *s, const enum kind kind, int64_t
 
 /* ---- Both ---- */
 
-/* Columns [column, column + width) of the result into y[m, padded]. */
-static void make_columns(const struct streamed *s, bool by_line, enum kind kind, int64_t column,
-                         int64_t width, float *y, int64_t padded)
+/* A thread's part of a product: some columns and, of weights whose lines are added up, some
+ * segments of lines. */
+struct task {
+    int64_t column, width, segment, segments;
+    int64_t padded; /* width, whole blocks */
+    float *sums;    /* [segments, m, padded], or of all segments [m, padded] */
+};
+
+static void add_segment(const struct streamed *s, enum kind kind, int64_t segment, int64_t column,
+                        int64_t width, float *y, int64_t padded)
 {
-    if (!by_line)
-        memset(y, 0, (size_t)(s->m * padded) * sizeof *y);
+    const int64_t first = segment * SEGMENT, last = first + SEGMENT;
+    const int64_t end = last < s->k ? last : s->k;
+    for (int64_t i = 0; i < s->m; i++)
+        memset(y + i * padded, 0, (size_t)sw_align(width, 2 * LANES) * sizeof *y);
     switch (kind) {
-#define KIND(which)                                                                                \
-    case which:                                                                                    \
-        if (by_line)                                                                               \
-            multiply_all(s, which, column, width, y, padded);                                      \
-        else                                                                                       \
-            add_lines(s, which, column, width, y, padded);                                         \
+    case FLOATS:
+        add_lines(s, FLOATS, first, end, column, width, y, padded);
         break;
-        KIND(FLOATS)
-        KIND(WIDENED)
+    case WIDENED:
+        add_lines(s, WIDENED, first, end, column, width, y, padded);
+        break;
+    case PAIRS:
 #ifdef __AVX512BF16__
-        KIND(PAIRS)
+        add_lines(s, PAIRS, first, end, column, width, y, padded);
 #endif
-#undef KIND
-    default:
+        break;
+    }
+}
+
+/* sum[m, columns] += more[m, columns], `stride` and `more_stride` apart. */
+static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, const float *more,
+                     int64_t more_stride)
+{
+    for (int64_t i = 0; i < m; i++) {
+        float *restrict to = sum + i * stride;
+        const float *restrict from = more + i * more_stride;
+        for (int64_t j = 0; j < columns; j++)
+            to[j] += from[j];
+    }
+}
+
+/* All segments, added up; a block of columns at a time, so that what is added stays near. */
+static void add_segments(const struct streamed *s, enum kind kind, const struct task *t)
+{
+    float *more = t->sums + s->m * t->padded;
+    for (int64_t begin = 0; begin < t->width; begin += BLOCK_COLUMNS) {
+        const int64_t left = t->width - begin, width = left < BLOCK_COLUMNS ? left : BLOCK_COLUMNS;
+        const int64_t padded = sw_align(width, 2 * LANES);
+        add_segment(s, kind, 0, t->column + begin, width, t->sums + begin, t->padded);
+        for (int64_t segment = 1; segment < t->segments; segment++) {
+            add_segment(s, kind, segment, t->column + begin, width, more, padded);
+            add_sums(s->m, padded, t->sums + begin, t->padded, more, padded);
+        }
+    }
+}
+
+static void multiply_columns(const struct streamed *s, enum kind kind, const struct task *t)
+{
+    switch (kind) {
+    case FLOATS:
+        multiply_all(s, FLOATS, t->column, t->width, t->sums, t->padded);
+        break;
+    case WIDENED:
+        multiply_all(s, WIDENED, t->column, t->width, t->sums, t->padded);
+        break;
+    case PAIRS:
+#ifdef __AVX512BF16__
+        multiply_all(s, PAIRS, t->column, t->width, t->sums, t->padded);
+#endif
         break;
     }
 }
@@ -434,10 +485,12 @@ static bool is_known(enum sw_dtype dtype)
 
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
-    const int64_t most = HALF_SCRATCH / (int64_t)sizeof(float) - MOST_ROWS * 2 * LANES;
+    const int64_t most_x = ROW_BYTES / (int64_t)sizeof(float) - MOST_ROWS * 2 * LANES;
+    const int64_t most_y =
+        SUM_BYTES / (int64_t)sizeof(float) - MOST_ROWS * (BLOCK_COLUMNS + 2 * LANES);
     return g->m <= MOST_ROWS && !g->accumulate && g->a_column == 1 &&
            (g->b_row == 1 || g->b_column == 1) && is_known(g->a_dtype) && is_known(g->b_dtype) &&
-           is_known(g->c_dtype) && g->m * g->k <= most && g->m * g->n <= most;
+           is_known(g->c_dtype) && g->m * g->k <= most_x && g->m * g->n <= most_y;
 }
 
 /* x[m, padded], zeros behind k. */
@@ -476,6 +529,75 @@ static void put_columns(const struct sw_cpu_matmul *g, bool by_line, enum kind k
         }
 }
 
+/* How threads share a product: in groups of columns times groups of segments. */
+struct sharing {
+    int64_t columns, groups;
+    int64_t width;                   /* of a group of columns */
+    int64_t segments, most_segments; /* of all groups; of one */
+};
+
+static struct sharing share_out(int64_t n, int64_t segments, int64_t threads, int64_t groups)
+{
+    const int64_t columns = threads / groups, even = (n + columns - 1) / columns;
+    return (struct sharing){.columns = columns,
+                            .groups = groups,
+                            .width = sw_align(even, COLUMNS_AT_ONCE),
+                            .segments = segments,
+                            .most_segments = (segments + groups - 1) / groups};
+}
+
+/* Memory is read fastest in long runs: lines stay whole where segments can be shared evenly enough,
+ * and their sums have room. */
+static struct sharing choose_sharing(const struct streamed *s, bool by_line, enum kind kind,
+                                     int64_t threads)
+{
+    const int64_t segments = s->k <= SEGMENT ? 1 : (s->k + SEGMENT - 1) / SEGMENT;
+    const struct sharing by_columns = share_out(s->n, segments, threads, 1);
+    int64_t groups = threads < segments ? threads : segments;
+    if (by_line || by_columns.width * bytes_of(kind) >= LONG_RUN_BYTES)
+        return by_columns;
+    while (threads % groups != 0 || (segments + groups - 1) / groups * groups * 8 > segments * 9)
+        groups--;
+    const struct sharing by_segments = share_out(s->n, segments, threads, groups);
+    const int64_t sums = by_segments.most_segments * s->m * by_segments.width;
+    return sums * (int64_t)sizeof(float) <= SUM_BYTES ? by_segments : by_columns;
+}
+
+static struct task task_of(const struct sw_cpu_device *device, const struct streamed *s,
+                           const struct sharing *share, int64_t group, int64_t column)
+{
+    const int64_t first = column * share->width, left = s->n - first;
+    const int64_t width = left < 0 ? 0 : left < share->width ? left : share->width;
+    const int64_t segment = share->segments * group / share->groups;
+    char *scratch = sw_cpu_scratch(device, (int32_t)(group * share->columns + column));
+    return (struct task){.column = first,
+                         .width = width,
+                         .segment = segment,
+                         .segments = share->segments * (group + 1) / share->groups - segment,
+                         .padded = sw_align(width, 2 * LANES),
+                         .sums = (float *)(void *)(scratch + ROW_BYTES)};
+}
+
+/* The sums of all groups for this group's part of the columns. */
+static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g,
+                        const struct streamed *s, enum kind kind, const struct sharing *share,
+                        int64_t group, int64_t column)
+{
+    const struct task first = task_of(device, s, share, 0, column);
+    const int64_t blocks = first.padded / (2 * LANES);
+    const int64_t begin = blocks * group / share->groups * (2 * LANES);
+    const int64_t end = blocks * (group + 1) / share->groups * (2 * LANES);
+    const int64_t segment = s->m * first.padded;
+    for (int64_t other = 0; other < share->groups; other++) {
+        const struct task t = task_of(device, s, share, other, column);
+        for (int64_t i = other == 0; i < t.segments; i++)
+            add_sums(s->m, end - begin, first.sums + begin, first.padded,
+                     t.sums + i * segment + begin, first.padded);
+    }
+    const int64_t width = (end < first.width ? end : first.width) - begin;
+    put_columns(g, false, kind, first.column + begin, width, first.sums + begin, first.padded);
+}
+
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
@@ -491,18 +613,25 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
                                .padded = sw_align(g->k, 2 * LANES),
                                .x = x,
                                .weights = g->b};
-    const int64_t even = (g->n + threads - 1) / threads;
-    const int64_t share = (even + COLUMNS_AT_ONCE - 1) / COLUMNS_AT_ONCE * COLUMNS_AT_ONCE;
+    const struct sharing share = choose_sharing(&s, by_line, kind, threads);
     put_rows(g, by_line, kind, s.padded, x);
     SW_PARALLEL_FOR(threads)
-    for (int64_t t = 0; t < threads; t++) {
-        const int64_t column = t * share, left = g->n - column;
-        const int64_t width = left < share ? left : share;
-        float *y = (float *)(void *)((char *)sw_cpu_scratch(device, (int32_t)t) + HALF_SCRATCH);
-        if (width <= 0)
-            continue;
-        const int64_t padded = sw_align(width, 2 * LANES);
-        make_columns(&s, by_line, kind, column, width, y, padded);
-        put_columns(g, by_line, kind, column, width, y, padded);
+    for (int64_t i = 0; i < share.columns * share.groups; i++) {
+        const struct task t = task_of(device, &s, &share, i / share.columns, i % share.columns);
+        if (by_line)
+            multiply_columns(&s, kind, &t);
+        else if (share.groups == 1)
+            add_segments(&s, kind, &t);
+        else
+            for (int64_t j = 0; j < t.segments; j++)
+                add_segment(&s, kind, t.segment + j, t.column, t.width, t.sums + j * s.m * t.padded,
+                            t.padded);
+        if (share.groups == 1)
+            put_columns(g, by_line, kind, t.column, t.width, t.sums, t.padded);
     }
+    if (share.groups == 1)
+        return;
+    SW_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < share.columns * share.groups; i++)
+        join_groups(device, g, &s, kind, &share, i / share.columns, i % share.columns);
 }

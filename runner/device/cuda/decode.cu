@@ -100,7 +100,7 @@ template <int ROWS> struct running {
  * exponentials, once for a key instead of once for an element. */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
 __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_VECTOR],
-                                          int64_t first_head, int d, int64_t j, int step,
+                                          int64_t first_head, int column, int64_t j, int step,
                                           int64_t end, int lanes, int n, running<ROWS> &r)
 {
     vector<DTYPE, ALIGNED> keys[KEYS], values[KEYS];
@@ -109,8 +109,8 @@ __device__ static inline void attend_keys(const cached &a, const float (*q)[SW_V
     for (int u = 0; u < KEYS; u++) {
         const int64_t place = j + u * step < end ? j + u * step : end - 1;
         const int64_t head = first_head + place * a.kv_heads;
-        keys[u].load(a.k, head * a.dim + d, n);
-        values[u].load(a.v, head * a.dim + d, n);
+        keys[u].load(a.k, head * a.dim + column, n);
+        values[u].load(a.v, head * a.dim + column, n);
         k_scale[u] = DTYPE == SW_I8 ? a.k_scales[head] : 1.0f;
         v_scale[u] = DTYPE == SW_I8 ? a.v_scales[head] : 1.0f;
     }

@@ -67,6 +67,9 @@ static int check_scaled(const struct sw_call *call, const struct sw_tensor *cach
 int sw_cuda_run_cache_append_int8(struct sw_device *device, const struct sw_call *call,
                                   struct sw_error *err)
 {
+    if (call->in[1].size[2] != call->out[0].size[2])
+        return sw_fail(err, SW_ENVIRONMENT, "cache_append_int8 got rows of %lld for %lld",
+                       (long long)call->in[1].size[2], (long long)call->out[0].size[2]);
     if (check_scaled(call, &call->out[0], &call->out[1], err) != 0 ||
         check_dtype(call, &call->in[1], false, err) != 0 ||
         check_integers(call, &call->in[2], err) != 0)
