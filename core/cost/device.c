@@ -18,6 +18,7 @@ static const struct sw_device_row rows[] = {
     [SW_DEVICE_CUDA] = {.contention = 0.19,
                         .host_bandwidth = 25e9,
                         .tiled = true,
+                        .cache_in_fp32 = true,
                         .transport = SW_CARRIER_QUEUED,
                         .message_s = 6e-6,
                         .allocated = true},

@@ -98,6 +98,23 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
     return bytes / (bandwidth * share_of(cluster, &p->memory, bytes));
 }
 
+/* What a kernel of training reaches says nothing of attention over a cache where that goes without
+ * tensor cores: then it is the profile's share of the peak in fp32. A single token leaves no tile
+ * half empty, as one across the diagonal is. */
+static double attention_seconds(const struct sw_program *p, const struct sw_op *op,
+                                const struct sw_run_config *run, double flops)
+{
+    const struct sw_cluster_config *cluster = &run->cluster;
+    const double length = (double)p->values[op->in[0].value].local[1];
+    const double head_dim = (double)op->as.attention.head_dim;
+    if (sw_device_row(cluster->accelerator.device)->cache_in_fp32 &&
+        p->values[op->in[1].value].role == SW_ROLE_CACHE)
+        return flops /
+               (peak_of(cluster, SW_F32) * share_of(cluster, &cluster->profile.attention, flops));
+    return flops / (peak_of(cluster, run->compute) *
+                    sw_cost_attention_share(cluster, flops, head_dim, length));
+}
+
 /* Of a cache that is full, the share that a query of a chunk meets: it comes after half of its
  * prompt, in the mean over the prompt's chunks. A decoded token is priced with all of the cache. */
 static double share_met(const struct sw_program *p, const struct sw_op *op,
@@ -150,10 +167,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
                 2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(cluster, s->m, s->n, s->k));
         }
     } else if (info->cost_class == SW_CLASS_ATTENTION) {
-        const double length = (double)p->values[op->in[0].value].local[1];
-        const double head_dim = (double)op->as.attention.head_dim;
-        seconds =
-            cost.flops / (peak * sw_cost_attention_share(cluster, cost.flops, head_dim, length));
+        seconds = attention_seconds(p, op, run, cost.flops);
     } else {
         seconds = cost.flops / peak_of(cluster, SW_F32);
     }

@@ -212,6 +212,38 @@ static void a_chunk_meets_its_prompt(void **state)
     sw_program_set_free(set);
 }
 
+/* A GPU's kernels read the cache at the memory's speed and compute in fp32; what a profile says of
+ * training's attention on the tensor cores is not theirs. */
+static void gpus_attend_a_cache_in_fp32(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_of(SW_BF16_T);
+    struct sw_run_config run = run_of(SW_BF16_T);
+    run.cluster.accelerator.device = SW_DEVICE_CUDA;
+    run.cluster.accelerator.peak_bf16_flops = 1e13;
+    run.cluster.profile.attention = (struct sw_curve){.count = 2, .point = {{1, 0.5}, {1e15, 0.5}}};
+    run.cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    run.cluster.profile.launch_latency_s = 0;
+    run.serve_prompt_tokens = 64;
+    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+    const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
+    const double token = 4.0 * 2 * 64 * 4 * 32; /* 2 texts, a cache of 64, 4 heads of 32 */
+    for (int32_t i = 0; i < decode->op_count; i++) {
+        const struct sw_op *op = &decode->ops[i];
+        if (op->kind == SW_OP_DECODE_ATTENTION) {
+            const double bytes = (double)sw_op_cost(decode, op).memory_bytes;
+            run.cluster.accelerator.peak_fp32_flops = 1e13;
+            close_to(sw_cost_compute_seconds(decode, op, &run), bytes / (0.5 * 10e9));
+            run.cluster.accelerator.peak_fp32_flops = 1e9;
+            close_to(sw_cost_compute_seconds(decode, op, &run), token / (0.5 * 1e9));
+        }
+    }
+    assert_true(few_seconds(decode, SW_OP_DECODE_ATTENTION, &run) > 0);
+    close_to(few_seconds(prefill, SW_OP_DECODE_ATTENTION, &run),
+             few_seconds(decode, SW_OP_DECODE_ATTENTION, &run) * 16 / 2);
+    sw_program_set_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +252,7 @@ int main(void)
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_token_reads_weights_and_cache),
         cmocka_unit_test(a_chunk_meets_its_prompt),
+        cmocka_unit_test(gpus_attend_a_cache_in_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
