@@ -98,9 +98,8 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
     return bytes / (bandwidth * share_of(cluster, &p->memory, bytes));
 }
 
-/* What a kernel of training reaches says nothing of attention over a cache where that goes without
- * tensor cores: then it is the profile's share of the peak in fp32. A single token leaves no tile
- * half empty, as one across the diagonal is. */
+/* Where attention over a cache goes without tensor cores, the profile's share is of the peak in
+ * fp32. The tiles that the diagonal cuts in half are those of training: a single token has none. */
 static double attention_seconds(const struct sw_program *p, const struct sw_op *op,
                                 const struct sw_run_config *run, double flops)
 {

@@ -211,7 +211,7 @@ assert int8["sent_bytes_per_token"] == fp32["sent_bytes_per_token"], (fp32, int8
 PYTHON
 "$build/plan" explain "${run[@]}" --set serve.cache=int8 >"$out/said" 2>"$out/log" || fail "explain of int8"
 grep -qE 'cache [0-9.]+ [kMG]B in i8 \(scales [0-9.]+ [kMG]B\);' "$out/said" || fail "what explain says of scales"
-# of a GPU as well, whose attention to a token keeps something between its kernels whatever the cache is in
+# on GPUs as well
 for cache in bf16 int8; do
     "$build/plan" explain configs/runs/llama-8b-64.yaml --mesh_dim 1,8,8,1 --set serve.max_batch=64 \
         --set serve.max_tokens=65536 --set serve.cache=$cache --json >"$out/gpu.$cache" 2>"$out/log" ||

@@ -469,9 +469,11 @@ static void a_gpu_has_room_for_its_attention(void **state)
 {
     (void)state;
     const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
-    for (int32_t gpu = 0; gpu < 2; gpu++) {
+    for (int32_t which = 0; which < 4; which++) {
+        const bool gpu = which % 2 == 1, int8 = which / 2 == 1;
+        const int attends = int8 ? SW_OP_DECODE_ATTENTION_INT8 : SW_OP_DECODE_ATTENTION;
         struct sw_program_options options = make_options(mesh, &variants[0], SW_F32);
-        struct sw_serving serving = make_serving(&variants[0], SW_F32);
+        struct sw_serving serving = make_serving(&variants[0], int8 ? SW_I8 : SW_F32);
         struct sw_program_set *set = NULL;
         struct sw_decode_ranges ranges;
         struct sw_error err = {0};
@@ -487,7 +489,7 @@ static void a_gpu_has_room_for_its_attention(void **state)
         for (int32_t k = 0; k < 2; k++) {
             const struct sw_program *p = set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL];
             for (int32_t i = 0; i < p->op_count; i++)
-                if (p->ops[i].kind == SW_OP_DECODE_ATTENTION && ++found > 0)
+                if (p->ops[i].kind == attends && ++found > 0)
                     assert_int_equal(p->ops[i].workspace_bytes, gpu && k ? ranges.bytes : 0);
         }
         assert_int_equal(found, 2);
