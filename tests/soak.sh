@@ -90,9 +90,19 @@ if [ -f tests/property/test_flips.sh ]; then
     trial flips "$flips flipped bits" bash tests/property/test_flips.sh "$build" "$flips" "$seed" \
         "$out/flips"
 fi
+# What the tests of every build have, with larger counts.
+# shellcheck disable=SC2317
+count_trials() {
+    "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
+        "$build/tests/test_search_rule" 4000 && "$build/tests/test_meshes" 13 &&
+        "$build/tests/test_uneven_meshes" 41 || return 1
+    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, more variants on every mesh"
+}
+export -f count_trials
 export -f lock_trials
 export locks build
 trial lock "the lock" bash -c lock_trials
+trial counts "large counts of quick tests" bash -c count_trials
 
 trial serve "1000 hostile requests to a server, 64 clients for five minutes" \
     bash tests/property/test_serve.sh "$build" 1000 64 300 "$seed"
@@ -165,7 +175,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in settings kill faults flips lock serve fuzz each lives; do
+    for name in settings kill faults flips lock counts serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }
