@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The long trials of what people trust runs with: kills, faults at every file operation of a save,
-# flipped bits, the lock, job scripts. Hours on a small machine; interrupted, it goes on where it was.
+# flipped bits, the lock, job scripts, what saves do to a training. Hours on a small machine; interrupted, it goes on where it was.
 #
-#   tests/soak.sh [--build DIR] [--seed N] [--kills N] [--faults N|all] [--flips N] [--locks N]
-#                 [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS]
-#                 [--report FILE.md] [--anew]
+#   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
+#                 [--locks N] [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL]
+#                 [--machine WORDS] [--report FILE.md] [--anew]
 #
 # --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
@@ -12,7 +12,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --kills | --faults | --flips | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -80,6 +80,21 @@ lock_trials() {
     done
     echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
 }
+
+# shellcheck disable=SC2317
+save_draws() {
+    local i
+    mkdir -p "$out/saves"
+    for ((i = 1; i <= saves; i++)); do
+        [ -f "$out/saves/$i" ] && continue
+        "$build/tests/test_saves" 1 "$seed" "$i" || return 1
+        touch "$out/saves/$i"
+    done
+    echo "$saves trainings of as many models, meshes, chunks and intervals: bit-equal with and without saves and evaluations"
+}
+export -f save_draws
+export build out saves seed
+trial saves "$saves trainings with saves and evaluations" bash -c save_draws
 
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
@@ -175,7 +190,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in settings kill faults flips lock counts serve fuzz each lives; do
+    for name in saves settings kill faults flips lock counts serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -136,6 +136,15 @@ sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
         ARGS 2 31)
+# saves and evaluations between steps: draws that differed, one of them as the arena lies, when
+# positions were not written at every step
+sw_test(test_saves_emulated
+        SOURCES ${CMAKE_SOURCE_DIR}/tests/property/test_saves.c
+                ${CMAKE_SOURCE_DIR}/tests/support/harness.c ${objects_64}
+        LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
+                  stdc++
+        ARGS 3 1 6)
+target_compile_definitions(test_saves_emulated PRIVATE SW_EMULATED)
 sw_test(test_cuda_texts_emulated SOURCES ${sw_texts} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
                   stdc++
@@ -199,7 +208,7 @@ if(nccl_sources)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
-             test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
+             test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated test_saves_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
   sw_test_properties(${test} PROPERTIES TIMEOUT 1200)
