@@ -32,7 +32,7 @@ emit() { # RANKS MESH SLOTS
         --set model.hidden_size=64 --set model.intermediate_size=96 --set model.vocab_size=264 \
         --set model.num_hidden_layers=2 --set model.num_attention_heads=4 \
         --set model.num_key_value_heads=1 --set model.tie_word_embeddings=true \
-        --set sequence_length=64 --set data.path="$out/text" \
+        --set sequence_length=64 --set data.path="$out/text" --set data.format=bytes \
         --set optimizer.learning_rate=0.003 --set optimizer.total_steps=60 \
         --set serve.max_batch="$3" --set serve.max_tokens=96 --set serve.chunk=16 \
         >"$out/log" 2>&1 || fail "plan emit $2"
