@@ -392,7 +392,8 @@ int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     struct run run = {.session = &session, .options = options};
     enum sw_status status = sw_session_open(&session, kinds, texts_wanted(options));
     if (status == SW_OK)

@@ -125,7 +125,8 @@ int sw_score(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     enum sw_status status = sw_session_open(&session, 1u << SW_PROGRAM_SCORE, 0);
     if (status == SW_OK && options->texts_path != NULL)
         status = sw_score_lines(&session, options);

@@ -102,7 +102,11 @@ static enum sw_status load(struct sw_session *s)
     status = sw_session_agree(s);
     if (status != SW_OK)
         return status;
-    (void)(sw_letters_open(s->folder, &s->letters, &s->err) == 0 &&
+    const struct sw_letters_model model = {.folder = s->folder,
+                                           .vocab_size = s->plan->run->model.shape.vocab_size,
+                                           .was_bytes = s->plan->run->data_format == SW_DATA_BYTES,
+                                           .wants_bytes = s->wants_bytes};
+    (void)(sw_letters_open(&model, &s->letters, &s->err) == 0 &&
            sw_engine_create(s->executor, &s->engine, &s->err) == 0);
     return sw_session_agree(s);
 }

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/tokenizer_file.h"
 #include "runner/generate/session.h"
 #include "runner/serve/http.h"
 #include "runner/serve/orders.h"
@@ -370,6 +371,8 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                              .max_tokens = sw_engine_max_tokens(session->engine)},
                   .model = model,
                   .chat = chat != NULL ? chat : sw_letters_template(session->letters)}};
+    if (!sw_letters_can_read(session->letters) && sw_tokenizer_file(session->folder) == NULL)
+        return sw_fail_as(&session->err, sw_letters_why(session->letters));
     s->answerer = (struct sw_answerer){session->letters, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
                                         .ended = text_ended,
@@ -415,7 +418,8 @@ int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     struct server s = {.session = &session, .options = options};
     struct sw_listener listener = {.fd = -1};
     const struct sw_chat_template *chat = NULL;

@@ -88,7 +88,9 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     struct sw_refusal refusal;
     struct sw_error err = {0};
     fuzz_add_file("m/tokenizer.json", tokenizer, strlen(tokenizer));
-    if (sw_letters_open("m", &letters, &err) != 0 || !sw_letters_can_read(letters))
+    if (sw_letters_open(&(struct sw_letters_model){.folder = "m", .vocab_size = VOCAB}, &letters,
+                        &err) != 0 ||
+        !sw_letters_can_read(letters))
         fuzz_require(false, "the tokenizer is not read", err.message);
     const struct sw_request_rules rules = {.letters = letters,
                                            .limits = {.vocab = VOCAB, .max_tokens = MOST_TOKENS},
