@@ -42,7 +42,7 @@ int sw_letters_converse(struct sw_letters *letters, const struct sw_chat_templat
                         const struct sw_chat_message *message, size_t count, int32_t **tokens,
                         int64_t *token_count, int32_t *end, struct sw_error *err);
 /* The template whose special tokens the tokenizer has, where just one of llama-3 and chatml fits;
- * NULL: nobody knows. */
+ * NULL: nobody knows. For a model that has none of its own (sw_chat_of_folder). */
 const struct sw_chat_template *sw_letters_template(const struct sw_letters *letters);
 /* The bytes that a token stands for, which need not be whole characters; NULL: it is none. */
 const char *sw_letters_bytes(const struct sw_letters *letters, int32_t token, size_t *bytes);
