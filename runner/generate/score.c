@@ -133,7 +133,7 @@ int sw_score(const struct sw_launch *launch, const struct sw_plan *plan,
     for (int32_t i = 0; i < options->file_count && status == SW_OK; i++)
         status = score_file(&session, options, options->files[i]);
     if (status == SW_OK && launch->rank == 0 && (ferror(stdout) || fflush(stdout) != 0)) {
-        fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+        fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
         status = SW_ENVIRONMENT;
     }
     const enum sw_status worst = (enum sw_status)sw_launch_max(launch, (int64_t)status);

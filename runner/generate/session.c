@@ -92,7 +92,7 @@ static enum sw_status load(struct sw_session *s)
     struct sw_loading loading = {.folder = s->folder};
     struct sw_manifest manifest = {0};
     if (s->launch->rank == 0)
-        (void)sw_resume_named(s->checkpoint, s->folder, &s->err);
+        (void)sw_resume_named(s->checkpoint, "--checkpoint", s->folder, &s->err);
     sw_launch_broadcast(s->launch, s->folder, sizeof s->folder);
     enum sw_status status = sw_session_agree(s);
     if (status != SW_OK)

@@ -224,11 +224,11 @@ options() {
 step-000002" ] || fail "left after --overwrite: $(ls -A "$folder")"
     train 0 options --resume none --overwrite --steps 2
     train 2 options --overwrite
-    said "error: --overwrite deletes checkpoints, with --resume none only; see 'runner --help'"
+    said "runner train: error: --overwrite deletes checkpoints, with --resume none only; see 'runner train --help'"
     train 2 options --resume
-    said "error: --resume needs auto, none or a checkpoint; see 'runner --help'"
+    said "runner train: error: --resume needs auto, none or a checkpoint; see 'runner train --help'"
     train 2 options --resume "$out/nowhere"
-    said "$out/nowhere/manifest.json: error: there is none; without it a folder is no checkpoint"
+    said "$out/nowhere: error: --resume names a folder that is not there; name a checkpoint, a run's folder or a Hugging Face model directory"
     # none where there are none
     rm -rf "$out/options"
     train 0 options --resume none --steps 1
