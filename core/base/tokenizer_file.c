@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 const char *sw_tokenizer_file(const char *folder)
 {
@@ -11,7 +11,8 @@ const char *sw_tokenizer_file(const char *folder)
                                         "merges.txt",     "vocab.txt",       "spiece.model"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *path = sw_path_join(folder, names[i]);
-        const bool found = path != NULL && access(path, F_OK) == 0;
+        struct stat info;
+        const bool found = path != NULL && stat(path, &info) == 0;
         free(path);
         if (found)
             return names[i];

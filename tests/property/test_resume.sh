@@ -307,7 +307,7 @@ refused() { # MESH DIFFERENCE EMIT-ARGUMENTS...
 refusals() {
     refused 1,1,1,1 "hidden_size is 32, not 64" --set model.hidden_size=64 \
         --set model.num_hidden_layers=3
-    refused 1,1,1,1 "vocab_size is 256, not 512" --set model.vocab_size=512
+    refused 1,1,1,1 "vocab_size is 256, not 512" --set model.vocab_size=512 --set data.format=bytes
     refused 1,1,1,1 "tie_word_embeddings is false, not true" --set model.tie_word_embeddings=true
     refused 1,1,1,1 "rope_theta is 10000, not 500000" --set model.rope_theta=500000
     refused 1,2,1,1 "num_hidden_layers is 2, not 3" --set model.num_hidden_layers=3
