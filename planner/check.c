@@ -151,7 +151,7 @@ static int check_run(const struct sw_options *options, const char *path,
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
-    if (sw_search_run(run, &search, &err) != 0)
+    if (sw_command_check_data(run, &err) != 0 || sw_search_run(run, &search, &err) != 0)
         return fail(options, path, &err);
     int status = SW_OK;
     if (search.feasible == 0)
@@ -247,6 +247,10 @@ static int check_plan(const struct sw_options *options, const char *path)
                    "this version of plan makes another '%s' program of it; write it again "
                    "with 'plan emit'",
                    sw_program_kind_name(other));
+        status = fail(options, path, &err);
+        goto out;
+    }
+    if (sw_command_check_data(plan.run, &err) != 0) {
         status = fail(options, path, &err);
         goto out;
     }

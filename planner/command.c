@@ -1,5 +1,7 @@
 #include "planner/command.h"
 
+#include "core/plan/data_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,6 +110,11 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
     if (options->prefer != NULL)
         out->run.prefer = strcmp(options->prefer, "time") == 0 ? SW_PREFER_TIME : SW_PREFER_FSDP;
     return SW_OK;
+}
+
+int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err)
+{
+    return run->data_path == NULL || run->job.type != SW_JOB_TRAIN ? 0 : sw_data_check(run, err);
 }
 
 bool sw_command_serves(const struct sw_options *options, const struct sw_run_config *run)

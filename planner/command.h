@@ -33,6 +33,9 @@ struct sw_session {
 int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
 void sw_session_free(struct sw_session *session);
 
+/* Whether the data of a run that trains can be meant (sw_data_check). */
+int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);
+
 /* Whether meshes are ranked for making texts: --for, or `job` of the run. */
 bool sw_command_serves(const struct sw_options *options, const struct sw_run_config *run);
 

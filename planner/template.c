@@ -40,18 +40,7 @@ static bool is_plain(const char *value, const char *more)
 
 void sw_template_write_word(FILE *out, const char *value)
 {
-    /* a '=' in front would read as a comparison */
-    if (is_plain(value, "_-./:,=+@%") && value[0] != '=') {
-        fputs(value, out);
-        return;
-    }
-    fputc('\'', out);
-    for (const char *p = value; *p != '\0'; p++)
-        if (*p == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*p, out);
-    fputc('\'', out);
+    sw_shell_write_word(out, value);
 }
 
 /* sbatch splits its lines at spaces, starts comments at #, and takes quotes off. */

@@ -90,7 +90,7 @@ const struct sw_cuda_module *sw_cuda_module_load(struct sw_error *err)
         (void)sw_fail(
             err, SW_ENVIRONMENT,
             "the CUDA device is not here: no runner-cuda.so in %s; copy it there from the "
-            "build's folder, or plan for device: cpu",
+            "build's folder, or use cpu for cuda: the plan's device, calibrate's --device",
             path);
         return NULL;
     }
@@ -112,9 +112,10 @@ const struct sw_cuda_module *sw_cuda_module_load(struct sw_error *err)
 #else
 const struct sw_cuda_module *sw_cuda_module_load(struct sw_error *err)
 {
-    (void)sw_fail(err, SW_ENVIRONMENT,
-                  "cuda devices are asked for, which this runner was built without; build it where "
-                  "the CUDA toolkit is, or plan for device: cpu");
+    (void)sw_fail(
+        err, SW_ENVIRONMENT,
+        "cuda devices are asked for, which this runner was built without; build it where "
+        "the CUDA toolkit is, or use cpu for cuda: the plan's device, calibrate's --device");
     return NULL;
 }
 #endif

@@ -20,13 +20,13 @@
 void sw_launch_print_error(const struct sw_error *err)
 {
     char text[SW_ERROR_TEXT_BYTES];
-    fprintf(stderr, "%s\n", sw_error_format(err, NULL, text));
+    fprintf(stderr, "%s\n", sw_error_format(err, "runner", text));
 }
 
 static void print(const struct sw_launch *launch, const struct sw_error *err, bool with_rank)
 {
     char text[SW_ERROR_TEXT_BYTES], line[SW_ERROR_TEXT_BYTES + 320];
-    sw_error_format(err, NULL, text);
+    sw_error_format(err, with_rank ? NULL : "runner", text);
     if (with_rank)
         snprintf(line, sizeof line, "rank %d (host %s): %s\n", launch->rank, launch->host, text);
     else

@@ -1,4 +1,5 @@
 /* The runner tool: executes a plan on the ranks it was started with. */
+#include "core/base/text.h"
 #include "runner/calibrate/calibrate.h"
 #include "runner/checkpoint/checkpoint_command.h"
 #include "runner/checkpoint/export_command.h"
@@ -10,6 +11,7 @@
 #include "runner/train/arguments.h"
 #include "runner/train/train.h"
 #include "runner/train/watch.h"
+#include "runner/usage.h"
 #include "runner/version.h"
 
 #include <errno.h>
@@ -64,6 +66,10 @@ static const char help[] =
     "                           first one's probability\n"
     "  --repetition-penalty R   divides the logits of tokens that were there before (default: 1)\n"
     "  --stop TEXT              ends a text, which does not get it; may be given several times\n"
+    "  --bytes                  each byte of a text is a token; without it a model with no "
+    "tokenizer\n"
+    "                           takes texts only where its vocab_size is 256 or its run has "
+    "data.format: bytes\n"
     "  --seed N, --n N          of what is drawn; how many texts for each prompt\n"
     "  --logprobs               each token's log-probability, as the model has it\n"
     "  --top-logprobs N         the N most probable tokens in each one's place, and theirs; up to "
@@ -78,6 +84,7 @@ static const char help[] =
     "  -o OUT.jsonl, --resume, --shard I/N\n"
     "                           of lines, as of generate\n"
     "  --logprobs               of lines: each token's log-probability, too\n"
+    "  --bytes                  each byte of a text is a token, as of generate\n"
     "\n"
     "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
     "answers with that model over HTTP, as OpenAI's API has it; started like train. TERM or INT "
@@ -90,8 +97,10 @@ static const char help[] =
     "machines reach\n"
     "                           the address\n"
     "  --model NAME             by which clients call it (default: the run's name)\n"
-    "  --chat-template NAME     llama-3, chatml or mistral (default: by the tokenizer's special "
-    "tokens)\n"
+    "  --chat-template NAME     llama-3, chatml or mistral (default: the one that the model's own "
+    "writes;\n"
+    "                           without one of its own, by its special tokens)\n"
+    "  --bytes                  each byte of a text is a token, as of generate\n"
     "  --queue N                texts that may wait; more are told to come again (default: 64)\n"
     "  --connections N          at a time (default: 256)\n"
     "  --client-timeout S       for a request to arrive (default: 30)\n"
@@ -187,10 +196,19 @@ static const char help[] =
     "folder\n"
     "says it too, with the cause, before any rank leaves.\n";
 
-static int usage(const char *what, const char *which)
+/* What is wrong with the arguments of a command. */
+static int usage(const char *command, const char *what, const char *which)
 {
+    char option[64];
+    size_t bytes = 0;
+    const char *section = sw_usage_section(help, command, &bytes);
+    const bool near = section != NULL && strcmp(what, "unknown option ") == 0 &&
+                      sw_usage_near_option(section, bytes, which, option);
     if (sw_launch_number() == 0)
-        fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+        fprintf(stderr,
+                near ? "runner %s: error: %s%s; did you mean %s?\n"
+                     : "runner %s: error: %s%s; see 'runner %s --help'\n",
+                command, what, which, near ? option : command);
     return SW_BAD_INPUT;
 }
 
@@ -199,7 +217,7 @@ static int show(const char *text)
 {
     if (fputs(text, stdout) != EOF && fflush(stdout) == 0)
         return SW_OK;
-    fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+    fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
     return SW_ENVIRONMENT;
 }
 
@@ -275,7 +293,7 @@ static int train(int argc, char **argv)
     struct sw_watch_board own = {0};
     const char *problem = NULL, *which = "";
     if (sw_train_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(problem, which);
+        return usage(argv[1], problem, which);
     /* before anything starts threads: first the process that trains, then its signals */
     forbid_core_dumps();
     options.board = sw_watch_begin();
@@ -303,7 +321,7 @@ static int preflight(int argc, char **argv)
     struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     if (sw_preflight_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(problem, which);
+        return usage(argv[1], problem, which);
     forbid_core_dumps();
     return on_plan(&launch, options.plan_path, preflight_plan, &options);
 }
@@ -314,7 +332,7 @@ static int evaluate(int argc, char **argv)
     struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     if (sw_evaluate_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(problem, which);
+        return usage(argv[1], problem, which);
     return on_plan(&launch, options.plan_path, evaluate_plan, &options);
 }
 
@@ -335,8 +353,8 @@ static int generate(int argc, char **argv)
     const char *problem = NULL, *which = "";
     char text[160];
     const bool good = sw_generate_arguments(argc, argv, &options, text, &problem, &which) == 0;
-    const int status =
-        good ? on_plan(&launch, options.plan_path, generate_plan, &options) : usage(problem, which);
+    const int status = good ? on_plan(&launch, options.plan_path, generate_plan, &options)
+                            : usage(argv[1], problem, which);
     sw_stops_free(&options.stops);
     return status;
 }
@@ -350,8 +368,8 @@ static int score(int argc, char **argv)
     if (files == NULL)
         return SW_ENVIRONMENT;
     const bool good = sw_score_arguments(argc, argv, &options, files, &problem, &which) == 0;
-    const int status =
-        good ? on_plan(&launch, options.plan_path, score_plan, &options) : usage(problem, which);
+    const int status = good ? on_plan(&launch, options.plan_path, score_plan, &options)
+                            : usage(argv[1], problem, which);
     free(files);
     return status;
 }
@@ -368,7 +386,7 @@ static int serve(int argc, char **argv)
     struct sw_error err = {0};
     const char *problem = NULL, *which = "";
     if (sw_serve_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(problem, which);
+        return usage(argv[1], problem, which);
     /* as for train; a board that never says that it runs is no attempt's */
     forbid_core_dumps();
     (void)sw_watch_begin();
@@ -415,12 +433,12 @@ static int calibrate(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--device") == 0) {
             if (i + 1 == argc || parse_device(argv[++i], &options.device) != 0)
-                return usage("--device needs cpu or cuda", "");
+                return usage(argv[1], "--device needs cpu or cuda", "");
             continue;
         }
         const bool takes_path = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--cluster") == 0;
         if (takes_path && (i + 1 == argc || argv[i + 1][0] == '\0'))
-            return usage(argv[i], " needs a file name");
+            return usage(argv[1], argv[i], " needs a file name");
         if (strcmp(argv[i], "-o") == 0)
             options.profile_path = argv[++i];
         else if (takes_path)
@@ -428,10 +446,11 @@ static int calibrate(int argc, char **argv)
         else if (strcmp(argv[i], "--quick") == 0)
             options.seconds = SW_CALIBRATE_QUICK_SECONDS;
         else
-            return usage(argv[i][0] == '-' ? "unknown option " : "unexpected argument ", argv[i]);
+            return usage(argv[1], argv[i][0] == '-' ? "unknown option " : "unexpected argument ",
+                         argv[i]);
     }
     if (options.profile_path == NULL)
-        return usage("calibrate needs -o PROFILE.yaml", "");
+        return usage(argv[1], "calibrate needs -o PROFILE.yaml", "");
     struct sw_launch launch;
     struct sw_error err = {0};
     if (sw_launch_begin(&launch, &err) != 0) {
@@ -456,13 +475,43 @@ static const struct command {
     {"serve", serve},
 };
 
+static int wrong_command(const char *what, const char *name)
+{
+    enum { COMMANDS = sizeof commands / sizeof commands[0] };
+    const char *names[COMMANDS];
+    for (size_t i = 0; i < COMMANDS; i++)
+        names[i] = commands[i].name;
+    const char *near = name != NULL ? sw_text_nearest(name, names, COMMANDS) : NULL;
+    if (sw_launch_number() == 0)
+        fprintf(stderr,
+                near != NULL ? "runner: error: %s%s; did you mean %s?\n"
+                             : "runner: error: %s%s; see 'runner --help'\n",
+                what, name != NULL ? name : "", near);
+    return SW_BAD_INPUT;
+}
+
+/* The part that is about a command, and where the rest is. */
+static int show_help(const char *command)
+{
+    char text[4096];
+    size_t bytes = 0;
+    const char *section = sw_usage_section(help, command, &bytes);
+    if (section == NULL)
+        return show(help);
+    snprintf(text, sizeof text,
+             "%.*s\n\nExit codes, signals and the environment: 'runner --help'.\n", (int)bytes,
+             section);
+    return show(text);
+}
+
 int main(int argc, char **argv)
 {
     char text[1024];
     if (argc < 2)
-        return usage("no command", "");
-    if (argc == 3 && strcmp(argv[2], "--help") == 0)
-        return show(help);
+        return wrong_command("no command", NULL);
+    for (int i = 2; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0)
+            return show_help(argv[1]);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc, argv);
@@ -470,5 +519,5 @@ int main(int argc, char **argv)
         return show(help);
     if (strcmp(argv[1], "--version") == 0)
         return show(sw_version_text(text, sizeof text));
-    return usage("unknown command ", argv[1]);
+    return wrong_command("unknown command ", argv[1]);
 }

@@ -33,7 +33,7 @@ static const struct {
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+    fprintf(stderr, "runner next: error: %s%s; see 'runner next --help'\n", what, which);
     return SW_BAD_INPUT;
 }
 

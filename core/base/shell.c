@@ -333,3 +333,30 @@ enum sw_shell_place sw_shell_leaves_open(const char *text)
     const enum sw_shell_place place = sw_shell_scan_place(&scan);
     return place == SW_SHELL_WORD && scan.depth > 0 ? SW_SHELL_OPEN : place;
 }
+
+static bool is_plain_word(const char *text)
+{
+    /* a '=' in front would read as a comparison */
+    if (*text == '\0' || *text == '=')
+        return false;
+    for (const char *p = text; *p != '\0'; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+              strchr("_-./:,=+@%", *p) != NULL))
+            return false;
+    return true;
+}
+
+void sw_shell_write_word(FILE *out, const char *text)
+{
+    if (is_plain_word(text)) {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (const char *p = text; *p != '\0'; p++)
+        if (*p == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*p, out);
+    fputc('\'', out);
+}

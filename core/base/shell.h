@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum sw_shell_place {
     SW_SHELL_WORD, /* where a word of the shell may stand */
@@ -55,5 +56,8 @@ enum sw_shell_place sw_shell_scan_place(const struct sw_shell_scan *scan);
 /* What a text leaves open at its end (a quote, a here-document, a '$('), SW_SHELL_WORD: nothing. A
  * backslash at the end counts, a comment does not. */
 enum sw_shell_place sw_shell_leaves_open(const char *text);
+
+/* Writes a text as one word of the shell, in single quotes where it needs them; "" as ''. */
+void sw_shell_write_word(FILE *out, const char *text);
 
 #endif

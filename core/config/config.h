@@ -206,6 +206,8 @@ struct sw_cluster_config {
  * nothing more than the one inside them are gone, as where a file is read. */
 void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes);
 
+/* What is in the file that data.path names; auto: by its name. */
+enum sw_data_format { SW_DATA_AUTO, SW_DATA_BYTES };
 enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
 enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
 
@@ -260,7 +262,9 @@ struct sw_run_config {
     int32_t rule_count;
     struct sw_rule_config rule[SW_MAX_RULES];
     struct sw_optimizer_config optimizer;
-    const char *data_path; /* resolved against the file that names it; NULL: no data */
+    const char *data_path;      /* resolved against the file that names it; NULL: no data */
+    struct sw_place data_place; /* of it */
+    enum sw_data_format data_format;
     uint64_t data_seed;
     double data_holdout;   /* fraction of the file's tail kept for evaluation; default 0 */
     const char *directory; /* resolved; default runs/NAME beside the run file */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 static const char *const prefer_words[] = {"fsdp", "time", NULL};
+static const char *const data_format_words[] = {"auto", "bytes", NULL};
 static const char *const schedule_words[] = {"constant", "linear", "cosine", NULL};
 static const char *const adamw_words[] = {"adamw", NULL};
 
@@ -59,8 +60,19 @@ static const struct field run_data_fields[] = {
      .type = FIELD_PATH,
      AT(data_path),
      .example = "data/text.txt",
-     .about = "file of tokens that is trained on, as 'runner tokenize' writes it, or a text, read "
-              "as bytes"},
+     .about =
+         "file of tokens that is trained on, NAME.bin, as 'runner tokenize' writes it; or, for "
+         "a model whose vocab_size is 256, a text, whose bytes are the tokens"},
+    {.key = "format",
+     .type = FIELD_WORD,
+     AT(data_format),
+     .brief = true,
+     .fallback = "auto",
+     .words = data_format_words,
+     .example = "bytes",
+     .about =
+         "bytes: each byte of the file is a token, whatever the file is and for any vocab_size "
+         "of at least 256; auto: by the name, and refused where it is likely a mistake"},
     {.key = "seed",
      .type = FIELD_UNSIGNED64,
      AT(data_seed),

@@ -129,15 +129,18 @@ static void take_first_host(const char *line, char host[256])
         snprintf(host, 256, "%.*s", (int)length, p);
 }
 
-/* What rank 0 says of itself bears no name (sw_launch_agree): "error: cannot ...". It tells more
- * than srun, for which the ranks left with an exit code. */
+/* What rank 0 says of itself bears no rank (sw_launch_agree): "runner: error: cannot ...". It tells
+ * more than srun, for which the ranks left with an exit code. */
+static const char of_rank_0[] = "runner: error: ";
+enum { OF_RANK_0_BYTES = sizeof of_rank_0 - 1 };
+
 static void set_error(struct sw_launcher_word *out, const char *error, const char *host)
 {
     char text[LINE_BYTES + 300];
     if (host[0] != '\0')
-        snprintf(text, sizeof text, "rank 0 (host %s): %s", host, error + 7);
+        snprintf(text, sizeof text, "rank 0 (host %s): %s", host, error + OF_RANK_0_BYTES);
     else
-        snprintf(text, sizeof text, "rank 0: %s", error + 7);
+        snprintf(text, sizeof text, "rank 0: %s", error + OF_RANK_0_BYTES);
     set(out, host, strlen(host), text);
 }
 
@@ -168,7 +171,7 @@ void sw_launcher_parse(const char *text, struct sw_launcher_word *out)
                  p);
         const enum teller teller = take(line, &word);
         take_first_host(line, first_host);
-        if (strncmp(line, "error: ", 7) == 0)
+        if (strncmp(line, of_rank_0, OF_RANK_0_BYTES) == 0)
             memcpy(error, line, sizeof error);
         if (best == TELLS_TASK && word.cannot_start && strcmp(word.host, out->host) != 0)
             everywhere = true;

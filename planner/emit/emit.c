@@ -238,7 +238,9 @@ int sw_emit(const struct sw_options *options, const struct sw_session *session, 
         sw_fail(&err, SW_ENVIRONMENT, "out of memory for the plans");
         return sw_command_fail(&err);
     }
-    int status = sw_emit_plans(&session->run, directory, plan, &count);
+    int status = sw_command_check_data(&session->run, &err) == 0 ? SW_OK : sw_command_fail(&err);
+    if (status == SW_OK)
+        status = sw_emit_plans(&session->run, directory, plan, &count);
     if (status == SW_OK && emit(options, &session->run, plan, count, said, out, &err) != 0)
         status = sw_command_fail(&err);
     sw_emit_plans_free(plan, count);

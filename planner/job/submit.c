@@ -100,6 +100,8 @@ static int open_run(struct submitting *s, const struct sw_options *options)
                 "script with 'plan emit' and start it with bash",
                 s->run->cluster.name);
     if (err.status == SW_OK)
+        (void)sw_command_check_data(s->run, &err);
+    if (err.status == SW_OK)
         (void)sw_file_make_folder(s->run->directory, &err);
     if (err.status == SW_OK)
         (void)place(s, folder != NULL ? folder : s->run->directory, &err);
@@ -534,6 +536,8 @@ static int ask_first(const struct sw_options *options, struct sw_options *out,
         return sw_command_fail(&err);
     }
     int status = sw_session_open(options, true, &session);
+    if (status == SW_OK && sw_command_check_data(&session.run, &err) != 0)
+        status = sw_command_fail(&err);
     if (status == SW_OK)
         status = options->dry_run ? sw_dry_run(options, &session)
                                   : sw_soonest_choose(options, &session, out, texts);

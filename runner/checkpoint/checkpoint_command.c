@@ -17,7 +17,8 @@ enum { DIFFERS = 4, SIZE_BYTES = 32 };
 
 static int fail_usage(const char *what, const char *which)
 {
-    fprintf(stderr, "error: %s%s; see 'runner --help'\n", what, which);
+    fprintf(stderr, "runner checkpoint: error: %s%s; see 'runner checkpoint --help'\n", what,
+            which);
     return SW_BAD_INPUT;
 }
 
@@ -31,7 +32,7 @@ static int finish_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+    fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
     return SW_ENVIRONMENT;
 }
 

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define SEE "; see 'runner --help'"
+#define SEE "; see 'runner export --help'"
 
 static int read_dtype(const char *word, enum sw_stored_dtype *out)
 {
@@ -43,6 +44,12 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
     if (count < 2 || *path[0] == '\0' || *path[1] == '\0')
         return sw_fail(err, SW_BAD_INPUT, "export takes CHECKPOINT OUT" SEE);
     char *from, note[SW_STORE_NOTE_BYTES];
+    struct stat info;
+    if (stat(path[0], &info) == 0 && !S_ISDIR(info.st_mode))
+        return sw_fail_at(
+            err, SW_BAD_INPUT, (struct sw_place){.file = path[0]},
+            "this is no folder; export takes a checkpoint, a run's folder or a Hugging "
+            "Face model directory");
     if (sw_store_resolve(path[0], &from, note, err) != 0)
         return -1;
     if (note[0] != '\0')

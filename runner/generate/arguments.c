@@ -111,6 +111,8 @@ int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out
                 return -1;
         } else if (taken > 0) {
             continue;
+        } else if (strcmp(argv[i], "--bytes") == 0) {
+            out->bytes = true;
         } else if (strcmp(argv[i], "--logprobs") == 0) {
             out->logprobs = true;
         } else if (strcmp(argv[i], "--top-logprobs") == 0) {
@@ -167,6 +169,8 @@ int sw_score_arguments(int argc, char **argv, struct sw_score_options *out, char
                 return -1;
         } else if (strcmp(argv[i], "--json") == 0) {
             out->json = true;
+        } else if (strcmp(argv[i], "--bytes") == 0) {
+            out->bytes = true;
         } else if (strcmp(argv[i], "--logprobs") == 0) {
             out->logprobs = true;
         } else if (strcmp(argv[i], "--resume") == 0) {

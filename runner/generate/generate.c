@@ -29,6 +29,7 @@ struct run {
     int64_t end_prompt; /* behind those of this part */
     struct sw_lines lines;
     int64_t done; /* texts that were there when a run goes on */
+    int64_t cut;  /* texts that found no room for all the tokens that they might have had */
     FILE *out;    /* rank 0's */
     bool streams; /* one text to stdout as it comes */
     size_t streamed;
@@ -209,8 +210,8 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
 {
     struct run *r = context;
     struct making *m = &r->text[text->number];
-    (void)full;
     sw_making_end(&m->text, &r->session->err);
+    r->cut += full && strcmp(m->text.reason, "length") == 0;
     if (r->streams && r->out != NULL) {
         stream(r, m);
         fputc('\n', r->out);
@@ -297,6 +298,13 @@ static void say_counts(const struct run *r)
 {
     const struct sw_session *s = r->session;
     const struct sw_engine_counts *c = sw_engine_counts(s->engine);
+    if (r->cut > 0)
+        fprintf(stderr,
+                "note: %" PRId64
+                " text%s cut off before max_new_tokens: with its prompt a text has "
+                "room for %" PRId64 " tokens; set a larger serve.max_tokens in the run file, and "
+                "emit the plan again\n",
+                r->cut, r->cut == 1 ? " was" : "s were", sw_engine_max_tokens(s->engine));
     const struct sw_cluster_config *cluster = &s->plan->run->cluster;
     const double bandwidth = cluster->profile.memory_bandwidth > 0
                                  ? cluster->profile.memory_bandwidth
@@ -392,7 +400,8 @@ int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     struct run run = {.session = &session, .options = options};
     enum sw_status status = sw_session_open(&session, kinds, texts_wanted(options));
     if (status == SW_OK)

@@ -8,6 +8,7 @@
 
 struct sw_generate_options {
     const char *plan_path, *checkpoint;
+    bool bytes;               /* --bytes: each byte of a text is a token */
     const char *prompt;       /* NULL: prompts_path */
     const char *prompts_path; /* of lines of JSON; "-": stdin */
     const char *out_path;     /* NULL: stdout */
@@ -27,6 +28,7 @@ int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
 
 struct sw_score_options {
     const char *plan_path, *checkpoint;
+    bool bytes;         /* as of generating */
     char *const *files; /* [file_count] */
     int32_t file_count;
     bool json;

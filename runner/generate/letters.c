@@ -1,9 +1,13 @@
 #include "runner/generate/letters.h"
 
+#include "core/base/tokenizer_file.h"
 #include "runner/text/tokenizer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { BYTE_VALUES = 256 };
 
 struct sw_letters {
     struct sw_tokenizer *tokenizer; /* NULL: it cannot be read, `why` */
@@ -16,13 +20,34 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory for a text");
 }
 
-int sw_letters_open(const char *folder, struct sw_letters **out, struct sw_error *err)
+static int open_tokenizer(const struct sw_letters_model *model, struct sw_tokenizer **out,
+                          struct sw_error *err)
 {
+    const struct sw_place place = {.file = model->folder};
+    const bool none = sw_tokenizer_file(model->folder) == NULL;
+    if (model->wants_bytes)
+        return sw_tokenizer_bytes(out, err);
+    if (none && model->vocab_size != BYTE_VALUES && !model->was_bytes)
+        return sw_fail_at(err, SW_BAD_INPUT, place,
+                          "no tokenizer lies there, and the model has %" PRId64
+                          " tokens, not the 256 of bytes; put its tokenizer.json there, or say "
+                          "--bytes to take and show each byte as a token",
+                          model->vocab_size);
+    return sw_tokenizer_open_folder(model->folder, out, err);
+}
+
+int sw_letters_open(const struct sw_letters_model *model, struct sw_letters **out,
+                    struct sw_error *err)
+{
+    if (model->wants_bytes && model->vocab_size < BYTE_VALUES)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--bytes needs a vocab_size of at least 256, the model has %" PRId64,
+                       model->vocab_size);
     struct sw_letters *letters = calloc(1, sizeof *letters);
     if (letters == NULL)
         return out_of_memory(err);
     /* one that cannot be read is no obstacle to those who give and take tokens */
-    if (sw_tokenizer_open_folder(folder, &letters->tokenizer, &letters->why) != 0)
+    if (open_tokenizer(model, &letters->tokenizer, &letters->why) != 0)
         letters->tokenizer = NULL;
     if (letters->why.status == SW_ENVIRONMENT) {
         sw_fail_as(err, &letters->why);
@@ -50,6 +75,11 @@ void sw_letters_free(struct sw_letters *letters)
 bool sw_letters_can_read(const struct sw_letters *letters)
 {
     return letters->tokenizer != NULL;
+}
+
+const struct sw_error *sw_letters_why(const struct sw_letters *letters)
+{
+    return &letters->why;
 }
 
 bool sw_letters_ends(const struct sw_letters *letters, int32_t token)

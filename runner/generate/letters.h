@@ -11,13 +11,26 @@
 
 struct sw_letters;
 
-/* Of a folder without any tokenizer each byte is the token of its value. Errors (SW_BAD_INPUT): the
- * folder's tokenizer cannot be read; (SW_ENVIRONMENT). */
-int sw_letters_open(const char *folder, struct sw_letters **out, struct sw_error *err);
+/* Whose texts they are. */
+struct sw_letters_model {
+    const char *folder; /* of its weights, and of its tokenizer where it has one */
+    int64_t vocab_size;
+    bool was_bytes;   /* it was trained on bytes (data.format) */
+    bool wants_bytes; /* --bytes: whatever lies in the folder */
+};
+/* Each byte is the token of its value where that was asked for and, in a folder without any
+ * tokenizer, for a model of bytes: one that was trained so, or of 256 tokens. Where the folder has
+ * no tokenizer for another model, or one that cannot be read, texts cannot be given or shown;
+ * that is no error here. Errors (SW_BAD_INPUT): bytes for fewer than 256 tokens; (SW_ENVIRONMENT).
+ */
+int sw_letters_open(const struct sw_letters_model *model, struct sw_letters **out,
+                    struct sw_error *err);
 void sw_letters_free(struct sw_letters *letters); /* may be NULL */
 
 /* Whether text can be given and shown at all; why not is the error of encoding. */
 bool sw_letters_can_read(const struct sw_letters *letters);
+/* Why not. */
+const struct sw_error *sw_letters_why(const struct sw_letters *letters);
 /* Whether a text ends with this token. */
 bool sw_letters_ends(const struct sw_letters *letters, int32_t token);
 /* Tokens of a text, malloc'ed; begins: what the model puts before a text comes first. */
@@ -29,7 +42,7 @@ int sw_letters_converse(struct sw_letters *letters, const struct sw_chat_templat
                         const struct sw_chat_message *message, size_t count, int32_t **tokens,
                         int64_t *token_count, int32_t *end, struct sw_error *err);
 /* The template whose special tokens the tokenizer has, where just one of llama-3 and chatml fits;
- * NULL: nobody knows. */
+ * NULL: nobody knows. For a model that has none of its own (sw_chat_of_folder). */
 const struct sw_chat_template *sw_letters_template(const struct sw_letters *letters);
 /* The bytes that a token stands for, which need not be whole characters; NULL: it is none. */
 const char *sw_letters_bytes(const struct sw_letters *letters, int32_t token, size_t *bytes);

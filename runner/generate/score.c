@@ -125,14 +125,15 @@ int sw_score(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     enum sw_status status = sw_session_open(&session, 1u << SW_PROGRAM_SCORE, 0);
     if (status == SW_OK && options->texts_path != NULL)
         status = sw_score_lines(&session, options);
     for (int32_t i = 0; i < options->file_count && status == SW_OK; i++)
         status = score_file(&session, options, options->files[i]);
     if (status == SW_OK && launch->rank == 0 && (ferror(stdout) || fflush(stdout) != 0)) {
-        fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+        fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
         status = SW_ENVIRONMENT;
     }
     const enum sw_status worst = (enum sw_status)sw_launch_max(launch, (int64_t)status);

@@ -92,7 +92,7 @@ static enum sw_status load(struct sw_session *s)
     struct sw_loading loading = {.folder = s->folder};
     struct sw_manifest manifest = {0};
     if (s->launch->rank == 0)
-        (void)sw_resume_named(s->checkpoint, s->folder, &s->err);
+        (void)sw_resume_named(s->checkpoint, "--checkpoint", s->folder, &s->err);
     sw_launch_broadcast(s->launch, s->folder, sizeof s->folder);
     enum sw_status status = sw_session_agree(s);
     if (status != SW_OK)
@@ -102,7 +102,11 @@ static enum sw_status load(struct sw_session *s)
     status = sw_session_agree(s);
     if (status != SW_OK)
         return status;
-    (void)(sw_letters_open(s->folder, &s->letters, &s->err) == 0 &&
+    const struct sw_letters_model model = {.folder = s->folder,
+                                           .vocab_size = s->plan->run->model.shape.vocab_size,
+                                           .was_bytes = s->plan->run->data_format == SW_DATA_BYTES,
+                                           .wants_bytes = s->wants_bytes};
+    (void)(sw_letters_open(&model, &s->letters, &s->err) == 0 &&
            sw_engine_create(s->executor, &s->engine, &s->err) == 0);
     return sw_session_agree(s);
 }

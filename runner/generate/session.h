@@ -12,6 +12,7 @@ struct sw_session {
     const struct sw_launch *launch;
     const struct sw_plan *plan;
     const char *plan_path, *checkpoint; /* as given */
+    bool wants_bytes;                   /* --bytes */
     char folder[4096];                  /* of the checkpoint that was loaded */
     struct sw_program_set *programs;
     struct sw_device *device;
@@ -23,9 +24,9 @@ struct sw_session {
 };
 
 /* Collective. kinds: bits of the programs wanted (sw_program_set_compile_serving); texts: how many
- * there will be at a time at most, for a run that does not say it. launch, plan, plan_path and
- * checkpoint are set by the caller. Returns what the ranks agreed on, an error printed once; SW_OK.
- * sw_session_close also after an error. */
+ * there will be at a time at most, for a run that does not say it. launch, plan, plan_path,
+ * checkpoint and wants_bytes are set by the caller. Returns what the ranks agreed on, an error
+ * printed once; SW_OK. sw_session_close also after an error. */
 enum sw_status sw_session_open(struct sw_session *session, uint32_t kinds, int64_t texts);
 void sw_session_close(struct sw_session *session);
 

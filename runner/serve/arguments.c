@@ -53,6 +53,10 @@ int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, cons
         size_t o = 0;
         while (o < OPTIONS && strcmp(argv[i], options[o].name) != 0)
             o++;
+        if (strcmp(argv[i], "--bytes") == 0) {
+            out->bytes = true;
+            continue;
+        }
         if (o == OPTIONS && argv[i][0] == '-')
             return wrong(problem, which, "unknown option ", argv[i]);
         if (o == OPTIONS && out->plan_path != NULL)

@@ -18,7 +18,11 @@ static int cannot(const struct sw_listener *l, const char *address, struct sw_er
     const int why = errno;
     if (l->fd >= 0)
         (void)close(l->fd);
-    return sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s", address, strerror(why));
+    return sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s%s", address, strerror(why),
+                   why == EADDRINUSE ? "; end what listens there, or name another port (0: a free "
+                                       "one) with --listen"
+                   : why == EACCES   ? "; name a port above 1023 with --listen"
+                                     : "");
 }
 
 /* A socket that nobody listens to is what a server that was killed left behind. */

@@ -166,6 +166,10 @@ static int read_messages(struct reading *r, const json_t *value)
     int32_t *tokens = NULL;
     int64_t token_count = 0;
     int status = -1;
+    if (r->rules->chat == NULL && r->rules->has_own_chat)
+        return REFUSE(r, "the model's chat_template is none of llama-3, chatml and mistral, and "
+                         "others are not run here; use /v1/completions, or start the server with "
+                         "--chat-template NAME to take one of these all the same");
     if (r->rules->chat == NULL)
         return REFUSE(r, "the server knows no chat template for this model; start it with "
                          "--chat-template llama-3, chatml or mistral, or use /v1/completions");

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/tokenizer_file.h"
 #include "runner/generate/session.h"
 #include "runner/serve/http.h"
 #include "runner/serve/orders.h"
@@ -352,6 +353,31 @@ static int open_door(const struct sw_serve_options *o, struct sw_listener *liste
     return 0;
 }
 
+/* How conversations are written, in one line where that is not as the model has it. */
+static int choose_chat(const struct sw_session *session, const struct sw_chat_template *asked,
+                       struct sw_request_rules *rules, struct sw_error *err)
+{
+    struct sw_chat_own own;
+    rules->chat = asked;
+    if (asked != NULL || !sw_letters_can_read(session->letters))
+        return 0;
+    if (sw_chat_of_folder(session->folder, &own, err) != 0)
+        return -1;
+    rules->chat = own.file != NULL ? own.form : sw_letters_template(session->letters);
+    rules->has_own_chat = own.file != NULL;
+    if (own.file != NULL && own.form == NULL)
+        fprintf(stderr,
+                "%s/%s: note: the model's chat_template is none of llama-3, chatml and mistral, so "
+                "/v1/chat/completions is refused; --chat-template NAME takes one of these\n",
+                session->folder, own.file);
+    else if (own.file == NULL && rules->chat != NULL)
+        fprintf(stderr,
+                "%s: note: the model has no chat_template; conversations are written as '%s', by "
+                "its special tokens; --chat-template NAME takes another\n",
+                session->folder, sw_chat_template_name(rules->chat));
+    return 0;
+}
+
 static int start(struct server *s, struct sw_listener *listener, const char *token,
                  const struct sw_chat_template *chat)
 {
@@ -359,7 +385,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
     const struct sw_serve_options *o = s->options;
     const char *model = o->model != NULL ? o->model : session->plan->run->name;
     const int64_t slots = sw_engine_slots(session->engine);
-    const struct sw_http_options http = {
+    struct sw_http_options http = {
         .listener = listener,
         .token = token,
         .connections = (int32_t)o->connections,
@@ -368,8 +394,11 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
         .rules = {.letters = session->letters,
                   .limits = {.vocab = session->plan->run->model.shape.vocab_size,
                              .max_tokens = sw_engine_max_tokens(session->engine)},
-                  .model = model,
-                  .chat = chat != NULL ? chat : sw_letters_template(session->letters)}};
+                  .model = model}};
+    if (!sw_letters_can_read(session->letters) && sw_tokenizer_file(session->folder) == NULL)
+        return sw_fail_as(&session->err, sw_letters_why(session->letters));
+    if (choose_chat(session, chat, &http.rules, &session->err) != 0)
+        return -1;
     s->answerer = (struct sw_answerer){session->letters, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
                                         .ended = text_ended,
@@ -415,7 +444,8 @@ int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
     struct sw_session session = {.launch = launch,
                                  .plan = plan,
                                  .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint};
+                                 .checkpoint = options->checkpoint,
+                                 .wants_bytes = options->bytes};
     struct server s = {.session = &session, .options = options};
     struct sw_listener listener = {.fd = -1};
     const struct sw_chat_template *chat = NULL;

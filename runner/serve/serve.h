@@ -8,6 +8,7 @@
 
 struct sw_serve_options {
     const char *plan_path, *checkpoint;
+    bool bytes;                /* --bytes: each byte of a text is a token */
     const char *listen;        /* "127.0.0.1:8000" */
     const char *token_file;    /* NULL: anybody may ask */
     const char *model;         /* the name that clients give; NULL: the run's */

@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONFIG_BYTES = 16 << 20 };
-
-/* *root NULL: there is no such file. */
-static int load(const char *folder, const char *name, json_t **root, struct sw_error *err)
+int sw_text_load_json(const char *folder, const char *name, json_t **root, struct sw_error *err)
 {
     char *text = NULL, *path = sw_path_join(folder, name);
     size_t bytes;
@@ -19,7 +16,7 @@ static int load(const char *folder, const char *name, json_t **root, struct sw_e
     *root = NULL;
     if (path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer");
-    if (sw_file_read(path, true, MOST_CONFIG_BYTES, &text, &bytes, NULL) != 0) {
+    if (sw_file_read(path, true, SW_TEXT_CONFIG_BYTES, &text, &bytes, NULL) != 0) {
         if (errno != ENOENT)
             status =
                 sw_fail_at(err, errno == EFBIG ? SW_BAD_INPUT : SW_ENVIRONMENT,
@@ -93,9 +90,9 @@ int sw_read_beside(struct sw_tokenizer *t, const char *folder, struct sw_error *
 {
     json_t *generation = NULL, *tokenizer = NULL, *config = NULL;
     int status = -1;
-    if (load(folder, "generation_config.json", &generation, err) == 0 &&
-        load(folder, "tokenizer_config.json", &tokenizer, err) == 0 &&
-        load(folder, "config.json", &config, err) == 0)
+    if (sw_text_load_json(folder, "generation_config.json", &generation, err) == 0 &&
+        sw_text_load_json(folder, "tokenizer_config.json", &tokenizer, err) == 0 &&
+        sw_text_load_json(folder, "config.json", &config, err) == 0)
         status = read_ids(t, generation, tokenizer, config) == 0 ? 0 : sw_out_of_memory(t, err);
     json_decref(generation);
     json_decref(tokenizer);

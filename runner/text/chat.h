@@ -1,6 +1,7 @@
-/* Chat templates by name: messages as the text that a family of models was trained on.
+/* Chat templates: messages as the text that a family of models was trained on.
  *
- * Known are llama-3, chatml and mistral; a template in Jinja is not run. Rendered as
+ * Known are llama-3, chatml and mistral; a template in Jinja is not run, but recognized where it
+ * writes what one of these does. Rendered as
  * `transformers` renders the template that the family's models ship. */
 #ifndef SW_CHAT_H
 #define SW_CHAT_H
@@ -35,5 +36,18 @@ int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_mes
 int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
                    struct sw_text_scratch *scratch, const struct sw_chat_message *message,
                    size_t count, bool answer, struct sw_ids *ids, struct sw_error *err);
+
+/* *out: the form that writes what this template in Jinja writes, for these tokens that begin and
+ * end a text (NULL: none is named); NULL: none does. Errors: SW_ENVIRONMENT: no memory. */
+int sw_chat_recognize(const char *jinja, size_t bytes, const char *bos, const char *eos,
+                      const struct sw_chat_template **out, struct sw_error *err);
+
+/* The template that a model's folder has of its own. */
+struct sw_chat_own {
+    const char *file;                    /* it stands there, static; NULL: the model has none */
+    const struct sw_chat_template *form; /* what it writes; NULL: none of those here */
+};
+/* Errors: SW_BAD_INPUT: tokenizer_config.json is no JSON; SW_ENVIRONMENT. */
+int sw_chat_of_folder(const char *folder, struct sw_chat_own *out, struct sw_error *err);
 
 #endif

@@ -9,11 +9,12 @@
 #include <jansson.h>
 
 enum {
-    SW_TEXT_STAGES = 16,        /* normalizers, or pre-tokenizers, in a row */
-    SW_TEXT_MOST_IDS = 1 << 22, /* ids of tokens are below */
-    SW_TEXT_ADDED_BYTES = 512,  /* longest added token */
-    SW_TEXT_CONTENT_BYTES = 64, /* longest text that a normalizer or decoder puts in */
-    SW_TEXT_SHOWN_BYTES = 60    /* of a text in a message */
+    SW_TEXT_STAGES = 16,             /* normalizers, or pre-tokenizers, in a row */
+    SW_TEXT_MOST_IDS = 1 << 22,      /* ids of tokens are below */
+    SW_TEXT_ADDED_BYTES = 512,       /* longest added token */
+    SW_TEXT_CONFIG_BYTES = 16 << 20, /* a file beside tokenizer.json */
+    SW_TEXT_CONTENT_BYTES = 64,      /* longest text that a normalizer or decoder puts in */
+    SW_TEXT_SHOWN_BYTES = 60         /* of a text in a message */
 };
 
 /* ---- vocabulary ---- */
@@ -221,6 +222,8 @@ int sw_read_pre_tokenizer(struct sw_tokenizer *t, const json_t *root, struct sw_
 int sw_read_post_processor(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
 /* Sets what each token is in a text; after all tokens are there. */
 int sw_read_decoder(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
+/* A file of JSON in a folder; *root NULL: there is no such file. */
+int sw_text_load_json(const char *folder, const char *name, json_t **root, struct sw_error *err);
 /* bos and eos from the files beside tokenizer.json. */
 int sw_read_beside(struct sw_tokenizer *t, const char *folder, struct sw_error *err);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SEE "; see 'runner --help'"
+#define SEE "; see 'runner tokenize --help'"
 
 struct arguments {
     bool bytes, parses_special;

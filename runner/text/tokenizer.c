@@ -1,6 +1,7 @@
 #include "runner/text/tokenizer.h"
 
 #include "core/base/file.h"
+#include "core/base/tokenizer_file.h"
 #include "core/base/text.h"
 #include "runner/text/internal.h"
 #include "runner/text/json_mistake.h"
@@ -158,40 +159,23 @@ int sw_tokenizer_open(const char *path, struct sw_tokenizer **out, struct sw_err
     return status;
 }
 
-/* 1: it is there, 0: not, -1: no memory. */
-static int stands_there(const char *folder, const char *name)
-{
-    char *path = sw_path_join(folder, name);
-    const int found = path == NULL ? -1 : access(path, F_OK) == 0;
-    free(path);
-    return found;
-}
-
 int sw_tokenizer_open_folder(const char *folder, struct sw_tokenizer **out, struct sw_error *err)
 {
-    static const char *const others[] = {"tokenizer.model", "vocab.json", "merges.txt", "vocab.txt",
-                                         "spiece.model"};
-    for (size_t i = 0; i <= sizeof others / sizeof others[0]; i++) {
-        const char *name = i == 0 ? "tokenizer.json" : others[i - 1];
-        const int found = stands_there(folder, name);
-        if (found < 0)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer");
-        if (found == 0)
-            continue;
-        if (i > 0)
-            return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
-                              "the tokenizer is '%s', without a tokenizer.json; write one with "
-                              "transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained"
-                              "(DIR)",
-                              name);
-        char *path = sw_path_join(folder, name);
-        const int status = path == NULL
-                               ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer")
-                               : sw_tokenizer_open(path, out, err);
-        free(path);
-        return status;
-    }
-    return sw_tokenizer_bytes(out, err);
+    const char *name = sw_tokenizer_file(folder);
+    if (name == NULL)
+        return sw_tokenizer_bytes(out, err);
+    if (strcmp(name, "tokenizer.json") != 0)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
+                          "the tokenizer is '%s', without a tokenizer.json; write one with "
+                          "transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained"
+                          "(DIR)",
+                          name);
+    char *path = sw_path_join(folder, name);
+    const int status = path == NULL
+                           ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the tokenizer")
+                           : sw_tokenizer_open(path, out, err);
+    free(path);
+    return status;
 }
 
 bool sw_tokenizer_is_bytes(const struct sw_tokenizer *t)

@@ -22,7 +22,8 @@ struct sw_dataset {
     void *mapping;
     size_t mapping_bytes;
     const unsigned char *data; /* the first token */
-    int32_t width;             /* bytes per token: 1, 2 or 4 */
+    bool is_bytes;
+    int32_t width; /* bytes per token: 1, 2 or 4 */
     int64_t tokens, train, vocab_size, sequence_length;
     uint64_t seed;
 };
@@ -45,12 +46,11 @@ static uint32_t word_at(const unsigned char *data, int32_t i)
 /* Finds where the tokens are and how wide. */
 static int read_form(struct sw_dataset *d, struct sw_error *err)
 {
-    const size_t length = strlen(d->path);
     const unsigned char *all = d->mapping;
     size_t bytes = d->mapping_bytes;
     d->data = all;
     d->width = 1;
-    if (length >= 4 && strcmp(d->path + length - 4, ".bin") == 0) {
+    if (!d->is_bytes) {
         d->width = d->vocab_size <= 65536 ? 2 : 4;
         if (bytes >= LLMC_HEADER_BYTES && word_at(all, 0) == LLMC_MAGIC) {
             const uint32_t version = word_at(all, 1);
@@ -73,11 +73,6 @@ static int read_form(struct sw_dataset *d, struct sw_error *err)
                               "no whole number of %d-byte tokens in %zu byte%s; write or "
                               "copy it again",
                               d->width, bytes, bytes == 1 ? "" : "s");
-    } else if (d->vocab_size < 256) {
-        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = d->path},
-                          "bytes need a vocab_size of at least 256, the model has %" PRId64
-                          "; use another model, or a .bin file of its tokens",
-                          d->vocab_size);
     }
     d->tokens = (int64_t)(bytes / (size_t)d->width);
     return 0;
@@ -140,8 +135,9 @@ static int check_length(const struct sw_dataset *d, struct sw_error *err)
         "the data file became shorter while it was in use; restore it and start again");
 }
 
-int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
-                    int64_t sequence_length, struct sw_dataset **out, struct sw_error *err)
+int sw_dataset_open(const char *path, bool is_bytes, double holdout, uint64_t seed,
+                    int64_t vocab_size, int64_t sequence_length, struct sw_dataset **out,
+                    struct sw_error *err)
 {
     struct sw_dataset *d = calloc(1, sizeof *d);
     if (d == NULL || (d->path = strdup(path)) == NULL) {
@@ -149,6 +145,7 @@ int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t voc
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the data");
     }
     d->file = -1;
+    d->is_bytes = is_bytes;
     d->vocab_size = vocab_size;
     d->sequence_length = sequence_length;
     d->seed = seed;
@@ -157,7 +154,7 @@ int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t voc
         return -1;
     }
     d->train = d->tokens - (int64_t)((double)d->tokens * holdout);
-    if (d->train < sequence_length + 1) {
+    if (holdout < 1 && d->train < sequence_length + 1) {
         sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
                    "%" PRId64 " token%s to train on, a sequence takes %" PRId64
                    "; use more data, a smaller sequence_length or holdout",
@@ -183,7 +180,7 @@ void sw_dataset_close(struct sw_dataset *d)
 
 bool sw_dataset_is_bytes(const struct sw_dataset *d)
 {
-    return d->width == 1;
+    return d->is_bytes;
 }
 
 int64_t sw_dataset_train_tokens(const struct sw_dataset *d)

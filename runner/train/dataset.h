@@ -15,14 +15,15 @@
 
 struct sw_dataset;
 
-/* A name that ends in .bin holds tokens: llm.c's files (magic 20240520, version 1: uint16, version
- * 7: uint32), else plain little-endian uint16 (vocab_size <= 65536) or uint32. Any other file holds
- * bytes. holdout: fraction of the tail kept for evaluation. Errors: SW_BAD_INPUT when path names no
- * file, or one that is malformed, too short, or of bytes that do not fit vocab_size;
- * SW_ENVIRONMENT when the file is there and cannot be read. Every message of this module about a
- * file is "FILE: error: what; what to do". */
-int sw_dataset_open(const char *path, double holdout, uint64_t seed, int64_t vocab_size,
-                    int64_t sequence_length, struct sw_dataset **out, struct sw_error *err);
+/* is_bytes: each byte is a token (sw_data_is_bytes). Otherwise the file holds tokens: llm.c's
+ * (magic 20240520, version 1: uint16, version 7: uint32), else plain little-endian uint16
+ * (vocab_size <= 65536) or uint32. holdout: fraction of the tail kept for evaluation; 1: all of it,
+ * nothing is trained on. Errors: SW_BAD_INPUT when path names no file, or one that is malformed,
+ * too short, or of bytes that do not fit vocab_size; SW_ENVIRONMENT when the file is there and
+ * cannot be read. Every message of this module about a file is "FILE: error: what; what to do". */
+int sw_dataset_open(const char *path, bool is_bytes, double holdout, uint64_t seed,
+                    int64_t vocab_size, int64_t sequence_length, struct sw_dataset **out,
+                    struct sw_error *err);
 void sw_dataset_close(struct sw_dataset *dataset);
 
 bool sw_dataset_is_bytes(const struct sw_dataset *dataset);

@@ -57,7 +57,7 @@ static int show(const struct sw_job *job, const struct sw_evaluate_options *opti
     }
     if (fflush(stdout) == 0)
         return SW_OK;
-    fprintf(stderr, "error: cannot write the output: %s\n", strerror(errno));
+    fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
     return SW_ENVIRONMENT;
 }
 
@@ -71,7 +71,7 @@ static int evaluate(struct sw_job *job, const struct sw_evaluate_options *option
     if (status != SW_OK)
         return (int)status;
     if (job->launch->rank == 0)
-        (void)sw_resume_named(options->checkpoint, folder, &job->err);
+        (void)sw_resume_named(options->checkpoint, "--checkpoint", folder, &job->err);
     sw_launch_broadcast(job->launch, folder, sizeof folder);
     status = sw_job_agree(job);
     if (status != SW_OK)

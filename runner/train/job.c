@@ -1,5 +1,6 @@
 #include "runner/train/job.h"
 
+#include "core/plan/data_file.h"
 #include "core/program/workspace_collective.h"
 #include "runner/accelerator.h"
 #include "runner/gpu_kinds.h"
@@ -57,9 +58,10 @@ static int set_up(struct sw_job *job, double holdout)
         return sw_fail_at(&job->err, SW_BAD_INPUT, plan_place(job),
                           "the run names no data to train on; add data: {path: FILE} to "
                           "the run file and emit the plan again");
-    if (compile(job) != 0 ||
-        sw_dataset_open(run->data_path, holdout, run->data_seed, run->model.shape.vocab_size,
-                        run->sequence_length, &job->data, &job->err) != 0)
+    if (compile(job) != 0 || sw_data_check(run, &job->err) != 0 ||
+        sw_dataset_open(run->data_path, sw_data_is_bytes(run), holdout, run->data_seed,
+                        run->model.shape.vocab_size, run->sequence_length, &job->data,
+                        &job->err) != 0)
         return -1;
     job->device =
         sw_accelerator_device(job->launch, kind_of(job), sw_launch_threads(job->launch), &job->err);

@@ -5,11 +5,13 @@
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/store.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- What a checkpoint says of its run ---- */
 
@@ -112,9 +114,16 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 /* ---- Finding ---- */
 
-int sw_resume_named(const char *from, char folder[4096], struct sw_error *err)
+int sw_resume_named(const char *from, const char *what, char folder[4096], struct sw_error *err)
 {
     char *meant, note[SW_STORE_NOTE_BYTES];
+    struct stat info;
+    const bool there = stat(from, &info) == 0;
+    if (there ? !S_ISDIR(info.st_mode) : errno == ENOENT || errno == ENOTDIR)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
+                          "%s names %s; name a checkpoint, a run's folder or a Hugging Face model "
+                          "directory",
+                          what, there ? "this, which is no folder" : "a folder that is not there");
     if (sw_store_resolve(from, &meant, note, err) != 0)
         return -1;
     if (note[0] != '\0')
@@ -174,12 +183,12 @@ static int find(const struct sw_plan *plan, const char *plan_path,
             return -1;
     } else {
         out->start = SW_START_RESUME;
-        if (sw_resume_named(from, out->folder, err) != 0)
+        if (sw_resume_named(from, "--resume", out->folder, err) != 0)
             return -1;
     }
     if (out->start == SW_START_FRESH && run->init_from != NULL) {
         out->start = SW_START_MODEL;
-        return sw_resume_named(run->init_from, out->folder, err);
+        return sw_resume_named(run->init_from, "init.from", out->folder, err);
     }
     return 0;
 }

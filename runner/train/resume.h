@@ -21,8 +21,9 @@ struct sw_resume {
     int64_t next_sequence; /* first sequence that was not trained on */
 };
 
-/* sw_store_resolve; its note is said. */
-int sw_resume_named(const char *from, char folder[4096], struct sw_error *err);
+/* sw_store_resolve; its note is said. what: the option or key that names it. Errors: as there;
+ * SW_BAD_INPUT: it is no folder. */
+int sw_resume_named(const char *from, const char *what, char folder[4096], struct sw_error *err);
 
 /* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with (unless
  * `last` steps are done) and what differs from the run that saved it (batch, learning rate, data,

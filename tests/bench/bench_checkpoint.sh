@@ -93,7 +93,7 @@ global_batch_size: $6
 mesh_dim: '$5'
 precision: {compute: fp32, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-4, total_steps: $(((saves + 1) * every)), warmup_steps: 10}
-data: {path: $PWD/examples/data/text.txt, seed: 1}
+data: {path: $PWD/examples/data/text.txt, format: bytes, seed: 1}
 YAML
     local saving=(--set checkpoint.every_steps="$every" --set checkpoint.keep=1)
     "$build/plan" explain "$folder/run.yaml" --json "${saving[@]}" >"$folder/explain.json" || fail "explain"

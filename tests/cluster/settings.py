@@ -50,7 +50,7 @@ def base(name, nodes, per_node, slurm):
     return {"name": name, "model": f"{root}/configs/models/quickstart.yaml", "sequence_length": 512,
             "global_batch_size": 64, "memory_headroom": "0 %", "directory": f"{scratch}/run",
             "optimizer": {"total_steps": 1000, "warmup_steps": 1},
-            "data": {"path": f"{root}/README.md"},
+            "data": {"path": f"{root}/README.md", "format": "bytes"},
             "cluster": {"name": "controller", "nodes": nodes, "accelerators_per_node": per_node,
                         "accelerator": f"{root}/configs/accelerators/h100-sxm-80gb.yaml",
                         "links": [{"name": "nvlink", "spans": "node", "bandwidth": "450 GB/s", "latency": "3 us"},

@@ -45,7 +45,7 @@ cluster: $PWD/configs/clusters/h100-8x8.yaml
 sequence_length: 8192
 global_batch_size: 64
 optimizer: {total_steps: 1000}
-data: {path: $PWD/README.md}
+data: {path: $PWD/README.md, format: bytes}
 slurm: {partition: gpu, time: '1-00:00:00', account: null}
 END
 # choice KEY... : of the choices, as JSON lines "nodes partition KEY..."

@@ -385,7 +385,7 @@ life_array() { # two jobs of one array: the second one is refused, the first goe
 life_full() { # the run's disk is full: it goes on, says so, and has kept everything once it is not
     elastic disk/full 20
     fill_disk
-    until_logged '^error: the checkpoint of step 10 is given up: .*No space left on device' 90
+    until_logged 'error: the checkpoint of step 10 is given up: .*No space left on device' 90
     "$build/plan" status "$run" | grep -qx "  note     disk: no room is left in $run: nothing is saved until there is" ||
         fail "plan status does not say so: $("$build/plan" status "$run")"
     until_ended_once 120 # the disk holds what was there before: the log, and why it ended

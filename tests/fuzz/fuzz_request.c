@@ -88,8 +88,10 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     struct sw_refusal refusal;
     struct sw_error err = {0};
     fuzz_add_file("m/tokenizer.json", tokenizer, strlen(tokenizer));
-    if (sw_letters_open("m", &letters, &err) != 0 || !sw_letters_can_read(letters))
-        fuzz_require(false, "the tokenizer is not read", err.message);
+    const struct sw_letters_model model = {.folder = "m", .vocab_size = VOCAB};
+    fuzz_require(sw_letters_open(&model, &letters, &err) == 0, "no letters", err.message);
+    fuzz_require(sw_letters_can_read(letters), "the tokenizer is not read",
+                 sw_letters_why(letters)->message);
     const struct sw_request_rules rules = {.letters = letters,
                                            .limits = {.vocab = VOCAB, .max_tokens = MOST_TOKENS},
                                            .model = "m",

@@ -20,7 +20,7 @@ enum { FUZZ_FILES = 8 };
 /* Cuts an input at lines that are only "%%" (which no YAML, CSV or log has) into the files
  * "main.yaml", "1.yaml", "2.yaml" ... with copies of the parts; those of the last input go away. */
 struct fuzz_file {
-    char name[16];
+    char name[32];
     char *text; /* [bytes + 1], ends with a NUL */
     size_t bytes;
 };

@@ -39,7 +39,7 @@ def emit(folder):
                 "model.hidden_size=64", "model.intermediate_size=96", "model.vocab_size=264",
                 "model.num_hidden_layers=2", "model.num_attention_heads=4", "model.num_key_value_heads=1",
                 "model.tie_word_embeddings=true", "sequence_length=64",
-                f"data.path={os.path.abspath(BUILD)}/tests/serve/text", "serve.max_batch=1",
+                f"data.path={os.path.abspath(BUILD)}/tests/serve/text", "data.format=bytes", "serve.max_batch=1",
                 f"serve.max_tokens={LONG}", "serve.chunk=16"]
     subprocess.run([os.path.join(BUILD, "plan"), "emit", "configs/runs/quickstart.yaml", "-o", folder,
                     "--mesh_dim", "1,1,1,1", *(w for s in settings for w in ("--set", s))],

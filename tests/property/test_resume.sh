@@ -239,11 +239,11 @@ options() {
 step-000002" ] || fail "left after --overwrite: $(ls -A "$folder")"
     train 0 options --resume none --overwrite --steps 2
     train 2 options --overwrite
-    said "error: --overwrite deletes checkpoints, with --resume none only; see 'runner --help'"
+    said "runner train: error: --overwrite deletes checkpoints, with --resume none only; see 'runner train --help'"
     train 2 options --resume
-    said "error: --resume needs auto, none or a checkpoint; see 'runner --help'"
+    said "runner train: error: --resume needs auto, none or a checkpoint; see 'runner train --help'"
     train 2 options --resume "$out/nowhere"
-    said "$out/nowhere/manifest.json: error: there is none; without it a folder is no checkpoint"
+    said "$out/nowhere: error: --resume names a folder that is not there; name a checkpoint, a run's folder or a Hugging Face model directory"
     # none where there are none
     rm -rf "$out/options"
     train 0 options --resume none --steps 1
@@ -322,7 +322,7 @@ refused() { # MESH DIFFERENCE EMIT-ARGUMENTS...
 refusals() {
     refused 1,1,1,1 "hidden_size is 32, not 64" --set model.hidden_size=64 \
         --set model.num_hidden_layers=3
-    refused 1,1,1,1 "vocab_size is 256, not 512" --set model.vocab_size=512
+    refused 1,1,1,1 "vocab_size is 256, not 512" --set model.vocab_size=512 --set data.format=bytes
     refused 1,1,1,1 "tie_word_embeddings is false, not true" --set model.tie_word_embeddings=true
     refused 1,1,1,1 "rope_theta is 10000, not 500000" --set model.rope_theta=500000
     refused 1,2,1,1 "num_hidden_layers is 2, not 3" --set model.num_hidden_layers=3

@@ -58,7 +58,7 @@ before=$(cat "$out/attempt.json")
 second
 status=$?
 [ $status -eq 3 ] || fail "the second job: exit status $status"
-expected="error: '$out' is in use by pid $pid on host $(hostname) (attempt 1); wait for it, or end it"
+expected="runner: error: '$out' is in use by pid $pid on host $(hostname) (attempt 1); wait for it, or end it"
 [ "$(head -n 1 "$out/second.log")" = "$expected" ] || fail "not as expected: $expected"
 [ "$(grep -ac 'error: ' "$out/second.log")" -eq 1 ] || fail "more than one line of errors"
 kill -0 "$job" 2>/dev/null || fail "the first job ended"

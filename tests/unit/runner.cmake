@@ -10,7 +10,7 @@ if(TARGET sw_runner)
       target_compile_definitions(test_accelerator PRIVATE SW_VERSION="${PROJECT_VERSION}")
     endif()
   endif()
-  sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner
+  sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner sw_plan
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_attempt SOURCES test_attempt.c LIBRARIES sw_runner ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_preflight SOURCES test_preflight.c LIBRARIES sw_runner)

@@ -402,19 +402,29 @@ static void mistakes_are_explained(void **state)
         int status;
         const char *message;
     } cases[] = {
-        {"", 2, "error: calibrate needs -o PROFILE.yaml; see 'runner --help'\n"},
-        {"-o", 2, "error: -o needs a file name; see 'runner --help'\n"},
-        {"--device", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
-        {"-o a.yaml --device gpu", 2, "error: --device needs cpu or cuda; see 'runner --help'\n"},
-        {"--device cuda", 2, "error: calibrate needs -o PROFILE.yaml; see 'runner --help'\n"},
+        {"", 2,
+         "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "
+         "--help'\n"},
+        {"-o", 2, "runner calibrate: error: -o needs a file name; see 'runner calibrate --help'\n"},
+        {"--device", 2,
+         "runner calibrate: error: --device needs cpu or cuda; see 'runner calibrate --help'\n"},
+        {"-o a.yaml --device gpu", 2,
+         "runner calibrate: error: --device needs cpu or cuda; see 'runner calibrate --help'\n"},
+        {"--device cuda", 2,
+         "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "
+         "--help'\n"},
         {"--device cuda -o nowhere/a.yaml", 3,
-         "error: cannot write in 'nowhere/': No such file or directory\n"},
-        {"--fast -o a.yaml", 2, "error: unknown option --fast; see 'runner --help'\n"},
-        {"-o nowhere/a.yaml", 3, "error: cannot write in 'nowhere/': No such file or directory\n"},
+         "runner: error: cannot write in 'nowhere/': No such file or directory\n"},
+        {"--fast -o a.yaml", 2,
+         "runner calibrate: error: unknown option --fast; see 'runner calibrate --help'\n"},
+        {"-o nowhere/a.yaml", 3,
+         "runner: error: cannot write in 'nowhere/': No such file or directory\n"},
         {"-o a.yaml --cluster a.yaml", 2,
-         "error: 'a.yaml' must be another file in the folder of 'a.yaml', which it names\n"},
+         "runner: error: 'a.yaml' must be another file in the folder of 'a.yaml', which it "
+         "names\n"},
         {"-o a.yaml --cluster ../c.yaml", 2,
-         "error: '../c.yaml' must be another file in the folder of 'a.yaml', which it names\n"},
+         "runner: error: '../c.yaml' must be another file in the folder of 'a.yaml', which it "
+         "names\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[4000];
@@ -443,7 +453,7 @@ static void without_a_gpu_nothing_is_written(void **state)
             text, sizeof text,
             "CUDA_VISIBLE_DEVICES= %s %s calibrate --device cuda -o g.yaml --cluster h.yaml 2>&1",
             start, runner);
-        if (status != 3 || strncmp(text, "error: ", 7) != 0 ||
+        if (status != 3 || strncmp(text, "runner: error: ", 15) != 0 ||
             strchr(text, '\n') != text + strlen(text) - 1)
             fail_msg("%d ranks: status %d: %s", (int)ranks, status, text);
         if (strstr(text, "GPU") == NULL && strstr(text, "cuda") == NULL &&

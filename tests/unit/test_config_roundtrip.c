@@ -268,6 +268,7 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
                                                 .total_steps = between(s, 100, 1000000),
                                                 .min_learning_rate = real(s, 1e-9, 1e-2)};
     r->data_path = draw(s) & 1 ? some_path(s) : NULL;
+    r->data_format = (enum sw_data_format)between(s, 0, 1);
     r->data_seed = draw(s);
     r->memory_headroom = draw(s) & 1 ? 0 : real(s, 1e-6, 0.9);
     r->data_holdout = real(s, 1e-9, 0.5);
@@ -427,6 +428,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(optimizer.total_steps);
     SAME(optimizer.min_learning_rate);
     same_text(a->data_path, b->data_path);
+    SAME(data_format);
     SAME(data_seed);
     SAME(data_holdout);
     same_text(a->directory, b->directory);

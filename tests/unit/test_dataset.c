@@ -1,5 +1,6 @@
 /* Token data: every form of file, every message, and which sequences a step reads. */
 #include "runner/text/tokenize_files.h"
+#include "core/plan/data_file.h"
 #include "runner/train/dataset.h"
 
 #include <math.h>
@@ -45,11 +46,16 @@ static void write_tokens(const char *name, int32_t version, int32_t header_count
     free(data);
 }
 
+static bool is_bytes(void)
+{
+    return sw_data_is_bytes(&(struct sw_run_config){.data_path = path});
+}
+
 static struct sw_dataset *open_good(double holdout, uint64_t seed, int64_t vocab)
 {
     struct sw_dataset *data = NULL;
     struct sw_error err = {0};
-    if (sw_dataset_open(path, holdout, seed, vocab, SEQUENCE, &data, &err) != 0)
+    if (sw_dataset_open(path, is_bytes(), holdout, seed, vocab, SEQUENCE, &data, &err) != 0)
         fail_msg("%s", err.message);
     return data;
 }
@@ -69,7 +75,7 @@ static void expect_no_open(int64_t vocab, enum sw_status status, const char *hea
 {
     struct sw_dataset *data = NULL;
     struct sw_error err = {0};
-    assert_int_equal(sw_dataset_open(path, 0, 1, vocab, SEQUENCE, &data, &err), -1);
+    assert_int_equal(sw_dataset_open(path, is_bytes(), 0, 1, vocab, SEQUENCE, &data, &err), -1);
     assert_null(data);
     expect_message(&err, status, head, rest);
 }
@@ -260,9 +266,6 @@ static void test_refused(void **state)
     expect_no_open(256, SW_BAD_INPUT, "",
                    ": error: 16 tokens to train on, a sequence takes 17; use more data, a smaller "
                    "sequence_length or holdout");
-    expect_no_open(255, SW_BAD_INPUT, "",
-                   ": error: bytes need a vocab_size of at least 256, the model has 255; use "
-                   "another model, or a .bin file of its tokens");
     write_file("one.txt", "a", 1);
     expect_no_open(256, SW_BAD_INPUT, "",
                    ": error: 1 token to train on, a sequence takes 17; use more data, a smaller "

@@ -504,7 +504,7 @@ static void expect_usage(const char *wanted, int argc, const char *a, const char
     char said[SW_ERROR_TEXT_BYTES], line[400];
     struct sw_error err = {0};
     assert_int_equal(sw_export_command(argc, argv, &err), -1);
-    snprintf(line, sizeof line, "error: %s; see 'runner --help'", wanted);
+    snprintf(line, sizeof line, "error: %s; see 'runner export --help'", wanted);
     assert_string_equal(sw_error_format(&err, NULL, said), line);
     assert_int_equal(err.status, SW_BAD_INPUT);
 }

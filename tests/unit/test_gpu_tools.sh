@@ -24,7 +24,7 @@ expect() { # PATTERN
 }
 
 emit() { # NAME MESH RANKS
-    head -c 4000 /dev/zero | tr '\0' '\1' >"$out/text"
+    head -c 4000 /dev/zero | tr '\0' '\1' >"$out/text.bin"
     cat >"$out/$1.yaml" <<YAML
 name: $1
 model: {vocab_size: 64, hidden_size: 16, intermediate_size: 24, num_hidden_layers: 2,
@@ -40,7 +40,7 @@ sequence_length: 32
 global_batch_size: 4
 micro_batch_size: 2
 mesh_dim: '$2'
-data: {path: $out/text}
+data: {path: $out/text.bin}
 directory: $out/run
 YAML
     "$plan" emit "$out/$1.yaml" -o "$out" >"$out/emitted" 2>&1 || {

@@ -396,31 +396,33 @@ static void test_error_without_name(void **state)
 {
     (void)state;
     struct sw_launcher_word word;
-    sw_launcher_parse("error: cannot make the folder '/x': Read-only file system\n"
+    sw_launcher_parse("runner: error: cannot make the folder '/x': Read-only file system\n"
                       "srun: error: n2: tasks 2-3: Exited with exit code 3\n"
                       "srun: error: n1: tasks 0-1: Exited with exit code 3\n",
                       &word);
     assert_string_equal(word.text, "rank 0 (host n1): cannot make the folder '/x': "
                                    "Read-only file system");
     assert_string_equal(word.host, "n1");
-    sw_launcher_parse("srun: error: n1: task 0: Exited with exit code 2\nerror: no such data\n",
-                      &word);
+    sw_launcher_parse(
+        "srun: error: n1: task 0: Exited with exit code 2\nrunner: error: no such data\n", &word);
     assert_string_equal(word.text, "rank 0 (host n1): no such data");
     /* srun does not say where rank 0 was */
-    sw_launcher_parse("error: no such data\nsrun: error: n2: task 2: Exited with exit code 2\n"
-                      "srun: error: n3: tasks 10-11: Exited with exit code 2\n",
-                      &word);
+    sw_launcher_parse(
+        "runner: error: no such data\nsrun: error: n2: task 2: Exited with exit code 2\n"
+        "srun: error: n3: tasks 10-11: Exited with exit code 2\n",
+        &word);
     assert_string_equal(word.text, "rank 0: no such data");
     /* what was given up before is not why a rank was killed, or the node failed */
-    sw_launcher_parse("error: the checkpoint of step 5 is given up: x\n"
+    sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
                       "srun: error: n3: task 5: Killed\n",
                       &word);
     assert_string_equal(word.text, "task 5 (host n3): Killed");
-    sw_launcher_parse("error: the checkpoint of step 5 is given up: x\n"
+    sw_launcher_parse("runner: error: the checkpoint of step 5 is given up: x\n"
                       "srun: error: Node failure on n3\n",
                       &word);
     assert_true(word.gone);
-    sw_launcher_parse("error: x\nsrun: error: n2: tasks 2-3: Exited with exit code 127\n", &word);
+    sw_launcher_parse("runner: error: x\nsrun: error: n2: tasks 2-3: Exited with exit code 127\n",
+                      &word);
     assert_true(word.cannot_start);
 }
 

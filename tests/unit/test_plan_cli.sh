@@ -560,7 +560,7 @@ limits() { # WANTED STDERR SETTINGS...
     local wanted=$1 said=$2 script=$scratch/limits/llama-8b-64.sbatch
     shift 2
     expect 0 "$said" emit $runs/llama-8b-64.yaml -o "$scratch/limits" --set directory="$scratch/run" \
-        --set data.path=README.md --set cluster.slurm.time=null "$@"
+        --set data.path="$scratch/tokens.bin" --set cluster.slurm.time=null "$@"
     case $wanted in
         '') ! grep -E '^#SBATCH --(time|signal)=' "$script" || complain "a limit that nobody set" ;;
         *) grep -qE -- "^#SBATCH --time=$wanted$" "$script" || complain "$*: $(grep -e --time= "$script"), not $wanted" ;;
@@ -583,7 +583,7 @@ contained() { # WANTED SETTINGS...
     local wanted=$1
     shift
     expect 0 '' emit $runs/llama-8b-64.yaml -o "$scratch/contained" --set directory="$scratch/run" \
-        --set data.path="$scratch/data/x" "$@"
+        --set data.path="$scratch/data/x.bin" "$@"
     grep -qF -- "$wanted" "$scratch/contained/llama-8b-64.sbatch" ||
         complain "container: $(grep -A3 ' srun --mpi' "$scratch/contained/llama-8b-64.sbatch"), not $wanted"
 }

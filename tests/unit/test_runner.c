@@ -244,38 +244,50 @@ static void test_words(void **state)
     expect_exit(0, "%s --version", runner);
     expect_output("oneDNN");
     expect_exit(3, "%s --help 2>&1 >/dev/full", runner);
-    assert_string_equal(output, "error: cannot write the output: No space left on device\n");
-    expect_exit(2, "%s 2>&1", runner);
-    assert_string_equal(output, "error: no command; see 'runner --help'\n");
-    expect_exit(2, "%s trian 2>&1", runner);
-    assert_string_equal(output, "error: unknown command trian; see 'runner --help'\n");
-    expect_exit(2, "%s train 2>&1", runner);
-    assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
-    expect_exit(2, "%s train --stpes 3 p 2>&1", runner);
-    assert_string_equal(output, "error: unknown option --stpes; see 'runner --help'\n");
-    expect_exit(2, "%s train p --steps 3x 2>&1", runner);
-    assert_string_equal(output, "error: --steps needs a positive number; see 'runner --help'\n");
-    expect_exit(2, "%s train p --steps 2>&1", runner);
-    assert_string_equal(output, "error: --steps needs a positive number; see 'runner --help'\n");
-    expect_exit(2, "%s train p q 2>&1", runner);
-    assert_string_equal(output, "error: one plan at a time, not also q; see 'runner --help'\n");
-    expect_exit(2, "%s train '' 2>&1", runner);
-    assert_string_equal(output, "error: train needs a plan file; see 'runner --help'\n");
-    expect_exit(2, "%s tokenize --bytes text.txt '' 2>&1", runner);
     assert_string_equal(output,
-                        "error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
-                        "see 'runner --help'\n");
+                        "runner: error: cannot write the output: No space left on device\n");
+    expect_exit(2, "%s 2>&1", runner);
+    assert_string_equal(output, "runner: error: no command; see 'runner --help'\n");
+    expect_exit(2, "%s trian 2>&1", runner);
+    assert_string_equal(output, "runner: error: unknown command trian; did you mean train?\n");
+    expect_exit(2, "%s train 2>&1", runner);
+    assert_string_equal(
+        output, "runner train: error: train needs a plan file; see 'runner train --help'\n");
+    expect_exit(2, "%s train --stpes 3 p 2>&1", runner);
+    assert_string_equal(output, "runner train: error: unknown option --stpes; did you mean "
+                                "--steps?\n");
+    expect_exit(2, "%s train p --steps 3x 2>&1", runner);
+    assert_string_equal(
+        output,
+        "runner train: error: --steps needs a positive number; see 'runner train --help'\n");
+    expect_exit(2, "%s train p --steps 2>&1", runner);
+    assert_string_equal(
+        output,
+        "runner train: error: --steps needs a positive number; see 'runner train --help'\n");
+    expect_exit(2, "%s train p q 2>&1", runner);
+    assert_string_equal(
+        output, "runner train: error: one plan at a time, not also q; see 'runner train --help'\n");
+    expect_exit(2, "%s train '' 2>&1", runner);
+    assert_string_equal(
+        output, "runner train: error: train needs a plan file; see 'runner train --help'\n");
+    expect_exit(2, "%s tokenize --bytes text.txt '' 2>&1", runner);
+    assert_string_equal(
+        output, "runner: error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
+                "see 'runner tokenize --help'\n");
     expect_exit(2, "%s export a 2>&1", runner);
-    assert_string_equal(output, "error: export takes CHECKPOINT OUT; see 'runner --help'\n");
+    assert_string_equal(output,
+                        "runner: error: export takes CHECKPOINT OUT; see 'runner export --help'\n");
     expect_exit(2, "%s export absent out 2>&1", runner);
     assert_string_equal(output, "absent: error: No such file or directory\n");
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
-    assert_string_equal(output, "error: unexpected argument a.yaml; see 'runner --help'\n");
+    assert_string_equal(
+        output,
+        "runner calibrate: error: unexpected argument a.yaml; see 'runner calibrate --help'\n");
     expect_exit(0, "%s calibrate --help", runner);
-    expect_output("usage: runner train NAME.plan.yaml [OPTIONS]");
+    expect_output("usage: runner calibrate -o PROFILE.yaml [OPTIONS]");
     /* said before anything is measured */
     expect_exit(2, "%s calibrate -o . 2>&1", runner);
-    assert_string_equal(output, "error: '.' is no regular file; name a file to write\n");
+    assert_string_equal(output, "runner: error: '.' is no regular file; name a file to write\n");
     /* once per job, not once per rank */
     expect_exit(2, "OMPI_COMM_WORLD_RANK=1 %s trian 2>&1", runner);
     assert_string_equal(output, "");
@@ -283,9 +295,9 @@ static void test_words(void **state)
     assert_string_equal(output, "absent.plan.yaml: error: cannot open the plan: No such file or "
                                 "directory\n");
     expect_exit(2, "%s tokenize text.txt 2>&1", runner);
-    assert_string_equal(output,
-                        "error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
-                        "see 'runner --help'\n");
+    assert_string_equal(
+        output, "runner: error: tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin; "
+                "see 'runner tokenize --help'\n");
 }
 
 static void test_one_rank(void **state)
@@ -438,7 +450,8 @@ static void test_srun_without_mpi(void **state)
     const char *const tasks = "env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK -u PMI_RANK -u PMI2_RANK "
                               "SLURM_STEP_NUM_TASKS=2 SLURM_PROCID";
     expect_exit(2, "%s=0 %s train srun.plan.yaml 2>&1", tasks, runner);
-    assert_string_equal(output, "error: srun started 2 tasks without MPI; use srun --mpi=pmix\n");
+    assert_string_equal(output,
+                        "runner: error: srun started 2 tasks without MPI; use srun --mpi=pmix\n");
     expect_exit(2, "%s=1 %s train srun.plan.yaml 2>&1", tasks, runner);
     assert_string_equal(output, "");
 }
@@ -538,7 +551,8 @@ static void test_disk_full(void **state)
     make_plan(&job);
     expect_exit(3, "trap '' XFSZ; ulimit -f 4; %s train full.plan.yaml 2>&1", runner);
     expect_output("the checkpoint of step 40 is given up: ");
-    expect_output("error: the run is done, but its last checkpoint could not be written to ");
+    expect_output(
+        "runner: error: the run is done, but its last checkpoint could not be written to ");
     expect_output("full/checkpoints: cannot write 'model-00001-of-00001.safetensors': File too "
                   "large\n");
     expect_output("note: cannot write ");
@@ -571,7 +585,7 @@ static void test_no_directory(void **state)
     make_plan(&job);
     expect_exit(0, "echo >taken");
     expect_exit(3, "%s train taken.plan.yaml 2>&1", runner);
-    expect_output("error: 'taken' is not a folder\n");
+    expect_output("runner: error: 'taken' is not a folder\n");
     assert_int_equal(occurrences(output, "\n"), 1);
 }
 
@@ -614,8 +628,9 @@ static void test_ranks_that_differ(void **state)
         skip();
     struct job job = job_of("same", 1, 2, 1, 1);
     make_plan(&job);
-    expect_different("same.plan.yaml --steps 2", ".", "same.plan.yaml --steps 3",
-                     "error: not every rank has the same --steps; give all of them the same\n");
+    expect_different(
+        "same.plan.yaml --steps 2", ".", "same.plan.yaml --steps 3",
+        "runner: error: not every rank has the same --steps; give all of them the same\n");
     job = job_of("differs", 1, 1, 2, 1);
     make_plan(&job);
     expect_different("same.plan.yaml", ".", "differs.plan.yaml",
@@ -979,7 +994,7 @@ static void test_tokenize_words(void **state)
           file);
     assert_int_equal(fclose(file), 0);
     expect_exit(2, "%s tokenize --tokenizer words.json --end '<eos>' text.txt w.bin 2>&1", runner);
-    assert_string_equal(output, "error: --end: the tokenizer has no token '<eos>'\n");
+    assert_string_equal(output, "runner: error: --end: the tokenizer has no token '<eos>'\n");
     expect_exit(2, "%s tokenize --tokenizer absent.json text.txt w.bin 2>&1", runner);
     assert_string_equal(output, "absent.json: error: cannot read the tokenizer: No such file or "
                                 "directory; name a tokenizer.json\n");
@@ -987,12 +1002,14 @@ static void test_tokenize_words(void **state)
     assert_string_equal(output, ".: error: the folder has no tokenizer.json; use --bytes for "
                                 "bytes\n");
     expect_exit(2, "%s tokenize --bytes --end x text.txt w.bin 2>&1", runner);
-    assert_string_equal(output, "error: bytes have no special tokens; leave out --end; see 'runner "
-                                "--help'\n");
+    assert_string_equal(output, "runner: error: bytes have no special tokens; leave out --end; see "
+                                "'runner tokenize --help'\n");
     expect_exit(2, "%s tokenize --tokenizer 2>&1", runner);
-    assert_string_equal(output, "error: --tokenizer needs a value; see 'runner --help'\n");
+    assert_string_equal(output,
+                        "runner: error: --tokenizer needs a value; see 'runner tokenize --help'\n");
     expect_exit(2, "%s tokenize --token a b c 2>&1", runner);
-    assert_string_equal(output, "error: unknown option --token; see 'runner --help'\n");
+    assert_string_equal(output,
+                        "runner: error: unknown option --token; see 'runner tokenize --help'\n");
     expect_exit(0, "%s tokenize --tokenizer words.json text.txt text.txt w.bin 2>&1", runner);
     expect_output(" of 2 documents, ");
     expect_output("note: no token ends a document; name one with --end\n");

@@ -520,6 +520,87 @@ static void test_chat_mistakes(void **state)
     sw_chars_free(&text);
 }
 
+/* How ChatML is spelled does not count, what it writes does. */
+#define TURN "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+#define ANSWER "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+#define TURNS "{% for message in messages %}" TURN "{% endfor %}"
+#define LLAMA(TAIL)                                                                                \
+    "{% set loop_messages = messages %}{% for message in loop_messages %}"                         \
+    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ "         \
+    "message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"                         \
+    "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}" TAIL
+#define MISTRAL(AROUND)                                                                            \
+    "{%- if messages[0]['role'] == 'system' %}\n  {%- set system_message = messages[0].content "   \
+    "%}\n  {%- set loop_messages = messages[1:] %}\n{%- else %}\n"                                 \
+    "  {%- set loop_messages = messages %}\n{%- endif %}\n\n{{- bos_token }}\n"                    \
+    "{%- for message in loop_messages %}\n  {%- if (message.role == 'user') != "                   \
+    "(loop.index0 % 2 == 0) %}{{- raise_exception('in turn!') }}{%- endif %}\n"                    \
+    "  {%- if message['role'] == 'user' %}{%- if loop.first and system_message is defined %}\n"    \
+    "{{- ' " AROUND " ' + system_message + '\\n\\n' + message['content'] + ' [/INST]' }}\n"        \
+    "{%- else %}{{- ' " AROUND " ' + message['content'] + ' [/INST]' }}{%- endif %}\n"             \
+    "  {%- elif message['role'] == 'assistant' %}{{- ' ' + message['content'] + eos_token }}\n"    \
+    "  {%- else %}{{- raise_exception('who?') }}{%- endif %}\n{%- endfor %}\n"
+
+static void test_chat_recognized(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *jinja, *bos, *form;
+    } cases[] = {
+        {TURNS ANSWER, NULL, "chatml"},
+        {"{% for message in messages %}\n{{- \"<|im_start|>\" + message.role -}}\n{{ '\\n' }}\n"
+         "{{- message.content + '<|im_end|>' }}{{ '\\n' }}\n{%- endfor %}\n"
+         "{%- if add_generation_prompt -%}\n  <|im_start|>assistant\n{% endif %}\n",
+         NULL, "chatml"},
+        {"{# ours #}{% for message in messages %}\n    {% if false %}{% endif %}" TURN
+         "{% endfor %}" ANSWER,
+         NULL, NULL},
+        {"{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}"
+         "{% endif %}" TURNS ANSWER,
+         "<s>", "chatml"},
+        {TURNS, NULL, NULL},
+        {"- " TURNS ANSWER, NULL, NULL},
+        {" " TURNS ANSWER, NULL, "chatml"}, /* lstrip_blocks takes the one before a statement */
+        {TURNS "\n\n" ANSWER, NULL, NULL},
+        {TURNS "\n" ANSWER, NULL, "chatml"}, /* trim_blocks takes the one behind a statement */
+        {"{% for message in messages %}" TURN " {% endfor %}" ANSWER, NULL, NULL},
+        {"{{ bos_token }}" TURNS ANSWER, NULL, NULL},
+        {"{% if messages[0]['role'] != 'system' %}{{ 'You are helpful' }}{% endif %}" TURNS ANSWER,
+         NULL, NULL},
+        {"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + "
+         "message['content'] | trim + '<|im_end|>\n' }}{% endfor %}" ANSWER,
+         NULL, NULL},
+        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), "<|begin_of_text|>",
+         "llama-3"},
+        {LLAMA("{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>"
+               "\n\n' }}{% endif %}"),
+         "<|begin_of_text|>", "llama-3"},
+        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), "<s>", NULL},
+        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), NULL, NULL},
+        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n' }}"), "<|begin_of_text|>",
+         NULL},
+        {MISTRAL("[INST]"), "<s>", "mistral"},
+        {MISTRAL("[INST] "), "<s>", NULL},
+        {"", NULL, NULL},
+        {"{", NULL, NULL},
+        {"{%", NULL, NULL},
+        {"{%-%}", NULL, NULL},
+        {"{{'", NULL, NULL},
+        {"{% for message in messages %}{{ '<|im_start|>", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct sw_chat_template *form = NULL;
+        struct sw_error err = {0};
+        char *jinja = strdup(cases[i].jinja); /* sanitizers watch its end */
+        assert_int_equal(sw_chat_recognize(jinja, strlen(jinja), cases[i].bos, "</s>", &form, &err),
+                         0);
+        free(jinja);
+        const char *found = form != NULL ? sw_chat_template_name(form) : "none";
+        if (strcmp(found, cases[i].form != NULL ? cases[i].form : "none") != 0)
+            fail_msg("case %zu: %s", i, found);
+    }
+}
+
 /* Nobody ends his turn by writing what ends one. */
 static void test_chat_is_safe(void **state)
 {
@@ -629,8 +710,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_continues),     cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_threads),       cmocka_unit_test(test_folder),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_texts_that_fail),
-        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_is_safe),
-        cmocka_unit_test(test_files),         cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_recognized),
+        cmocka_unit_test(test_chat_is_safe),  cmocka_unit_test(test_files),
+        cmocka_unit_test(test_wide),
     };
     snprintf(folder, sizeof folder, "%s/tokenizer.XXXXXX", argc > 1 ? argv[1] : ".");
     if (mkdtemp(folder) == NULL) {

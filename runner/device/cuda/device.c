@@ -570,9 +570,9 @@ int32_t sw_cuda_device_count(struct sw_error *err)
                        "no NVIDIA GPU is visible here; check nvidia-smi, CUDA_VISIBLE_DEVICES and "
                        "the job's --gpus");
     if (code == cudaErrorInsufficientDriver && driver == 0)
-        return sw_fail(
-            err, SW_ENVIRONMENT,
-            "no NVIDIA driver is loaded here; run on a GPU node, or plan for device: cpu");
+        return sw_fail(err, SW_ENVIRONMENT,
+                       "no NVIDIA driver is loaded here; run on a GPU node, or use cpu for cuda: "
+                       "the plan's device, calibrate's --device");
     if (code == cudaErrorInsufficientDriver)
         return sw_fail(err, SW_ENVIRONMENT,
                        "the NVIDIA driver supports CUDA %d.%d, this build needs %d.%d; update the "

@@ -1,0 +1,21 @@
+/* What the file that a run trains on holds, by its name and by how it begins. A text for a model
+ * with a vocabulary of its own, or a packed file, would be trained on as numbers that mean nothing,
+ * and no figure would tell.
+ *
+ * Owns nothing; looks at the file where it can be seen, and into the folder of init.from. */
+#ifndef SW_DATA_FILE_H
+#define SW_DATA_FILE_H
+
+#include "core/config/config.h"
+
+/* Whether each byte of run->data_path (not NULL) is a token: data.format says so, or its name does
+ * not end in .bin. */
+bool sw_data_is_bytes(const struct sw_run_config *run);
+
+/* Whether training on run->data_path (not NULL), as it can be opened from here, can be meant. A
+ * file that cannot be seen is judged by its name. Errors: SW_BAD_INPUT, at data.path: it holds
+ * neither tokens nor a text whose bytes are the model's tokens; the message has the command that
+ * makes tokens of it. SW_ENVIRONMENT: no memory. */
+int sw_data_check(const struct sw_run_config *run, struct sw_error *err);
+
+#endif
