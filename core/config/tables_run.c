@@ -109,7 +109,8 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_MANY,
      .example = "1000",
-     .about = "the checkpoints of steps that are multiples of it stay, too; 0: none"},
+     .about =
+         "of every multiple of it the first checkpoint at or behind that step stays, too; 0: none"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(checkpoint_bandwidth),
