@@ -27,6 +27,7 @@ enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SA
 enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
 
 struct training {
+    struct sw_launch *launch;
     struct sw_job job;
     int64_t last;                    /* the run's last step */
     struct sw_resume_options from;   /* where it may begin */
@@ -606,6 +607,7 @@ static void fail_unsaved(struct training *t)
 static int run(struct training *t)
 {
     sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
+    sw_launch_started(t->launch);
     if (t->job.launch->rank == 0) {
         begin_metrics(t);
         announce(t);
@@ -638,10 +640,11 @@ static int leave_finished(struct training *t)
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done before");
 }
 
-int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
+int sw_train(struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options)
 {
     struct training t = {
+        .launch = launch,
         .job = {.launch = launch, .plan = plan, .plan_path = options->plan_path},
         .from = options->resume,
         .last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps,
