@@ -22,7 +22,7 @@ static const struct field run_precision_fields[] = {
      .fallback = "fp32",
      .vocabulary = sw_words_precision,
      .example = "fp32",
-     .about = "number format of weights and optimizer state"},
+     .about = "number format of weights; the optimizer's moments are fp32"},
     {.key = "reduce",
      .type = FIELD_WORD,
      AT(reduce),

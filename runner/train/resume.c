@@ -1,6 +1,7 @@
 #include "runner/train/resume.h"
 
 #include "core/base/file.h"
+#include "core/base/words.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/store.h"
@@ -13,16 +14,19 @@
 
 /* ---- What a checkpoint says of its run ---- */
 
-static void format_settings(const struct sw_optimizer_config *o, char *out, size_t bytes)
+static void format_settings(const struct sw_run_config *run, char *out, size_t bytes)
 {
+    const struct sw_optimizer_config *o = &run->optimizer;
     static const char *const schedules[] = {[SW_SCHEDULE_CONSTANT] = "constant",
                                             [SW_SCHEDULE_LINEAR] = "linear",
                                             [SW_SCHEDULE_COSINE] = "cosine"};
     snprintf(out, bytes,
              "learning_rate %g, betas %g and %g, eps %g, weight_decay %g, grad_clip %g, schedule "
-             "%s, warmup_steps %" PRId64 ", min_learning_rate %g",
+             "%s, warmup_steps %" PRId64 ", min_learning_rate %g, precision.compute %s, "
+             "precision.params %s",
              o->learning_rate, o->beta1, o->beta2, o->eps, o->weight_decay, o->grad_clip,
-             schedules[o->schedule], o->warmup_steps, o->min_learning_rate);
+             schedules[o->schedule], o->warmup_steps, o->min_learning_rate,
+             sw_word(sw_words_precision, run->compute), sw_word(sw_words_precision, run->params));
 }
 
 void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
@@ -45,7 +49,7 @@ void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
     snprintf(out->optimizer, sizeof out->optimizer, "adamw");
     snprintf(out->data_path, sizeof out->data_path, "%s",
              run->data_path != NULL ? sw_path_name(run->data_path) : "");
-    format_settings(&run->optimizer, out->settings, sizeof out->settings);
+    format_settings(run, out->settings, sizeof out->settings);
     sw_mesh_format(&plan->decision.mesh, out->mesh, sizeof out->mesh);
 }
 
@@ -58,13 +62,26 @@ static void say_number(const char *what, int64_t then, int64_t now)
                 now, then);
 }
 
-/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are. */
+/* "precision.params fp32": whether an item is no setting of the optimizer; it is said. */
+static bool say_precision(const char *then, size_t then_bytes, const char *now, size_t now_bytes)
+{
+    const size_t key = strcspn(now, " ");
+    if (strncmp(now, "precision.", 10) != 0 || key >= now_bytes || key >= then_bytes)
+        return false;
+    fprintf(stderr, "note: %.*s is %.*s now, it was %.*s in the checkpoint\n", (int)key, now,
+            (int)(now_bytes - key - 1), now + key + 1, (int)(then_bytes - key - 1), then + key + 1);
+    return true;
+}
+
+/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are, but one list
+ * may be shorter: an older version's. */
 static void say_settings(const char *then, const char *now)
 {
     char was[256] = "", is[256] = "";
     while (*then != '\0' && *now != '\0') {
         const size_t a = strcspn(then, ","), b = strcspn(now, ",");
-        if (a != b || strncmp(then, now, a) != 0) {
+        const bool differs = a != b || strncmp(then, now, a) != 0;
+        if (differs && !say_precision(then, a, now, b)) {
             const char *comma = *is != '\0' ? ", " : "";
             snprintf(was + strlen(was), sizeof was - strlen(was), "%s%.*s", comma, (int)a, then);
             snprintf(is + strlen(is), sizeof is - strlen(is), "%s%.*s", comma, (int)b, now);

@@ -267,6 +267,10 @@ differences() {
         --set optimizer.learning_rate=2e-3
     changed decay "the optimizer has weight_decay 0, schedule linear now, it had weight_decay 0.1, schedule cosine in the checkpoint" \
         --set optimizer.weight_decay=0 --set optimizer.schedule=linear
+    changed compute "precision.compute is bf16 now, it was fp32 in the checkpoint" \
+        --set precision.compute=bf16
+    changed params "precision.params is bf16 now, it was fp32 in the checkpoint" \
+        --set precision.params=bf16
     changed steps "optimizer.total_steps is 20 now, it was 8 in the checkpoint" \
         --set optimizer.total_steps=20
     changed data "data.path is 'half.txt' now, it was 'text.txt' in the checkpoint: the data comes in another order" \
