@@ -60,7 +60,7 @@ endif()
 if(TARGET runner AND TARGET check_store AND TARGET sw_collective_mpi AND NOT SW_SANITIZE)
   foreach(name kill faults two_jobs damages)
     set(count_of_kill 3)
-    set(count_of_damages 8)
+    set(count_of_damages 6)
     set(count_of_faults 10)
     add_test(NAME ${name}_test
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.sh ${CMAKE_BINARY_DIR}

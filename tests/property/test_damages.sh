@@ -11,7 +11,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
-wanted=${2:-8}
+wanted=${2:-6}
 seed=${3:-$RANDOM}
 out=${4:-$build/tests/damages}
 run=$out/run
