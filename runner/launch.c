@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #ifdef SW_HAVE_MPI
+#include "runner/collective/pulse.h"
+
 #include <mpi.h>
 #endif
 
@@ -153,8 +155,37 @@ static void *watch_start(void *argument)
     _exit(SW_ENVIRONMENT);
 }
 
+/* On the pulse's thread: this one waits for the others, and would for ever. */
+static void end_missed(void *context, int32_t rank, const char *host, double seconds)
+{
+    struct sw_error err = {0};
+    (void)sw_fail(
+        &err, SW_ENVIRONMENT,
+        "rank %d (host %s) does not answer: nothing from rank %d for %.0f s: it hangs, or "
+        "its node or network is gone (SHARDWRIGHT_STALL_SECONDS is how long to wait)",
+        rank, host, rank, seconds);
+    sw_launch_abort(context, &err, SW_ENVIRONMENT);
+}
+
+/* This rank's place among the others, who do not go unmissed from now on. */
+static void find_place(struct sw_launch *launch)
+{
+    int rank, size, local;
+    MPI_Comm node;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &local);
+    MPI_Comm_free(&node);
+    launch->rank = rank;
+    launch->size = size;
+    launch->local_size = local;
+    launch->mpi = true;
+    launch->pulse = sw_pulse_begin(launch->host, sw_launch_stall_seconds(0), end_missed, launch);
+}
+
 /* provided: as MPI_Init_thread. Without a thread to watch it, the start is as patient as MPI. */
-static int init_mpi(const struct sw_launch *launch, int *provided)
+static int init_mpi(struct sw_launch *launch, int *provided)
 {
     struct start_watch watch = {.launch = launch,
                                 .seconds = seconds_of("SHARDWRIGHT_START_SECONDS", START_SECONDS),
@@ -167,6 +198,8 @@ static int init_mpi(const struct sw_launch *launch, int *provided)
     pthread_condattr_destroy(&monotonic);
     const bool watched = pthread_create(&thread, NULL, watch_start, &watch) == 0;
     const int status = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
+    if (status == MPI_SUCCESS && *provided == MPI_THREAD_MULTIPLE)
+        find_place(launch);
     if (watched) {
         pthread_mutex_lock(&watch.lock);
         watch.over = true;
@@ -185,7 +218,7 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
     launch->rank = 0;
     if (!under_launcher())
         return check_srun(launch, err);
-    int provided, rank, size, local;
+    int provided;
     if (init_mpi(launch, &provided) != MPI_SUCCESS)
         return sw_fail(err, SW_ENVIRONMENT, "MPI does not start");
     launch->mpi = true;
@@ -193,16 +226,13 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
     if (provided < MPI_THREAD_MULTIPLE)
         return sw_fail(err, SW_ENVIRONMENT,
                        "this MPI has no MPI_THREAD_MULTIPLE, which the communication thread needs");
-    MPI_Comm node;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &local);
-    MPI_Comm_free(&node);
-    launch->rank = rank;
-    launch->size = size;
-    launch->local_size = local;
     return 0;
+}
+
+void sw_launch_started(struct sw_launch *launch)
+{
+    sw_pulse_end(launch->pulse);
+    launch->pulse = NULL;
 }
 
 enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_error *err)
@@ -311,6 +341,7 @@ void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err,
 
 void sw_launch_end(struct sw_launch *launch)
 {
+    sw_launch_started(launch);
     if (launch->mpi)
         MPI_Finalize();
     launch->mpi = false;
@@ -383,6 +414,11 @@ void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err,
     if (err != NULL)
         print(launch, err, false);
     _exit(code);
+}
+
+void sw_launch_started(struct sw_launch *launch)
+{
+    (void)launch;
 }
 
 void sw_launch_end(struct sw_launch *launch)

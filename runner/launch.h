@@ -10,10 +10,12 @@
 
 enum { SW_LAUNCH_VALUES = 8 };
 
+struct sw_pulse;
 struct sw_launch {
     int32_t rank, size, local_size; /* local_size: ranks on this node */
     bool mpi;                       /* MPI is initialised */
     char host[256];
+    struct sw_pulse *pulse; /* until sw_launch_started; NULL: none */
 };
 
 /* This process's number as its launcher says it in the environment; 0: alone. For what must be said
@@ -31,6 +33,11 @@ void sw_launch_print_error(const struct sw_error *err);
  * when the other ranks don't come (300 s, or SHARDWRIGHT_START_SECONDS). Errors (SW_ENVIRONMENT;
  * SW_BAD_INPUT: srun without MPI, launch->rank is the task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
+
+/* All ranks call it, each when it has got so far that its collectives look after the others (or
+ * that they may take as long as they like): until then, a rank that gives no sign of life for
+ * sw_launch_stall_seconds(0) ends the job with a line that names it. */
+void sw_launch_started(struct sw_launch *launch);
 
 /* All ranks call it, each with its own state (NULL: fine): when any failed, the lowest rank that
  * did prints its error, and every rank gets that status. SW_OK when none failed. */

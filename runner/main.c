@@ -235,8 +235,7 @@ static void forbid_core_dumps(void)
 
 /* Reads the plan and does what `work` makes of it, on every rank. */
 static int on_plan(struct sw_launch *launch, const char *path,
-                   int (*work)(const struct sw_launch *launch, const struct sw_plan *plan,
-                               void *options),
+                   int (*work)(struct sw_launch *launch, const struct sw_plan *plan, void *options),
                    void *options)
 {
     struct sw_plan plan;
@@ -270,7 +269,7 @@ static int check_digest(const struct sw_launch *launch, const struct sw_plan *pl
     return (int)sw_launch_agree(launch, err.status == SW_OK ? NULL : &err);
 }
 
-static int train_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int train_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
     struct sw_train_options *o = options;
     const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
@@ -280,8 +279,9 @@ static int train_plan(const struct sw_launch *launch, const struct sw_plan *plan
     return sw_train(launch, plan, o);
 }
 
-static int evaluate_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int evaluate_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
+    sw_launch_started(launch);
     return sw_evaluate(launch, plan, options);
 }
 
@@ -296,7 +296,7 @@ static int train(int argc, char **argv)
         return usage(argv[1], problem, which);
     /* before anything starts threads: first the process that trains, then its signals */
     forbid_core_dumps();
-    options.board = sw_watch_begin();
+    const struct sw_watch_board *watched = options.board = sw_watch_begin();
     if (options.board == NULL)
         options.board = &own;
     if (sw_life_begin(&options.life, &err) != 0) {
@@ -305,12 +305,14 @@ static int train(int argc, char **argv)
     }
     const int status = on_plan(&launch, options.plan_path, train_plan, &options);
     sw_life_end(options.life);
+    sw_watch_end(watched);
     return status;
 }
 
-static int preflight_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int preflight_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
     const struct sw_preflight_options *o = options;
+    sw_launch_started(launch);
     const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
     return status == SW_OK ? sw_preflight(launch, plan, o) : status;
 }
@@ -336,13 +338,15 @@ static int evaluate(int argc, char **argv)
     return on_plan(&launch, options.plan_path, evaluate_plan, &options);
 }
 
-static int generate_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int generate_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
+    sw_launch_started(launch);
     return sw_generate(launch, plan, options);
 }
 
-static int score_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int score_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
+    sw_launch_started(launch);
     return sw_score(launch, plan, options);
 }
 
@@ -374,8 +378,9 @@ static int score(int argc, char **argv)
     return status;
 }
 
-static int serve_plan(const struct sw_launch *launch, const struct sw_plan *plan, void *options)
+static int serve_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
 {
+    sw_launch_started(launch);
     return sw_serve(launch, plan, options);
 }
 
@@ -389,13 +394,14 @@ static int serve(int argc, char **argv)
         return usage(argv[1], problem, which);
     /* as for train; a board that never says that it runs is no attempt's */
     forbid_core_dumps();
-    (void)sw_watch_begin();
+    const struct sw_watch_board *watched = sw_watch_begin();
     if (sw_life_begin(&options.life, &err) != 0) {
         sw_launch_print_error(&err);
         return (int)err.status;
     }
     const int status = on_plan(&launch, options.plan_path, serve_plan, &options);
     sw_life_end(options.life);
+    sw_watch_end(watched);
     return status;
 }
 

@@ -137,7 +137,7 @@ static int64_t find_checkpoint(const struct request *r)
     char *usual = r->checkpoints == NULL ? sw_path_join(r->folder, "checkpoints") : NULL;
     const char *folder = r->checkpoints != NULL ? r->checkpoints : usual;
     int64_t step = -1;
-    if (folder != NULL && sw_store_newest(folder, &path, note, NULL) == 0 && path != NULL)
+    if (folder != NULL && sw_store_newest(folder, NULL, &path, note, NULL) == 0 && path != NULL)
         step = sw_store_step_of(sw_path_name(path));
     free(path);
     free(usual);

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The long trials of what people trust runs with: kills, faults at every file operation of a save,
-# flipped bits, the lock, job scripts, what saves do to a training. Hours on a small machine; interrupted, it goes on where it was.
+# flipped bits, damaged checkpoints, the lock, job scripts, what saves do to a training. Hours on a small machine; interrupted,
+# it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
-#                 [--locks N] [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL]
-#                 [--machine WORDS] [--report FILE.md] [--anew]
+#                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--fuzz SECONDS]
+#                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
 # --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
@@ -12,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' saves=200 kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --saves | --kills | --faults | --flips | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -105,6 +106,8 @@ if [ -f tests/property/test_flips.sh ]; then
     trial flips "$flips flipped bits" bash tests/property/test_flips.sh "$build" "$flips" "$seed" \
         "$out/flips"
 fi
+trial damages "damages of a folder of checkpoints: $damages" bash tests/property/test_damages.sh \
+    "$build" "$damages" "$seed" "$out/damages"
 # What the tests of every build have, with larger counts.
 # shellcheck disable=SC2317
 count_trials() {
@@ -190,7 +193,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves settings kill faults flips lock counts serve fuzz each lives; do
+    for name in saves settings kill faults flips damages lock counts serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -275,11 +275,12 @@ struct sw_run_config {
         init_from_is_absolute;
     int64_t checkpoint_every_steps; /* 0: at the end and on signals only; default 0 */
     int64_t checkpoint_keep;        /* the newest that stay */
-    int64_t checkpoint_keep_every;  /* and those of steps that this divides; 0: none; default 0 */
-    double checkpoint_bandwidth;    /* bytes/s of the whole job; 0: not limited; default 0 */
-    int checkpoint_signal;          /* SIGUSR1 or SIGUSR2; default SIGUSR1 */
-    const char *init_from;          /* Hugging Face directory, resolved; NULL: random weights */
-    int64_t evaluate_every_steps;   /* 0: at the end only; default 0 */
+    int64_t
+        checkpoint_keep_every;    /* and the first at or behind each multiple; 0: none; default 0 */
+    double checkpoint_bandwidth;  /* bytes/s of the whole job; 0: not limited; default 0 */
+    int checkpoint_signal;        /* SIGUSR1 or SIGUSR2; default SIGUSR1 */
+    const char *init_from;        /* Hugging Face directory, resolved; NULL: random weights */
+    int64_t evaluate_every_steps; /* 0: at the end only; default 0 */
     /* What the run wants of serving; 0: auto. All of it auto: it says nothing of it. */
     int64_t serve_max_batch, serve_max_tokens, serve_prompt_tokens, serve_chunk;
     enum sw_dtype serve_cache; /* SW_DTYPE_COUNT: auto, the compute precision */

@@ -23,7 +23,7 @@ static const struct field run_precision_fields[] = {
      .fallback = "fp32",
      .vocabulary = sw_words_precision,
      .example = "fp32",
-     .about = "number format of weights and optimizer state"},
+     .about = "number format of weights; the optimizer's moments are fp32"},
     {.key = "reduce",
      .type = FIELD_WORD,
      AT(reduce),
@@ -121,7 +121,8 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_MANY,
      .example = "1000",
-     .about = "the checkpoints of steps that are multiples of it stay, too; 0: none"},
+     .about =
+         "of every multiple of it the first checkpoint at or behind that step stays, too; 0: none"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      AT(checkpoint_bandwidth),

@@ -247,7 +247,7 @@ static int look_at_latest(const struct meant *meant, char note[SW_STORE_NOTE_BYT
 {
     char *path = NULL;
     note[0] = '\0';
-    if (meant->folder != NULL && sw_store_newest(meant->folder, &path, note, err) != 0)
+    if (meant->folder != NULL && sw_store_newest(meant->folder, NULL, &path, note, err) != 0)
         return -1;
     free(path);
     return 0;
@@ -354,7 +354,7 @@ static int find_model(const char *given, char **out, struct sw_error *err)
     if (meant.folder == NULL) {
         *out = strdup(meant.one);
     } else {
-        status = sw_store_newest(meant.folder, out, note, err);
+        status = sw_store_newest(meant.folder, NULL, out, note, err);
         if (status == 0 && *note != '\0')
             fprintf(stderr, "%s\n", note);
     }

@@ -72,66 +72,12 @@ int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest
     struct sw_model_folder opened = {0};
     if (read_manifest(folder, resume, manifest, NULL, NULL, err) != 0)
         return -1;
-    /* what is cut off or missing is said before what follows from it */
-    if ((resume && sw_manifest_check_sizes(manifest, folder, err) != 0) ||
-        sw_model_folder_open(folder, resume, &opened, err) != 0) {
+    if (sw_model_folder_open(folder, resume, &opened, err) != 0) {
         sw_manifest_free(manifest);
         return -1;
     }
     *model = opened.model;
     sw_model_folder_free(&opened);
-    return 0;
-}
-
-/* Size of a file of the manifest and the checksum of its header, or of all of it when it is small.
- */
-static int check_file(const char *folder, const struct sw_manifest_file *file, struct sw_error *err)
-{
-    char *path = sw_path_join(folder, file->name), *data = NULL;
-    const size_t begin = (size_t)(file->data_begin > 0 ? file->data_begin : file->bytes);
-    struct stat status;
-    int result = -1, fd = -1;
-    ssize_t got = 0;
-    if (path == NULL || (data = malloc(begin + 1)) == NULL) {
-        sw_fail(err, SW_ENVIRONMENT, "out of memory for a checkpoint's files");
-        goto out;
-    }
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0 || (got = pread(fd, data, begin, 0)) < 0) {
-        if (errno == ENOENT)
-            sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path}, "it is missing");
-        else
-            sw_fail_at(err, SW_ENVIRONMENT, (struct sw_place){.file = path}, "cannot read it: %s",
-                       strerror(errno));
-        goto out;
-    }
-    if (status.st_size != file->bytes)
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "it has %" PRId64 " bytes, not %" PRId64, (int64_t)status.st_size, file->bytes);
-    else if ((size_t)got != begin || file->slice_count < 1 ||
-             !sw_checksum_equal(sw_checksum_of(data, begin), file->slice[0]))
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "bytes 0 to %zu are not what was written: their checksum is another; use "
-                   "another checkpoint",
-                   begin);
-    else
-        result = 0;
-out:
-    if (fd >= 0)
-        (void)close(fd);
-    free(data);
-    free(path);
-    return result;
-}
-
-/* All that is not tensors' data. Without the optimizer's files, unless they are wanted. */
-static int check_small(const char *folder, const struct sw_manifest *m, bool optimizer,
-                       struct sw_error *err)
-{
-    for (int32_t i = 0; i < m->file_count; i++)
-        if ((optimizer || strncmp(m->file[i].name, "optimizer/", 10) != 0) &&
-            check_file(folder, &m->file[i], err) != 0)
-            return -1;
     return 0;
 }
 
@@ -204,18 +150,33 @@ struct found {
     size_t text_bytes;
 };
 
+/* Opens the folder; *damaged: what cannot be opened is not what was written. */
+static int open_folder(struct sw_loading *loading, struct found *f, struct sw_model_folder *out,
+                       struct sw_error *err)
+{
+    struct sw_error why = {0};
+    if (read_manifest(loading->folder, loading->resume, &f->manifest, &f->text, &f->text_bytes,
+                      &why) != 0) {
+        loading->damaged = why.status == SW_BAD_INPUT;
+        return sw_fail_as(err, &why);
+    }
+    if (sw_model_folder_open(loading->folder, loading->resume, out, err) == 0)
+        return 0;
+    loading->damaged =
+        f->text != NULL &&
+        sw_manifest_check_small(&f->manifest, loading->folder, loading->resume, &why) != 0 &&
+        why.status == SW_BAD_INPUT;
+    return -1;
+}
+
 static int find(const struct sw_program_set *set, const struct sw_model *model,
-                const struct sw_loading *loading, struct found *f, struct sw_error *err)
+                struct sw_loading *loading, struct found *f, struct sw_error *err)
 {
     struct sw_model_folder folder = {0};
     struct sw_stored_tensor tied = {.file = -1};
     char difference[160];
     int status = -1;
-    if (read_manifest(loading->folder, loading->resume, &f->manifest, &f->text, &f->text_bytes,
-                      err) != 0 ||
-        (f->text != NULL &&
-         check_small(loading->folder, &f->manifest, loading->resume, err) != 0) ||
-        sw_model_folder_open(loading->folder, loading->resume, &folder, err) != 0)
+    if (open_folder(loading, f, &folder, err) != 0)
         goto out;
     const char *other = sw_model_difference(&folder.model, model, difference);
     if (other != NULL) {
@@ -301,8 +262,11 @@ static int provide(struct window *w, struct sw_part *part, const struct sw_manif
     const int64_t left = part->bytes - part->at;
     const int64_t room = w->capacity - w->filled;
     const int64_t now = left < room ? left : room;
-    if (sw_part_read(part, manifest, w->data + w->filled, now, &loading->reads, err) != 0)
-        return -1;
+    struct sw_error why = {0};
+    if (sw_part_read(part, manifest, w->data + w->filled, now, &loading->reads, &why) != 0) {
+        loading->damaged = manifest != NULL && why.status == SW_BAD_INPUT;
+        return sw_fail_as(err, &why);
+    }
     w->filled += now;
     loading->bytes_read += now;
     return 0;
@@ -383,6 +347,7 @@ int sw_loader_load(const struct sw_launch *launch, const struct sw_program_set *
     const int64_t resident = resident_bytes("VmRSS:");
     struct found f = {0};
     loading->bytes_read = loading->reads = 0;
+    loading->damaged = false;
     const bool good = launch->rank != 0 || find(set, model, loading, &f, err) == 0;
     int status = tell(launch, loading->folder, &f, good, err);
     if (sw_launch_max(launch, status != 0) == 0)

@@ -13,8 +13,9 @@
 
 struct sw_loading {
     const char *folder; /* of the checkpoint or model */
-    bool resume; /* with the optimizer's state and a manifest, or not at all; else parameters alone
-                    (a manifest that is there is honoured) */
+    bool resume;  /* with the optimizer's state and a manifest, or not at all; else parameters alone
+                     (a manifest that is there is honoured) */
+    bool damaged; /* set: this rank's error is that what it read is not what was written */
     int64_t bytes_read, reads;     /* set: of this rank, data only */
     double seconds;                /* set */
     int64_t resident_growth_bytes; /* set: the most that this rank's resident memory grew; 0: the

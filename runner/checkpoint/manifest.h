@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #define SW_MANIFEST_NAME "manifest.json"
+/* How an error ends that says that a checkpoint is damaged. */
+#define SW_MANIFEST_ADVICE "; use another checkpoint"
 
 struct sw_checksum {
     uint64_t low, high;
@@ -49,7 +51,7 @@ struct sw_manifest {
     char data_path[4096];         /* for a line when it changes */
     double data_holdout;
     int64_t data_tokens;
-    char settings[256]; /* of the optimizer, for a line when they change */
+    char settings[384]; /* of optimizer and precision, for a line when they change */
     int64_t sequence_length, global_batch_size, total_steps;
     char mesh[64]; /* for people: "1,2,2,2" */
     bool finished; /* the run's last step */
@@ -87,6 +89,10 @@ const struct sw_manifest_file *sw_manifest_find(const struct sw_manifest *manife
 
 /* Whether every file is in the folder and has its size; nothing is read. Errors: as below. */
 int sw_manifest_check_sizes(const struct sw_manifest *manifest, const char *folder,
+                            struct sw_error *err);
+/* The same, and reads what is small: files that are no safetensors, and the headers of those that
+ * are. optimizer: those of the optimizer, too. Errors: as below. */
+int sw_manifest_check_small(const struct sw_manifest *manifest, const char *folder, bool optimizer,
                             struct sw_error *err);
 
 /* Reads every file of the checkpoint and compares every checksum and size; nothing else may lie in

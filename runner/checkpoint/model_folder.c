@@ -2,6 +2,7 @@
 #include "core/base/text.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
+#include "runner/checkpoint/manifest.h"
 #include "runner/checkpoint/model_index.h"
 
 #include <dirent.h>
@@ -176,6 +177,20 @@ static int find_folder(struct sw_model_folder *folder, const char *path, struct 
                           "needed");
     folder->path = latest ? sw_path_join(path, "latest") : strdup(path);
     return folder->path != NULL ? 0 : out_of_memory(path, err);
+}
+
+/* What is small in a checkpoint of ours is what was written: what it seems to say is not believed
+ * before. */
+static int check_written(const struct sw_model_folder *folder, bool optimizer, struct sw_error *err)
+{
+    struct sw_manifest manifest;
+    if (!has(folder->path, SW_MANIFEST_NAME))
+        return 0;
+    if (sw_manifest_read(folder->path, &manifest, NULL, NULL, err) != 0)
+        return -1;
+    const int status = sw_manifest_check_small(&manifest, folder->path, optimizer, err);
+    sw_manifest_free(&manifest);
+    return status;
 }
 
 static int read_model(struct sw_model_folder *folder, struct sw_error *err)
@@ -387,8 +402,8 @@ int sw_model_folder_open(const char *path, bool optimizer, struct sw_model_folde
                          struct sw_error *err)
 {
     *out = (struct sw_model_folder){0};
-    if (find_folder(out, path, err) == 0 && read_model(out, err) == 0 &&
-        open_model(out, err) == 0 &&
+    if (find_folder(out, path, err) == 0 && check_written(out, optimizer, err) == 0 &&
+        read_model(out, err) == 0 && open_model(out, err) == 0 &&
         (!optimizer || (open_optimizer(out, SW_STORED_EXP_AVG, err) == 0 &&
                         open_optimizer(out, SW_STORED_EXP_AVG_SQ, err) == 0)) &&
         find_other(out, err) == 0)

@@ -32,8 +32,9 @@ struct sw_model_folder {
  * optimizer: read optimizer/exp_avg-*.safetensors and optimizer/exp_avg_sq-*.safetensors, too.
  * Errors (SW_BAD_INPUT, at the file): no folder, no config.json or one of a model that we do not
  * have (as `plan check` says it), pytorch_model.bin only ("convert it to safetensors"), a file of
- * the index that is missing, a tensor in two files or not in the file that the index says, a header
- * that is refused. SW_ENVIRONMENT: memory, a file that cannot be read. */
+ * the index that is missing, a file that is not what its checkpoint's manifest says (what is small
+ * is compared before it is believed), a tensor in two files or not in the file that the index says,
+ * a header that is refused. SW_ENVIRONMENT: memory, a file that cannot be read. */
 int sw_model_folder_open(const char *path, bool optimizer, struct sw_model_folder *out,
                          struct sw_error *err);
 void sw_model_folder_free(struct sw_model_folder *folder);

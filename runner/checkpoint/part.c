@@ -241,6 +241,32 @@ static int read_run(struct sw_part *part, char *to, int64_t bytes, int64_t *read
     return 0;
 }
 
+/* "'lm_head.weight'", or "'lm_head.weight' and 3 more tensors": what lies in these bytes of a file.
+ */
+static void name_tensors(const struct sw_placement *p, int32_t f, int64_t begin, int64_t end,
+                         char *out, size_t bytes)
+{
+    const char *first = NULL;
+    int32_t count = 0;
+    for (int32_t t = 0; t < p->tensor_count; t++)
+        if (p->tensor[t].file == f && p->tensor[t].offset < end &&
+            p->tensor[t].offset + p->tensor[t].bytes > begin && count++ == 0)
+            first = p->tensor[t].name;
+    snprintf(out, bytes, count == 0 ? "no tensor" : "'%.120s'", first);
+    if (count > 1)
+        snprintf(out + strlen(out), bytes - strlen(out), " and %" PRId32 " more tensor%s",
+                 count - 1, count == 2 ? "" : "s");
+}
+
+static int fail_slice(const struct sw_part *part, int64_t begin, int64_t end, struct sw_error *err)
+{
+    char tensors[192], what[320];
+    name_tensors(part->placement, extent(part)->file, begin, end, tensors, sizeof tensors);
+    snprintf(what, sizeof what,
+             "(%s) are not what was written: their checksum is wrong" SW_MANIFEST_ADVICE, tensors);
+    return fail_file(part, SW_BAD_INPUT, what, begin, end, err);
+}
+
 /* Of a run that was read: every slice that ends in it must have the manifest's checksum. */
 static int check_run(struct sw_part *part, const struct sw_manifest *manifest, const char *data,
                      int64_t bytes, struct sw_error *err)
@@ -263,10 +289,7 @@ static int check_run(struct sw_part *part, const struct sw_manifest *manifest, c
         if (file != NULL && part->position == end &&
             (slice >= file->slice_count ||
              !sw_checksum_equal(sw_checksum_take(part->stream), file->slice[slice])))
-            return fail_file(part, SW_BAD_INPUT,
-                             "are not what was written: their checksum is another; use another "
-                             "checkpoint",
-                             begin, end, err);
+            return fail_slice(part, begin, end, err);
     }
     return 0;
 }

@@ -169,23 +169,26 @@ static int replace(const struct sw_store_save *save, const char *old, struct sw_
     return 0;
 }
 
-/* What is at the place of the checkpoint, whether it is one or not, makes room for it. *gone: its
- * name from now on; NULL: nothing was there. */
+/* What is at the place of the checkpoint makes room for it. *gone: the name from now on of one that
+ * is replaced; NULL: there was none. What is no whole checkpoint is kept aside. */
 static int take_place(const struct sw_store_save *save, char **gone, struct sw_error *err)
 {
+    struct sw_store_name name;
     *gone = NULL;
     if (!sw_store_exists(save->final))
         return sw_store_rename(save->folder, save->aside, save->final, err);
-    const bool good = sw_store_check(save->final, NULL, NULL) == 0;
-    *gone = sw_store_path(save->folder, save->step, good ? SW_STORE_OLD : SW_STORE_DELETED);
+    struct sw_error why = {0};
+    const bool good = sw_store_check(save->final, NULL, &why) == 0;
+    if (!good && why.status == SW_ENVIRONMENT) /* it may be one */
+        return sw_fail_as(err, &why);
+    if (!good)
+        return sw_store_put_damaged_aside(save->folder, sw_path_name(save->final), &name, err) != 0
+                   ? -1
+                   : sw_store_rename(save->folder, save->aside, save->final, err);
+    *gone = sw_store_path(save->folder, save->step, SW_STORE_OLD);
     if (*gone == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", save->folder);
-    if (good)
-        return replace(save, *gone, err);
-    if (sw_store_remove(*gone, err) != 0 ||
-        sw_store_rename(save->folder, save->final, *gone, err) != 0)
-        return -1;
-    return sw_store_rename(save->folder, save->aside, save->final, err);
+    return replace(save, *gone, err);
 }
 
 static int remove_checkpoint(const char *folder, int64_t step, struct sw_error *err)
@@ -210,6 +213,19 @@ static bool is_good(const char *folder, int64_t step)
     return good;
 }
 
+/* Whether entry i is the first save at or behind a multiple of keep_every: no good one is between
+ * the last multiple and it. Such a one stays, so this holds whatever is deleted besides. */
+static bool is_milestone(const char *folder, const struct sw_store_entry *entries, int32_t i,
+                         int64_t keep_every)
+{
+    const int64_t multiple =
+        keep_every > 0 ? entries[i].step / keep_every * keep_every : 0; /* 0 is nobody's */
+    for (int32_t k = i - 1; k >= 0 && entries[k].step >= multiple; k--)
+        if (is_good(folder, entries[k].step))
+            return false;
+    return multiple > 0;
+}
+
 /* Deletes good checkpoints below the `keep` newest ones up to `step`, which is one of them and
  * which `latest` names. What is no checkpoint is not touched. */
 static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_every,
@@ -224,7 +240,7 @@ static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_ev
     for (int32_t i = count - 1; i >= 0 && status == 0; i--) {
         const int64_t other = entries[i].step;
         const bool may_go = kept >= keep;
-        if (other >= step || (may_go && keep_every > 0 && other % keep_every == 0) ||
+        if (other >= step || (may_go && is_milestone(folder, entries, i, keep_every)) ||
             !is_good(folder, other))
             continue;
         kept++;

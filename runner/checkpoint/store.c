@@ -128,99 +128,140 @@ static bool is_simple(const char *target)
            strcmp(target, "..") != 0;
 }
 
-/* A name that a save gives: one that may be printed. */
-static bool is_ours(const char *target)
-{
-    return sw_store_step_of(target) >= 0 || sw_store_hidden_step(target, SW_STORE_OLD) >= 0 ||
-           sw_store_hidden_step(target, SW_STORE_PARTIAL) >= 0;
-}
-
 /* "model.safetensors: it is missing", of the checkpoint at `path`. */
 static void reason(const char *path, const struct sw_error *why, char *out, size_t bytes)
 {
-    const size_t length = strlen(path);
+    static const char advice[] = SW_MANIFEST_ADVICE; /* which is taken */
+    const size_t length = strlen(path), said = strlen(why->message), end = sizeof advice - 1;
     const char *file = why->file;
+    const bool ends = said >= end && strcmp(why->message + said - end, advice) == 0;
     if (strncmp(file, path, length) == 0 && file[length] == '/')
         file += length + 1;
-    snprintf(out, bytes, "%.90s%s%.150s", file, *file != '\0' ? ": " : "", why->message);
+    snprintf(out, bytes, "%.90s%s%.*s", file, *file != '\0' ? ": " : "",
+             (int)(ends ? said - end : said), why->message);
 }
 
-/* What `latest` leads to: a symlink, or a copy of a checkpoint where a copy of the folder has no
- * symlinks. NULL in *path: nothing good, and why in `wrong` ("": there is no latest). */
-static int follow_latest(const char *folder, char **path, char *wrong, size_t bytes,
-                         struct sw_error *err)
-{
+/* What is to be gone on with, and what was passed over. */
+struct choice {
+    const char *folder;
+    const struct sw_store_damage *damage;
     struct sw_store_link latest;
+    char *path;                           /* NULL: nothing good yet */
+    char wrong[SW_STORE_NOTE_BYTES - 64]; /* "": nothing */
+};
+
+/* What `latest` leads to. */
+static int follow_latest(struct choice *c, struct sw_error *err)
+{
     struct sw_error why = {0};
-    char detail[256];
-    *wrong = '\0';
-    if (sw_store_read_latest(folder, &latest, err) != 0)
+    char detail[300];
+    if (sw_store_read_latest(c->folder, &c->latest, err) != 0)
         return -1;
-    char *here = sw_path_join(folder, is_simple(latest.target) ? latest.target : "latest");
+    char *here = sw_path_join(c->folder, is_simple(c->latest.target) ? c->latest.target : "latest");
     if (here == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", folder);
-    if (latest.target[0] == '\0' && !sw_store_exists(here)) {
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", c->folder);
+    if (c->latest.target[0] == '\0') { /* a folder of its own is no better than others */
         free(here);
         return 0;
     }
-    if (sw_store_check(here, NULL, &why) == 0) {
-        *path = here;
+    if (sw_store_check_read(here, c->damage, NULL, &why) == 0) {
+        c->path = here;
         return 0;
     }
     reason(here, &why, detail, sizeof detail);
-    snprintf(wrong, bytes, "'%.1000s/latest' names %.40s, which is no whole checkpoint (%s)",
-             folder, is_ours(latest.target) ? latest.target : "another place", detail);
+    snprintf(c->wrong, sizeof c->wrong,
+             "'%.1000s/latest' names %.40s, which is no whole checkpoint (%s)", c->folder,
+             sw_store_is_target(c->latest.target) ? c->latest.target : "another place", detail);
     free(here);
     return 0;
 }
 
-/* The good one of the highest step; and, where there is none but something that looks like one,
- * what is wrong with the highest (unless `wrong` says something already). */
-static int find_highest(const char *folder, char **path, char *wrong, size_t bytes,
-                        struct sw_error *err)
+static void pass_over(struct choice *c, const char *path, const struct sw_error *why)
+{
+    const size_t used = strlen(c->wrong);
+    char detail[300];
+    if (strcmp(c->latest.target, sw_path_name(path)) == 0)
+        return; /* was said */
+    reason(path, why, detail, sizeof detail);
+    if (used == 0)
+        snprintf(c->wrong, sizeof c->wrong, "'%.1000s/%.40s' is no whole checkpoint (%s)",
+                 c->folder, sw_path_name(path), detail);
+    else
+        snprintf(c->wrong + used, sizeof c->wrong - used, ", nor is %.40s (%s)", sw_path_name(path),
+                 detail);
+}
+
+/* A checkpoint of the folder, if it is good; `least`: the step that it must have at least. */
+static int consider(struct choice *c, const char *name, int64_t least, struct sw_error *err)
+{
+    struct sw_error why = {0};
+    int64_t step = 0;
+    char *here = sw_path_join(c->folder, name);
+    if (here == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", c->folder);
+    if (sw_store_check_read(here, c->damage, &step, &why) != 0) {
+        pass_over(c, here, &why);
+    } else if (step >= least) {
+        free(c->path);
+        c->path = here;
+        return 0;
+    }
+    free(here);
+    return 0;
+}
+
+/* Whether `latest` is a folder of its own. */
+static bool is_copied(const char *folder)
+{
+    struct stat info;
+    char *latest = sw_path_join(folder, "latest");
+    const bool is = latest != NULL && lstat(latest, &info) == 0 && S_ISDIR(info.st_mode);
+    free(latest);
+    return is;
+}
+
+/* The good one of the highest step. */
+static int find_highest(struct choice *c, struct sw_error *err)
 {
     struct sw_store_entry *entries;
     int32_t count;
-    char detail[256];
-    if (sw_store_steps(folder, &entries, &count, err) != 0)
+    int64_t step = -1;
+    if (sw_store_steps(c->folder, &entries, &count, err) != 0)
         return -1;
     int status = 0;
-    for (int32_t i = count - 1; i >= 0 && status == 0 && *path == NULL; i--) {
-        struct sw_error why = {0};
-        char *here = sw_path_join(folder, entries[i].name);
-        if (here == NULL) {
-            status = sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", folder);
-        } else if (sw_store_check(here, NULL, &why) == 0) {
-            *path = here;
-            here = NULL;
-        } else if (*wrong == '\0') {
-            reason(here, &why, detail, sizeof detail);
-            snprintf(wrong, bytes, "'%.1000s/%s' is no whole checkpoint (%s)", folder,
-                     entries[i].name, detail);
-        }
-        free(here);
+    for (int32_t i = count - 1; i >= 0 && status == 0 && c->path == NULL; i--) {
+        step = entries[i].step;
+        status = consider(c, entries[i].name, 0, err);
     }
     free(entries);
+    if (status == 0 && is_copied(c->folder))
+        status = consider(c, "latest", c->path != NULL ? step + 1 : 0, err);
     return status;
 }
 
-int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYTES],
-                    struct sw_error *err)
+int sw_store_newest(const char *folder, const struct sw_store_damage *damage, char **path,
+                    char note[SW_STORE_NOTE_BYTES], struct sw_error *err)
 {
-    char wrong[SW_STORE_NOTE_BYTES - 64];
+    struct choice c = {.folder = folder, .damage = damage};
+    char name[SW_STORE_NAME_BYTES];
     *path = NULL;
     if (note != NULL)
         note[0] = '\0';
-    if (follow_latest(folder, path, wrong, sizeof wrong, err) != 0)
+    if (follow_latest(&c, err) != 0 || (c.path == NULL && find_highest(&c, err) != 0))
         return -1;
-    if (*path == NULL && find_highest(folder, path, wrong, sizeof wrong, err) != 0)
-        return -1;
-    if (*wrong == '\0' || note == NULL)
+    *path = c.path;
+    if (note == NULL)
         return 0;
-    if (*path != NULL)
-        snprintf(note, SW_STORE_NOTE_BYTES, "%s; going on from %.40s", wrong, sw_path_name(*path));
-    else
-        snprintf(note, SW_STORE_NOTE_BYTES, "%s; there is no other", wrong);
+    if (c.path == NULL && *c.wrong == '\0') {
+        if (sw_store_find_any(folder, name, err) != 0)
+            return -1;
+        if (*name != '\0')
+            snprintf(c.wrong, sizeof c.wrong, "'%.1000s/%s' was kept aside", folder, name);
+    }
+    if (*c.wrong != '\0')
+        snprintf(note, SW_STORE_NOTE_BYTES, "%s; %s%.40s", c.wrong,
+                 c.path != NULL ? "going on from " : "there is no other",
+                 c.path != NULL ? sw_path_name(c.path) : "");
     return 0;
 }
 
@@ -242,7 +283,7 @@ static int newest_of_run(const char *run, char **path, char note[SW_STORE_NOTE_B
     char *inside = sw_path_join(run, "checkpoints");
     if (inside == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a path in '%.60s'", run);
-    const int status = sw_store_newest(inside, path, note, err);
+    const int status = sw_store_newest(inside, NULL, path, note, err);
     free(inside);
     return status;
 }
@@ -253,7 +294,7 @@ int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYT
     *path = NULL;
     note[0] = '\0';
     const int model = has(given, "config.json", err);
-    if (model < 0 || (model == 0 && sw_store_newest(given, path, note, err) != 0))
+    if (model < 0 || (model == 0 && sw_store_newest(given, NULL, path, note, err) != 0))
         return -1;
     if (model == 0 && *path == NULL && note[0] == '\0' &&
         newest_of_run(given, path, note, err) != 0)
@@ -263,22 +304,38 @@ int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYT
     return *path != NULL ? 0 : sw_fail(err, SW_ENVIRONMENT, "out of memory for a path");
 }
 
+int sw_store_find_any(const char *folder, char name[SW_STORE_NAME_BYTES], struct sw_error *err)
+{
+    struct sw_store_entry *entries;
+    int32_t count;
+    *name = '\0';
+    if (sw_store_steps(folder, &entries, &count, err) != 0)
+        return -1;
+    if (count > 0)
+        snprintf(name, SW_STORE_NAME_BYTES, "%s", entries[count - 1].name);
+    free(entries);
+    DIR *listing = *name == '\0' ? opendir(folder) : NULL;
+    if (listing == NULL)
+        return 0;
+    for (struct dirent *entry; *name == '\0' && (entry = readdir(listing)) != NULL;)
+        if (sw_store_is_aside(entry->d_name))
+            snprintf(name, SW_STORE_NAME_BYTES, "%.90s", entry->d_name);
+    closedir(listing);
+    return 0;
+}
+
 int sw_store_remove_all(const char *folder, struct sw_error *err)
 {
-    struct sw_store_entry *entry = NULL;
-    int32_t count = 0;
-    char *latest = sw_path_join(folder, "latest");
-    int status = latest == NULL ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the checkpoints")
-                                : sw_store_list(folder, &entry, &count, err);
-    if (status == 0 && unlink(latest) != 0 && errno != ENOENT)
-        status = sw_store_fail(err, "delete", latest);
-    for (int32_t i = 0; i < count && status == 0; i++) {
-        char *path = sw_path_join(folder, entry[i].name);
-        status = path == NULL ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the checkpoints")
-                              : sw_store_remove(path, err);
+    char name[SW_STORE_NAME_BYTES] = "latest";
+    for (;;) {
+        char *path = sw_path_join(folder, name);
+        const int status = path == NULL
+                               ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the checkpoints")
+                               : sw_store_remove(path, err);
         free(path);
+        if (status != 0 || sw_store_find_any(folder, name, err) != 0)
+            return -1;
+        if (*name == '\0')
+            return 0;
     }
-    free(entry);
-    free(latest);
-    return status;
 }

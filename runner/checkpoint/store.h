@@ -25,7 +25,7 @@
 
 #include "runner/checkpoint/manifest.h"
 
-enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NOTE_BYTES = 2048 };
+enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NAME_BYTES = 96, SW_STORE_NOTE_BYTES = 2048 };
 /* "step-000500"; more digits when there are more. */
 const char *sw_store_step_name(int64_t step, char name[SW_STEP_NAME_BYTES]);
 /* The step of such a name; -1: it is none. */
@@ -51,12 +51,38 @@ struct sw_store_entry {
 int sw_store_list(const char *folder, struct sw_store_entry **out, int32_t *count,
                   struct sw_error *err);
 
+/* Checkpoints of a folder that reading showed to be damaged, the one found last first; malloc'ed.
+ */
+struct sw_store_damage {
+    char name[SW_STEP_NAME_BYTES];
+    struct sw_error why; /* at the file */
+    struct sw_store_damage *before;
+};
+int sw_store_add_damage(struct sw_store_damage **damage, const char *checkpoint,
+                        const struct sw_error *why, struct sw_error *err);
+void sw_store_free_damage(struct sw_store_damage *damage);
+
 /* Path of the newest checkpoint that can be resumed from: `latest` if it is good, else the good one
- * of the highest step; malloc'ed, NULL in *path: none. note (may be NULL): a line to say when
+ * of the highest step; malloc'ed, NULL in *path: none. Good: by its manifest, its files' sizes and
+ * what is small of them, and not of `damage` (NULL: nothing). A `latest` that is a folder of its
+ * own counts where no other has its step or a higher one. note (may be NULL): a line to say when
  * something was passed over ("'.../latest' names step-000500, which is no whole checkpoint (...);
- * going on from step-000400"), else "". Called behind sw_store_clean by who has the lock. */
-int sw_store_newest(const char *folder, char **path, char note[SW_STORE_NOTE_BYTES],
-                    struct sw_error *err);
+ * going on from step-000400"), or when there is none but something that was meant to be one ("...;
+ * there is no other"); else "". Called behind sw_store_clean by who has the lock. */
+int sw_store_newest(const char *folder, const struct sw_store_damage *damage, char **path,
+                    char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
+
+/* Once `chosen`, a checkpoint of the folder, was read and is whole: `latest` names it, and what
+ * `latest` named, or is of a higher step, and is damaged is kept as "step-000500.damaged", which is
+ * no checkpoint's name. Needs the lock. note: a line that says so, else "". */
+int sw_store_keep_damaged(const char *folder, const char *chosen,
+                          const struct sw_store_damage *damage, char note[SW_STORE_NOTE_BYTES],
+                          struct sw_error *err);
+/* Makes `latest` a symlink where a way to copy that followed it has left a folder: the folder gets
+ * its step's name or is kept aside (a step that is there, "step-000500.copy"; no whole checkpoint,
+ * "latest.damaged"), and `latest` names the good one of the highest step. Needs the lock. note: a
+ * line that says so, else "". */
+int sw_store_mend(const char *folder, char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
 
 /* The model's folder that a path means: itself; the newest of a folder of checkpoints, or of the
  * `checkpoints` in a run's folder; malloc'ed. A path that is none of these is returned as it is:
@@ -68,7 +94,11 @@ int sw_store_resolve(const char *given, char **path, char note[SW_STORE_NOTE_BYT
  * and of deletions. Needs the lock. A folder that is not there is clean. */
 int sw_store_clean(const char *folder, struct sw_error *err);
 
-/* Deletes every checkpoint of a folder, `latest` first. Needs the lock. */
+/* The name of something in a folder that is, or was, a checkpoint of the run: the highest step's,
+ * else one that was kept aside; "": there is none. */
+int sw_store_find_any(const char *folder, char name[SW_STORE_NAME_BYTES], struct sw_error *err);
+
+/* Deletes every checkpoint of a folder, `latest` first, and what was kept aside. Needs the lock. */
 int sw_store_remove_all(const char *folder, struct sw_error *err);
 
 struct sw_store_save {
@@ -90,11 +120,11 @@ int sw_store_write_at(int fd, const char *name, const void *data, size_t bytes, 
                       struct sw_error *err);
 int sw_store_close_file(int fd, const char *name, struct sw_error *err);
 
-/* keep: newest that stay (at least 1); keep_every: those whose step is a multiple stay, too; 0:
- * none. Checkpoints of higher steps, from which this run went back, stay until they are replaced,
- * and do not count. Deleting that fails is told in note (may be NULL) and is no error. Errors: as
- * above, and a file of the manifest that is not there in its size (SW_BAD_INPUT). When it returns
- * 0, *save is empty again; else the caller abandons it. */
+/* keep: newest that stay (at least 1); keep_every: of each multiple of it the first save at or
+ * behind it stays, too; 0: none. Checkpoints of higher steps, from which this run went back, stay
+ * until they are replaced, and do not count. Deleting that fails is told in note (may be NULL) and
+ * is no error. Errors: as above, and a file of the manifest that is not there in its size
+ * (SW_BAD_INPUT). When it returns 0, *save is empty again; else the caller abandons it. */
 int sw_store_commit(struct sw_store_save *save, const struct sw_manifest *manifest, int64_t keep,
                     int64_t keep_every, char note[SW_STORE_NOTE_BYTES], struct sw_error *err);
 void sw_store_abandon(struct sw_store_save *save); /* also a zeroed one */

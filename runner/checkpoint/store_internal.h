@@ -19,10 +19,32 @@ int64_t sw_store_hidden_step(const char *name, const char *suffix);
 int sw_store_steps(const char *folder, struct sw_store_entry **out, int32_t *count,
                    struct sw_error *err);
 
-/* What `latest` names, as it is written there; "": it is not there, or no symlink. */
+/* Whether a checkpoint is whole as far as its manifest, its sizes and its small files tell, and it
+ * is not known to be damaged. step (may be NULL): the manifest's. Errors: as sw_store_check. */
+int sw_store_check_read(const char *checkpoint, const struct sw_store_damage *damage, int64_t *step,
+                        struct sw_error *err);
+
+struct sw_store_name {
+    char text[96];
+};
+/* Renames FOLDER/NAME to the first of AS SUFFIX, AS SUFFIX-2, ... that is not there. */
+int sw_store_put_aside(const char *folder, const char *name, const char *as, const char *suffix,
+                       struct sw_store_name *out, struct sw_error *err);
+/* The same, as NAME.damaged. */
+int sw_store_put_damaged_aside(const char *folder, const char *name, struct sw_store_name *out,
+                               struct sw_error *err);
+bool sw_store_is_aside(const char *name); /* what these two give */
+/* Where `latest` is a folder of its own, makes room for a symlink: an empty one is removed, a whole
+ * checkpoint gets its step's name or one aside, anything else one aside. *name: its name from now
+ * on; "": there is nothing any more. */
+int sw_store_move_latest(const char *folder, struct sw_store_name *name, struct sw_error *err);
+
+/* What `latest` names, as it is written there; "": it is not there, or neither a symlink nor a file
+ * with a step's name, which stands for one where there are no symlinks. */
 struct sw_store_link {
     char target[256];
 };
+bool sw_store_is_target(const char *name); /* that a save gives to `latest`: may be printed */
 int sw_store_read_latest(const char *folder, struct sw_store_link *out, struct sw_error *err);
 /* Makes `latest` name what ends the path, durable. */
 int sw_store_point_latest(const char *folder, const char *path, struct sw_error *err);

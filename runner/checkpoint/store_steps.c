@@ -133,7 +133,7 @@ static int remove_manifest(const char *path, struct sw_error *err)
     if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) { /* not the target of a symlink */
         if (unlink(manifest) == 0)
             status = sw_store_sync_folder(path, err);
-        else if (errno != ENOENT)
+        else if (errno != ENOENT && errno != EISDIR && errno != EPERM) /* a folder is none */
             status = sw_store_fail(err, "delete", manifest);
     }
     free(manifest);
@@ -147,6 +147,25 @@ int sw_store_remove(const char *path, struct sw_error *err)
 
 /* ---- latest ---- */
 
+bool sw_store_is_target(const char *name)
+{
+    return sw_store_step_of(name) >= 0 || sw_store_hidden_step(name, SW_STORE_OLD) >= 0 ||
+           sw_store_hidden_step(name, SW_STORE_PARTIAL) >= 0;
+}
+
+/* Of a file that stands for the symlink. */
+static void read_name(const char *path, struct sw_store_link *out)
+{
+    char *text = NULL;
+    size_t bytes;
+    if (sw_file_read(path, true, sizeof out->target - 1, &text, &bytes, NULL) != 0)
+        return;
+    text[strcspn(text, "\r\n")] = '\0';
+    if (sw_store_is_target(text))
+        snprintf(out->target, sizeof out->target, "%.250s", text);
+    free(text);
+}
+
 int sw_store_read_latest(const char *folder, struct sw_store_link *out, struct sw_error *err)
 {
     *out = (struct sw_store_link){""};
@@ -154,9 +173,37 @@ int sw_store_read_latest(const char *folder, struct sw_store_link *out, struct s
     if (path == NULL)
         return out_of_memory(err, folder);
     const ssize_t bytes = readlink(path, out->target, sizeof out->target - 1);
-    free(path);
     out->target[bytes > 0 ? bytes : 0] = '\0';
+    if (bytes < 0 && errno == EINVAL)
+        read_name(path, out);
+    free(path);
     return 0;
+}
+
+/* A file with the name, where there are no symlinks. */
+static int write_link(const char *name, const char *aside)
+{
+    char text[SW_STEP_NAME_BYTES + 8];
+    if (symlink(name, aside) == 0)
+        return 0;
+    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP)
+        return -1;
+    const int bytes = snprintf(text, sizeof text, "%s\n", name);
+    return sw_file_write(aside, text, (size_t)bytes, 0666, NULL);
+}
+
+/* Once more where a folder is in the way. */
+static int rename_latest(const char *folder, const char *aside, const char *latest,
+                         struct sw_error *err)
+{
+    struct sw_store_name name;
+    if (rename(aside, latest) == 0)
+        return 0;
+    if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST)
+        return sw_store_fail(err, "write", latest);
+    if (sw_store_move_latest(folder, &name, err) != 0)
+        return -1;
+    return rename(aside, latest) == 0 ? 0 : sw_store_fail(err, "write", latest);
 }
 
 int sw_store_point_latest(const char *folder, const char *path, struct sw_error *err)
@@ -167,11 +214,9 @@ int sw_store_point_latest(const char *folder, const char *path, struct sw_error 
         out_of_memory(err, folder);
     else if (unlink(aside) != 0 && errno != ENOENT)
         sw_store_fail(err, "delete", aside);
-    else if (symlink(sw_path_name(path), aside) != 0)
+    else if (write_link(sw_path_name(path), aside) != 0)
         sw_store_fail(err, "write", latest);
-    else if (rename(aside, latest) != 0)
-        sw_store_fail(err, "write", latest);
-    else
+    else if (rename_latest(folder, aside, latest, err) == 0)
         status = sw_store_sync_folder(folder, err);
     free(aside);
     free(latest);

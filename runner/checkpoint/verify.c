@@ -47,10 +47,12 @@ static int sum_bytes(struct reader *reader, int64_t bytes, struct sw_checksum *o
     return 0;
 }
 
+/* small: only the first: the header, or all of a file that has none. Whoever asks for that is about
+ * to use the file. */
 static int verify_slices(struct reader *reader, const struct sw_manifest *manifest,
-                         const struct sw_manifest_file *file, struct sw_error *err)
+                         const struct sw_manifest_file *file, bool small, struct sw_error *err)
 {
-    for (int32_t i = 0; i < file->slice_count; i++) {
+    for (int32_t i = 0; i < (small ? 1 : file->slice_count); i++) {
         int64_t begin, end;
         struct sw_checksum sum;
         sw_manifest_slice(file->bytes, file->data_begin, manifest->slice_bytes, i, &begin, &end);
@@ -59,8 +61,8 @@ static int verify_slices(struct reader *reader, const struct sw_manifest *manife
         if (!sw_checksum_equal(sum, file->slice[i]))
             return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = reader->path},
                               "bytes %" PRId64 " to %" PRId64
-                              " are not what was written: their checksum is wrong",
-                              begin, end);
+                              " are not what was written: their checksum is wrong%s",
+                              begin, end, small ? SW_MANIFEST_ADVICE : "");
     }
     return 0;
 }
@@ -105,7 +107,7 @@ int sw_manifest_check_sizes(const struct sw_manifest *manifest, const char *fold
 }
 
 static int verify_file(struct reader *reader, const struct sw_manifest *manifest,
-                       const struct sw_manifest_file *file, const char *folder,
+                       const struct sw_manifest_file *file, const char *folder, bool small,
                        struct sw_error *err)
 {
     int status = -1;
@@ -115,11 +117,34 @@ static int verify_file(struct reader *reader, const struct sw_manifest *manifest
     reader->path = path;
     reader->handle = open_file(path, file, err);
     if (reader->handle >= 0) {
-        status = verify_slices(reader, manifest, file, err);
+        status = verify_slices(reader, manifest, file, small, err);
         close(reader->handle);
     }
     free(path);
     return status;
+}
+
+/* Of all files that are wanted. */
+static int verify_files(const struct sw_manifest *manifest, const char *folder, bool small,
+                        bool optimizer, struct sw_error *err)
+{
+    struct reader reader = {.handle = -1, .buffer = malloc(BUFFER_BYTES)};
+    int status = 0;
+    reader.stream = sw_checksum_begin();
+    if (reader.buffer == NULL || reader.stream == NULL)
+        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
+    for (int32_t i = 0; status == 0 && i < manifest->file_count; i++)
+        if (optimizer || strncmp(manifest->file[i].name, "optimizer/", 10) != 0)
+            status = verify_file(&reader, manifest, &manifest->file[i], folder, small, err);
+    free(reader.buffer);
+    sw_checksum_free(reader.stream);
+    return status;
+}
+
+int sw_manifest_check_small(const struct sw_manifest *manifest, const char *folder, bool optimizer,
+                            struct sw_error *err)
+{
+    return verify_files(manifest, folder, true, optimizer, err);
 }
 
 /* Nothing else lies in the folder, or in `below`, a subfolder (""). What NFS keeps of files that
@@ -156,25 +181,12 @@ out:
 
 int sw_checkpoint_verify(const char *folder, struct sw_manifest *out, struct sw_error *err)
 {
-    struct reader reader = {.handle = -1};
-    int status = -1;
     if (sw_manifest_read(folder, out, NULL, NULL, err) != 0)
         return -1;
-    reader.buffer = malloc(BUFFER_BYTES);
-    reader.stream = sw_checksum_begin();
-    if (reader.buffer == NULL || reader.stream == NULL)
-        status = sw_fail(err, SW_ENVIRONMENT, "out of memory for reading a checkpoint");
-    else
-        status = sw_manifest_check_sizes(out, folder, err);
-    for (int32_t i = 0; status == 0 && i < out->file_count; i++)
-        status = verify_file(&reader, out, &out->file[i], folder, err);
-    if (status == 0)
-        status = find_more(out, folder, "", err);
-    if (status == 0)
-        status = find_more(out, folder, "optimizer", err);
-    free(reader.buffer);
-    sw_checksum_free(reader.stream);
-    if (status != 0)
-        sw_manifest_free(out);
-    return status;
+    if (sw_manifest_check_sizes(out, folder, err) == 0 &&
+        verify_files(out, folder, false, true, err) == 0 && find_more(out, folder, "", err) == 0 &&
+        find_more(out, folder, "optimizer", err) == 0)
+        return 0;
+    sw_manifest_free(out);
+    return -1;
 }

@@ -1,6 +1,7 @@
 #include "runner/train/resume.h"
 
 #include "core/base/file.h"
+#include "core/base/words.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/store.h"
@@ -15,16 +16,19 @@
 
 /* ---- What a checkpoint says of its run ---- */
 
-static void format_settings(const struct sw_optimizer_config *o, char *out, size_t bytes)
+static void format_settings(const struct sw_run_config *run, char *out, size_t bytes)
 {
+    const struct sw_optimizer_config *o = &run->optimizer;
     static const char *const schedules[] = {[SW_SCHEDULE_CONSTANT] = "constant",
                                             [SW_SCHEDULE_LINEAR] = "linear",
                                             [SW_SCHEDULE_COSINE] = "cosine"};
     snprintf(out, bytes,
              "learning_rate %g, betas %g and %g, eps %g, weight_decay %g, grad_clip %g, schedule "
-             "%s, warmup_steps %" PRId64 ", min_learning_rate %g",
+             "%s, warmup_steps %" PRId64 ", min_learning_rate %g, precision.compute %s, "
+             "precision.params %s",
              o->learning_rate, o->beta1, o->beta2, o->eps, o->weight_decay, o->grad_clip,
-             schedules[o->schedule], o->warmup_steps, o->min_learning_rate);
+             schedules[o->schedule], o->warmup_steps, o->min_learning_rate,
+             sw_word(sw_words_precision, run->compute), sw_word(sw_words_precision, run->params));
 }
 
 void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
@@ -47,7 +51,7 @@ void sw_resume_facts(const struct sw_plan *plan, int64_t attempt, int64_t step,
     snprintf(out->optimizer, sizeof out->optimizer, "adamw");
     snprintf(out->data_path, sizeof out->data_path, "%s",
              run->data_path != NULL ? sw_path_name(run->data_path) : "");
-    format_settings(&run->optimizer, out->settings, sizeof out->settings);
+    format_settings(run, out->settings, sizeof out->settings);
     sw_mesh_format(&plan->decision.mesh, out->mesh, sizeof out->mesh);
 }
 
@@ -60,13 +64,26 @@ static void say_number(const char *what, int64_t then, int64_t now)
                 now, then);
 }
 
-/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are. */
+/* "precision.params fp32": whether an item is no setting of the optimizer; it is said. */
+static bool say_precision(const char *then, size_t then_bytes, const char *now, size_t now_bytes)
+{
+    const size_t key = strcspn(now, " ");
+    if (strncmp(now, "precision.", 10) != 0 || key >= now_bytes || key >= then_bytes)
+        return false;
+    fprintf(stderr, "note: %.*s is %.*s now, it was %.*s in the checkpoint\n", (int)key, now,
+            (int)(now_bytes - key - 1), now + key + 1, (int)(then_bytes - key - 1), then + key + 1);
+    return true;
+}
+
+/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are, but one list
+ * may be shorter: an older version's. */
 static void say_settings(const char *then, const char *now)
 {
     char was[256] = "", is[256] = "";
     while (*then != '\0' && *now != '\0') {
         const size_t a = strcspn(then, ","), b = strcspn(now, ",");
-        if (a != b || strncmp(then, now, a) != 0) {
+        const bool differs = a != b || strncmp(then, now, a) != 0;
+        if (differs && !say_precision(then, a, now, b)) {
             const char *comma = *is != '\0' ? ", " : "";
             snprintf(was + strlen(was), sizeof was - strlen(was), "%s%.*s", comma, (int)a, then);
             snprintf(is + strlen(is), sizeof is - strlen(is), "%s%.*s", comma, (int)b, now);
@@ -136,29 +153,30 @@ int sw_resume_named(const char *from, const char *what, char folder[4096], struc
 static int start_over(const struct sw_run_config *run, const char *plan_path, bool overwrite,
                       struct sw_error *err)
 {
-    struct sw_store_entry *entry = NULL;
-    int32_t count = 0;
-    int status = -1;
-    if (sw_store_list(run->checkpoint_directory, &entry, &count, err) != 0)
+    char name[SW_STORE_NAME_BYTES];
+    if (sw_store_find_any(run->checkpoint_directory, name, err) != 0)
         return -1;
-    if (count == 0)
-        status = 0;
-    else if (overwrite)
-        status = sw_store_remove_all(run->checkpoint_directory, err);
-    else
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = plan_path},
-                   "'%s' has checkpoints up to %s; --resume none would start over beside them: "
-                   "add --overwrite to delete them",
-                   run->checkpoint_directory, entry[count - 1].name);
-    free(entry);
-    return status;
+    if (*name == '\0')
+        return 0;
+    if (overwrite)
+        return sw_store_remove_all(run->checkpoint_directory, err);
+    return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = plan_path},
+                      "'%s' has checkpoints up to %s; --resume none would start over beside them: "
+                      "add --overwrite to delete them",
+                      run->checkpoint_directory, name);
 }
 
-static int newest(const struct sw_run_config *run, struct sw_resume *out, struct sw_error *err)
+/* What was meant to be a checkpoint is not written over: it may be all that is left of the run. */
+static int newest(const struct sw_run_config *run, const struct sw_store_damage *damage,
+                  struct sw_resume *out, struct sw_error *err)
 {
     char *path = NULL, note[SW_STORE_NOTE_BYTES] = "";
-    if (sw_store_newest(run->checkpoint_directory, &path, note, err) != 0)
+    if (sw_store_newest(run->checkpoint_directory, damage, &path, note, err) != 0)
         return -1;
+    if (path == NULL && note[0] != '\0')
+        return sw_fail(err, SW_BAD_INPUT,
+                       "%.850s; --resume none --overwrite deletes what is there and starts over",
+                       note);
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
     if (path != NULL) {
@@ -169,17 +187,22 @@ static int newest(const struct sw_run_config *run, struct sw_resume *out, struct
     return 0;
 }
 
+bool sw_resume_is_auto(const struct sw_resume_options *options)
+{
+    return options->from == NULL || strcmp(options->from, "auto") == 0;
+}
+
 static int find(const struct sw_plan *plan, const char *plan_path,
                 const struct sw_resume_options *options, struct sw_resume *out,
                 struct sw_error *err)
 {
     const struct sw_run_config *run = plan->run;
-    const char *from = options->from == NULL ? "auto" : options->from;
-    if (strcmp(from, "none") == 0) {
+    const char *from = options->from;
+    if (!sw_resume_is_auto(options) && strcmp(from, "none") == 0) {
         if (start_over(run, plan_path, options->overwrite, err) != 0)
             return -1;
-    } else if (strcmp(from, "auto") == 0) {
-        if (newest(run, out, err) != 0)
+    } else if (sw_resume_is_auto(options)) {
+        if (newest(run, options->damage, out, err) != 0)
             return -1;
     } else {
         out->start = SW_START_RESUME;
@@ -240,4 +263,36 @@ int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
     }
     sw_launch_broadcast(launch, out, sizeof *out);
     return status;
+}
+
+bool sw_resume_again(const struct sw_launch *launch, const struct sw_resume *from,
+                     const struct sw_loading *loading, struct sw_resume_options *options,
+                     struct sw_error *err)
+{
+    enum { FINE, DAMAGED, FAILED };
+    struct card {
+        int32_t outcome;
+        struct sw_error err;
+    } mine = {.outcome = err->status == SW_OK ? FINE
+                         : loading->damaged   ? DAMAGED
+                                              : FAILED,
+              .err = *err},
+      *all;
+    if (!sw_resume_is_auto(options) || from->start != SW_START_RESUME ||
+        sw_launch_max(launch, mine.outcome) != DAMAGED)
+        return false;
+    all = calloc((size_t)launch->size, sizeof *all);
+    if (sw_launch_max(launch, all == NULL) == 0)
+        sw_launch_gather(launch, &mine, (int32_t)sizeof mine, all);
+    int64_t failed = all == NULL;
+    for (int32_t r = 0; launch->rank == 0 && all != NULL && r < launch->size; r++)
+        if (all[r].outcome == DAMAGED) {
+            failed = sw_store_add_damage(&options->damage, from->folder, &all[r].err, NULL) != 0;
+            break;
+        }
+    free(all);
+    if (sw_launch_max(launch, failed) != 0)
+        return false;
+    *err = (struct sw_error){0};
+    return true;
 }

@@ -4,12 +4,14 @@
 #define SW_RESUME_H
 
 #include "core/plan/plan.h"
-#include "runner/checkpoint/manifest.h"
+#include "runner/checkpoint/loader.h"
+#include "runner/checkpoint/store.h"
 #include "runner/launch.h"
 
 struct sw_resume_options {
-    const char *from; /* --resume: "auto", "none" or a folder; NULL: auto */
-    bool overwrite;   /* with none: what is there is deleted */
+    const char *from;               /* --resume: "auto", "none" or a folder; NULL: auto */
+    bool overwrite;                 /* with none: what is there is deleted */
+    struct sw_store_damage *damage; /* rank 0's, of the run's folder: what auto passes over */
 };
 
 enum sw_start { SW_START_FRESH, SW_START_RESUME, SW_START_MODEL };
@@ -21,6 +23,8 @@ struct sw_resume {
     int64_t next_sequence; /* first sequence that was not trained on */
 };
 
+bool sw_resume_is_auto(const struct sw_resume_options *options);
+
 /* sw_store_resolve; its note is said. what: the option or key that names it. Errors: as there;
  * SW_BAD_INPUT: it is no folder. */
 int sw_resume_named(const char *from, const char *what, char folder[4096], struct sw_error *err);
@@ -28,11 +32,18 @@ int sw_resume_named(const char *from, const char *what, char folder[4096], struc
 /* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with (unless
  * `last` steps are done) and what differs from the run that saved it (batch, learning rate, data,
  * schedule). Errors, on rank 0 only: SW_BAD_INPUT: the checkpoint's model or optimizer is another,
- * at the folder; --resume none where there are checkpoints; a folder that is none. SW_ENVIRONMENT.
- */
+ * at the folder; --resume none where there are checkpoints; auto where there are such as were meant
+ * to be, and none is whole; a folder that is none. SW_ENVIRONMENT. */
 int sw_resume_find(const struct sw_launch *launch, const struct sw_plan *plan,
                    const char *plan_path, const struct sw_resume_options *options,
                    int64_t data_tokens, int64_t last, struct sw_resume *out, struct sw_error *err);
+
+/* Collective, behind a load. Whether it failed on account of a damaged checkpoint alone, and auto
+ * may look for another one: then rank 0 adds it to options->damage, and the errors are forgotten.
+ */
+bool sw_resume_again(const struct sw_launch *launch, const struct sw_resume *from,
+                     const struct sw_loading *loading, struct sw_resume_options *options,
+                     struct sw_error *err);
 
 /* What a checkpoint of the run says of it; `step` steps done, `next_sequence` not yet trained on.
  * The files are left empty. */

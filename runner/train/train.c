@@ -27,8 +27,10 @@ enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SA
 enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
 
 struct training {
+    struct sw_launch *launch;
     struct sw_job job;
     int64_t last;                    /* the run's last step */
+    struct sw_resume_options from;   /* where it may begin */
     struct sw_resume resume;         /* where it begins */
     struct sw_metrics_loaded loaded; /* of that, by all ranks */
     struct sw_metrics *metrics;      /* rank 0 */
@@ -389,6 +391,18 @@ static void announce(const struct training *t)
             attempt);
 }
 
+/* Rank 0. What a copy of the folder, or a kill, has left in that of the checkpoints. */
+static int tidy(struct training *t)
+{
+    const char *folder = t->job.plan->run->checkpoint_directory;
+    char note[SW_STORE_NOTE_BYTES];
+    if (sw_store_clean(folder, &t->job.err) != 0 || sw_store_mend(folder, note, &t->job.err) != 0)
+        return -1;
+    if (note[0] != '\0')
+        fprintf(stderr, "%s\n", note);
+    return 0;
+}
+
 /* Rank 0. One job at a time in the run's folder, and in that of the checkpoints where it is
  * another's.
  */
@@ -414,7 +428,7 @@ static int take_locks(struct training *t)
         if (note[0] != '\0')
             fprintf(stderr, "note: %s\n", note);
     }
-    return sw_store_clean(run->checkpoint_directory, &t->job.err);
+    return tidy(t);
 }
 
 /* Collective: of all ranks. */
@@ -437,21 +451,57 @@ static void sum_loading(struct training *t, const struct sw_loading *mine)
     free(all);
 }
 
-/* The state's contents. */
-static int fill_state(struct training *t)
+/* The state's contents. Returns whether they are to be looked for once more. */
+static bool fill_state(struct training *t, struct sw_resume_options *options)
 {
     struct sw_job *job = &t->job;
     const struct sw_run_config *run = job->plan->run;
     struct sw_loading loading = {.folder = t->resume.folder,
                                  .resume = t->resume.start == SW_START_RESUME};
     struct sw_manifest manifest;
-    if (t->resume.start == SW_START_FRESH)
-        return sw_executor_init_state(job->executor, run->data_seed,
-                                      run->model.shape.initializer_range, &job->err);
-    const int status = sw_loader_load(job->launch, job->programs, job->executor, &run->model.shape,
-                                      &loading, &manifest, &job->err);
+    if (t->resume.start == SW_START_FRESH) {
+        (void)sw_executor_init_state(job->executor, run->data_seed,
+                                     run->model.shape.initializer_range, &job->err);
+        return false;
+    }
+    (void)sw_loader_load(job->launch, job->programs, job->executor, &run->model.shape, &loading,
+                         &manifest, &job->err);
     sum_loading(t, &loading);
-    return status;
+    return sw_resume_again(job->launch, &t->resume, &loading, options, &job->err);
+}
+
+/* Rank 0, once a checkpoint was read and is whole. */
+static int keep_damaged(struct training *t)
+{
+    const char *folder = t->job.plan->run->checkpoint_directory;
+    char note[SW_STORE_NOTE_BYTES];
+    if (sw_store_keep_damaged(folder, t->resume.folder, t->from.damage, note, &t->job.err) != 0)
+        return -1;
+    if (note[0] != '\0')
+        fprintf(stderr, "%s\n", note);
+    return 0;
+}
+
+/* Collective. The best checkpoint that proves to be whole, or another beginning. *finished: no step
+ * is left to do. */
+static enum sw_status find_start(struct training *t, bool *finished)
+{
+    struct sw_job *job = &t->job;
+    bool again = true;
+    while (again) {
+        (void)sw_resume_find(job->launch, job->plan, job->plan_path, &t->from, data_tokens(t),
+                             t->last, &t->resume, &job->err);
+        const enum sw_status status = sw_job_agree(job);
+        *finished =
+            status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
+        if (status != SW_OK || *finished)
+            return status;
+        again = fill_state(t, &t->from);
+    }
+    if (job->launch->rank == 0 && job->err.status == SW_OK && sw_resume_is_auto(&t->from) &&
+        t->resume.start == SW_START_RESUME)
+        (void)keep_damaged(t);
+    return sw_job_agree(job);
 }
 
 /* Once every rank has read its part: what it holds came from all of them. */
@@ -493,15 +543,8 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     status = sw_job_agree(job);
     if (status != SW_OK)
         return status;
-    (void)sw_resume_find(job->launch, job->plan, job->plan_path, &options->resume, data_tokens(t),
-                         t->last, &t->resume, &job->err);
-    status = sw_job_agree(job);
-    *finished = status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
+    status = find_start(t, finished);
     if (status != SW_OK || *finished)
-        return status;
-    (void)fill_state(t);
-    status = sw_job_agree(job);
-    if (status != SW_OK)
         return status;
     if (check_loaded(t) == 0 && open_saver(t) == 0 && job->launch->rank == 0)
         (void)sw_metrics_open(job->plan->run->directory, &t->metrics, &job->err);
@@ -514,6 +557,7 @@ static void end(struct training *t)
     sw_saver_free(t->saver);
     sw_job_close(&t->job);
     sw_ending_free(&t->ending);
+    sw_store_free_damage(t->from.damage);
     for (int32_t i = 0; i < 2; i++)
         sw_lock_release(t->lock[i]);
 }
@@ -572,6 +616,7 @@ static void fail_unsaved(struct training *t)
 static int run(struct training *t)
 {
     sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
+    sw_launch_started(t->launch);
     if (t->job.launch->rank == 0) {
         begin_metrics(t);
         announce(t);
@@ -604,11 +649,13 @@ static int leave_finished(struct training *t)
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done before");
 }
 
-int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
+int sw_train(struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options)
 {
     struct training t = {
+        .launch = launch,
         .job = {.launch = launch, .plan = plan, .plan_path = options->plan_path},
+        .from = options->resume,
         .last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps,
         .bigram = NAN,
         .ending = {.launch = launch, .life = options->life, .board = options->board}};

@@ -22,7 +22,7 @@ struct sw_train_options {
 /* Collective over the ranks of the launch. Prints its own errors, once per job. Returns the exit
  * code, which is the verdict in attempt.json once the run got that far. Leaves at once, without
  * returning, when only this rank knows that the run ends. */
-int sw_train(const struct sw_launch *launch, const struct sw_plan *plan,
+int sw_train(struct sw_launch *launch, const struct sw_plan *plan,
              const struct sw_train_options *options);
 
 #endif

@@ -24,6 +24,7 @@ static const double peer_grace_s = 3;
 
 struct watcher {
     struct sw_watch_board *board;
+    pid_t launcher; /* whose child the watcher is, while that lives */
     pid_t child;
     int signals; /* signalfd; -1: there is none */
     int errors;  /* what the child writes to standard error; -1: to the watcher's own */
@@ -31,15 +32,31 @@ struct watcher {
     double lost_at; /* when a peer was gone; 0: none is */
 };
 
-/* "rank 3 (host n2): killed by signal 9 (Killed) after step 12", or what is known of it. */
-static void describe(const struct sw_watch_board *board, int status, char *text, size_t bytes)
+/* MPI ends a process that loses its launcher, with an exit code of its own and without a word. */
+static bool is_orphan(const struct watcher *w)
 {
+    return getppid() != w->launcher;
+}
+
+/* "ended by signal 9 (Killed) after step 12", or what is known of it. */
+static void describe(const struct watcher *w, int status, char *text, size_t bytes)
+{
+    const struct sw_watch_board *board = w->board;
     char after[48] = "";
     if (board->running && board->step_done > board->attempt.first_step)
         snprintf(after, sizeof after, " after step %" PRId64, board->step_done);
-    if (!WIFSIGNALED(status)) {
-        snprintf(text, bytes, "left with exit code %d and without a word%s", WEXITSTATUS(status),
+    if (is_orphan(w)) {
+        snprintf(text, bytes,
+                 "ended%s because the launcher (mpirun or srun) that started it was killed; start "
+                 "the run again to go on from its last checkpoint",
                  after);
+        return;
+    }
+    if (!WIFSIGNALED(status)) {
+        snprintf(text, bytes,
+                 "ended with exit code %d%s and said no reason; lines above from MPI or another "
+                 "library may tell",
+                 WEXITSTATUS(status), after);
         return;
     }
     const int number = WTERMSIG(status);
@@ -84,17 +101,18 @@ static int say_early(const char *text)
 }
 
 /* The exit code of the job, once the rank ended otherwise than by leaving. */
-static int conclude(struct sw_watch_board *board, int status)
+static int conclude(const struct watcher *w, int status)
 {
+    struct sw_watch_board *board = w->board;
     const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     char text[400];
     if (board->settled) /* launchers end what takes long to leave */
         return board->attempt.verdict >= 0 ? board->attempt.verdict : SW_ENVIRONMENT;
-    describe(board, status, text, sizeof text);
+    describe(w, status, text, sizeof text);
     if (!board->running)
         return say_early(text);
     return settle(board, number == SIGBUS ? SW_VERDICT_BAD_NODE : SW_ENVIRONMENT, text,
-                  board->host);
+                  is_orphan(w) ? NULL : board->host);
 }
 
 /* The same, once a peer is gone: the rank would wait for it until its patience ends. */
@@ -169,7 +187,7 @@ static int watch(struct watcher *w)
             if (WIFEXITED(status) &&
                 (!w->board->running || w->board->settled || WEXITSTATUS(status) == 0))
                 return WEXITSTATUS(status);
-            return conclude(w->board, status);
+            return conclude(w, status);
         }
         if (w->lost_at <= 0 || sw_clock_now() < w->lost_at + peer_grace_s)
             continue;
@@ -208,7 +226,8 @@ struct sw_watch_board *sw_watch_begin(void)
     (void)sigprocmask(SIG_BLOCK, &waited, NULL);
     int errors[2];
     make_pipe(errors);
-    struct watcher w = {.board = board, .signals = signalfd(-1, &waited, SFD_CLOEXEC)};
+    struct watcher w = {
+        .board = board, .launcher = getppid(), .signals = signalfd(-1, &waited, SFD_CLOEXEC)};
     const pid_t parent = getpid(), child = w.signals < 0 ? -1 : fork();
     if (child > 0) {
         (void)signal(SIGPIPE, SIG_IGN);
@@ -241,4 +260,10 @@ struct sw_watch_board *sw_watch_begin(void)
         return board;
     (void)munmap(board, sizeof *board);
     return NULL;
+}
+
+void sw_watch_end(const struct sw_watch_board *board)
+{
+    if (board != NULL)
+        (void)kill(getppid(), SIGCONT);
 }

@@ -23,5 +23,8 @@ struct sw_watch_board {
 /* To be called before anything else: forks. Returns in the child with the board, and with NULL
  * where there is no watcher to be had (no memory, no more processes). */
 struct sw_watch_board *sw_watch_begin(void);
+/* Last, by the rank: a watcher that is stopped goes on, for it has to leave before its launcher
+ * can. NULL: there is none. */
+void sw_watch_end(const struct sw_watch_board *board);
 
 #endif

@@ -53,10 +53,12 @@ if(TARGET sw_checkpoint_store)
   set_target_properties(check_store PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endif()
 
-# Real jobs that are killed, whose file operations fail, and two at once (tests/soak.sh has more).
+# Real jobs that are killed, whose file operations fail, two at once, and checkpoints that are
+# damaged (tests/soak.sh has more).
 if(TARGET runner AND TARGET check_store AND TARGET sw_collective_mpi AND NOT SW_SANITIZE)
-  foreach(name kill faults two_jobs)
+  foreach(name kill faults two_jobs damages)
     set(count_of_kill 3)
+    set(count_of_damages 6)
     set(count_of_faults 10)
     add_test(NAME ${name}_test
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.sh ${CMAKE_BINARY_DIR}

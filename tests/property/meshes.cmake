@@ -32,10 +32,13 @@ add_test(NAME quickstart_one_rank
 sw_test_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
 
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
+  add_library(stop_shim SHARED ${CMAKE_SOURCE_DIR}/tests/support/stop_shim.c)
+  target_link_libraries(stop_shim PRIVATE sw_collective_mpi)
+  set_target_properties(stop_shim PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME stalled_rank
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stall.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(stalled_rank PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE)
+  sw_test_properties(stalled_rank PROPERTIES TIMEOUT 180 RUN_SERIAL TRUE)
   # About two minutes.
   add_test(NAME life_of_a_run
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_life.sh ${CMAKE_BINARY_DIR}

@@ -282,6 +282,10 @@ differences() {
         --set optimizer.learning_rate=2e-3
     changed decay "the optimizer has weight_decay 0, schedule linear now, it had weight_decay 0.1, schedule cosine in the checkpoint" \
         --set optimizer.weight_decay=0 --set optimizer.schedule=linear
+    changed compute "precision.compute is bf16 now, it was fp32 in the checkpoint" \
+        --set precision.compute=bf16
+    changed params "precision.params is bf16 now, it was fp32 in the checkpoint" \
+        --set precision.params=bf16
     changed steps "optimizer.total_steps is 20 now, it was 8 in the checkpoint" \
         --set optimizer.total_steps=20
     changed data "data.path is 'half.txt' now, it was 'text.txt' in the checkpoint: the data comes in another order" \
@@ -354,11 +358,12 @@ damage() { # FILE: changes its last byte
 
 wholeness() { # MESHES...
     local mesh name model=model-00001-of-00001.safetensors moment=optimizer/exp_avg-00001-of-00001.safetensors
-    local bytes config other
+    local bytes config other wrong
     copy "$(step base 4)" "$out/broken"
     bytes=$(stat -c %s "$out/broken/$model")
     config=$(stat -c %s "$out/broken/config.json")
-    other="bytes 4096 to $bytes are not what was written: their checksum is another; use another checkpoint"
+    wrong="are not what was written: their checksum is wrong; use another checkpoint"
+    other="bytes 4096 to $bytes ('model.embed_tokens.weight' and 20 more tensors) $wrong"
     for mesh in "$@"; do
         name=whole${mesh//,/}
         emit "$name" "$name" "$mesh"
@@ -379,29 +384,35 @@ wholeness() { # MESHES...
         damage "$out/broken/$moment"
         broken "$name" "$moment: error: $other"
         printf X | dd of="$out/broken/$model" bs=1 seek=4000 conv=notrunc status=none
-        broken "$name" "$model: error: its header is no JSON at byte 3993: something behind the end; it is damaged or no safetensors file"
+        broken "$name" "$model: error: bytes 0 to 4096 $wrong"
         # a space more in the padding: only the checksum knows
         printf '\n' | dd of="$out/broken/$model" bs=1 seek=4000 conv=notrunc status=none
-        broken "$name" "$model: error: bytes 0 to 4096 are not what was written: their checksum is another; use another checkpoint"
+        broken "$name" "$model: error: bytes 0 to 4096 $wrong"
         printf ' ' >>"$out/broken/config.json"
         broken "$name" "config.json: error: it has $((config + 1)) bytes, not $config"
         sed -i 's/initializer_range": 0.02/initializer_range": 0.03/' "$out/broken/config.json"
-        broken "$name" "config.json: error: bytes 0 to $config are not what was written: their checksum is another; use another checkpoint"
+        broken "$name" "config.json: error: bytes 0 to $config $wrong"
     done
-    # what is not whole is passed over, what is damaged inside is not
+    # what is not whole is passed over, and kept
     copy "$out/base" "$out/passed"
     emit passed passed 1,1,1,1
     train 0 passed --steps 6
     truncate -s 100 "$(step passed 6)/$model"
     train 0 passed --steps 6
     said "'$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint ($model: it has 100 bytes, not $bytes); going on from step-000004
-going on from $(step passed 4), after step 4"
+going on from $(step passed 4), after step 4
+note: what is no whole checkpoint in '$out/passed/checkpoints' is kept as step-000006.damaged; it is not read again, and yours to delete"
+    [ "$(stat -c %s "$(step passed 6).damaged/$model")" -eq 100 ] || fail "it is not kept as it was"
     losses passed | awk '$1 > 4 { if ($1 in was && was[$1] != $2) bad = 1; was[$1] = $2; n++ }
         END { exit bad || n != 4 }' || fail "the steps that came again have other losses"
     rm "$(step passed 6)/manifest.json"
-    rm "$(step passed 4)/manifest.json"
-    train 0 passed --steps 1
-    said "'$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint); there is no other"
+    damage "$(step passed 4)/$model"
+    train 2 passed --steps 6
+    said_error "error: '$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
+    train 0 passed --steps 1 --resume none --overwrite
+    said ""
+    [ "$(ls -A "$out/passed/checkpoints")" = "latest
+step-000001" ] || fail "left after --overwrite: $(ls -A "$out/passed/checkpoints")"
     echo "checkpoints that are not whole are refused, and passed over"
 }
 

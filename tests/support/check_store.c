@@ -21,7 +21,7 @@ static int complain(const char *folder, const char *what, const char *which)
     return 1;
 }
 
-/* Nothing but checkpoints and `latest`. */
+/* Nothing but checkpoints and `latest`, and what was kept aside of them. */
 static int check_names(const char *folder)
 {
     DIR *listing = opendir(folder);
@@ -30,7 +30,7 @@ static int check_names(const char *folder)
         return errno == ENOENT ? 0 : complain(folder, strerror(errno), "");
     for (struct dirent *entry; status == 0 && (entry = readdir(listing)) != NULL;) {
         const char *name = entry->d_name;
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, "latest") != 0 &&
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strncmp(name, "latest", 6) != 0 &&
             strncmp(name, "step-", 5) != 0)
             status = complain(folder, "left behind: ", name);
     }

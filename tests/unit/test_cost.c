@@ -279,8 +279,8 @@ static void cores_copy(void **state)
     }
 }
 
-/* 6 flops per token and weight in a matrix product, and the causal half of attention (PRICING 3.1).
- */
+/* 6 flops per token and weight in a matrix product, and the causal half of attention: as in
+ * Chowdhery et al., PaLM (arXiv:2204.02311), appendix B, but for the half that is masked. */
 static void model_flops(void **state)
 {
     (void)state;

@@ -465,8 +465,8 @@ static void checkpoints_are_verified(void **state)
     assert_int_equal(rename(sharded, in_folder("m/model.safetensors")), 0);
     free(sharded);
     remove_all("m/model.safetensors.index.json");
-    snprintf(wanted, sizeof wanted,
-             "%s/m/model.safetensors: error: it is no file of this checkpoint", folder);
+    snprintf(wanted, sizeof wanted, "%s/m/model.safetensors.index.json: error: it is missing",
+             folder);
     expect_no_export("m", "out", SW_BAD_INPUT, wanted);
     sw_manifest_free(&manifest);
     sw_placement_free(&placement);

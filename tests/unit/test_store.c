@@ -4,6 +4,7 @@
 #include "runner/checkpoint/store_internal.h"
 #include "tests/unit/store_support.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static void expect_newest(const char *name, const char *expected_note)
 {
     char *path, note[SW_STORE_NOTE_BYTES];
     struct sw_error err = {0};
-    assert_int_equal(sw_store_newest(folder, &path, note, &err), 0);
+    assert_int_equal(sw_store_newest(folder, NULL, &path, note, &err), 0);
     assert_string_equal(note, expected_note);
     if (name == NULL)
         assert_null(path);
@@ -206,6 +207,13 @@ static void does_not_follow_links(void **state)
     free(archive);
 }
 
+static void truncate_file(const char *name)
+{
+    char *path = path_in(name);
+    assert_int_equal(truncate(path, 3), 0);
+    free(path);
+}
+
 static void passes_over_what_is_not_whole(void **state)
 {
     (void)state;
@@ -233,7 +241,9 @@ static void passes_over_what_is_not_whole(void **state)
     assert_int_equal(symlink("/nonexistent/\x1b", latest), 0);
     snprintf(expected, sizeof expected,
              "'%.1000s/latest' names another place, which is no whole checkpoint (manifest.json: "
-             "there is none; without it a folder is no checkpoint); going on from step-000020",
+             "there is none; without it a folder is no checkpoint), nor is step-000030 "
+             "(model-00001-of-00002.safetensors: it has 100 bytes, not 900); going on from "
+             "step-000020",
              folder);
     expect_newest("step-000020", expected);
     assert_int_equal(unlink(latest), 0);
@@ -248,25 +258,223 @@ static void passes_over_what_is_not_whole(void **state)
     snprintf(
         expected, sizeof expected,
         "'%.1000s/latest' names step-000010, which is no whole checkpoint (manifest.json: there "
-        "is none; without it a folder is no checkpoint); there is no other",
+        "is none; without it a folder is no checkpoint), nor is step-000030 "
+        "(model-00001-of-00002.safetensors: it has 100 bytes, not 900), nor is step-000020 "
+        "(manifest.json: there is none; without it a folder is no checkpoint); there is no other",
         folder);
     expect_newest(NULL, expected);
     free(file);
     free(latest);
 }
 
-/* Where symlinks were followed in copying, `latest` is a checkpoint. */
-static void takes_a_copy_for_latest(void **state)
+static void change_byte(const char *name, int64_t at)
+{
+    char *path = path_in(name), byte;
+    const int handle = open(path, O_RDWR);
+    assert_true(handle >= 0 && pread(handle, &byte, 1, at) == 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(handle, &byte, 1, at), 1);
+    close(handle);
+    free(path);
+}
+
+/* What is small is read, what is large is what a reader said of it. */
+static void passes_over_what_is_damaged(void **state)
 {
     (void)state;
-    char *step = path_in("step-000010"), *latest = path_in("latest");
-    save(10, 0, 3, 0);
-    save(20, 0, 3, 0);
+    char expected[SW_STORE_NOTE_BYTES], *path = NULL, note[SW_STORE_NOTE_BYTES];
+    struct sw_store_damage *damage = NULL;
+    for (int64_t step = 10; step <= 40; step += 10)
+        save(step, 0, 4, 0);
+    change_byte("step-000040/config.json", 7);
+    change_byte("step-000030/model-00002-of-00002.safetensors", 90); /* its header */
+    snprintf(expected, sizeof expected,
+             "'%.1000s/latest' names step-000040, which is no whole checkpoint (config.json: bytes "
+             "0 to 70 are not what was written: their checksum is wrong), nor is step-000030 "
+             "(model-00002-of-00002.safetensors: bytes 0 to 128 are not what was written: their "
+             "checksum is wrong); going on from step-000020",
+             folder);
+    expect_newest("step-000020", expected);
+    struct sw_error why = {.status = SW_BAD_INPUT, .message = "bytes 1 to 2 are odd"};
+    char *step = path_in("step-000020"), *file = path_in("step-000020/model-1");
+    snprintf(why.file, sizeof why.file, "%s", file);
+    assert_int_equal(sw_store_add_damage(&damage, step, &why, NULL), 0);
+    assert_int_equal(sw_store_newest(folder, damage, &path, note, NULL), 0);
+    assert_string_equal(sw_path_name(path), "step-000010");
+    assert_non_null(
+        strstr(note, ", nor is step-000020 (model-1: bytes 1 to 2 are odd); going on from"));
+    /* the one that proved whole is latest, the others are kept, and count no more */
+    assert_int_equal(sw_store_keep_damaged(folder, path, damage, note, NULL), 0);
+    snprintf(expected, sizeof expected,
+             "note: what is no whole checkpoint in '%.1000s' is kept as step-000020.damaged, "
+             "step-000030.damaged, step-000040.damaged; it is not read again, and yours to delete",
+             folder);
+    assert_string_equal(note, expected);
+    expect_steps("10*");
+    expect_newest("step-000010", "");
+    assert_int_equal(sw_store_keep_damaged(folder, path, damage, note, NULL), 0);
+    assert_string_equal(note, "");
+    free(path);
+    sw_store_free_damage(damage);
+    /* a second one of the same step, met by the save that replaces it; nothing prunes them */
+    save(20, 0, 4, 0);
+    truncate_file("step-000020/config.json");
+    save(20, 1, 1, 0);
+    expect_steps("20*");
+    assert_int_equal(sw_store_clean(folder, NULL), 0);
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const kept[] = {"step-000020.damaged", "step-000020.damaged-2",
+                                           "step-000030.damaged", "step-000040.damaged"};
+        char *one = path_in(kept[i]);
+        assert_true(sw_store_exists(one));
+        free(one);
+    }
+    /* where they are all that is left, that is said */
+    char name[SW_STORE_NAME_BYTES];
+    free(step);
+    free(file);
+    step = path_in("step-000020");
+    file = path_in("latest");
+    assert_int_equal(sw_store_remove(step, NULL), 0);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(sw_store_find_any(folder, name, NULL), 0);
+    assert_non_null(strstr(name, ".damaged"));
+    snprintf(expected, sizeof expected, "'%.1000s/%s' was kept aside; there is no other", folder,
+             name);
+    expect_newest(NULL, expected);
+    assert_int_equal(sw_store_remove_all(folder, NULL), 0);
+    expect_newest(NULL, "");
+    assert_int_equal(rmdir(folder), 0);
+    free(step);
+    free(file);
+}
+
+static void expect_mended(const char *name, const char *newest)
+{
+    char expected[SW_STORE_NOTE_BYTES], note[SW_STORE_NOTE_BYTES];
+    struct sw_error err = {0};
+    if (sw_store_mend(folder, note, &err) != 0)
+        fail_msg("%s", err.message);
+    snprintf(expected, sizeof expected,
+             "note: '%.1000s/latest' was a folder, not a symlink, as some ways to copy leave it; "
+             "it is %s now, and latest names %s",
+             folder, name, newest);
+    assert_string_equal(note, expected);
+    expect_newest(newest, "");
+    assert_int_equal(sw_store_mend(folder, note, &err), 0);
+    assert_string_equal(note, "");
+}
+
+static void copy_to_latest(const char *step)
+{
+    char command[8192], *latest = path_in("latest"), *from = path_in(step);
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -a '%s' '%s'", latest, from, latest);
+    assert_int_equal(system(command), 0);
+    free(latest);
+    free(from);
+}
+
+/* Where symlinks were followed in copying, `latest` is a folder. */
+static void mends_a_copied_latest(void **state)
+{
+    (void)state;
+    char *step = path_in("step-000020"), *latest = path_in("latest"), *inside = path_in("latest/x"),
+         note[SW_STORE_NOTE_BYTES];
+    assert_int_equal(sw_store_mend(folder, note, NULL), 0);
+    save(10, 0, 5, 0);
+    save(20, 0, 5, 0);
+    copy_to_latest("step-000010"); /* of another day: no reason to go back */
+    expect_newest("step-000020", "");
+    expect_mended("step-000010.copy", "step-000020");
     assert_int_equal(unlink(latest), 0);
-    assert_int_equal(rename(step, latest), 0);
+    assert_int_equal(rename(step, latest), 0); /* the only one of its step */
     expect_newest("latest", "");
+    expect_mended("step-000020", "step-000020");
+    copy_to_latest("step-000020");
+    truncate_file("step-000020/config.json"); /* what is whole has the name */
+    expect_mended("step-000020", "step-000020");
+    copy_to_latest("step-000020");
+    truncate_file("latest/config.json");
+    expect_mended("latest.damaged", "step-000020");
+    assert_int_equal(unlink(latest), 0);
+    assert_int_equal(mkdir(latest, 0777), 0);
+    expect_mended("a symlink", "step-000020");
+    /* in the middle of a run */
+    assert_int_equal(unlink(latest), 0);
+    assert_int_equal(sw_file_make_folder(inside, NULL), 0);
+    save(30, 0, 2, 0);
+    expect_steps("20 30*");
+    save(40, 0, 2, 0);
+    expect_steps("30 40*");
+    free(inside);
     free(step);
     free(latest);
+}
+
+static bool no_symlinks;
+int symlink(const char *target, const char *path)
+{
+    if (no_symlinks) {
+        errno = EPERM;
+        return -1;
+    }
+    return symlinkat(target, AT_FDCWD, path);
+}
+
+/* A file system without symlinks has a file with the name. */
+static void does_without_symlinks(void **state)
+{
+    (void)state;
+    struct stat info;
+    char *latest = path_in("latest");
+    no_symlinks = true;
+    save(10, 0, 3, 0);
+    save(20, 0, 3, 0);
+    save(15, 0, 3, 0); /* gone back */
+    no_symlinks = false;
+    assert_true(lstat(latest, &info) == 0 && S_ISREG(info.st_mode));
+    expect_steps("10 15* 20");
+    expect_newest("step-000015", "");
+    assert_int_equal(sw_file_write(latest, "notes\n", 6, 0666, NULL), 0);
+    expect_newest("step-000020", "");
+    free(latest);
+}
+
+/* Saves that come late: of each multiple the first one at or behind it stays. */
+static void keeps_milestones(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {10, 74, 78, 134, 195, 199, 200, 252, 259};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        save(steps[i], 0, 1, 20);
+    expect_steps("74 134 195 200 252 259*");
+    assert_int_equal(start_anew(NULL), 0);
+    for (int64_t step = 3; step <= 45; step += 3)
+        save(step, 0, 2, 20);
+    expect_steps("21 42 45*");
+    change_byte("step-000021/manifest.json", 5); /* not a whole one: the next is the first */
+    save(24, 0, 1, 20);
+    save(27, 0, 1, 20);
+    expect_steps("21! 24 27* 42 45");
+}
+
+/* Whatever lies in the place of a manifest. */
+static void deletes_what_is_odd(void **state)
+{
+    (void)state;
+    char *manifest = path_in("step-000010/manifest.json"),
+         *inside = path_in("step-000010/manifest.json/x"), *step = path_in("step-000010"),
+         *deleted = path_in(".step-000010.deleted");
+    save(10, 0, 3, 0);
+    assert_int_equal(unlink(manifest), 0);
+    assert_int_equal(sw_file_make_folder(inside, NULL), 0);
+    assert_int_equal(rename(step, deleted), 0);
+    assert_int_equal(sw_store_clean(folder, NULL), 0);
+    assert_false(sw_store_exists(deleted));
+    free(manifest);
+    free(inside);
+    free(step);
+    free(deleted);
 }
 
 /* A model, a folder of checkpoints, a run's folder. */
@@ -307,7 +515,7 @@ static void knows_what_a_path_means(void **state)
 static void fails_with_a_reason(void **state)
 {
     (void)state;
-    char expected[4096], *aside, *latest = path_in("latest"), *blocked = path_in("latest/x");
+    char expected[4096], *aside;
     struct sw_store_save one;
     struct sw_error err = {0};
     struct sw_manifest manifest = {.slice_bytes = 8};
@@ -337,13 +545,7 @@ static void fails_with_a_reason(void **state)
     assert_int_equal(sw_store_close_file(-1, "f", &err), -1);
     assert_string_equal(err.message, "cannot sync 'f': Bad file descriptor");
 
-    err = (struct sw_error){0};
-    assert_int_equal(sw_file_make_folder(blocked, NULL), 0);
-    assert_int_equal(small_save(folder, 10, 0, 1, 0, NULL, &err), -1);
-    snprintf(expected, sizeof expected, "cannot write '%s': Is a directory", latest);
-    assert_string_equal(err.message, expected);
     assert_int_equal(start_anew(NULL), 0);
-
     err = (struct sw_error){0};
     assert_int_equal(sw_file_write(folder, "", 0, 0666, NULL), 0);
     assert_int_equal(small_save(folder, 10, 0, 1, 0, NULL, &err), -1);
@@ -356,8 +558,6 @@ static void fails_with_a_reason(void **state)
     sw_manifest_free(&manifest);
     free(aside);
     free(file);
-    free(latest);
-    free(blocked);
 }
 
 int main(int argc, char **argv)
@@ -370,7 +570,11 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(leaves_others_alone, start_anew),
         cmocka_unit_test_setup(does_not_follow_links, start_anew),
         cmocka_unit_test_setup(passes_over_what_is_not_whole, start_anew),
-        cmocka_unit_test_setup(takes_a_copy_for_latest, start_anew),
+        cmocka_unit_test_setup(passes_over_what_is_damaged, start_anew),
+        cmocka_unit_test_setup(mends_a_copied_latest, start_anew),
+        cmocka_unit_test_setup(does_without_symlinks, start_anew),
+        cmocka_unit_test_setup(keeps_milestones, start_anew),
+        cmocka_unit_test_setup(deletes_what_is_odd, start_anew),
         cmocka_unit_test_setup(knows_what_a_path_means, start_anew),
         cmocka_unit_test_setup(fails_with_a_reason, start_anew),
     };

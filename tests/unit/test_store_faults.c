@@ -111,7 +111,7 @@ static bool newest_is_whole(int64_t *generation)
     struct stat info;
     struct sw_error err = {0};
     *generation = -1;
-    bool good = sw_store_newest(run, &path, note, &err) == 0 && note[0] == '\0';
+    bool good = sw_store_newest(run, NULL, &path, note, &err) == 0 && note[0] == '\0';
     if (!good)
         fprintf(stderr, "newest: %s%s\n", err.message, note);
     if (good && path != NULL)
