@@ -35,6 +35,8 @@ static const struct option_info {
      "submit nothing: ask when and where the best plans would start, and when they would be done"},
     {"--soonest", NULL, NULL, SW_OPTION_SOONEST,
      "take the nodes, partition and mesh whose result is there first, waiting included"},
+    {"--force", NULL, NULL, SW_OPTION_FORCE,
+     "submit though files that the job needs are not here: only the nodes see them"},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
     {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
      "override a value of the run file; may be repeated"},
@@ -176,6 +178,9 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return 0;
     case SW_OPTION_SOONEST:
         out->soonest = true;
+        return 0;
+    case SW_OPTION_FORCE:
+        out->force = true;
         return 0;
     case SW_OPTION_PARTITION:
         out->partition = value;

@@ -144,8 +144,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
         if (sw_headroom_warning(&plan[i].candidate.memory, warning, sizeof warning)[0] != '\0')
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
-    if (run->data_path == NULL && trains)
-        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", path);
+    sw_command_warn_of_lacks(options, run, false);
     note_checkout(options->files[0], run);
 }
 
