@@ -250,7 +250,8 @@ struct sw_run_config {
     struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, or of the run */
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
-    bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
+    bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
+    bool says_steps;      /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */

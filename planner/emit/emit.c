@@ -153,7 +153,7 @@ static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
     const char *time = script->value[SW_PLACE_TIME].value;
-    if (run->cluster.slurm.time != NULL)
+    if (time != NULL && time == run->cluster.slurm.time)
         return;
     if (time != NULL)
         fprintf(said,

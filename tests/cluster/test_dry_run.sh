@@ -150,6 +150,12 @@ done
 dry_run --json --set slurm.time=0:05:00
 [ "$(choices jobs | sed -n 1p)" = '8 gpu 4' ] || complain "1000 steps in jobs of five minutes: $(choices jobs)"
 
+# Without a limit of the run's own, each number of nodes asks for what its steps need: no job follows another.
+dry_run --json --set slurm.partition=all --set slurm.time=null
+choices jobs | awk '$1 <= 2 {few = 1} $3 != 1 {exit 1} END {exit !few}' || complain "limits that follow: $(choices jobs limit_seconds)"
+choices limit_seconds | sort -n | awk '$3 > last && NR > 1 {exit 1} {last = $3}' ||
+    complain "fewer nodes do not ask for more time: $(choices limit_seconds)"
+
 # What Slurm takes without a word, and what it refuses.
 refuses 'its time limit, 3-00:00:00, is more than the 2.0 days of partition gpu: it would wait for ever' \
     --set slurm.time=3-00:00:00

@@ -544,7 +544,7 @@ expect 0 '' emit $runs/quickstart-slurm.yaml -o "$scratch/a b" --set "directory=
 script="$scratch/a b/quickstart-slurm.sbatch"
 bash -n "$script" || complain "the sbatch script is no shell script"
 for line in '#SBATCH --job-name=quickstart-slurm' '#SBATCH --nodes=4' '#SBATCH --ntasks-per-node=2' \
-    '#SBATCH --cpus-per-task=1' '#SBATCH --partition=play' '#SBATCH --time=0:30:00' \
+    '#SBATCH --cpus-per-task=1' '#SBATCH --partition=play' '#SBATCH --time=0:15:00' \
     "#SBATCH --output=\"$scratch/run it's 1%%/slurm-%j.out\"" \
     "stem='$scratch/a b/quickstart-slurm'" '#SBATCH --no-requeue' '#SBATCH --signal=USR1@30' \
     "runner=$(dirname "$plan")/runner"; do
@@ -569,6 +569,14 @@ limits() { # WANTED STDERR SETTINGS...
 }
 limits '' "$runs/llama-8b-64.yaml: warning: the job has no time limit of its own but its partition's; set 'slurm.time', or 'optimizer.total_steps', from which it follows" \
     --set optimizer=null
+limits '0:15:00' '' --set optimizer='{total_steps: 1}'
+# a cluster's limit is the most that a job asks for
+limits '0:15:00' '' --set optimizer='{total_steps: 1}' --set cluster.slurm.time=24:00:00
+limits '24:00:00' '' --set optimizer='{total_steps: 100000}' --set cluster.slurm.time=24:00:00
+limits '24:00:00' '' --set optimizer='{total_steps: 1}' --set slurm.time=24:00:00 --set cluster.slurm.time=12:00:00
+limits '24:00:00' '' --set optimizer=null --set cluster.slurm.time=24:00:00
+limits '2:00:00' '' --set optimizer='{total_steps: 1}' --set cluster.slurm.time=24:00:00 --set slurm.time_min=2:00:00
+limits '1:25:00' '' --set optimizer='{total_steps: 1}' --set cluster.slurm.time=24:00:00 --set slurm.signal=USR1@1200
 limits '0:15:00' '' --set optimizer='{total_steps: 1}'
 grep -qxF "time limit 0:15:00, from the predicted time of all steps; 'slurm.time' sets another" "$scratch/stdout" ||
     complain "the predicted limit is not told"
