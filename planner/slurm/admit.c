@@ -83,6 +83,22 @@ static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw
     return count;
 }
 
+static bool wants_whole_nodes(const struct sw_slurm_request *request)
+{
+    const char *value = sw_slurm_request_get(request, "exclusive");
+    return value != NULL && value[0] == '\0'; /* those of users and labels share */
+}
+
+/* Of a partition's nodes, those that have no more processors than it gives. */
+static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (facts->nodes[i].cpus <= p->max_cpus_per_node)
+            count += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+    return count;
+}
+
 static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
                       const struct sw_slurm_partition *p, char why[WHY])
 {
@@ -105,6 +121,11 @@ static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_sl
     if (p->max_cpus_per_node > 0 && cpus > p->max_cpus_per_node)
         return refuse(why, "%d processors of a node asked for, but partition %.60s gives %d",
                       (int)cpus, p->name, p->max_cpus_per_node);
+    if (wants_whole_nodes(request) && p->max_cpus_per_node > 0 && count_small(facts, p) < nodes)
+        return refuse(why,
+                      "whole nodes asked for, but partition %.60s gives a job %d processors of a "
+                      "node: set slurm.exclusive to false",
+                      p->name, p->max_cpus_per_node);
     int32_t fit = count_fitting(facts, p, cpus, 0, NULL);
     if (fit < nodes)
         return refuse(why,

@@ -109,6 +109,8 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
          *features = copy_value(line, "AvailableFeatures");
     const char *state = find_value(line, "State", &length);
+    /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+    const int64_t given = number_of(line, "CPUEfctv");
     if (name == NULL || gres == NULL || features == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
     } else if (*name == '\0' || state == NULL) {
@@ -118,7 +120,7 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
             .name = name,
             .gres = gres,
             .features = features,
-            .cpus = (int32_t)number_of(line, "CPUTot"),
+            .cpus = (int32_t)(given > 0 ? given : number_of(line, "CPUTot")),
             .sockets = (int32_t)number_of(line, "Sockets"),
             .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
             .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),

@@ -37,7 +37,8 @@ const char *sw_slurm_library_version(char buffer[32]);
 /* Nodes that are the same in all of this. */
 struct sw_slurm_nodes {
     struct sw_hosts hosts; /* sorted */
-    int32_t cpus, sockets, cores_per_socket, threads_per_core;
+    int32_t cpus;          /* that jobs may have; sockets and cores are all */
+    int32_t sockets, cores_per_socket, threads_per_core;
     int64_t memory_mb;
     char *gres;     /* "gpu:h100:8(S:0-1)"; NULL: none */
     char *features; /* "nvme,ib"; NULL: none */

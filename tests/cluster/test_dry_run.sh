@@ -21,6 +21,7 @@ complain() {
 cat >"$scratch/more.conf" <<'END'
 PartitionName=closed Nodes=ALL AllowAccounts=physics State=UP
 PartitionName=down Nodes=ALL State=DOWN
+PartitionName=capped Nodes=gpu[0-7] MaxCPUsPerNode=64 State=UP
 PartitionName=narrow Nodes=ALL MaxNodes=2 MinNodes=2 State=UP
 NodeName=thin[1-2] CPUs=4 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=4000 State=CLOUD
 PartitionName=thin Nodes=thin[1-2] State=UP
@@ -162,6 +163,11 @@ refuses 'its time limit, 3-00:00:00, is more than the 2.0 days of partition gpu:
 refuses "there is no partition 'nosuch'; see 'sinfo'" --set slurm.partition=nosuch
 refuses 'partition down starts no jobs now' --set slurm.partition=down
 refuses '8 nodes asked for, but partition narrow gives a job at most 2' --set slurm.partition=narrow
+# sbatch does not take the one, and takes the other
+refuses 'whole nodes asked for, but partition capped gives a job 64 processors of a node: set slurm.exclusive to false' \
+    --set slurm.partition=capped --set slurm.cpus_per_task=8
+sbatch --test-only -N8 --exclusive -p capped -t 10 --wrap true 2>/dev/null && complain "whole nodes of a capped partition start"
+dry_run --set slurm.partition=capped --set slurm.cpus_per_task=8 --set slurm.exclusive=false
 refuses "account 'maths' may not use partition closed: physics may" --set slurm.partition=closed \
     --set slurm.account=maths
 refuses "8 nodes with GPUs 'a100:8' asked for, but partition gpu has 0" --set slurm.gpus_per_node=a100:8

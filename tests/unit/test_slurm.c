@@ -121,8 +121,9 @@ static void gpus_of_a_node(void **state)
 
 static void means(const char *type, const char *sheet, bool assumed)
 {
-    const char *what = NULL;
-    const struct sw_sheet *found = sw_sheet_of_type(type, &what);
+    const struct sw_sheet_match match = sw_sheet_match(type, NULL);
+    const struct sw_sheet *found = match.sheet;
+    const char *what = match.assumed;
     if ((found == NULL) != (sheet == NULL) || (sheet != NULL && strcmp(found->name, sheet) != 0))
         fail_msg("'%s' means %s, not %s", type, found != NULL ? found->name : "nothing",
                  sheet != NULL ? sheet : "nothing");
@@ -153,6 +154,29 @@ static void types_of_gpus(void **state)
     means("mi300x", "mi300x-192gb", false);
     means("v100", NULL, false);
     means("", NULL, false);
+}
+
+/* Features tell what the type leaves open, and nodes of other accelerators apart. */
+static void features_of_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *features, *known;
+        bool assumed;
+    } rows[] = {{"a100", "gpu,a100,hbm40g", "a100-sxm-40gb", false},
+                {"a100", "gpu,a100,hbm80g", "a100-sxm-80gb", false},
+                {"a100", "nvme", "a100-sxm-80gb", true},
+                {"nvidia_a100-sxm4-40gb", "hbm80g", "a100-sxm-40gb", false},
+                {"", "v100,nvme", "v100", false},
+                {"", "h100,sxm", "h100-sxm-80gb", false},
+                {"", "nvme", "", false},
+                {"", NULL, "", false},
+                {"1g.5gb", "a100", "1g.5gb", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sw_sheet_match match = sw_sheet_match(rows[i].type, rows[i].features);
+        assert_string_equal(match.known, rows[i].known);
+        assert_int_equal(match.assumed != NULL, rows[i].assumed);
+    }
 }
 
 /* The table of sheets says what the shipped files say. */
@@ -437,6 +461,7 @@ int main(void)
         cmocka_unit_test(shared_hosts_are_counted),
         cmocka_unit_test(gpus_of_a_node),
         cmocka_unit_test(types_of_gpus),
+        cmocka_unit_test(features_of_nodes),
         cmocka_unit_test(sheets_are_the_shipped_ones),
         cmocka_unit_test(single_values_change),
         cmocka_unit_test(what_cannot_be_set),

@@ -59,7 +59,8 @@ static int print_nodes(void)
             continue; /* of a slot that is free */
         struct sw_json j = begin_line();
         sw_json_text(&j, "node", n->name);
-        sw_json_integer(&j, "cpus", n->cpus);
+        /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+        sw_json_integer(&j, "cpus", n->cpus_efctv > 0 ? n->cpus_efctv : n->cpus);
         sw_json_integer(&j, "sockets", n->sockets);
         sw_json_integer(&j, "cores_per_socket", n->cores);
         sw_json_integer(&j, "threads_per_core", n->threads);
