@@ -459,6 +459,8 @@ static int submit(struct submitting *s, uint64_t digest, const struct sw_decisio
         return sw_command_fail(&err);
     s->record.submitted = true;
     s->record.job_count = 1;
+    if (s->admission.waits[0] != '\0')
+        fprintf(stderr, "plan: warning: the job %s\n", s->admission.waits);
     sw_slurm_admitted(&s->admission, s->record.job[0]);
     if (sw_submission_write(s->folder, &s->record, &err) != 0) {
         sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);

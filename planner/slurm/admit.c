@@ -1,5 +1,6 @@
 #include "planner/slurm/admit.h"
 
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "planner/format.h"
 #include "planner/slurm/script.h"
@@ -287,14 +288,142 @@ static bool admits_any(const struct sw_slurm_request *request, const struct sw_s
     return false;
 }
 
-/* What the controller itself says. */
+/* ---- Nodes that are away ---- */
+
+/* Adds names of a list of sbatch's; one that cannot be read names nobody. */
+static void expand(const struct sw_slurm_request *request, const char *name, struct sw_hosts *out)
+{
+    struct sw_error ignored = {0};
+    (void)sw_hosts_expand(sw_slurm_request_get(request, name), out, &ignored);
+    sw_hosts_sort(out);
+}
+
+/* A constraint that is one feature; others are not understood, and everybody may have them. */
+static bool has_constraint(const struct sw_slurm_nodes *n, const char *constraint)
+{
+    return constraint == NULL || strpbrk(constraint, "&|*[](),") != NULL ||
+           (n->features != NULL && sw_slurm_list_has(n->features, constraint));
+}
+
+struct away {
+    struct sw_hosts down, drained;
+    int32_t left; /* others that fit */
+};
+
+static int find_away(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_partition *p, struct away *out)
+{
+    const int64_t cpus =
+        (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
+    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    struct sw_hosts excluded = {0};
+    struct sw_error err = {0};
+    int status = 0;
+    expand(request, "exclude", &excluded);
+    for (int32_t i = 0; i < facts->nodes_count && status == 0; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (n->cpus < cpus || n->memory_mb < memory_of(request) ||
+            (gpus != NULL && !has_gpus(n, gpus)) ||
+            !has_constraint(n, sw_slurm_request_get(request, "constraint")))
+            continue;
+        for (int32_t k = 0; k < n->hosts.count && status == 0; k++) {
+            const char *name = n->hosts.name[k];
+            if (!sw_hosts_contain(&p->hosts, name) || sw_hosts_contain(&excluded, name))
+                continue;
+            out->left += n->usable;
+            if (!n->usable)
+                status = sw_hosts_add(n->drained ? &out->drained : &out->down, name, &err);
+        }
+    }
+    sw_hosts_sort(&out->down);
+    sw_hosts_sort(&out->drained);
+    sw_hosts_free(&excluded);
+    return status;
+}
+
+static size_t name_hosts(const struct sw_hosts *hosts, const char *state, char *out, size_t bytes)
+{
+    enum { SHOWN = 80 };
+    char shown[SHOWN + 4];
+    char *names = hosts->count > 0 ? sw_hosts_compress(hosts) : NULL;
+    int wrote = 0;
+    if (names != NULL)
+        wrote = snprintf(out, bytes, "%s (%s)", sw_text_shorten(names, SHOWN, shown), state);
+    free(names);
+    return wrote > 0 ? (size_t)wrote : 0;
+}
+
+bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
+                              const struct sw_slurm_facts *facts, char why[WHY], int32_t *left)
+{
+    const int32_t nodes = number_of(request, "nodes", 1);
+    const char *names = sw_slurm_request_get(request, "partition");
+    struct away away = {0};
+    char name[128];
+    snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
+             names != NULL ? names : "");
+    const struct sw_slurm_partition *p =
+        sw_slurm_find_partition(facts, names != NULL ? name : NULL);
+    why[0] = '\0';
+    *left = 0;
+    if (p == NULL)
+        return false;
+    const bool known = find_away(request, facts, p, &away) == 0;
+    const bool waits =
+        known && away.left < nodes && away.left + away.down.count + away.drained.count >= nodes;
+    if (waits) {
+        size_t used = (size_t)snprintf(why, WHY, "waits for ");
+        used += name_hosts(&away.drained, "drained", why + used, WHY - used);
+        if (away.drained.count > 0 && away.down.count > 0)
+            used += (size_t)snprintf(why + used, WHY - used, " and ");
+        name_hosts(&away.down, "down", why + used, WHY - used);
+        *left = away.left;
+    }
+    sw_hosts_free(&away.down);
+    sw_hosts_free(&away.drained);
+    return waits;
+}
+
+/* Whether a job on so many nodes would start at once. */
+static bool starts_now(struct sw_slurm *slurm, const struct sw_slurm_request *request,
+                       int32_t nodes)
+{
+    struct sw_slurm_request fewer = {0};
+    struct sw_slurm_start start = {0};
+    struct sw_error ignored = {0};
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)nodes);
+    const bool now = nodes > 0 &&
+                     sw_slurm_request_vary(request, "nodes", number, &fewer, &ignored) == 0 &&
+                     sw_slurm_will_run(slurm, &fewer, 1, &start, &ignored) == 0 && start.starts &&
+                     start.at <= (int64_t)time(NULL) + 60;
+    sw_slurm_starts_free(&start, 1);
+    sw_slurm_request_free(&fewer);
+    return now;
+}
+
+/* What the controller itself says. --test-only refuses what sbatch queues: a job for which there
+ * are not enough nodes just now. sbatch itself says whether there ever are. */
 static int ask_start(struct sw_slurm *slurm, const struct sw_slurm_request *request,
-                     struct sw_admission *out, struct sw_error *err)
+                     const struct sw_slurm_facts *facts, struct sw_admission *out,
+                     struct sw_error *err)
 {
     struct sw_slurm_start start = {0};
+    char why[WHY];
+    int32_t left = 0;
     int status = sw_slurm_will_run(slurm, request, 1, &start, err);
-    if (status == 0 && !start.starts)
+    if (status == 0 && !start.starts && sw_slurm_waits_for_nodes(request, facts, why, &left)) {
+        snprintf(out->waits, sizeof out->waits, "%.200s", why);
+        if (starts_now(slurm, request, left))
+            snprintf(out->waits, sizeof out->waits, "%.200s; --set nodes=%d starts now", why,
+                     (int)left);
+    } else if (status == 0 && !start.starts &&
+               strstr(start.refusal, "node configuration is not available") != NULL) {
+        snprintf(out->waits, sizeof out->waits, "waits for nodes: Slurm says now: %.150s",
+                 start.refusal);
+    } else if (status == 0 && !start.starts) {
         status = sw_fail(err, SW_UNMET, "the job cannot start: Slurm says: %s", start.refusal);
+    }
     snprintf(out->cluster, sizeof out->cluster, "%s", sw_slurm_cluster(slurm));
     out->asked = (int64_t)time(NULL);
     out->estimate = start.at;
@@ -320,7 +449,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
         sw_slurm_queue(slurm, &queue, &queued, err) != 0)
         goto out;
     if (admits_any(&request, &facts, &accounting, queue, queued, why))
-        status = ask_start(slurm, &request, out, err);
+        status = ask_start(slurm, &request, &facts, out, err);
     else
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
 out:

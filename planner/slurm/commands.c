@@ -69,22 +69,21 @@ static double time_of(const char *line, const char *key)
     return days * 86400 + part[0] * 3600 + part[1] * 60 + part[2];
 }
 
-/* Whether a word of a '+'-separated state says that a node takes no jobs. */
-static bool is_usable(const char *state, size_t length)
+/* Whether one of the words ends a '+'-separated state's part: "IDLE+DRAIN", "DOWN*". */
+static bool state_has(const char *state, size_t length, const char *const *words)
 {
-    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL"};
     for (size_t i = 0; i < length;) {
         const char *word = state + i;
         size_t letters = 0;
         while (i + letters < length &&
                (isalpha((unsigned char)word[letters]) || word[letters] == '_'))
             letters++;
-        for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
-            if (letters == strlen(bad[k]) && memcmp(word, bad[k], letters) == 0)
-                return false;
+        for (size_t k = 0; words[k] != NULL; k++)
+            if (letters == strlen(words[k]) && memcmp(word, words[k], letters) == 0)
+                return true;
         i += letters + 1;
     }
-    return true;
+    return false;
 }
 
 /* ---- Facts ---- */
@@ -104,6 +103,9 @@ static char *next_line(char **rest)
 
 static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
+    /* in these a node takes no jobs */
+    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL", NULL};
+    static const char *const drain[] = {"DRAIN", NULL};
     size_t length = 0;
     int status = -1;
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
@@ -125,7 +127,8 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
             .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
             .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),
             .memory_mb = number_of(line, "RealMemory"),
-            .usable = is_usable(state, length)};
+            .usable = !state_has(state, length, bad),
+            .drained = state_has(state, length, drain)};
         status = sw_slurm_add_node(out, &node, err);
     }
     free(name);

@@ -43,6 +43,7 @@ struct sw_slurm_nodes {
     char *gres;     /* "gpu:h100:8(S:0-1)"; NULL: none */
     char *features; /* "nvme,ib"; NULL: none */
     bool usable;    /* neither down nor drained nor failing */
+    bool drained;   /* then it is not usable; it may run what it began */
 };
 
 struct sw_slurm_partition {

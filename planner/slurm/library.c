@@ -130,7 +130,8 @@ static int add_node(const json_t *line, struct sw_slurm_facts *out, struct sw_er
         .cores_per_socket = (int32_t)integer_of(line, "cores_per_socket"),
         .threads_per_core = (int32_t)integer_of(line, "threads_per_core"),
         .memory_mb = integer_of(line, "memory_mb"),
-        .usable = truth_of(line, "usable")};
+        .usable = truth_of(line, "usable"),
+        .drained = truth_of(line, "drained")};
     return sw_slurm_add_node(out, &node, err);
 }
 

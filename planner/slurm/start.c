@@ -254,7 +254,8 @@ static int ask_starts(struct gathering *g, struct sw_start_choices *out, struct 
         c->at = s->at;
         c->where = s->nodes;
         s->nodes = NULL;
-        if (!s->starts)
+        int32_t left;
+        if (!s->starts && !sw_slurm_waits_for_nodes(&g->request[i], &g->facts, c->why_not, &left))
             snprintf(c->why_not, sizeof c->why_not, "Slurm says: %.200s", s->refusal);
     }
     status = 0;

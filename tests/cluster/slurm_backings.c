@@ -56,6 +56,7 @@ static void compare_nodes(const struct sw_slurm_facts *a, const struct sw_slurm_
         same_number("threads", x->threads_per_core, y->threads_per_core);
         same_number("memory", (double)x->memory_mb, (double)y->memory_mb);
         same_number("usable", x->usable, y->usable);
+        same_number("drained", x->drained, y->drained);
         same_text("gres", x->gres, y->gres);
         same_text("features", x->features, y->features);
     }

@@ -189,6 +189,19 @@ END
 refuses 'it depends on job 4711, which the controller does not know (any more)' --template "$scratch/site.sbatch"
 "$plan" submit "$scratch/run.yaml" --dry-run --set launcher=x >/dev/null 2>&1 && complain "nonsense is taken"
 
+# A drained node of all that a job wants: sbatch queues what its --test-only refuses, and so does plan.
+scontrol update nodename=gpu3 state=drain reason=test || complain "drain"
+"$plan" submit "$scratch/run.yaml" --set directory="$scratch/drained" >"$scratch/stdout" 2>"$scratch/stderr" ||
+    complain "submit with a drained node: $(cat "$scratch/stderr")"
+job=$(cat "$scratch/stdout")
+grep -qxF 'plan: warning: the job waits for gpu3 (drained); --set nodes=7 starts now' "$scratch/stderr" ||
+    complain "submit with a drained node says $(cat "$scratch/stderr")"
+[ "$(squeue -h -j "$job" -o %t)" = PD ] || complain "the job is $(squeue -h)"
+dry_run
+grep -qxF '✗ 8 nodes, partition gpu: waits for gpu3 (drained)' "$scratch/stdout" || complain "a dry run: $(cat "$scratch/stdout")"
+scancel "$job"
+scontrol update nodename=gpu3 state=resume || complain "resume"
+
 # A plan is asked for as it is: its nodes, its mesh, what its script says, in each partition.
 "$plan" emit "$scratch/run.yaml" -o "$scratch/settled" --set directory="$scratch/settled" --set nodes=4 \
     --set slurm.partition=gpu,short --set slurm.time=0:20:00 >/dev/null 2>&1 || complain "emit"

@@ -68,6 +68,7 @@ static int print_nodes(void)
         sw_json_text(&j, "gres", n->gres);
         sw_json_text(&j, "features", n->features);
         sw_json_bool(&j, "usable", is_usable(n->node_state));
+        sw_json_bool(&j, "drained", (n->node_state & NODE_STATE_DRAIN) != 0);
         end_line(&j);
     }
     slurm_free_node_info_msg(nodes);
