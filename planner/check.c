@@ -2,6 +2,7 @@
 #include "core/base/text.h"
 #include "planner/command.h"
 
+#include "core/cost/device.h"
 #include "core/program/state.h"
 #include "planner/emit/script.h"
 #include "planner/format.h"
@@ -147,6 +148,16 @@ void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_
             fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": %s: %s; %s\n", at.file, at.line, at.column,
                     note ? "note" : "warning", lack[i].message, lack[i].help);
     }
+}
+
+void sw_command_note_device(const char *path, const struct sw_run_config *run)
+{
+    const enum sw_device_kind kind = run->cluster.accelerator.device;
+    if (sw_device_row(kind)->untried)
+        fprintf(stderr,
+                "%s: note: device %s has never run on hardware, only on an emulator: begin with a "
+                "short run\n",
+                sw_command_shown(path), sw_word(sw_words_device, (int)kind));
 }
 
 /* Both figures of each link: which of the two a file's author had in mind is seen at once. */

@@ -90,6 +90,9 @@ void sw_command_warn_of_short_limit(const struct sw_options *options, const char
 void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
                               bool planned);
 
+/* Says on stderr that the run's device is one that nobody has run yet. */
+void sw_command_note_device(const char *path, const struct sw_run_config *run);
+
 /* search/counts.c: a line for each number of nodes; the member `node_counts`. */
 void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
                            const struct sw_node_count *counts, int32_t count);

@@ -145,6 +145,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
     sw_command_warn_of_lacks(options, run, false);
+    sw_command_note_device(options->files[0], run);
     note_checkout(options->files[0], run);
 }
 

@@ -475,6 +475,7 @@ static int submit_plan(struct submitting *s)
     struct sw_candidate c;
     if (sw_search_evaluate(s->run, &s->read.decision, 0, &c, NULL, &err) != 0)
         return sw_command_fail(&err);
+    sw_command_note_device(s->plan, s->run);
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 
