@@ -160,6 +160,68 @@ static bool time_fits(const struct sw_slurm_request *request, const struct sw_sl
         least != NULL ? least : time, sw_format_duration(p->max_time, longest), p->name);
 }
 
+/* What a job asks for at least, of each kind. */
+static void asks_for(const struct sw_slurm_request *request, int64_t out[SW_TRES_COUNT])
+{
+    const int64_t nodes = number_of(request, "nodes", 1);
+    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    const char *colon = gpus != NULL ? strrchr(gpus, ':') : NULL;
+    out[SW_TRES_NODES] = nodes;
+    out[SW_TRES_GPUS] =
+        gpus != NULL ? nodes * strtoll(colon != NULL ? colon + 1 : gpus, NULL, 10) : 0;
+    out[SW_TRES_CPUS] =
+        nodes * number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
+}
+
+/* Who limits a job, in Slurm's order: the first that sets a limit decides. Of the partition's qos
+ * and the job's own either may come first: the larger one counts. */
+struct limiter {
+    const char *kind, *name;
+    const struct sw_slurm_limits *limits;
+};
+
+/* A job that alone is more than a limit allows would wait for ever. */
+static bool limits_admit(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+                         const struct sw_slurm_accounting *accounting,
+                         const struct sw_slurm_association *a, const struct sw_slurm_qos *q,
+                         char why[WHY])
+{
+    const struct sw_slurm_qos *own =
+        p->own_qos != NULL ? sw_slurm_find_qos(accounting, p->own_qos) : NULL;
+    const struct sw_slurm_association *whole =
+        a != NULL ? sw_slurm_find_account(accounting, a->account) : NULL;
+    const char *time = sw_slurm_request_get(request, "time");
+    const double minutes = time != NULL ? sw_slurm_time_seconds(time) / 60 : 0;
+    q = q != NULL ? q : sw_slurm_default_qos(accounting, a);
+    const struct limiter limiters[] = {
+        {"qos", own != NULL ? own->name : "", own != NULL ? &own->limits : NULL},
+        {"qos", q != NULL ? q->name : "", q != NULL ? &q->limits : NULL},
+        {"account", a != NULL ? a->account : "", a != NULL ? &a->limits : NULL},
+        {"account", whole != NULL ? whole->account : "", whole != NULL ? &whole->limits : NULL}};
+    enum { LIMITERS = sizeof limiters / sizeof limiters[0] };
+    int64_t asked[SW_TRES_COUNT];
+    asks_for(request, asked);
+    for (int32_t k = 0; k < SW_LIMITS; k++)
+        for (int32_t t = 0; t < SW_TRES_COUNT; t++) {
+            const bool timed = k == SW_LIMIT_JOB_MINUTES || k == SW_LIMIT_GROUP_MINUTES;
+            const double wanted = (double)asked[t] * (timed && !isinf(minutes) ? minutes : !timed);
+            const struct limiter *by = NULL;
+            for (int32_t i = 0; i < LIMITERS && (by == NULL || i == 1); i++)
+                if (limiters[i].limits != NULL && limiters[i].limits->of[k][t] > 0 &&
+                    (by == NULL || limiters[i].limits->of[k][t] > by->limits->of[k][t]))
+                    by = &limiters[i];
+            if (by != NULL && wanted > (double)by->limits->of[k][t])
+                return refuse(why,
+                              "%.0f %s%s asked for, but %s of %s %.60s is %lld: it would wait for "
+                              "ever",
+                              wanted, sw_slurm_tres_name((enum sw_slurm_tres)t),
+                              timed ? " times minutes" : "",
+                              sw_slurm_limit_name((enum sw_slurm_limit)k), by->kind, by->name,
+                              (long long)by->limits->of[k][t]);
+        }
+    return true;
+}
+
 static bool account_may(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
                         const struct sw_slurm_accounting *accounting, char why[WHY])
 {
@@ -169,7 +231,6 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
     const char *limit = sw_slurm_request_get(request, "time");
     /* without one it gets what the partition gives */
     const double seconds = limit != NULL ? sw_slurm_time_seconds(limit) : 0;
-    const int32_t nodes = number_of(request, "nodes", 1);
     const char *of =
         account != NULL
             ? account
@@ -202,18 +263,12 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
         return refuse(why,
                       "its time limit is more than the %s of qos %.60s: it would wait for ever",
                       sw_format_duration(q->max_time, time), q->name);
-    if (q != NULL && q->max_nodes > 0 && nodes > q->max_nodes)
-        return refuse(why, "%d nodes asked for, but qos %.60s gives a job at most %d", (int)nodes,
-                      q->name, q->max_nodes);
     if (a != NULL && seconds > a->max_time)
         return refuse(why,
                       "its time limit is more than the %s of account %.60s: it would wait for "
                       "ever",
                       sw_format_duration(a->max_time, time), a->account);
-    if (a != NULL && a->max_nodes > 0 && nodes > a->max_nodes)
-        return refuse(why, "%d nodes asked for, but account %.60s gives a job at most %d",
-                      (int)nodes, a->account, a->max_nodes);
-    return true;
+    return limits_admit(request, p, accounting, a, q, why);
 }
 
 /* Every number of "afterok:17:18,afterany:19" must be a job. */

@@ -167,6 +167,7 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
         return 0;
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
+        keep(&p->own_qos, line, "QoS", "N/A", err) != 0 ||
         keep(&p->accounts, line, "AllowAccounts", "ALL", err) != 0 ||
         keep(&p->denied_accounts, line, "DenyAccounts", NULL, err) != 0 ||
         keep(&p->qos, line, "AllowQos", "ALL", err) != 0 ||

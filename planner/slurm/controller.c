@@ -246,6 +246,7 @@ void sw_slurm_facts_free(struct sw_slurm_facts *facts)
         struct sw_slurm_partition *p = &facts->partition[i];
         sw_hosts_free(&p->hosts);
         free(p->name);
+        free(p->own_qos);
         free(p->accounts);
         free(p->denied_accounts);
         free(p->qos);

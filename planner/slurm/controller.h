@@ -53,6 +53,7 @@ struct sw_slurm_partition {
     int32_t min_nodes, max_nodes;  /* of a job; 0: no limit */
     int32_t max_cpus_per_node;     /* 0: no limit */
     double max_time, default_time; /* of a job; INFINITY: no limit; default 0: there is none */
+    char *own_qos;                 /* whose limits hold for all of its jobs; NULL: none */
     char *accounts, *denied_accounts, *qos, *denied_qos, *groups; /* lists; NULL: all, or none */
 };
 

@@ -3,6 +3,7 @@
 #include "planner/format.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -361,14 +362,15 @@ static int take_limits(const struct sw_slurm_partition *p,
     }
     for (int32_t i = 0; i < accounting->qos_count; i++) {
         const struct sw_slurm_qos *q = &accounting->qos[i];
+        const int64_t *most = q->limits.of[SW_LIMIT_JOB];
         if (!sw_slurm_list_has(a->qos, q->name) ||
-            (isinf(q->max_time) && q->max_nodes == 0 && q->max_gpus == 0))
+            (isinf(q->max_time) && most[SW_TRES_NODES] == 0 && most[SW_TRES_GPUS] == 0))
             continue;
         char nodes[32] = "", gpus[32] = "";
-        if (q->max_nodes > 0)
-            snprintf(nodes, sizeof nodes, ", %d nodes", q->max_nodes);
-        if (q->max_gpus > 0)
-            snprintf(gpus, sizeof gpus, ", %d GPUs", q->max_gpus);
+        if (most[SW_TRES_NODES] > 0)
+            snprintf(nodes, sizeof nodes, ", %" PRId64 " nodes", most[SW_TRES_NODES]);
+        if (most[SW_TRES_GPUS] > 0)
+            snprintf(gpus, sizeof gpus, ", %" PRId64 " GPUs", most[SW_TRES_GPUS]);
         if (sw_import_note(out, err, "qos %s limits a job to %s%s%s", q->name,
                            isinf(q->max_time) ? "any time" : sw_format_duration(q->max_time, time),
                            nodes, gpus) != 0)

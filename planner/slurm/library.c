@@ -139,6 +139,7 @@ static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct 
 {
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || sw_slurm_copy(&p->name, text_of(line, "partition"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->own_qos, text_of(line, "own_qos"), NULL, err) != 0 ||
         sw_slurm_copy(&p->accounts, text_of(line, "accounts"), "ALL", err) != 0 ||
         sw_slurm_copy(&p->denied_accounts, text_of(line, "denied_accounts"), NULL, err) != 0 ||
         sw_slurm_copy(&p->qos, text_of(line, "qos"), "ALL", err) != 0 ||

@@ -3,7 +3,7 @@
 # puts them into ./bin with a plan that has no plan-slurm beside it; `run PATH=bin:$PATH plan submit ...` uses them.
 #
 #   slurm/node, slurm/partition, slurm/topology    what scontrol shows, a line each; may be changed afterwards
-#   slurm/qos, slurm/assoc, slurm/user             what sacctmgr shows; none: there is no accounting
+#   slurm/qos, slurm/assoc, slurm/accounts, slurm/user    what sacctmgr shows; no assoc: there is no accounting
 #   slurm/refusal                                  what sbatch --test-only says when it refuses; none: it starts now
 #   slurm/submitted                                the arguments of sbatch, written by it
 set -euo pipefail
@@ -24,6 +24,7 @@ sacctmgr)
     [ -e slurm/assoc ] || exit 1
     case "$*" in
     *' qos '*) answer qos ;;
+    *' accounts='*) answer accounts ;;
     *' assoc '*) answer assoc ;;
     *' user '*) answer user ;;
     esac

@@ -296,18 +296,19 @@ static void limits_of_accounts(void **state)
     assert_int_equal(sw_slurm_accounting_read_associations(
                          "research||normal,short|1-00:00:00|node=8\nresearch|gpu|long||\n"
                          "other||normal||\n",
-                         &a, &err),
+                         false, &a, &err),
                      0);
     assert_int_equal(a.qos_count, 3);
     assert_int_equal(a.association_count, 3);
     assert_true(isinf(sw_slurm_find_qos(&a, "normal")->max_time));
     assert_true(sw_slurm_find_qos(&a, "short")->max_time == 7200);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->max_nodes, 4);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->max_gpus, 32);
+    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 4);
+    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_GPUS], 32);
     assert_true(sw_slurm_find_qos(&a, "long")->max_time == 7 * 86400);
     assert_null(sw_slurm_find_qos(&a, "shor"));
     assert_string_equal(sw_slurm_find_association(&a, NULL, "gpu")->qos, "long");
-    assert_int_equal(sw_slurm_find_association(&a, NULL, "cpu")->max_nodes, 8);
+    assert_int_equal(
+        sw_slurm_find_association(&a, NULL, "cpu")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 8);
     assert_string_equal(sw_slurm_find_association(&a, "other", "gpu")->qos, "normal");
     assert_null(sw_slurm_find_association(&a, "nobody", "gpu"));
     assert_true(sw_slurm_list_has("normal,short", "short"));
@@ -417,14 +418,15 @@ static void accounts_that_may(void **state)
                                                   &accounting, &err),
                      0);
     assert_int_equal(sw_slurm_accounting_read_associations("research||normal,short|1-00:00:00|\n",
-                                                           &accounting, &err),
+                                                           false, &accounting, &err),
                      0);
     static const struct {
         const char *name, *value, *why;
     } rows[] = {
         {"qos", "normal", ""},
         {"qos", "nosuch", "qos 'nosuch' may not use partition gpu: normal,short may"},
-        {"qos", "short", "4 nodes asked for, but qos short gives a job at most 2"},
+        {"qos", "short",
+         "4 nodes asked for, but MaxTRES of qos short is 2: it would wait for ever"},
         {"account", "maths",
          "you have no account 'maths' for partition gpu; see 'sacctmgr show assoc'"},
         {"time", "2-00:00:00",

@@ -92,6 +92,7 @@ static int print_partitions(void)
         struct sw_json j = begin_line();
         sw_json_text(&j, "partition", p->name);
         sw_json_text(&j, "nodes", p->nodes);
+        sw_json_text(&j, "own_qos", p->qos_char);
         sw_json_bool(&j, "default", (p->flags & PART_FLAG_DEFAULT) != 0);
         sw_json_bool(&j, "up", p->state_up == PARTITION_UP);
         sw_json_integer(&j, "min_nodes", p->min_nodes);
