@@ -224,8 +224,7 @@ static void check_inputs(const struct sw_options *options, const char *path,
             snprintf(message, sizeof message, "'%.300s' %s since this plan was written",
                      plan->inputs.input[i].path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
-            for (char *p = message; *p != '\0'; p++) /* a path may be any bytes */
-                *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
+            sw_text_show(message); /* a path may be any bytes */
             const char *help = "write it again with 'plan emit'";
             if (options->github)
                 annotate("warning", path, 0, 0, message, help);

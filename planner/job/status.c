@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/run/excluded.h"
 #include "core/run/launcher.h"
 #include "planner/format.h"
@@ -85,6 +86,7 @@ static void note(struct sw_run_status *s, const char *file, const char *what)
 {
     if (s->note[0] == '\0')
         snprintf(s->note, sizeof s->note, "%s: %.250s", file, what);
+    sw_text_show(s->note);
 }
 
 static void read_excluded(struct sw_run_status *s)
@@ -140,6 +142,7 @@ static void read_folder(struct sw_run_status *s)
         note(s, "submission.json", err.message);
     else if (text[0] != '\0')
         note(s, "submission.json", text);
+    sw_text_show(s->submission.run);
     err = (struct sw_error){0};
     if (sw_attempt_read(s->folder, &s->attempt, text, &err) != 0)
         note(s, "attempt.json", err.message);

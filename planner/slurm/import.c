@@ -1,5 +1,6 @@
 #include "planner/slurm/import.h"
 
+#include "core/base/text.h"
 #include "planner/format.h"
 
 #include <ctype.h>
@@ -16,9 +17,7 @@ int sw_import_note(struct sw_import *import, struct sw_error *err, const char *f
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    for (char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?'; /* it becomes a comment: one line */
+    sw_text_show(text); /* it becomes a comment: one line */
     if (import->note_count == SW_IMPORT_NOTES)
         return 0;
     import->note[import->note_count] = strdup(text);
