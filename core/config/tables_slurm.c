@@ -334,6 +334,8 @@ const struct sw_option_row sw_option_rows[] = {
     {"begin", "begin", NULL},
     {"bell", NULL, COMMAND},
     {"chdir", NULL, "the job runs in the run's directory"},
+    {"cluster-constraint", NULL, "plan follows jobs of the cluster that it is asked on"},
+    {"clusters", NULL, "plan follows jobs of the cluster that it is asked on: submit there"},
     {"comment", "comment", NULL},
     {"constraint", "constraint", NULL},
     {"container", NULL, NULL}, /* of OCI: none of ours, but the beginning of ours */

@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_TEMPLATE_BYTES = 1 << 20 };
@@ -227,12 +228,24 @@ out:
     return status;
 }
 
+/* What -o names is a folder, or nothing yet. */
+static int check_folder(const char *path, struct sw_error *err)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 ? errno != ENOTDIR : S_ISDIR(status.st_mode))
+        return 0;
+    return sw_fail(err, SW_BAD_INPUT, "'%s' is not a folder; -o names one for plan and script",
+                   path);
+}
+
 int sw_emit(const struct sw_options *options, const struct sw_session *session, FILE *said,
             struct sw_emitted *out)
 {
     const char *directory = options->output == NULL ? "." : options->output;
     struct sw_error err = {0};
     int32_t count = 0;
+    if (check_folder(directory, &err) != 0)
+        return sw_command_fail(&err);
     struct sw_emit_plan *plan = calloc(SW_EMIT_PLANS, sizeof *plan);
     if (plan == NULL) {
         sw_fail(&err, SW_ENVIRONMENT, "out of memory for the plans");

@@ -138,7 +138,8 @@ static void read_folder(struct sw_run_status *s)
     struct sw_error err = {0};
     char text[256];
     s->note[0] = '\0';
-    if (sw_submission_read(s->folder, &s->submission, text, &err) != 0)
+    s->unreadable = sw_submission_read(s->folder, &s->submission, text, &err) != 0;
+    if (s->unreadable)
         note(s, "submission.json", err.message);
     else if (text[0] != '\0')
         note(s, "submission.json", text);
@@ -467,6 +468,9 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->state = SW_RUN_LOST;
         say(s, "Slurm no longer knows its job, which never began to train",
             "'plan logs' may say why");
+    } else if (s->unreadable) {
+        s->state = SW_RUN_UNKNOWN;
+        say(s, "the record of its job cannot be read", "");
     } else {
         s->state = SW_RUN_NONE;
         say(s, "nothing was started here", "");
