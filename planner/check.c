@@ -2,9 +2,11 @@
 #include "core/base/text.h"
 #include "planner/command.h"
 
+#include "core/cost/device.h"
 #include "core/program/state.h"
 #include "planner/emit/script.h"
 #include "planner/format.h"
+#include "planner/lacks.h"
 #include "planner/serving.h"
 
 #include <inttypes.h>
@@ -131,6 +133,33 @@ void sw_command_warn_of_time(const struct sw_options *options, const char *path,
         warn_of_limit(options, path, &run->time_place, message);
 }
 
+void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
+                              bool planned)
+{
+    struct sw_lack lack[SW_LACKS];
+    const int32_t count = sw_lacks_find(run, lack);
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_place at = lack[i].at;
+        const bool note = planned && lack[i].anywhere;
+        if (options->github)
+            annotate(note ? "notice" : "warning", at.file, at.line, at.column, lack[i].message,
+                     lack[i].help);
+        else
+            fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": %s: %s; %s\n", at.file, at.line, at.column,
+                    note ? "note" : "warning", lack[i].message, lack[i].help);
+    }
+}
+
+void sw_command_note_device(const char *path, const struct sw_run_config *run)
+{
+    const enum sw_device_kind kind = run->cluster.accelerator.device;
+    if (sw_device_row(kind)->untried)
+        fprintf(stderr,
+                "%s: note: device %s has never run on hardware, only on an emulator: begin with a "
+                "short run\n",
+                sw_command_shown(path), sw_word(sw_words_device, (int)kind));
+}
+
 /* Both figures of each link: which of the two a file's author had in mind is seen at once. */
 static void print_links(const struct sw_cluster_config *cluster)
 {
@@ -170,12 +199,8 @@ static int check_run(const struct sw_options *options, const char *path,
         sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
         check_limit(options, path, run, &search.mesh[0].decision);
     }
-    if (status == SW_OK && run->data_path == NULL && run->job.type == SW_JOB_TRAIN) {
-        if (options->github)
-            annotate("notice", path, 0, 0, SW_NO_DATA, SW_NO_DATA_HELP);
-        else
-            fprintf(stderr, "%s: note: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", path);
-    }
+    if (status == SW_OK)
+        sw_command_warn_of_lacks(options, run, true);
     sw_search_free(&search);
     return status;
 }
@@ -199,8 +224,7 @@ static void check_inputs(const struct sw_options *options, const char *path,
             snprintf(message, sizeof message, "'%.300s' %s since this plan was written",
                      plan->inputs.input[i].path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
-            for (char *p = message; *p != '\0'; p++) /* a path may be any bytes */
-                *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
+            sw_text_show(message); /* a path may be any bytes */
             const char *help = "write it again with 'plan emit'";
             if (options->github)
                 annotate("warning", path, 0, 0, message, help);

@@ -55,10 +55,6 @@ const char *sw_command_lacks(const struct sw_candidate *closest);
 /* Why nothing fits, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
-/* What a run without `data` is told where it could still be helped: on the nodes it is too late. */
-#define SW_NO_DATA "the run names no data to train on, so its plan is good for planning only"
-#define SW_NO_DATA_HELP "add data: {path: FILE} before 'runner train'"
-
 const char *sw_version(void);
 
 /* How sure the band around times is: measured on runs that were left out of a fit, or assumed. */
@@ -91,6 +87,14 @@ void sw_command_warn_of_time(const struct sw_options *options, const char *path,
  * itself would hardly train. */
 void sw_command_warn_of_short_limit(const struct sw_options *options, const char *path,
                                     const struct sw_run_config *run, int64_t lead_seconds);
+
+/* Warns on stderr of what a job of the run lacks (lacks.h), each with its place; planned: a run
+ * without data is told so by a note, for it may be meant for planning. github: annotations. */
+void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
+                              bool planned);
+
+/* Says on stderr that the run's device is one that nobody has run yet. */
+void sw_command_note_device(const char *path, const struct sw_run_config *run);
 
 /* search/counts.c: a line for each number of nodes; the member `node_counts`. */
 void sw_report_node_counts(FILE *out, const struct sw_run_config *run,

@@ -88,8 +88,8 @@ static const struct command {
          SW_OPTION_HELP,
      sw_command_emit, NULL},
     {"submit", "RUN.yaml|NAME.plan.yaml", "plan a run, submit its job, print the job's number",
-     SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_TEMPLATE | SW_OPTION_PREFER |
-         SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON | SW_OPTION_HELP,
+     SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |
+         SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_JSON | SW_OPTION_HELP,
      sw_command_submit, submit_details},
     {"status", "[RUN.yaml|JOB|DIR]", "where a run is: its job, its steps, its end",
      SW_OPTION_WATCH | SW_OPTION_JSON | SW_OPTION_SET | SW_OPTION_HELP, sw_command_status,

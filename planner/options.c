@@ -26,8 +26,7 @@ static const struct option_info {
     {"--program", NULL, "[NAME]", SW_OPTION_PROGRAM,
      "the program that every rank runs: train, evaluate, save, prefill, decode or score"},
     {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
-    {"--output", "-o", "PATH", SW_OPTION_OUTPUT,
-     "folder for the files, default .; of import-cluster: the file, default standard output"},
+    {"--output", "-o", "PATH", SW_OPTION_OUTPUT, "folder for the files, default ."},
     {"--partition", NULL, "NAME", SW_OPTION_PARTITION, "another partition than the default one"},
     {"--into", NULL, "FILE", SW_OPTION_INTO,
      "bring this cluster file up to date, and keep what was measured or written by hand"},
@@ -35,6 +34,8 @@ static const struct option_info {
      "submit nothing: ask when and where the best plans would start, and when they would be done"},
     {"--soonest", NULL, NULL, SW_OPTION_SOONEST,
      "take the nodes, partition and mesh whose result is there first, waiting included"},
+    {"--force", NULL, NULL, SW_OPTION_FORCE,
+     "submit though files that the job needs are not here: only the nodes see them"},
     {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
     {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
      "override a value of the run file; may be repeated"},
@@ -65,7 +66,10 @@ void sw_options_help(FILE *out, uint32_t accepted)
         snprintf(spelling, sizeof spelling, "%s%s%s%s%s", is_short ? table[i].other : "",
                  is_short ? ", " : "", table[i].name, table[i].value != NULL ? " " : "",
                  table[i].value != NULL ? table[i].value : "");
-        fprintf(out, "  %-26s %s\n", spelling, table[i].about);
+        /* of import-cluster it is a file */
+        const bool file = table[i].bit == SW_OPTION_OUTPUT && (accepted & SW_OPTION_INTO) != 0;
+        fprintf(out, "  %-26s %s\n", spelling,
+                file ? "the file, default standard output" : table[i].about);
     }
 }
 
@@ -176,6 +180,9 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return 0;
     case SW_OPTION_SOONEST:
         out->soonest = true;
+        return 0;
+    case SW_OPTION_FORCE:
+        out->force = true;
         return 0;
     case SW_OPTION_PARTITION:
         out->partition = value;

@@ -32,7 +32,8 @@ enum sw_option_bit {
     SW_OPTION_WATCH = 1 << 24,
     SW_OPTION_FOLLOW = 1 << 25,
     SW_OPTION_LINES = 1 << 26,
-    SW_OPTION_NOW = 1 << 27
+    SW_OPTION_NOW = 1 << 27,
+    SW_OPTION_FORCE = 1 << 28
 };
 
 struct sw_options {
@@ -47,7 +48,7 @@ struct sw_options {
     const char *collective; /* NULL: as the file tells */
     const char *partition;  /* NULL: not given */
     const char *into;       /* NULL: not given */
-    bool dry_run, soonest;
+    bool dry_run, soonest, force;
     const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;

@@ -1,5 +1,7 @@
 #include "core/base/error.h"
 
+#include "core/base/text.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,5 +81,5 @@ char *sw_error_format(const struct sw_error *err, const char *program,
         snprintf(place, sizeof place, ":%" PRId32 ":%" PRId32, err->line, err->column);
     snprintf(buffer, SW_ERROR_TEXT_BYTES, "%s%s%serror: %s", before != NULL ? before : "", place,
              before != NULL ? ": " : "", err->message);
-    return buffer;
+    return sw_text_show(buffer); /* names of files and texts of others are in it */
 }

@@ -72,16 +72,39 @@ char *sw_text_shorten(const char *text, size_t most, char *buffer)
     return buffer;
 }
 
+size_t sw_text_hidden(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (*p == '\0')
+        return 0;
+    if (*p < 0x20 || *p == 0x7f)
+        return 1;
+    if (p[0] == 0xc2 && p[1] >= 0x80) /* U+0080 to U+009F, U+00AD */
+        return p[1] < 0xa0 || p[1] == 0xad ? 2 : 0;
+    if (p[0] == 0xd8 && p[1] == 0x9c) /* U+061C */
+        return 2;
+    if (p[0] == 0xe2 && p[1] == 0x80) /* U+200B to U+200F, U+2028 to U+202E */
+        return (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae) ? 3 : 0;
+    if (p[0] == 0xe2 && p[1] == 0x81) /* U+2060 to U+206F */
+        return p[2] >= 0xa0 && p[2] <= 0xaf ? 3 : 0;
+    return p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 3 : 0; /* U+FEFF */
+}
+
+char *sw_text_show(char *text)
+{
+    char *out = text;
+    for (const char *p = text; *p != '\0';) {
+        const size_t hidden = sw_text_hidden(p);
+        *out++ = hidden > 0 ? '?' : *p;
+        p += hidden > 0 ? hidden : 1;
+    }
+    *out = '\0';
+    return text;
+}
+
 char *sw_text_shown(const char *text, size_t most, char *buffer)
 {
-    unsigned char *out = (unsigned char *)sw_text_shorten(text, most, buffer);
-    for (; *out != '\0'; out++) {
-        if (*out < 0x20 || *out == 0x7f)
-            *out = '?';
-        if (out[0] == 0xc2 && out[1] >= 0x80 && out[1] < 0xa0) /* U+0080 to U+009F */
-            out[0] = out[1] = '?';
-    }
-    return buffer;
+    return sw_text_show(sw_text_shorten(text, most, buffer));
 }
 
 void sw_text_write_html(FILE *out, const char *text)

@@ -23,8 +23,13 @@ const char *sw_text_nearest(const char *name, const char *const *words, int32_t 
  * in two. Returns buffer, which has room for most + 4 bytes. */
 char *sw_text_shorten(const char *text, size_t most, char *buffer);
 
-/* The same of a text that anybody may have written: control characters become '?', so that it stays
- * in its line of a message and cannot steer a terminal. */
+/* Bytes of the character at p where nobody sees it, or where it steers a terminal or turns the
+ * others around: controls, zero-width ones, separators of lines, marks of direction. 0: none. */
+size_t sw_text_hidden(const char *p);
+/* Each of those becomes a '?', in place. Returns text. */
+char *sw_text_show(char *text);
+/* Shortens a text that anybody may have written, and shows it: it stays in its line of a message.
+ */
 char *sw_text_shown(const char *text, size_t most, char *buffer);
 
 /* Writes a text for HTML, inside elements and quoted attributes; controls become spaces. */

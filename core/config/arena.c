@@ -1,5 +1,6 @@
 /* One arena per description, and the texts that live in it. */
 #include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <stdarg.h>
@@ -68,19 +69,24 @@ const char *sw_config_format(struct sw_config *c, const char *format, ...)
     return text != NULL ? text : "";
 }
 
-/* Escapes what steers a terminal: C0 and C1 controls (U+0080..U+009F). */
+/* Escapes what nobody sees and what steers a terminal: "\x1b", "\u202e". */
 static const char *escape(struct sw_config *c, const char *text, size_t max_characters)
 {
-    char *shown = sw_config_alloc(c, strlen(text) * 4 + 4);
+    char *shown = sw_config_alloc(c, strlen(text) * 6 + 8);
     if (shown == NULL)
         return "";
     size_t used = 0, characters = 0;
     const unsigned char *p = (const unsigned char *)text;
     for (; *p != 0 && characters < max_characters; characters++) {
-        bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
-        if (*p < 0x20 || *p == 0x7f || c1) {
-            used += (size_t)snprintf(shown + used, 5, "\\x%02x", c1 ? p[1] : p[0]);
-            p += c1 ? 2 : 1;
+        const size_t hidden = sw_text_hidden((const char *)p);
+        if (hidden == 3) {
+            const unsigned code = (p[0] & 0x0fU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU);
+            used += (size_t)snprintf(shown + used, 7, "\\u%04x", code);
+            p += hidden;
+        } else if (hidden > 0) {
+            const unsigned code = hidden == 2 ? (p[0] & 0x1fU) << 6 | (p[1] & 0x3fU) : p[0];
+            used += (size_t)snprintf(shown + used, 7, code > 0xff ? "\\u%04x" : "\\x%02x", code);
+            p += hidden;
         } else {
             do
                 shown[used++] = (char)*p++;

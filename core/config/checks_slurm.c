@@ -1,5 +1,6 @@
 /* What Slurm's settings may look like. Whatever passes here reaches a job script, and is good for
  * the Slurm that reads it: its own forms, nothing that it takes for something else. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <math.h>
@@ -362,26 +363,11 @@ bool sw_text_is_slurm_mpi(const char *text)
             strspn(text + 6, digits) == strlen(text + 6) && strlen(text) < 9);
 }
 
-/* Whether the bytes at p are a character that nobody sees, or that turns others around: C1
- * controls, zero-width ones, separators of lines, marks of direction. */
-static bool is_hidden(const unsigned char *p)
-{
-    if (*p < 0x20 || *p == 0x7f)
-        return true;
-    if (p[0] == 0xc2)
-        return p[1] < 0xa0 || p[1] == 0xad;
-    if (p[0] == 0xe2 && p[1] == 0x80)
-        return (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae);
-    if (p[0] == 0xe2 && p[1] == 0x81)
-        return p[2] >= 0xa0 && p[2] <= 0xaf;
-    return p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf;
-}
-
 bool sw_text_is_line(const char *text)
 {
     size_t length = 0;
-    for (const unsigned char *p = (const unsigned char *)text; *p != 0; p++, length++)
-        if (is_hidden(p))
+    for (const char *p = text; *p != '\0'; p++, length++)
+        if (sw_text_hidden(p) > 0)
             return false;
     return length > 0 && length <= MAX_LINE;
 }

@@ -235,6 +235,7 @@ struct sw_job_config {
     int32_t port;            /* 0: auto, one of the job's own */
     int32_t shards, at_once; /* tasks of an array; of them, at a time; 0: all */
     struct sw_place place;   /* of the section */
+    struct sw_place checkpoint_place, input_place, token_place; /* or of the run */
 };
 
 /* Whether weights stay split over fsdp while texts are made; auto: where they do not fit else. */
@@ -249,8 +250,10 @@ struct sw_run_config {
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
+    struct sw_place data_place, init_place; /* of data.path and init.from, or of the run */
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
-    bool says_steps;            /* optimizer.total_steps stands in the run: its time can be told */
+    bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
+    bool says_steps;      /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */

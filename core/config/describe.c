@@ -331,7 +331,8 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     const struct node *steps = sw_node_find(sw_node_find(root, "optimizer"), "total_steps");
     const struct node *time = sw_node_find(sw_node_find(root, "slurm"), "time");
     out->says_steps = steps != NULL && !sw_node_is_null(steps);
-    if (time == NULL || sw_node_is_null(time))
+    out->time_is_ceiling = time == NULL || sw_node_is_null(time);
+    if (out->time_is_ceiling)
         time = c->cluster_time;
     if (time != NULL)
         out->time_place = (struct sw_place){time->source->file, time->line, time->column};

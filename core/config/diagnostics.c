@@ -1,4 +1,5 @@
 /* Collects, sorts and prints the mistakes. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <stdlib.h>
@@ -110,10 +111,9 @@ static const char *source_line(struct sw_config *c, const struct source *source,
         bool whole = (size_t)(end - p) >= length && first < 0xf8 && (first < 0x80 || first >= 0xc2);
         for (size_t i = 1; whole && i < length; i++)
             whole = ((unsigned char)p[i] & 0xc0) == 0x80;
-        bool c1 = whole && first == 0xc2 && (unsigned char)p[1] < 0xa0;
         if (first == '\t') {
             shown[used++] = ' ';
-        } else if (!whole || c1 || first < 0x20 || first == 0x7f) {
+        } else if (!whole || sw_text_hidden(p) > 0) {
             shown[used++] = '?';
         } else {
             memcpy(shown + used, p, length);

@@ -1,4 +1,5 @@
 /* Numbers with units. */
+#include "core/base/text.h"
 #include "core/config/internal.h"
 
 #include <ctype.h>
@@ -156,19 +157,11 @@ const char *sw_quantity_nearest_unit(char dimension, double number, double wante
 
 enum { SHOWN_BYTES = 60 };
 
-/* The beginning of a text for a message; what would steer a terminal becomes '?'. */
+/* The beginning of a text for a message. */
 static const char *shown(const char *text, char out[SHOWN_BYTES + 1])
 {
-    size_t i = 0;
-    for (; i < SHOWN_BYTES && text[i] != 0; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-        const bool c1 = i > 0 && (unsigned char)text[i - 1] == 0xc2 && byte >= 0x80 && byte < 0xa0;
-        out[i] = byte < 0x20 || byte == 0x7f || c1 ? '?' : text[i];
-        if (c1)
-            out[i - 1] = '?';
-    }
-    out[i] = 0;
-    return out;
+    snprintf(out, SHOWN_BYTES + 1, "%s", text);
+    return sw_text_show(out);
 }
 
 int sw_quantity_parse(const char *text, char dimension, double *out, struct sw_error *err)

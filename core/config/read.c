@@ -133,8 +133,15 @@ static bool is_absolute(const struct node *value)
     return value != NULL && value->kind == NODE_SCALAR && value->text[0] == '/';
 }
 
-/* Resolving a path forgets how it was written. */
-static void note_absolute_paths(const struct node *root, struct sw_run_config *run)
+static struct sw_place place_of(const struct node *root, const char *section, const char *key)
+{
+    const struct node *value = sw_node_find(sw_node_find(root, section), key);
+    const struct node *at = is_written(value) ? value : root;
+    return (struct sw_place){at->source->file, at->line, at->column};
+}
+
+/* Resolving a path forgets where and how it was written. */
+static void note_paths(const struct node *root, struct sw_run_config *run)
 {
     const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
     run->data_path_is_absolute = is_absolute(sw_node_find(sw_node_find(root, "data"), "path"));
@@ -142,6 +149,11 @@ static void note_absolute_paths(const struct node *root, struct sw_run_config *r
     run->directory_is_absolute = is_absolute(sw_node_find(root, "directory"));
     run->checkpoint_directory_is_absolute =
         is_written(checkpoint) ? is_absolute(checkpoint) : run->directory_is_absolute;
+    run->data_place = place_of(root, "data", "path");
+    run->init_place = place_of(root, "init", "from");
+    run->job.checkpoint_place = place_of(root, "job", "checkpoint");
+    run->job.input_place = place_of(root, "job", "input");
+    run->job.token_place = place_of(root, "job", "token_file");
 }
 
 static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
@@ -201,12 +213,12 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
         if (c->plan == NULL || !sw_config_describe_plan(c, root, c->plan))
             break;
         c->run = &c->plan->run;
-        note_absolute_paths(sw_node_find(root, "run"), c->run);
+        note_paths(sw_node_find(root, "run"), c->run);
         break;
     default:
         c->run = sw_config_alloc(c, sizeof *c->run);
         if (c->run != NULL && sw_config_describe_run(c, root, c->run))
-            note_absolute_paths(root, c->run);
+            note_paths(root, c->run);
         break;
     }
 }

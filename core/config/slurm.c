@@ -503,6 +503,12 @@ static void check_container(struct checking *k)
         (container->mounts.count > 0 || container->options.count > 0 || container->runner != NULL))
         fail(k, place_of(k, "container", NULL), "'container' has no 'image'",
              "for example: container: {image: /images/train.sqsh}");
+    const size_t length = container->image != NULL ? strlen(container->image) : 0;
+    if (container->kind == SW_CONTAINER_PYXIS && length > 4 &&
+        strcmp(container->image + length - 4, ".sif") == 0)
+        fail(k, place_of(k, "container", "image"),
+             "'image' is a file of apptainer or singularity, which pyxis cannot start",
+             "add 'type: apptainer' or 'type: singularity', or name an image of enroot (.sqsh)");
     if (container->kind == SW_CONTAINER_PYXIS)
         check_options(k, "container", "options", &container->options);
 }

@@ -111,9 +111,12 @@ const struct field sw_slurm_fields[] = {
     WORD(account, "research",
          "sbatch --account: whom the job is charged to; default: the user's own"),
     WORD(qos, "normal", "sbatch --qos: quality of service; default: Slurm's own"),
-    TEXT("time", time, sw_text_is_slurm_time, TIME_EXPECTS, "'24:00:00'",
-         "sbatch --time: limit of the job's time; default: half as long again as the steps are "
-         "predicted to take, where the run says how many; else the partition's"),
+    TEXT(
+        "time", time, sw_text_is_slurm_time, TIME_EXPECTS, "'24:00:00'",
+        "sbatch --time: limit of the job's time. A run's is taken as it stands; a cluster's is the "
+        "most that a job asks for: where the run says how many steps it has, a job asks for half "
+        "as long again as they are predicted to take, and ten minutes; default: no such ceiling, "
+        "and the partition's own limit where the steps are not told"),
     TEXT("time_min", time_min, sw_text_is_slurm_time, TIME_EXPECTS, "'4:00:00'",
          "sbatch --time-min: what the limit may be shortened to so that the job starts earlier"),
     TEXT("gpus_per_node", gpus_per_node, sw_text_is_slurm_gpus, "a number of GPUs or 'type:number'",
@@ -331,6 +334,8 @@ const struct sw_option_row sw_option_rows[] = {
     {"begin", "begin", NULL},
     {"bell", NULL, COMMAND},
     {"chdir", NULL, "the job runs in the run's directory"},
+    {"cluster-constraint", NULL, "plan follows jobs of the cluster that it is asked on"},
+    {"clusters", NULL, "plan follows jobs of the cluster that it is asked on: submit there"},
     {"comment", "comment", NULL},
     {"constraint", "constraint", NULL},
     {"container", NULL, NULL}, /* of OCI: none of ours, but the beginning of ours */

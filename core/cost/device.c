@@ -9,7 +9,9 @@
  * A message more in a call: NCCL takes each peer once into a batch of its kernel, one batch after
  * the other, so 6 us is what a short message takes on the way between two GPUs (its latency in
  * nccl-tests is 5 to 15 us); MPI in a node exchanges a short one in about 1 us. Both are
- * estimates, too small to matter where messages are few. */
+ * estimates, too small to matter where messages are few.
+ *
+ * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
     [SW_DEVICE_CPU] = {.copies = true,
                        .adds_apart = true,
@@ -21,7 +23,8 @@ static const struct sw_device_row rows[] = {
                         .cache_in_fp32 = true,
                         .transport = SW_CARRIER_QUEUED,
                         .message_s = 6e-6,
-                        .allocated = true},
+                        .allocated = true,
+                        .untried = true},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each kind of device");
 

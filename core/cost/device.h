@@ -17,6 +17,7 @@ struct sw_device_row {
     enum sw_carrier transport; /* of its collectives */
     double message_s;          /* of each message of a call but the first, whatever its length */
     bool allocated;            /* schedulers hand them out by number */
+    bool untried;              /* never run on such hardware: whoever emits or submits is told */
 };
 
 /* Never NULL. */

@@ -1,6 +1,7 @@
 #include "core/run/progress.h"
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,9 +42,7 @@ static void copy_text(const json_t *line, const char *key, char *out, size_t byt
 {
     const char *text = json_string_value(json_object_get(line, key));
     snprintf(out, bytes, "%s", text != NULL ? text : "");
-    for (; *out != '\0'; out++)
-        if ((unsigned char)*out < ' ' || *out == 127)
-            *out = '?';
+    sw_text_show(out);
 }
 
 static double positive(double value)

@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_TEMPLATE_BYTES = 1 << 20 };
@@ -144,8 +145,8 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
         if (sw_headroom_warning(&plan[i].candidate.memory, warning, sizeof warning)[0] != '\0')
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
-    if (run->data_path == NULL && trains)
-        fprintf(stderr, "%s: warning: " SW_NO_DATA "; " SW_NO_DATA_HELP "\n", path);
+    sw_command_warn_of_lacks(options, run, false);
+    sw_command_note_device(options->files[0], run);
     note_checkout(options->files[0], run);
 }
 
@@ -154,7 +155,7 @@ static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
     const char *time = script->value[SW_PLACE_TIME].value;
-    if (run->cluster.slurm.time != NULL)
+    if (time != NULL && time == run->cluster.slurm.time)
         return;
     if (time != NULL)
         fprintf(said,
@@ -227,12 +228,24 @@ out:
     return status;
 }
 
+/* What -o names is a folder, or nothing yet. */
+static int check_folder(const char *path, struct sw_error *err)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 ? errno != ENOTDIR : S_ISDIR(status.st_mode))
+        return 0;
+    return sw_fail(err, SW_BAD_INPUT, "'%s' is not a folder; -o names one for plan and script",
+                   path);
+}
+
 int sw_emit(const struct sw_options *options, const struct sw_session *session, FILE *said,
             struct sw_emitted *out)
 {
     const char *directory = options->output == NULL ? "." : options->output;
     struct sw_error err = {0};
     int32_t count = 0;
+    if (check_folder(directory, &err) != 0)
+        return sw_command_fail(&err);
     struct sw_emit_plan *plan = calloc(SW_EMIT_PLANS, sizeof *plan);
     if (plan == NULL) {
         sw_fail(&err, SW_ENVIRONMENT, "out of memory for the plans");

@@ -43,8 +43,8 @@
     X(ACCOUNT, "slurm.account", TEXT, "`slurm.account`")                                           \
     X(QOS, "slurm.qos", TEXT, "`slurm.qos`")                                                       \
     X(TIME, "slurm.time", TEXT,                                                                    \
-      "`slurm.time`; where it is not set and the run says its steps, one and a half times what "   \
-      "they take")                                                                                 \
+      "`slurm.time` of the run; where it is not set and the run says its steps, one and a half "   \
+      "times what they take and ten minutes, at most `slurm.time` of the cluster")                 \
     X(TIME_MIN, "slurm.time_min", TEXT, "`slurm.time_min`")                                        \
     X(GPUS_PER_NODE, "slurm.gpus_per_node", TEXT,                                                  \
       "`slurm.gpus_per_node`; where it is not set, the device is cuda and `slurm.gres` names no "  \
@@ -130,6 +130,10 @@ void sw_script_free(struct sw_script *s);
  * are told to save. */
 int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run,
                             double step_seconds, int64_t lead_seconds, struct sw_error *err);
+/* The limit of a job whose steps take so long: the run's own slurm.time; else what the steps need
+ * and some, of which the cluster's slurm.time is the most. In buffer or the run; NULL: none. */
+const char *sw_script_time_limit(const struct sw_run_config *run, double step_seconds,
+                                 char buffer[32]);
 /* What is wrong with the time limit of a run that goes on by itself, where its jobs would be told
  * to save as soon as they begin; "": nothing. Returns buffer. */
 const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_seconds,

@@ -31,19 +31,32 @@ static void set(struct sw_script *s, enum sw_placeholder place, const char *valu
     s->value[place].value = value;
 }
 
-static void set_time(struct sw_script *s, const struct sw_run_config *run, double step_seconds)
+/* What a limit must leave room for: the shortest that the job takes, and a signal that is not to
+ * come at once. */
+static double least_limit_s(const struct sw_slurm_config *slurm)
+{
+    const char *at = slurm->signal != NULL ? strchr(slurm->signal, '@') : NULL;
+    const double least = slurm->time_min != NULL ? sw_slurm_time_seconds(slurm->time_min) : 0;
+    const double signal = at != NULL ? (strtod(at + 1, NULL) + EARLY_SECONDS) * LEADS_IN_LIMIT : 0;
+    return fmax(least, signal);
+}
+
+const char *sw_script_time_limit(const struct sw_run_config *run, double step_seconds,
+                                 char buffer[32])
 {
     const struct sw_slurm_config *slurm = &run->cluster.slurm;
-    const double seconds = (double)run->optimizer.total_steps * step_seconds;
-    set(s, SW_PLACE_TIME, slurm->time);
-    if (slurm->time != NULL || !run->says_steps || run->job.type != SW_JOB_TRAIN)
-        return;
-    const double minutes = (seconds * limit_margin + start_seconds) / 60;
+    const double steps_s = (double)run->optimizer.total_steps * step_seconds;
+    if ((slurm->time != NULL && !run->time_is_ceiling) || !run->says_steps ||
+        run->job.type != SW_JOB_TRAIN)
+        return slurm->time;
+    const double minutes = fmax(steps_s * limit_margin + start_seconds, least_limit_s(slurm)) / 60;
     if (!(minutes < 1e7)) /* 19 years: Slurm's numbers end */
-        return;
+        return slurm->time;
     const int64_t whole = (int64_t)ceil(minutes / LIMIT_STEP_MINUTES) * LIMIT_STEP_MINUTES;
-    sw_script_format_time(whole, s->time);
-    set(s, SW_PLACE_TIME, s->time);
+    if ((double)whole * 60 >= sw_slurm_time_seconds(slurm->time))
+        return slurm->time;
+    sw_script_format_time(whole, buffer);
+    return buffer;
 }
 
 /* A server is told to drain: its ranks get TERM. Texts are safe line by line: only a script that
@@ -290,7 +303,7 @@ int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run
     int status = 0;
     set_plain(s, run);
     set_shares(s, &run->cluster);
-    set_time(s, run, step_seconds);
+    set(s, SW_PLACE_TIME, sw_script_time_limit(run, step_seconds, s->time));
     set_signal(s, run, lead_seconds);
     for (int32_t i = 0; i < BLOCKS && status == 0; i++) {
         out[i] = open_memstream(&s->block[places[i]], &bytes[i]);

@@ -1,5 +1,6 @@
 #include "planner/job/controller.h"
 
+#include "core/base/text.h"
 #include "core/run/submission.h"
 #include "planner/job/process.h"
 
@@ -78,14 +79,7 @@ static void judge(struct sw_slurm_job *job)
 /* What is shown must stay in its line; "(null)" and N/A are Slurm's words for nothing. */
 static const char *told(char *text)
 {
-    for (char *p = text; *p != '\0'; p++) {
-        const unsigned char c = (unsigned char)*p, next = (unsigned char)p[1];
-        if (c < ' ' || c == 127)
-            *p = '?';
-        else if (c == 0xc2 && next >= 0x80 &&
-                 next < 0xa0) /* U+0080 to U+009F steer terminals, too */
-            p[0] = p[1] = '?';
-    }
+    sw_text_show(text);
     const char *const nothing[] = {"(null)", "N/A", "Unknown", "None assigned", "NONE", NULL};
     return is_one_of(text, nothing) ? "" : text;
 }

@@ -202,6 +202,10 @@ static void write_choice(struct sw_json *j, const struct sw_start_choices *all, 
         }
         sw_json_integer(j, "like_jobs", c->like_jobs);
         sw_json_number(j, "step_seconds", c->candidate.cost.step_seconds);
+        if (isinf(c->limit_s))
+            sw_json_null(j, "limit_seconds");
+        else
+            sw_json_number(j, "limit_seconds", c->limit_s);
         sw_json_number(j, "run_seconds", c->run_s);
         sw_json_integer(j, "jobs", c->jobs);
         sw_json_number(j, "result_seconds", c->result_s);

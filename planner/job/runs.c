@@ -1,5 +1,6 @@
 /* `plan runs`: what a folder knows of the runs in it, a line each. */
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "planner/command.h"
 #include "planner/format.h"
 #include "planner/job/show.h"
@@ -7,6 +8,7 @@
 #include "planner/job/watch.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@ static void fill(struct row *row, const struct sw_run_status *s)
 {
     char number[SW_FORMAT_BYTES];
     *row = (struct row){0};
-    snprintf(row->cell[0], CELL_BYTES, "%.60s", sw_show_name(s));
+    sw_text_shown(sw_show_name(s), CELL_BYTES - 4, row->cell[0]);
     snprintf(row->cell[1], CELL_BYTES, "%s%s", sw_run_state_name(s->state),
              s->never_starts                           ? " (never starts)"
              : s->slower && s->state == SW_RUN_RUNNING ? " (slow)"
@@ -45,7 +47,8 @@ static void print_row(const struct row *row, const size_t width[COLUMNS], const 
 {
     for (size_t c = 0; c < COLUMNS; c++)
         printf("%-*s  ", (int)width[c], row->cell[c][0] != '\0' ? row->cell[c] : "-");
-    printf("%s\n", folder);
+    char shown[PATH_MAX + 4];
+    printf("%s\n", sw_text_shown(folder, PATH_MAX, shown));
 }
 
 /* Returns how many lines. */

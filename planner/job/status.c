@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "core/run/excluded.h"
 #include "core/run/launcher.h"
 #include "planner/format.h"
@@ -85,6 +86,7 @@ static void note(struct sw_run_status *s, const char *file, const char *what)
 {
     if (s->note[0] == '\0')
         snprintf(s->note, sizeof s->note, "%s: %.250s", file, what);
+    sw_text_show(s->note);
 }
 
 static void read_excluded(struct sw_run_status *s)
@@ -136,10 +138,12 @@ static void read_folder(struct sw_run_status *s)
     struct sw_error err = {0};
     char text[256];
     s->note[0] = '\0';
-    if (sw_submission_read(s->folder, &s->submission, text, &err) != 0)
+    s->unreadable = sw_submission_read(s->folder, &s->submission, text, &err) != 0;
+    if (s->unreadable)
         note(s, "submission.json", err.message);
     else if (text[0] != '\0')
         note(s, "submission.json", text);
+    sw_text_show(s->submission.run);
     err = (struct sw_error){0};
     if (sw_attempt_read(s->folder, &s->attempt, text, &err) != 0)
         note(s, "attempt.json", err.message);
@@ -464,6 +468,9 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->state = SW_RUN_LOST;
         say(s, "Slurm no longer knows its job, which never began to train",
             "'plan logs' may say why");
+    } else if (s->unreadable) {
+        s->state = SW_RUN_UNKNOWN;
+        say(s, "the record of its job cannot be read", "");
     } else {
         s->state = SW_RUN_NONE;
         say(s, "nothing was started here", "");

@@ -42,6 +42,7 @@ struct sw_run_status {
     enum sw_run_state state;
     double ending_since; /* its files say that it ended and Slurm that its job is ending; 0 */
     bool did_steps;      /* by its files, when Slurm answered */
+    bool unreadable;     /* submission.json is there and cannot be read */
     bool by_slurm;       /* it is a job, not a run of mpirun */
     bool never_starts;   /* a pending job that must be changed */
     bool slower;         /* than the prediction's band */

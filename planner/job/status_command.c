@@ -117,6 +117,8 @@ int sw_command_status(const struct sw_options *options)
         print_json(&all, SW_JSON_TABS);
     else
         sw_show_text(stdout, &all.run[0]);
+    if (all.run[0].unreadable)
+        status = SW_ENVIRONMENT; /* said among the notes */
     if (all.trouble.status != SW_OK) {
         fflush(stdout);
         status = sw_command_fail(&all.trouble);

@@ -8,6 +8,7 @@
 #include "planner/job/dry_run.h"
 #include "planner/job/process.h"
 #include "planner/job/status.h"
+#include "planner/lacks.h"
 #include "planner/slurm/admit.h"
 
 #include <errno.h>
@@ -75,6 +76,39 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
     return sw_plan_read(path, out, err);
 }
 
+/* What kind of job the script beside a plan starts: a plan does not say. */
+static bool plan_trains(const char *folder, const struct sw_run_config *run)
+{
+    char path[PATH_MAX], *text = NULL;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%.3000s/%.500s.sbatch", folder, run->name);
+    if (sw_file_read(path, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) != 0)
+        return true; /* said later */
+    const bool texts = strstr(text, "\ntype=generate\n") != NULL ||
+                       strstr(text, "\ntype=score\n") != NULL ||
+                       strstr(text, "\ntype=serve\n") != NULL;
+    free(text);
+    return !texts;
+}
+
+/* Refuses a job that would wait, start and fail. folder: of the plan; NULL: it is a run. Returns an
+ * exit code. */
+static int check_lacks(const struct sw_run_config *run, const char *folder, bool force)
+{
+    struct sw_lack lack[SW_LACKS];
+    const int32_t count =
+        folder != NULL && !plan_trains(folder, run) ? 0 : sw_lacks_find(run, lack);
+    int status = SW_OK;
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_error err = {0};
+        if (force && !lack[i].anywhere)
+            continue;
+        sw_fail_at(&err, SW_BAD_INPUT, lack[i].at, "%s; %s", lack[i].message, lack[i].help);
+        status = sw_command_fail(&err);
+    }
+    return status;
+}
+
 /* Reads what the command line names, and makes the run's folder. Returns an exit code. */
 static int open_run(struct submitting *s, const struct sw_options *options)
 {
@@ -99,6 +133,11 @@ static int open_run(struct submitting *s, const struct sw_options *options)
                 "the launcher of cluster '%s' is mpirun, so there is no job to submit; write the "
                 "script with 'plan emit' and start it with bash",
                 s->run->cluster.name);
+    const int lacks = err.status == SW_OK ? check_lacks(s->run, folder, options->force) : SW_OK;
+    if (lacks != SW_OK) {
+        free(folder);
+        return lacks;
+    }
     if (err.status == SW_OK)
         (void)sw_command_check_data(s->run, &err);
     if (err.status == SW_OK)
@@ -422,6 +461,8 @@ static int submit(struct submitting *s, uint64_t digest, const struct sw_decisio
         return sw_command_fail(&err);
     s->record.submitted = true;
     s->record.job_count = 1;
+    if (s->admission.waits[0] != '\0')
+        fprintf(stderr, "plan: warning: the job %s\n", s->admission.waits);
     sw_slurm_admitted(&s->admission, s->record.job[0]);
     if (sw_submission_write(s->folder, &s->record, &err) != 0) {
         sw_fail_context(&err, "job %s is submitted, but", s->record.job[0]);
@@ -436,6 +477,7 @@ static int submit_plan(struct submitting *s)
     struct sw_candidate c;
     if (sw_search_evaluate(s->run, &s->read.decision, 0, &c, NULL, &err) != 0)
         return sw_command_fail(&err);
+    sw_command_note_device(s->plan, s->run);
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 

@@ -244,7 +244,9 @@ int sw_target_find(const struct sw_options *options, struct sw_target *out)
         return sw_command_fail(&err);
     }
     if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
-        if (take(out, name, &err) == 0 && !sw_folder_is_run(name) && !has_unrecorded_job(name))
+        if (access(name, R_OK | X_OK) != 0)
+            sw_fail(&err, SW_ENVIRONMENT, "cannot look into '%.400s': %s", name, strerror(errno));
+        else if (take(out, name, &err) == 0 && !sw_folder_is_run(name) && !has_unrecorded_job(name))
             sw_fail(&err, SW_BAD_INPUT,
                     "'%.400s' is no run's directory; name one, a run file or a job's number ('plan "
                     "runs' lists the runs below a folder)",

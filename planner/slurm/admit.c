@@ -1,5 +1,6 @@
 #include "planner/slurm/admit.h"
 
+#include "core/base/text.h"
 #include "core/config/config.h"
 #include "planner/format.h"
 #include "planner/slurm/script.h"
@@ -83,6 +84,22 @@ static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw
     return count;
 }
 
+static bool wants_whole_nodes(const struct sw_slurm_request *request)
+{
+    const char *value = sw_slurm_request_get(request, "exclusive");
+    return value != NULL && value[0] == '\0'; /* those of users and labels share */
+}
+
+/* Of a partition's nodes, those that have no more processors than it gives. */
+static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (facts->nodes[i].cpus <= p->max_cpus_per_node)
+            count += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+    return count;
+}
+
 static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
                       const struct sw_slurm_partition *p, char why[WHY])
 {
@@ -105,6 +122,11 @@ static bool nodes_fit(const struct sw_slurm_request *request, const struct sw_sl
     if (p->max_cpus_per_node > 0 && cpus > p->max_cpus_per_node)
         return refuse(why, "%d processors of a node asked for, but partition %.60s gives %d",
                       (int)cpus, p->name, p->max_cpus_per_node);
+    if (wants_whole_nodes(request) && p->max_cpus_per_node > 0 && count_small(facts, p) < nodes)
+        return refuse(why,
+                      "whole nodes asked for, but partition %.60s gives a job %d processors of a "
+                      "node: set slurm.exclusive to false",
+                      p->name, p->max_cpus_per_node);
     int32_t fit = count_fitting(facts, p, cpus, 0, NULL);
     if (fit < nodes)
         return refuse(why,
@@ -138,6 +160,68 @@ static bool time_fits(const struct sw_slurm_request *request, const struct sw_sl
         least != NULL ? least : time, sw_format_duration(p->max_time, longest), p->name);
 }
 
+/* What a job asks for at least, of each kind. */
+static void asks_for(const struct sw_slurm_request *request, int64_t out[SW_TRES_COUNT])
+{
+    const int64_t nodes = number_of(request, "nodes", 1);
+    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    const char *colon = gpus != NULL ? strrchr(gpus, ':') : NULL;
+    out[SW_TRES_NODES] = nodes;
+    out[SW_TRES_GPUS] =
+        gpus != NULL ? nodes * strtoll(colon != NULL ? colon + 1 : gpus, NULL, 10) : 0;
+    out[SW_TRES_CPUS] =
+        nodes * number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
+}
+
+/* Who limits a job, in Slurm's order: the first that sets a limit decides. Of the partition's qos
+ * and the job's own either may come first: the larger one counts. */
+struct limiter {
+    const char *kind, *name;
+    const struct sw_slurm_limits *limits;
+};
+
+/* A job that alone is more than a limit allows would wait for ever. */
+static bool limits_admit(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
+                         const struct sw_slurm_accounting *accounting,
+                         const struct sw_slurm_association *a, const struct sw_slurm_qos *q,
+                         char why[WHY])
+{
+    const struct sw_slurm_qos *own =
+        p->own_qos != NULL ? sw_slurm_find_qos(accounting, p->own_qos) : NULL;
+    const struct sw_slurm_association *whole =
+        a != NULL ? sw_slurm_find_account(accounting, a->account) : NULL;
+    const char *time = sw_slurm_request_get(request, "time");
+    const double minutes = time != NULL ? sw_slurm_time_seconds(time) / 60 : 0;
+    q = q != NULL ? q : sw_slurm_default_qos(accounting, a);
+    const struct limiter limiters[] = {
+        {"qos", own != NULL ? own->name : "", own != NULL ? &own->limits : NULL},
+        {"qos", q != NULL ? q->name : "", q != NULL ? &q->limits : NULL},
+        {"account", a != NULL ? a->account : "", a != NULL ? &a->limits : NULL},
+        {"account", whole != NULL ? whole->account : "", whole != NULL ? &whole->limits : NULL}};
+    enum { LIMITERS = sizeof limiters / sizeof limiters[0] };
+    int64_t asked[SW_TRES_COUNT];
+    asks_for(request, asked);
+    for (int32_t k = 0; k < SW_LIMITS; k++)
+        for (int32_t t = 0; t < SW_TRES_COUNT; t++) {
+            const bool timed = k == SW_LIMIT_JOB_MINUTES || k == SW_LIMIT_GROUP_MINUTES;
+            const double wanted = (double)asked[t] * (timed && !isinf(minutes) ? minutes : !timed);
+            const struct limiter *by = NULL;
+            for (int32_t i = 0; i < LIMITERS && (by == NULL || i == 1); i++)
+                if (limiters[i].limits != NULL && limiters[i].limits->of[k][t] > 0 &&
+                    (by == NULL || limiters[i].limits->of[k][t] > by->limits->of[k][t]))
+                    by = &limiters[i];
+            if (by != NULL && wanted > (double)by->limits->of[k][t])
+                return refuse(why,
+                              "%.0f %s%s asked for, but %s of %s %.60s is %lld: it would wait for "
+                              "ever",
+                              wanted, sw_slurm_tres_name((enum sw_slurm_tres)t),
+                              timed ? " times minutes" : "",
+                              sw_slurm_limit_name((enum sw_slurm_limit)k), by->kind, by->name,
+                              (long long)by->limits->of[k][t]);
+        }
+    return true;
+}
+
 static bool account_may(const struct sw_slurm_request *request, const struct sw_slurm_partition *p,
                         const struct sw_slurm_accounting *accounting, char why[WHY])
 {
@@ -147,7 +231,6 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
     const char *limit = sw_slurm_request_get(request, "time");
     /* without one it gets what the partition gives */
     const double seconds = limit != NULL ? sw_slurm_time_seconds(limit) : 0;
-    const int32_t nodes = number_of(request, "nodes", 1);
     const char *of =
         account != NULL
             ? account
@@ -180,18 +263,12 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
         return refuse(why,
                       "its time limit is more than the %s of qos %.60s: it would wait for ever",
                       sw_format_duration(q->max_time, time), q->name);
-    if (q != NULL && q->max_nodes > 0 && nodes > q->max_nodes)
-        return refuse(why, "%d nodes asked for, but qos %.60s gives a job at most %d", (int)nodes,
-                      q->name, q->max_nodes);
     if (a != NULL && seconds > a->max_time)
         return refuse(why,
                       "its time limit is more than the %s of account %.60s: it would wait for "
                       "ever",
                       sw_format_duration(a->max_time, time), a->account);
-    if (a != NULL && a->max_nodes > 0 && nodes > a->max_nodes)
-        return refuse(why, "%d nodes asked for, but account %.60s gives a job at most %d",
-                      (int)nodes, a->account, a->max_nodes);
-    return true;
+    return limits_admit(request, p, accounting, a, q, why);
 }
 
 /* Every number of "afterok:17:18,afterany:19" must be a job. */
@@ -266,14 +343,142 @@ static bool admits_any(const struct sw_slurm_request *request, const struct sw_s
     return false;
 }
 
-/* What the controller itself says. */
+/* ---- Nodes that are away ---- */
+
+/* Adds names of a list of sbatch's; one that cannot be read names nobody. */
+static void expand(const struct sw_slurm_request *request, const char *name, struct sw_hosts *out)
+{
+    struct sw_error ignored = {0};
+    (void)sw_hosts_expand(sw_slurm_request_get(request, name), out, &ignored);
+    sw_hosts_sort(out);
+}
+
+/* A constraint that is one feature; others are not understood, and everybody may have them. */
+static bool has_constraint(const struct sw_slurm_nodes *n, const char *constraint)
+{
+    return constraint == NULL || strpbrk(constraint, "&|*[](),") != NULL ||
+           (n->features != NULL && sw_slurm_list_has(n->features, constraint));
+}
+
+struct away {
+    struct sw_hosts down, drained;
+    int32_t left; /* others that fit */
+};
+
+static int find_away(const struct sw_slurm_request *request, const struct sw_slurm_facts *facts,
+                     const struct sw_slurm_partition *p, struct away *out)
+{
+    const int64_t cpus =
+        (int64_t)number_of(request, "ntasks-per-node", 1) * number_of(request, "cpus-per-task", 1);
+    const char *gpus = sw_slurm_request_get(request, "gpus-per-node");
+    struct sw_hosts excluded = {0};
+    struct sw_error err = {0};
+    int status = 0;
+    expand(request, "exclude", &excluded);
+    for (int32_t i = 0; i < facts->nodes_count && status == 0; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        if (n->cpus < cpus || n->memory_mb < memory_of(request) ||
+            (gpus != NULL && !has_gpus(n, gpus)) ||
+            !has_constraint(n, sw_slurm_request_get(request, "constraint")))
+            continue;
+        for (int32_t k = 0; k < n->hosts.count && status == 0; k++) {
+            const char *name = n->hosts.name[k];
+            if (!sw_hosts_contain(&p->hosts, name) || sw_hosts_contain(&excluded, name))
+                continue;
+            out->left += n->usable;
+            if (!n->usable)
+                status = sw_hosts_add(n->drained ? &out->drained : &out->down, name, &err);
+        }
+    }
+    sw_hosts_sort(&out->down);
+    sw_hosts_sort(&out->drained);
+    sw_hosts_free(&excluded);
+    return status;
+}
+
+static size_t name_hosts(const struct sw_hosts *hosts, const char *state, char *out, size_t bytes)
+{
+    enum { SHOWN = 80 };
+    char shown[SHOWN + 4];
+    char *names = hosts->count > 0 ? sw_hosts_compress(hosts) : NULL;
+    int wrote = 0;
+    if (names != NULL)
+        wrote = snprintf(out, bytes, "%s (%s)", sw_text_shorten(names, SHOWN, shown), state);
+    free(names);
+    return wrote > 0 ? (size_t)wrote : 0;
+}
+
+bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
+                              const struct sw_slurm_facts *facts, char why[WHY], int32_t *left)
+{
+    const int32_t nodes = number_of(request, "nodes", 1);
+    const char *names = sw_slurm_request_get(request, "partition");
+    struct away away = {0};
+    char name[128];
+    snprintf(name, sizeof name, "%.*s", names != NULL ? (int)strcspn(names, ",") : 0,
+             names != NULL ? names : "");
+    const struct sw_slurm_partition *p =
+        sw_slurm_find_partition(facts, names != NULL ? name : NULL);
+    why[0] = '\0';
+    *left = 0;
+    if (p == NULL)
+        return false;
+    const bool known = find_away(request, facts, p, &away) == 0;
+    const bool waits =
+        known && away.left < nodes && away.left + away.down.count + away.drained.count >= nodes;
+    if (waits) {
+        size_t used = (size_t)snprintf(why, WHY, "waits for ");
+        used += name_hosts(&away.drained, "drained", why + used, WHY - used);
+        if (away.drained.count > 0 && away.down.count > 0)
+            used += (size_t)snprintf(why + used, WHY - used, " and ");
+        name_hosts(&away.down, "down", why + used, WHY - used);
+        *left = away.left;
+    }
+    sw_hosts_free(&away.down);
+    sw_hosts_free(&away.drained);
+    return waits;
+}
+
+/* Whether a job on so many nodes would start at once. */
+static bool starts_now(struct sw_slurm *slurm, const struct sw_slurm_request *request,
+                       int32_t nodes)
+{
+    struct sw_slurm_request fewer = {0};
+    struct sw_slurm_start start = {0};
+    struct sw_error ignored = {0};
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)nodes);
+    const bool now = nodes > 0 &&
+                     sw_slurm_request_vary(request, "nodes", number, &fewer, &ignored) == 0 &&
+                     sw_slurm_will_run(slurm, &fewer, 1, &start, &ignored) == 0 && start.starts &&
+                     start.at <= (int64_t)time(NULL) + 60;
+    sw_slurm_starts_free(&start, 1);
+    sw_slurm_request_free(&fewer);
+    return now;
+}
+
+/* What the controller itself says. --test-only refuses what sbatch queues: a job for which there
+ * are not enough nodes just now. sbatch itself says whether there ever are. */
 static int ask_start(struct sw_slurm *slurm, const struct sw_slurm_request *request,
-                     struct sw_admission *out, struct sw_error *err)
+                     const struct sw_slurm_facts *facts, struct sw_admission *out,
+                     struct sw_error *err)
 {
     struct sw_slurm_start start = {0};
+    char why[WHY];
+    int32_t left = 0;
     int status = sw_slurm_will_run(slurm, request, 1, &start, err);
-    if (status == 0 && !start.starts)
+    if (status == 0 && !start.starts && sw_slurm_waits_for_nodes(request, facts, why, &left)) {
+        snprintf(out->waits, sizeof out->waits, "%.200s", why);
+        if (starts_now(slurm, request, left))
+            snprintf(out->waits, sizeof out->waits, "%.200s; --set nodes=%d starts now", why,
+                     (int)left);
+    } else if (status == 0 && !start.starts &&
+               strstr(start.refusal, "node configuration is not available") != NULL) {
+        snprintf(out->waits, sizeof out->waits, "waits for nodes: Slurm says now: %.150s",
+                 start.refusal);
+    } else if (status == 0 && !start.starts) {
         status = sw_fail(err, SW_UNMET, "the job cannot start: Slurm says: %s", start.refusal);
+    }
     snprintf(out->cluster, sizeof out->cluster, "%s", sw_slurm_cluster(slurm));
     out->asked = (int64_t)time(NULL);
     out->estimate = start.at;
@@ -299,7 +504,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
         sw_slurm_queue(slurm, &queue, &queued, err) != 0)
         goto out;
     if (admits_any(&request, &facts, &accounting, queue, queued, why))
-        status = ask_start(slurm, &request, out, err);
+        status = ask_start(slurm, &request, &facts, out, err);
     else
         sw_fail(err, SW_UNMET, "the job cannot start: %s", why);
 out:

@@ -14,15 +14,22 @@ bool sw_slurm_admits(const struct sw_slurm_request *request, const struct sw_slu
                      const struct sw_slurm_accounting *accounting,
                      const struct sw_slurm_queued *queue, int32_t queued, char why[256]);
 
+/* Whether a job that Slurm would not start now may when nodes are back that are down or drained:
+ * sbatch queues it. Returns whether; then why names the nodes, "waits for n2 (drained)", and *left
+ * is how many others it could have. */
+bool sw_slurm_waits_for_nodes(const struct sw_slurm_request *request,
+                              const struct sw_slurm_facts *facts, char why[256], int32_t *left);
+
 /* What the controller said of a job before it was submitted. */
 struct sw_admission {
+    char waits[256]; /* for what, where the controller cannot say when it starts; "": nothing */
     char cluster[128];
     int64_t asked, estimate; /* when it was asked, and when the job would start */
 };
 
 /* The same of a script that is about to be submitted, in any of its partitions, with the
- * controller's own word on when it would start. Errors: SW_UNMET: it cannot start, and why;
- * SW_ENVIRONMENT: no answer. */
+ * controller's own word on when it would start. Nodes that are down are waited for. Errors:
+ * SW_UNMET: it cannot start, and why; SW_ENVIRONMENT: no answer. */
 int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct sw_error *err);
 /* Remembers the estimate of the job that it became (waits.h). */
 void sw_slurm_admitted(const struct sw_admission *admission, const char *job);

@@ -69,22 +69,21 @@ static double time_of(const char *line, const char *key)
     return days * 86400 + part[0] * 3600 + part[1] * 60 + part[2];
 }
 
-/* Whether a word of a '+'-separated state says that a node takes no jobs. */
-static bool is_usable(const char *state, size_t length)
+/* Whether one of the words ends a '+'-separated state's part: "IDLE+DRAIN", "DOWN*". */
+static bool state_has(const char *state, size_t length, const char *const *words)
 {
-    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL"};
     for (size_t i = 0; i < length;) {
         const char *word = state + i;
         size_t letters = 0;
         while (i + letters < length &&
                (isalpha((unsigned char)word[letters]) || word[letters] == '_'))
             letters++;
-        for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
-            if (letters == strlen(bad[k]) && memcmp(word, bad[k], letters) == 0)
-                return false;
+        for (size_t k = 0; words[k] != NULL; k++)
+            if (letters == strlen(words[k]) && memcmp(word, words[k], letters) == 0)
+                return true;
         i += letters + 1;
     }
-    return true;
+    return false;
 }
 
 /* ---- Facts ---- */
@@ -104,11 +103,16 @@ static char *next_line(char **rest)
 
 static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_error *err)
 {
+    /* in these a node takes no jobs */
+    static const char *const bad[] = {"DOWN", "ERROR", "FUTURE", "UNKNOWN", "DRAIN", "FAIL", NULL};
+    static const char *const drain[] = {"DRAIN", NULL};
     size_t length = 0;
     int status = -1;
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
          *features = copy_value(line, "AvailableFeatures");
     const char *state = find_value(line, "State", &length);
+    /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+    const int64_t given = number_of(line, "CPUEfctv");
     if (name == NULL || gres == NULL || features == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
     } else if (*name == '\0' || state == NULL) {
@@ -118,12 +122,13 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
             .name = name,
             .gres = gres,
             .features = features,
-            .cpus = (int32_t)number_of(line, "CPUTot"),
+            .cpus = (int32_t)(given > 0 ? given : number_of(line, "CPUTot")),
             .sockets = (int32_t)number_of(line, "Sockets"),
             .cores_per_socket = (int32_t)number_of(line, "CoresPerSocket"),
             .threads_per_core = (int32_t)number_of(line, "ThreadsPerCore"),
             .memory_mb = number_of(line, "RealMemory"),
-            .usable = is_usable(state, length)};
+            .usable = !state_has(state, length, bad),
+            .drained = state_has(state, length, drain)};
         status = sw_slurm_add_node(out, &node, err);
     }
     free(name);
@@ -162,6 +167,7 @@ static int read_partition(const char *line, struct sw_slurm_facts *out, struct s
         return 0;
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || keep(&p->name, line, "PartitionName", NULL, err) != 0 ||
+        keep(&p->own_qos, line, "QoS", "N/A", err) != 0 ||
         keep(&p->accounts, line, "AllowAccounts", "ALL", err) != 0 ||
         keep(&p->denied_accounts, line, "DenyAccounts", NULL, err) != 0 ||
         keep(&p->qos, line, "AllowQos", "ALL", err) != 0 ||

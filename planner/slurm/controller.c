@@ -155,7 +155,7 @@ static bool belongs(const struct sw_slurm_nodes *g, const struct sw_slurm_node *
     return g->cpus == n->cpus && g->sockets == n->sockets &&
            g->cores_per_socket == n->cores_per_socket &&
            g->threads_per_core == n->threads_per_core && g->memory_mb == n->memory_mb &&
-           g->usable == n->usable && same_text(g->gres, n->gres) &&
+           g->usable == n->usable && g->drained == n->drained && same_text(g->gres, n->gres) &&
            same_text(g->features, n->features);
 }
 
@@ -178,6 +178,7 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
         group->threads_per_core = node->threads_per_core;
         group->memory_mb = node->memory_mb;
         group->usable = node->usable;
+        group->drained = node->drained;
     }
     return sw_hosts_add(&group->hosts, node->name, err);
 }
@@ -245,6 +246,7 @@ void sw_slurm_facts_free(struct sw_slurm_facts *facts)
         struct sw_slurm_partition *p = &facts->partition[i];
         sw_hosts_free(&p->hosts);
         free(p->name);
+        free(p->own_qos);
         free(p->accounts);
         free(p->denied_accounts);
         free(p->qos);

@@ -37,11 +37,13 @@ const char *sw_slurm_library_version(char buffer[32]);
 /* Nodes that are the same in all of this. */
 struct sw_slurm_nodes {
     struct sw_hosts hosts; /* sorted */
-    int32_t cpus, sockets, cores_per_socket, threads_per_core;
+    int32_t cpus;          /* that jobs may have; sockets and cores are all */
+    int32_t sockets, cores_per_socket, threads_per_core;
     int64_t memory_mb;
     char *gres;     /* "gpu:h100:8(S:0-1)"; NULL: none */
     char *features; /* "nvme,ib"; NULL: none */
     bool usable;    /* neither down nor drained nor failing */
+    bool drained;   /* then it is not usable; it may run what it began */
 };
 
 struct sw_slurm_partition {
@@ -51,6 +53,7 @@ struct sw_slurm_partition {
     int32_t min_nodes, max_nodes;  /* of a job; 0: no limit */
     int32_t max_cpus_per_node;     /* 0: no limit */
     double max_time, default_time; /* of a job; INFINITY: no limit; default 0: there is none */
+    char *own_qos;                 /* whose limits hold for all of its jobs; NULL: none */
     char *accounts, *denied_accounts, *qos, *denied_qos, *groups; /* lists; NULL: all, or none */
 };
 

@@ -1,8 +1,10 @@
 #include "planner/slurm/import.h"
 
+#include "core/base/text.h"
 #include "planner/format.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,9 +17,7 @@ int sw_import_note(struct sw_import *import, struct sw_error *err, const char *f
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    for (char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?'; /* it becomes a comment: one line */
+    sw_text_show(text); /* it becomes a comment: one line */
     if (import->note_count == SW_IMPORT_NOTES)
         return 0;
     import->note[import->note_count] = strdup(text);
@@ -36,13 +36,16 @@ void sw_import_free(struct sw_import *import)
 
 /* ---- Which nodes ---- */
 
-/* The kind of GPU that a node has most of. */
+/* The kind of GPU that a node has most of; slices count where there are no whole ones. */
 static int32_t main_type(const struct sw_slurm_gpus *gpus)
 {
     int32_t best = 0;
-    for (int32_t i = 1; i < gpus->types; i++)
-        if (gpus->of[i].count > gpus->of[best].count)
+    for (int32_t i = 1; i < gpus->types; i++) {
+        const bool slice = sw_sheet_is_slice(gpus->of[i].type);
+        const bool other = sw_sheet_is_slice(gpus->of[best].type);
+        if (slice != other ? other : gpus->of[i].count > gpus->of[best].count)
             best = i;
+    }
     return best;
 }
 
@@ -71,15 +74,49 @@ static const struct sw_slurm_partition *choose_partition(const struct sw_slurm_f
     return best;
 }
 
+/* Cores that jobs may have. */
+static int32_t cores_of(const struct sw_slurm_nodes *n)
+{
+    const int32_t all = n->sockets * n->cores_per_socket;
+    return all > 0 && all < n->cpus ? all : n->cpus;
+}
+
+/* Whether the nodes' features tell of the same accelerators: "a100" is one of 40 GB or of 80 GB. */
+static bool same_sheets(const char *type, const struct sw_slurm_nodes *a,
+                        const struct sw_slurm_nodes *b)
+{
+    const struct sw_sheet_match x = sw_sheet_match(type, a->features);
+    const struct sw_sheet_match y = sw_sheet_match(type, b->features);
+    return x.assumed == y.assumed && strcmp(x.known, y.known) == 0;
+}
+
 /* Whether both kinds of nodes can be one cluster: the same accelerators. */
 static bool same_accelerators(const struct sw_slurm_nodes *a, const struct sw_slurm_nodes *b)
 {
     const struct sw_slurm_gpus x = sw_slurm_parse_gpus(a->gres), y = sw_slurm_parse_gpus(b->gres);
     if (x.types == 0 || y.types == 0)
-        return x.types == y.types &&
-               a->sockets * a->cores_per_socket == b->sockets * b->cores_per_socket;
+        return x.types == y.types && cores_of(a) == cores_of(b);
     const int32_t i = main_type(&x), k = main_type(&y);
-    return x.of[i].count == y.of[k].count && strcmp(x.of[i].type, y.of[k].type) == 0;
+    return x.of[i].count == y.of[k].count && strcmp(x.of[i].type, y.of[k].type) == 0 &&
+           same_sheets(x.of[i].type, a, b);
+}
+
+/* Whether a job that asks for the GPUs of `chosen` could get such a node, which has others. */
+static bool is_mistaken(const struct sw_slurm_nodes *n, const struct sw_slurm_nodes *chosen)
+{
+    const struct sw_slurm_gpus has = sw_slurm_parse_gpus(n->gres);
+    const struct sw_slurm_gpus wanted = sw_slurm_parse_gpus(chosen->gres);
+    if (has.types == 0 || wanted.types == 0)
+        return false;
+    const int32_t main = main_type(&wanted);
+    const bool typed = wanted.of[main].type[0] != '\0';
+    for (int32_t i = 0; i < has.types; i++)
+        if (has.of[i].count >= wanted.of[main].count &&
+            (typed ? strcmp(has.of[i].type, wanted.of[main].type) == 0 &&
+                         !same_sheets(has.of[i].type, n, chosen)
+                   : has.of[i].type[0] != '\0' || !same_sheets("", n, chosen)))
+            return true;
+    return false;
 }
 
 /* What the partition has of nodes like this one; of those that are usable, or of the others. */
@@ -100,8 +137,7 @@ static int64_t weight_of(const struct sw_slurm_facts *facts, const struct sw_slu
     const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(like->gres);
     const int64_t nodes = alike_in(facts, p, like, true);
     /* any GPU outweighs all cores */
-    return gpus.types > 0 ? nodes * gpus.of[main_type(&gpus)].count << 32
-                          : nodes * like->sockets * like->cores_per_socket;
+    return gpus.types > 0 ? nodes * gpus.of[main_type(&gpus)].count << 32 : nodes * cores_of(like);
 }
 
 static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *facts,
@@ -165,9 +201,11 @@ static int note_other_nodes(const struct sw_slurm_facts *facts, const struct sw_
 }
 
 /* Cores and memory of the node that has least: a plan must fit all. */
-static void take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
-                       const struct sw_slurm_nodes *chosen, struct sw_import *out)
+static int take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                      const struct sw_slurm_nodes *chosen, struct sw_import *out,
+                      struct sw_error *err)
 {
+    char number[SW_FORMAT_RATE];
     int32_t cpus = chosen->cpus;
     out->memory_mb = chosen->memory_mb;
     for (int32_t i = 0; i < facts->nodes_count; i++) {
@@ -178,37 +216,88 @@ static void take_least(const struct sw_slurm_facts *facts, const struct sw_slurm
         cpus = n->cpus < cpus ? n->cpus : cpus;
         out->memory_mb = n->memory_mb < out->memory_mb ? n->memory_mb : out->memory_mb;
     }
-    if (p->max_cpus_per_node > 0 && p->max_cpus_per_node < cpus)
-        cpus = p->max_cpus_per_node;
-    out->cpus_per_task = cpus / out->per_node;
+    /* whole nodes have more than the partition gives: such a job would wait for ever */
+    out->shared = p->max_cpus_per_node > 0 && p->max_cpus_per_node < cpus;
+    const int32_t given = out->shared ? p->max_cpus_per_node : cpus;
+    out->cpus_per_task = given / out->per_node;
+    if (!out->shared)
+        return 0;
+    return sw_import_note(out, err,
+                          "partition %s gives a job %s of a node's %d, so whole nodes never start: "
+                          "exclusive is false",
+                          p->name, sw_format_counted(given, "processor", number), (int)cpus);
 }
 
-/* The sheet that the type's name means, else the nodes' features. */
+/* The sheet that the type's name means, or with it the nodes' features. */
 static int find_sheet(const struct sw_slurm_nodes *chosen, struct sw_import *out,
                       struct sw_error *err)
 {
-    const char *assumed = NULL;
-    out->sheet = sw_sheet_of_type(out->gpu_type, &assumed);
-    const char *from = out->gpu_type;
-    char feature[64];
-    for (const char *p = chosen->features;
-         out->sheet == NULL && out->gpu_type[0] == '\0' && p != NULL && *p != '\0';) {
-        snprintf(feature, sizeof feature, "%.*s", (int)strcspn(p, ","), p);
-        out->sheet = sw_sheet_of_type(feature, &assumed);
-        from = feature;
-        p += strcspn(p, ",");
-        p += *p == ',';
-    }
+    const struct sw_sheet_match match = sw_sheet_match(out->gpu_type, chosen->features);
+    out->sheet = match.sheet;
     if (out->sheet == NULL)
         return sw_import_note(out, err,
                               "no data sheet is shipped for %s%s%s: write its accelerator file "
                               "('plan schema accelerator') and name it here",
                               out->gpu_type[0] != '\0' ? "gres type '" : "GPUs without a type",
                               out->gpu_type, out->gpu_type[0] != '\0' ? "'" : "");
-    if (assumed != NULL)
-        return sw_import_note(out, err, "accelerator: '%s' does not say which; assumed %s", from,
-                              assumed);
+    if (match.assumed != NULL)
+        return sw_import_note(out, err, "accelerator: '%s' does not say which; assumed %s",
+                              out->gpu_type[0] != '\0' ? out->gpu_type : chosen->features,
+                              match.assumed);
     return 0;
+}
+
+/* What a constraint may be without quotes and operators. */
+static bool is_plain(const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++)
+        if (!isalnum((unsigned char)*p) && strchr("_.-", *p) == NULL)
+            return false;
+    return isalnum((unsigned char)text[0]) != 0;
+}
+
+static bool has_feature(const struct sw_slurm_nodes *n, const char *feature)
+{
+    return n->features != NULL && sw_slurm_list_has(n->features, feature);
+}
+
+/* Whether a feature tells the chosen nodes of a partition from all that a job could get for them.
+ */
+static bool tells_apart(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                        const struct sw_slurm_nodes *chosen, const char *feature)
+{
+    for (int32_t i = 0; i < facts->nodes_count; i++) {
+        const struct sw_slurm_nodes *n = &facts->nodes[i];
+        const bool same = same_accelerators(n, chosen);
+        if (sw_hosts_common(&n->hosts, &p->hosts) > 0 && (same || is_mistaken(n, chosen)) &&
+            has_feature(n, feature) != same)
+            return false;
+    }
+    return true;
+}
+
+/* The feature that a job must ask for, or it may get other accelerators under the same gres. */
+static int take_constraint(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
+                           const struct sw_slurm_nodes *chosen, struct sw_import *out,
+                           struct sw_error *err)
+{
+    int32_t others = 0;
+    for (int32_t i = 0; i < facts->nodes_count; i++)
+        if (is_mistaken(&facts->nodes[i], chosen))
+            others += sw_hosts_common(&facts->nodes[i].hosts, &p->hosts);
+    if (others == 0)
+        return 0;
+    for (const char *f = chosen->features; f != NULL && *f != '\0'; f += *f == ',') {
+        snprintf(out->constraint, sizeof out->constraint, "%.*s", (int)strcspn(f, ","), f);
+        if (is_plain(out->constraint) && tells_apart(facts, p, chosen, out->constraint))
+            return 0;
+        f += strcspn(f, ",");
+    }
+    out->constraint[0] = '\0';
+    return sw_import_note(out, err,
+                          "no feature tells these nodes from others of partition %s with the same "
+                          "gres: set slurm.exclude, or a job may get those",
+                          p->name);
 }
 
 static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_import *out,
@@ -217,8 +306,7 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
     const struct sw_slurm_gpus gpus = sw_slurm_parse_gpus(chosen->gres);
     out->has_gpus = gpus.types > 0;
     if (!out->has_gpus) {
-        out->per_node = chosen->sockets * chosen->cores_per_socket;
-        out->per_node = out->per_node > 0 ? out->per_node : chosen->cpus;
+        out->per_node = cores_of(chosen);
         out->sheet = sw_sheet_of_core();
         return sw_import_note(out, err,
                               "no GPUs: every core is an accelerator of its own, with "
@@ -273,14 +361,15 @@ static int take_limits(const struct sw_slurm_partition *p,
     }
     for (int32_t i = 0; i < accounting->qos_count; i++) {
         const struct sw_slurm_qos *q = &accounting->qos[i];
+        const int64_t *most = q->limits.of[SW_LIMIT_JOB];
         if (!sw_slurm_list_has(a->qos, q->name) ||
-            (isinf(q->max_time) && q->max_nodes == 0 && q->max_gpus == 0))
+            (isinf(q->max_time) && most[SW_TRES_NODES] == 0 && most[SW_TRES_GPUS] == 0))
             continue;
         char nodes[32] = "", gpus[32] = "";
-        if (q->max_nodes > 0)
-            snprintf(nodes, sizeof nodes, ", %d nodes", q->max_nodes);
-        if (q->max_gpus > 0)
-            snprintf(gpus, sizeof gpus, ", %d GPUs", q->max_gpus);
+        if (most[SW_TRES_NODES] > 0)
+            snprintf(nodes, sizeof nodes, ", %" PRId64 " nodes", most[SW_TRES_NODES]);
+        if (most[SW_TRES_GPUS] > 0)
+            snprintf(gpus, sizeof gpus, ", %" PRId64 " GPUs", most[SW_TRES_GPUS]);
         if (sw_import_note(out, err, "qos %s limits a job to %s%s%s", q->name,
                            isinf(q->max_time) ? "any time" : sw_format_duration(q->max_time, time),
                            nodes, gpus) != 0)
@@ -429,8 +518,9 @@ int sw_import_gather(const struct sw_slurm *slurm, const struct sw_slurm_facts *
         take_accelerators(chosen, out, err) != 0)
         goto out;
     out->nodes = hosts.count;
-    take_least(facts, p, chosen, out);
-    if (note_other_nodes(facts, p, chosen, out, err) != 0 ||
+    if (take_least(facts, p, chosen, out, err) != 0 ||
+        take_constraint(facts, p, chosen, out, err) != 0 ||
+        note_other_nodes(facts, p, chosen, out, err) != 0 ||
         take_limits(p, accounting, out, err) != 0 || take_topology(facts, &hosts, out, err) != 0)
         goto out;
     status = 0;

@@ -21,6 +21,8 @@ struct sw_import {
     const struct sw_sheet *sheet; /* NULL: a GPU that none is shipped of */
     int64_t memory_mb;            /* of the node with the least */
     int32_t cpus_per_task;        /* 0: not told */
+    char constraint[64];          /* feature that only these nodes have; "": none is needed */
+    bool shared;                  /* a job may not have whole nodes */
     double max_time;              /* seconds of a job; INFINITY: no limit */
     char account[64];             /* "": not told */
     int32_t levels;               /* of switches that part the nodes */

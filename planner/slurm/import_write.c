@@ -193,12 +193,18 @@ static void write_slurm(FILE *out, const struct sw_import *import)
     }
     if (!isinf(import->max_time)) {
         format_time(import->max_time, text, sizeof text);
-        fprintf(out, "\n  time: '%s'", text);
+        fprintf(out, "\n  # the most that a job asks for\n  time: '%s'", text);
     }
     if (import->has_gpus) {
         format_gpus(import, text, sizeof text);
         fprintf(out, "\n  gpus_per_node: '%s'", text);
     }
+    if (import->constraint[0] != '\0') {
+        fputs("\n  constraint: ", out);
+        write_text(out, import->constraint);
+    }
+    if (import->shared)
+        fputs("\n  exclusive: false", out);
     if (import->cpus_per_task > 0)
         fprintf(out, "\n  cpus_per_task: %d", import->cpus_per_task);
     fputc('\n', out);
@@ -284,6 +290,12 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
         snprintf(value, sizeof value, "'%s'", gpus);
         status = set(import, text, "slurm.gpus_per_node", value, err);
     }
+    if (status == 0 && import->constraint[0] != '\0') {
+        snprintf(value, sizeof value, "'%s'", import->constraint);
+        status = set(import, text, "slurm.constraint", value, err);
+    }
+    if (status == 0 && import->shared)
+        status = set(import, text, "slurm.exclusive", "false", err);
     /* less than there is may be what is wanted */
     const double cpus = number_at(*text, "slurm.cpus_per_task", err);
     if (status == 0 && import->cpus_per_task > 0 && (cpus < 0 || cpus > import->cpus_per_task)) {

@@ -28,7 +28,7 @@ struct sw_slurm_node {
     const char *name, *gres, *features;
     int32_t cpus, sockets, cores_per_socket, threads_per_core;
     int64_t memory_mb;
-    bool usable;
+    bool usable, drained;
 };
 int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *node,
                       struct sw_error *err);

@@ -130,7 +130,8 @@ static int add_node(const json_t *line, struct sw_slurm_facts *out, struct sw_er
         .cores_per_socket = (int32_t)integer_of(line, "cores_per_socket"),
         .threads_per_core = (int32_t)integer_of(line, "threads_per_core"),
         .memory_mb = integer_of(line, "memory_mb"),
-        .usable = truth_of(line, "usable")};
+        .usable = truth_of(line, "usable"),
+        .drained = truth_of(line, "drained")};
     return sw_slurm_add_node(out, &node, err);
 }
 
@@ -138,6 +139,7 @@ static int add_partition(const json_t *line, struct sw_slurm_facts *out, struct 
 {
     struct sw_slurm_partition *p = sw_slurm_add_partition(out, err);
     if (p == NULL || sw_slurm_copy(&p->name, text_of(line, "partition"), NULL, err) != 0 ||
+        sw_slurm_copy(&p->own_qos, text_of(line, "own_qos"), NULL, err) != 0 ||
         sw_slurm_copy(&p->accounts, text_of(line, "accounts"), "ALL", err) != 0 ||
         sw_slurm_copy(&p->denied_accounts, text_of(line, "denied_accounts"), NULL, err) != 0 ||
         sw_slurm_copy(&p->qos, text_of(line, "qos"), "ALL", err) != 0 ||

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NVLINK(gbps)                                                                               \
@@ -51,10 +52,10 @@ static const struct sw_sheet sheets[] = {
     {NULL, NULL, NULL, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL}},
 };
 
-/* Words of a type's name: all of `has` (ending with NULL) make it this sheet.
- * The first row that fits counts. MIG slices ("1g", "3g") are no whole accelerators. */
+/* Words of a type's name, or of it and a node's features: all of `has` (ending with NULL) make it
+ * this sheet. The first row that fits counts. */
 static const struct rule {
-    const char *sheet; /* NULL: known to be none that is shipped */
+    const char *sheet; /* NULL: known, and none is shipped */
     const char *has[3];
     const char *assumed;
 } rules[] = {
@@ -63,6 +64,10 @@ static const struct rule {
     {"a100-sxm-40gb", {"a100", "40"}, NULL},
     {"a100-sxm-80gb", {"a100", "80gb"}, NULL},
     {"a100-sxm-80gb", {"a100", "80"}, NULL},
+    {"a100-sxm-40gb", {"a100", "hbm40g"}, NULL},
+    {"a100-sxm-80gb", {"a100", "hbm80g"}, NULL},
+    {"a100-sxm-40gb", {"a100", "40g"}, NULL},
+    {"a100-sxm-80gb", {"a100", "80g"}, NULL},
     {"a100-sxm-80gb", {"a100"}, "80 GB (others have 40 GB)"},
     {"b200-sxm-180gb", {"b200"}, NULL},
     {"h100-pcie-80gb", {"h100", "pcie"}, NULL},
@@ -77,6 +82,18 @@ static const struct rule {
     {"h200-sxm-141gb", {"h200"}, NULL},
     {"l40s-48gb", {"l40s"}, NULL},
     {"mi300x-192gb", {"mi300x"}, NULL},
+    {NULL, {"gb300"}, NULL},
+    {NULL, {"gb200"}, NULL},
+    {NULL, {"gh200"}, NULL},
+    {NULL, {"b300"}, NULL},
+    {NULL, {"l40"}, NULL},
+    {NULL, {"a40"}, NULL},
+    {NULL, {"a30"}, NULL},
+    {NULL, {"v100"}, NULL},
+    {NULL, {"p100"}, NULL},
+    {NULL, {"t4"}, NULL},
+    {NULL, {"mi250x"}, NULL},
+    {NULL, {"mi250"}, NULL},
 };
 
 /* Whether a word stands in the name, between anything but letters and digits; "sxm" is also the
@@ -109,8 +126,7 @@ static const struct sw_sheet *find(const char *name)
     return NULL;
 }
 
-/* "1g.10gb": a slice of one */
-static bool is_slice(const char *type)
+bool sw_sheet_is_slice(const char *type)
 {
     for (const char *p = type; *p != '\0'; p++)
         if (isdigit((unsigned char)p[0]) && p[1] == 'g' && p[2] == '.')
@@ -118,17 +134,31 @@ static bool is_slice(const char *type)
     return false;
 }
 
-const struct sw_sheet *sw_sheet_of_type(const char *type, const char **assumed)
+static const struct rule *find_rule(const char *name)
 {
-    *assumed = NULL;
-    if (is_slice(type))
-        return NULL;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (fits(&rules[i], type)) {
-            *assumed = rules[i].assumed;
-            return find(rules[i].sheet);
-        }
+        if (fits(&rules[i], name))
+            return &rules[i];
     return NULL;
+}
+
+struct sw_sheet_match sw_sheet_match(const char *type, const char *features)
+{
+    char both[1024];
+    if (sw_sheet_is_slice(type))
+        return (struct sw_sheet_match){.known = type};
+    const struct rule *rule = find_rule(type);
+    if (rule == NULL || rule->assumed != NULL) {
+        snprintf(both, sizeof both, "%.200s,%.800s", type, features != NULL ? features : "");
+        const struct rule *told = find_rule(both);
+        rule = told != NULL ? told : rule;
+    }
+    if (rule == NULL)
+        return (struct sw_sheet_match){.known = type};
+    const struct sw_sheet *sheet = find(rule->sheet);
+    return (struct sw_sheet_match){.sheet = sheet,
+                                   .assumed = rule->assumed,
+                                   .known = sheet != NULL ? sheet->name : rule->has[0]};
 }
 
 const struct sw_sheet *sw_sheet_of_core(void)

@@ -25,10 +25,17 @@ struct sw_sheet {
     struct sw_sheet_link inside, network; /* of a node, between nodes */
 };
 
-/* The sheet of a gres type as administrators write them or nvml reports them ("h100",
- * "nvidia_a100-sxm4-80gb", "H100_PCIe"); NULL: none that is shipped. *assumed: what of it the name
- * does not say, for people ("SXM", "80 GB"); NULL where it says all. */
-const struct sw_sheet *sw_sheet_of_type(const char *type, const char **assumed);
+/* What a gres type as administrators write them or nvml reports them ("h100",
+ * "nvidia_a100-sxm4-80gb", "H100_PCIe") means, with the features of its nodes (list, may be NULL)
+ * where the type does not say all. */
+struct sw_sheet_match {
+    const struct sw_sheet *sheet; /* NULL: none that is shipped */
+    const char *assumed; /* what nothing says, for people ("SXM", "80 GB"); NULL: all is said */
+    const char *known;   /* the same text for the same accelerators; may be the type itself */
+};
+struct sw_sheet_match sw_sheet_match(const char *type, const char *features);
+/* "1g.10gb": a slice of an accelerator (MIG), not a whole one. */
+bool sw_sheet_is_slice(const char *type);
 /* One processor core. */
 const struct sw_sheet *sw_sheet_of_core(void);
 /* All of them, ending with one without a name. */

@@ -1,6 +1,6 @@
 #include "planner/slurm/start.h"
 
-#include "planner/emit/plans.h"
+#include "planner/emit/script.h"
 #include "planner/slurm/admit.h"
 #include "planner/slurm/script.h"
 #include "planner/slurm/waits.h"
@@ -24,7 +24,9 @@ struct gathering {
     struct sw_quantiles log;
     struct sw_slurm_queued *queue;
     int32_t queued;
-    double limit_s;
+    bool limit_follows;          /* the limit is what the steps need: each choice has its own */
+    char *partition[PARTITIONS]; /* that the job names; NULL: the default one */
+    int32_t partitions;
     struct sw_slurm_request request[CHOICES]; /* of the choice of the same number */
 };
 
@@ -52,49 +54,178 @@ static int32_t list_counts(const struct gathering *g, int32_t out[COUNTS])
     return count;
 }
 
-static int add_choice(struct gathering *g, struct sw_start_choices *out, int32_t nodes,
-                      const char *partition, size_t length, struct sw_error *err)
+/* The job in one of the partitions that it names, on so many nodes. time: its limit; NULL: as the
+ * script has it. */
+static int make_request(const struct gathering *g, int32_t nodes, const char *partition,
+                        const char *time, struct sw_slurm_request *out, struct sw_error *err)
 {
-    char number[16], name[128];
-    struct sw_slurm_request vary = {0};
+    char number[16];
+    struct sw_slurm_request placed = {0}, timed = {0};
+    int status = -1;
+    snprintf(number, sizeof number, "%d", nodes);
+    if (sw_slurm_request_vary(g->base, "nodes", number, &placed, err) == 0 &&
+        (time == NULL || sw_slurm_request_vary(&placed, "time", time, &timed, err) == 0))
+        status = sw_slurm_request_vary(time != NULL ? &timed : &placed, "partition", partition, out,
+                                       err);
+    sw_slurm_request_free(&placed);
+    sw_slurm_request_free(&timed);
+    return status;
+}
+
+/* What starts on so many nodes. */
+struct wanted {
+    int32_t nodes;
+    const struct sw_candidate *candidate; /* NULL: no mesh fits, and why */
+    const char *why;
+    bool fastest, own; /* own: what the run itself prefers, on all nodes */
+};
+
+static int add_choice(struct gathering *g, struct sw_start_choices *out,
+                      const struct wanted *wanted, const char *partition, struct sw_error *err)
+{
+    char time[32];
+    const char *limit = NULL;
     if (out->count == CHOICES)
         return 0;
     struct sw_start_choice *c = &out->choice[out->count];
     struct sw_slurm_request *request = &g->request[out->count++];
-    snprintf(number, sizeof number, "%d", nodes);
-    snprintf(name, sizeof name, "%.*s", (int)length, partition != NULL ? partition : "");
-    c->nodes = nodes;
-    if (sw_slurm_request_vary(g->base, "nodes", number, &vary, err) != 0 ||
-        sw_slurm_request_vary(&vary, "partition", partition != NULL ? name : NULL, request, err) !=
-            0) {
-        sw_slurm_request_free(&vary);
-        return -1;
+    if (g->limit_follows && wanted->candidate != NULL) {
+        const struct sw_run_config run = sw_run_on_nodes(g->run, wanted->nodes);
+        limit = sw_script_time_limit(&run, wanted->candidate->cost.step_seconds, time);
     }
-    sw_slurm_request_free(&vary);
-    const struct sw_slurm_partition *p =
-        sw_slurm_find_partition(&g->facts, partition != NULL ? name : NULL);
-    snprintf(c->partition, sizeof c->partition, "%s", p != NULL ? p->name : name);
-    sw_slurm_admits(request, &g->facts, &g->accounting, g->queue, g->queued, c->why_not);
+    c->nodes = wanted->nodes;
+    c->fastest = wanted->fastest;
+    c->own = wanted->own;
+    if (wanted->candidate != NULL)
+        c->candidate = *wanted->candidate;
+    if (make_request(g, wanted->nodes, partition, limit, request, err) != 0)
+        return -1;
+    c->limit_s = sw_slurm_time_seconds(sw_slurm_request_get(request, "time"));
+    const struct sw_slurm_partition *p = sw_slurm_find_partition(&g->facts, partition);
+    snprintf(c->partition, sizeof c->partition, "%s",
+             p != NULL ? p->name : (partition != NULL ? partition : ""));
+    if (sw_slurm_admits(request, &g->facts, &g->accounting, g->queue, g->queued, c->why_not) &&
+        wanted->candidate == NULL)
+        snprintf(c->why_not, sizeof c->why_not, "no mesh fits%s%.200s",
+                 wanted->why[0] != '\0' ? ": " : "", wanted->why);
     return 0;
+}
+
+/* The same in all partitions. */
+static int add_choices(struct gathering *g, struct sw_start_choices *out,
+                       const struct wanted *wanted, struct sw_error *err)
+{
+    for (int32_t i = 0; i < g->partitions; i++)
+        if (add_choice(g, out, wanted, g->partition[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+/* Whether there is any sense in looking for a mesh on so many nodes. */
+static int may_start(struct gathering *g, int32_t nodes, bool *may, struct sw_error *err)
+{
+    char why[sizeof((struct sw_start_choice *)0)->why_not];
+    *may = false;
+    for (int32_t i = 0; i < g->partitions && !*may; i++) {
+        struct sw_slurm_request request = {0};
+        /* how long it takes nobody knows yet */
+        if (make_request(g, nodes, g->partition[i], g->limit_follows ? "1" : NULL, &request, err) !=
+            0)
+            return -1;
+        *may = sw_slurm_admits(&request, &g->facts, &g->accounting, g->queue, g->queued, why);
+        sw_slurm_request_free(&request);
+    }
+    return 0;
+}
+
+/* Whether the script's limit is what follows from the run's steps: then it is another one on other
+ * nodes. A site's template may say anything. step_seconds: of the mesh that the script is for; 0:
+ * not known yet. */
+static bool limit_follows(const struct gathering *g, double step_seconds)
+{
+    char time[32];
+    const struct sw_run_config *run = g->run;
+    const char *limit = sw_slurm_request_get(g->base, "time");
+    if (limit == NULL || g->only != NULL || !run->says_steps ||
+        (run->cluster.slurm.time != NULL && !run->time_is_ceiling))
+        return false;
+    const char *follows = step_seconds > 0 ? sw_script_time_limit(run, step_seconds, time) : limit;
+    return follows != NULL && strcmp(follows, limit) == 0;
+}
+
+/* The fastest mesh on so many nodes and, on all nodes, what the run itself prefers. */
+static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t nodes,
+                      struct sw_error *err)
+{
+    struct sw_search search = {0};
+    struct wanted wanted = {.nodes = nodes, .why = ""};
+    bool may = false;
+    if (may_start(g, nodes, &may, err) != 0)
+        return -1;
+    if (!may)
+        return add_choices(g, out, &wanted, err);
+    const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
+    const bool all = nodes == g->run->cluster.nodes;
+    if (sw_search_run(&run, &search, err) != 0)
+        return -1;
+    if (all && search.feasible > 0)
+        g->limit_follows = limit_follows(g, search.mesh[0].cost.step_seconds);
+    if (search.feasible > 0) {
+        wanted.candidate = &search.mesh[search.fastest];
+        wanted.fastest = true;
+        wanted.own = all && search.fastest == 0;
+    } else if (search.count > 0) {
+        wanted.why = search.mesh[0].detail;
+    }
+    int status = add_choices(g, out, &wanted, err);
+    if (status == 0 && all && search.feasible > 0 && search.fastest > 0) {
+        wanted = (struct wanted){.nodes = nodes, .candidate = &search.mesh[0], .own = true};
+        status = add_choices(g, out, &wanted, err);
+    }
+    sw_search_free(&search);
+    return status;
+}
+
+/* The partitions that the job names; NULL: the default one. */
+static int list_partitions(struct gathering *g, struct sw_error *err)
+{
+    const char *names = sw_slurm_request_get(g->base, "partition");
+    if (names == NULL)
+        g->partitions = 1;
+    for (const char *p = names; p != NULL && *p != '\0' && g->partitions < PARTITIONS;) {
+        const size_t length = strcspn(p, ",");
+        g->partition[g->partitions] = strndup(p, length);
+        if (g->partition[g->partitions++] == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking Slurm");
+        p += length;
+        p += *p == ',';
+    }
+    return 0;
+}
+
+/* The mesh of the plan. */
+static int add_plan(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
+{
+    struct sw_candidate candidate;
+    const struct wanted wanted = {
+        .nodes = g->run->cluster.nodes, .candidate = &candidate, .fastest = true, .own = true};
+    if (sw_search_evaluate(g->run, g->only, 0, &candidate, NULL, err) != 0)
+        return -1;
+    return add_choices(g, out, &wanted, err);
 }
 
 static int list_choices(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
     int32_t counts[COUNTS];
     const int32_t count = list_counts(g, counts);
-    const char *partitions = sw_slurm_request_get(g->base, "partition");
-    for (int32_t i = 0; i < count; i++) {
-        if (partitions == NULL && add_choice(g, out, counts[i], NULL, 0, err) != 0)
+    if (list_partitions(g, err) != 0)
+        return -1;
+    g->limit_follows = limit_follows(g, 0);
+    if (g->only != NULL)
+        return add_plan(g, out, err);
+    for (int32_t i = 0; i < count; i++)
+        if (add_meshes(g, out, counts[i], err) != 0)
             return -1;
-        int32_t used = 0;
-        for (const char *p = partitions; p != NULL && *p != '\0' && used < PARTITIONS; used++) {
-            const size_t length = strcspn(p, ",");
-            if (add_choice(g, out, counts[i], p, length, err) != 0)
-                return -1;
-            p += length;
-            p += *p == ',';
-        }
-    }
     return 0;
 }
 
@@ -123,7 +254,8 @@ static int ask_starts(struct gathering *g, struct sw_start_choices *out, struct 
         c->at = s->at;
         c->where = s->nodes;
         s->nodes = NULL;
-        if (!s->starts)
+        int32_t left;
+        if (!s->starts && !sw_slurm_waits_for_nodes(&g->request[i], &g->facts, c->why_not, &left))
             snprintf(c->why_not, sizeof c->why_not, "Slurm says: %.200s", s->refusal);
     }
     status = 0;
@@ -140,7 +272,7 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
 {
     const double estimate = c->at > now ? (double)(c->at - now) : 0;
     const bool has_log = g->log.count >= SW_STARTS_ENOUGH;
-    const struct sw_quantiles like = sw_waits_like(&g->waits, c->partition, c->nodes, g->limit_s);
+    const struct sw_quantiles like = sw_waits_like(&g->waits, c->partition, c->nodes, c->limit_s);
     c->wait_s = has_log ? estimate * g->log.median : estimate;
     if (like.count >= SW_WAITS_ENOUGH) {
         c->has_band = true;
@@ -159,7 +291,7 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
 static void expect_result(const struct gathering *g, struct sw_start_choice *c)
 {
     const double steps_s = (double)g->run->optimizer.total_steps * c->candidate.cost.step_seconds;
-    const double usable = g->limit_s - SW_START_SETUP_SECONDS;
+    const double usable = c->limit_s - SW_START_SETUP_SECONDS;
     if (usable <= c->candidate.cost.step_seconds) {
         c->starts = false;
         snprintf(c->why_not, sizeof c->why_not,
@@ -173,95 +305,27 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
     c->result_s = c->jobs * c->wait_s + c->run_s;
 }
 
-/* Puts the candidate into all choices of that number of nodes that start. */
-static void take_candidate(struct sw_start_choices *out, int32_t nodes,
-                           const struct sw_candidate *candidate)
+/* Of what the run itself prefers that which starts first is submitted; what is nothing but that in
+ * other partitions is no choice. */
+static void settle(struct sw_start_choices *out)
 {
-    for (int32_t i = 0; i < out->count; i++)
-        if (out->choice[i].nodes == nodes && out->choice[i].starts)
-            out->choice[i].candidate = *candidate;
-}
-
-static void take_none(struct sw_start_choices *out, int32_t nodes, const struct sw_search *search)
-{
+    struct sw_start_choice *first = NULL;
+    int32_t kept = 0;
     for (int32_t i = 0; i < out->count; i++) {
         struct sw_start_choice *c = &out->choice[i];
-        if (c->nodes != nodes || !c->starts)
-            continue;
-        c->starts = false;
-        snprintf(c->why_not, sizeof c->why_not, "no mesh fits%s%.200s",
-                 search->count > 0 ? ": " : "", search->count > 0 ? search->mesh[0].detail : "");
+        if (c->own && c->starts && (first == NULL || c->at < first->at))
+            first = c;
     }
-}
-
-/* The choice that starts first on so many nodes, or -1. */
-static int32_t find_first(const struct sw_start_choices *all, int32_t nodes)
-{
-    int32_t first = -1;
-    for (int32_t i = 0; i < all->count; i++)
-        if (all->choice[i].nodes == nodes && all->choice[i].starts &&
-            (first < 0 || all->choice[i].at < all->choice[first].at))
-            first = i;
-    return first;
-}
-
-/* The mesh of the plan, for all choices. */
-static int take_plan(const struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
-{
-    const int32_t nodes = g->run->cluster.nodes, first = find_first(out, nodes);
-    struct sw_candidate candidate;
-    if (sw_search_evaluate(g->run, g->only, 0, &candidate, NULL, err) != 0)
-        return -1;
-    take_candidate(out, nodes, &candidate);
-    if (first >= 0)
-        out->choice[first].submitted = true;
-    return 0;
-}
-
-/* The choice that starts first on all nodes, with the mesh that the run itself prefers. */
-static void add_submitted(const struct gathering *g, struct sw_start_choices *out,
-                          const struct sw_search *search)
-{
-    const int32_t first = find_first(out, g->run->cluster.nodes);
-    if (first < 0)
-        return;
-    struct sw_start_choice *c = &out->choice[first];
-    /* the fastest has a row of its own */
-    if (search->fastest > 0 && out->count < CHOICES) {
-        struct sw_start_choice *other = &out->choice[out->count++];
-        *other = *c;
-        other->where = c->where != NULL ? strdup(c->where) : NULL;
-        other->candidate = search->mesh[0];
-        c = other;
+    if (first != NULL)
+        first->submitted = true;
+    for (int32_t i = 0; i < out->count; i++) {
+        struct sw_start_choice *c = &out->choice[i];
+        if (c->own && !c->fastest && !c->submitted)
+            free(c->where);
+        else
+            out->choice[kept++] = *c;
     }
-    c->submitted = true;
-}
-
-/* Searches once for each number of nodes that can start somewhere. */
-static int find_meshes(const struct gathering *g, struct sw_start_choices *out,
-                       struct sw_error *err)
-{
-    const int32_t listed = out->count;
-    int32_t searched = 0;
-    for (int32_t i = 0; i < listed; i++) {
-        struct sw_search search = {0};
-        const int32_t nodes = out->choice[i].nodes;
-        if (nodes == searched || !out->choice[i].starts)
-            continue;
-        searched = nodes;
-        const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
-        if (sw_search_run(&run, &search, err) != 0)
-            return -1;
-        if (search.feasible == 0) {
-            take_none(out, nodes, &search);
-        } else {
-            take_candidate(out, nodes, &search.mesh[search.fastest]);
-            if (nodes == g->run->cluster.nodes)
-                add_submitted(g, out, &search);
-        }
-        sw_search_free(&search);
-    }
-    return 0;
+    out->count = kept;
 }
 
 static int compare_choices(const void *a, const void *b)
@@ -280,7 +344,6 @@ static int compare_choices(const void *a, const void *b)
 
 static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
-    const char *limit = sw_slurm_request_get(g->base, "time");
     if (sw_slurm_load(g->slurm, &g->facts, err) != 0 ||
         sw_slurm_accounting_load(sw_slurm_cluster(g->slurm), &g->accounting, err) != 0 ||
         sw_waits_load(&g->waits, err) != 0 || sw_starts_ratio(g->slurm, &g->log, err) != 0)
@@ -289,7 +352,6 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
         sw_slurm_queue(g->slurm, &g->queue, &g->queued, err) != 0)
         return -1;
     out->settled = g->only != NULL;
-    g->limit_s = sw_slurm_time_seconds(limit);
     out->log_jobs = g->log.count;
     out->log_ratio = g->log.count >= SW_STARTS_ENOUGH ? g->log.median : 1;
     if (list_choices(g, out, err) != 0)
@@ -297,14 +359,12 @@ static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_e
     out->now = (int64_t)time(NULL);
     if (ask_starts(g, out, err) != 0)
         return -1;
+    settle(out);
     for (int32_t i = 0; i < out->count; i++)
-        if (out->choice[i].starts)
+        if (out->choice[i].starts) {
             expect_wait(g, out->now, &out->choice[i]);
-    if ((g->only != NULL ? take_plan(g, out, err) : find_meshes(g, out, err)) != 0)
-        return -1;
-    for (int32_t i = 0; i < out->count; i++)
-        if (out->choice[i].starts)
             expect_result(g, &out->choice[i]);
+        }
     qsort(out->choice, (size_t)out->count, sizeof *out->choice, compare_choices);
     return 0;
 }
@@ -328,6 +388,8 @@ int sw_start_choices_gather(struct sw_slurm *slurm, const struct sw_run_config *
     status = gather(g, out, err);
     for (int32_t i = 0; i < CHOICES; i++)
         sw_slurm_request_free(&g->request[i]);
+    for (int32_t i = 0; i < g->partitions; i++)
+        free(g->partition[i]);
     free(g->queue);
     sw_waits_free(&g->waits);
     sw_slurm_accounting_free(&g->accounting);

@@ -18,6 +18,7 @@ struct sw_start_choice {
     int32_t nodes;
     char partition[128]; /* "": Slurm's default, and the controller names none */
     bool starts;         /* else why_not says why it cannot */
+    bool fastest, own;   /* which mesh it is: the fastest, that which the run itself prefers */
     bool submitted;      /* it is what `plan submit` takes as the run stands */
     char why_not[256];
     int64_t at;    /* by the controller, seconds since 1970 */
@@ -28,6 +29,7 @@ struct sw_start_choice {
     int32_t
         like_jobs; /* in the accounting, that the band rests on; 0: on our log, or there is none */
     struct sw_candidate candidate;
+    double limit_s;  /* of a job's time; INFINITY: none is asked for */
     double run_s;    /* all steps, and the set-up of each job */
     int32_t jobs;    /* that follow one another, where the time limit ends them; each waits */
     double result_s; /* from now until the last step */

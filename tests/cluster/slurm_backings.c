@@ -56,6 +56,7 @@ static void compare_nodes(const struct sw_slurm_facts *a, const struct sw_slurm_
         same_number("threads", x->threads_per_core, y->threads_per_core);
         same_number("memory", (double)x->memory_mb, (double)y->memory_mb);
         same_number("usable", x->usable, y->usable);
+        same_number("drained", x->drained, y->drained);
         same_text("gres", x->gres, y->gres);
         same_text("features", x->features, y->features);
     }
@@ -82,6 +83,7 @@ static void compare_partitions(const struct sw_slurm_facts *a, const struct sw_s
         same_text("accounts", x->accounts, y->accounts);
         same_text("denied_accounts", x->denied_accounts, y->denied_accounts);
         same_text("qos", x->qos, y->qos);
+        same_text("own_qos", x->own_qos, y->own_qos);
         same_text("denied_qos", x->denied_qos, y->denied_qos);
         same_text("groups", x->groups, y->groups);
     }

@@ -21,6 +21,7 @@ complain() {
 cat >"$scratch/more.conf" <<'END'
 PartitionName=closed Nodes=ALL AllowAccounts=physics State=UP
 PartitionName=down Nodes=ALL State=DOWN
+PartitionName=capped Nodes=gpu[0-7] MaxCPUsPerNode=64 State=UP
 PartitionName=narrow Nodes=ALL MaxNodes=2 MinNodes=2 State=UP
 NodeName=thin[1-2] CPUs=4 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=4000 State=CLOUD
 PartitionName=thin Nodes=thin[1-2] State=UP
@@ -150,12 +151,23 @@ done
 dry_run --json --set slurm.time=0:05:00
 [ "$(choices jobs | sed -n 1p)" = '8 gpu 4' ] || complain "1000 steps in jobs of five minutes: $(choices jobs)"
 
+# Without a limit of the run's own, each number of nodes asks for what its steps need: no job follows another.
+dry_run --json --set slurm.partition=all --set slurm.time=null
+choices jobs | awk '$1 <= 2 {few = 1} $3 != 1 {exit 1} END {exit !few}' || complain "limits that follow: $(choices jobs limit_seconds)"
+choices limit_seconds | sort -n | awk '$3 > last && NR > 1 {exit 1} {last = $3}' ||
+    complain "fewer nodes do not ask for more time: $(choices limit_seconds)"
+
 # What Slurm takes without a word, and what it refuses.
 refuses 'its time limit, 3-00:00:00, is more than the 2.0 days of partition gpu: it would wait for ever' \
     --set slurm.time=3-00:00:00
 refuses "there is no partition 'nosuch'; see 'sinfo'" --set slurm.partition=nosuch
 refuses 'partition down starts no jobs now' --set slurm.partition=down
 refuses '8 nodes asked for, but partition narrow gives a job at most 2' --set slurm.partition=narrow
+# sbatch does not take the one, and takes the other
+refuses 'whole nodes asked for, but partition capped gives a job 64 processors of a node: set slurm.exclusive to false' \
+    --set slurm.partition=capped --set slurm.cpus_per_task=8
+sbatch --test-only -N8 --exclusive -p capped -t 10 --wrap true 2>/dev/null && complain "whole nodes of a capped partition start"
+dry_run --set slurm.partition=capped --set slurm.cpus_per_task=8 --set slurm.exclusive=false
 refuses "account 'maths' may not use partition closed: physics may" --set slurm.partition=closed \
     --set slurm.account=maths
 refuses "8 nodes with GPUs 'a100:8' asked for, but partition gpu has 0" --set slurm.gpus_per_node=a100:8
@@ -176,6 +188,19 @@ true {{digest}}
 END
 refuses 'it depends on job 4711, which the controller does not know (any more)' --template "$scratch/site.sbatch"
 "$plan" submit "$scratch/run.yaml" --dry-run --set launcher=x >/dev/null 2>&1 && complain "nonsense is taken"
+
+# A drained node of all that a job wants: sbatch queues what its --test-only refuses, and so does plan.
+scontrol update nodename=gpu3 state=drain reason=test || complain "drain"
+"$plan" submit "$scratch/run.yaml" --set directory="$scratch/drained" >"$scratch/stdout" 2>"$scratch/stderr" ||
+    complain "submit with a drained node: $(cat "$scratch/stderr")"
+job=$(cat "$scratch/stdout")
+grep -qxF 'plan: warning: the job waits for gpu3 (drained); --set nodes=7 starts now' "$scratch/stderr" ||
+    complain "submit with a drained node says $(cat "$scratch/stderr")"
+[ "$(squeue -h -j "$job" -o %t)" = PD ] || complain "the job is $(squeue -h)"
+dry_run
+grep -qxF '✗ 8 nodes, partition gpu: waits for gpu3 (drained)' "$scratch/stdout" || complain "a dry run: $(cat "$scratch/stdout")"
+scancel "$job"
+scontrol update nodename=gpu3 state=resume || complain "resume"
 
 # A plan is asked for as it is: its nodes, its mesh, what its script says, in each partition.
 "$plan" emit "$scratch/run.yaml" -o "$scratch/settled" --set directory="$scratch/settled" --set nodes=4 \

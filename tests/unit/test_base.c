@@ -1,4 +1,5 @@
 /* The small things: clock, hash, number. */
+#include "core/base/text.h"
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/number.h"
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -189,9 +191,36 @@ static void odd_rounding_does_not_round_twice(void **state)
     assert_int_equal(sw_fp16_from_float(sw_float_to_odd(-1e-300)), 0x8000);
 }
 
+/* What nobody sees is shown as a question mark, once. */
+static void hidden_characters_are_shown(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {{"plain é ✓", "plain é ✓"},
+                {"a\x1b[31m\n", "a?[31m?"},
+                {"\x7f\xc2\x9b"
+                 "1m",
+                 "??1m"},
+                {"a\xe2\x80\xae"
+                 "b",
+                 "a?b"},
+                {"\xe2\x81\xa6x\xd8\x9c", "?x?"},
+                {"\xef\xbb\xbf\xe2\x80\x8b", "??"},
+                {"\xc2\xa0", "\xc2\xa0"},
+                {"\xe2\x80", "\xe2\x80"},
+                {"", ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", rows[i].text);
+        assert_string_equal(sw_text_show(text), rows[i].shown);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hidden_characters_are_shown),
         cmocka_unit_test(hash_is_fnv_1a),
         cmocka_unit_test(mix_is_that_of_splitmix64),
         cmocka_unit_test(align_rounds_up),

@@ -45,7 +45,7 @@ expect 2 "plan: error: --lines needs a number from 0, not 'x'" logs -n x
 expect 2 "plan: error: which run file? as in 'plan search configs/runs/quickstart.yaml'" submit
 expect 2 "plan: error: the launcher of cluster 'laptop' is mpirun, so there is no job to submit; write the script with 'plan emit' and start it with bash" \
     submit configs/runs/quickstart.yaml --set directory="$scratch/mpi"
-expect 3 "$no_squeue" submit configs/runs/quickstart-slurm.yaml --set directory="$scratch/submitted"
+expect 3 "$no_squeue" submit configs/runs/quickstart-slurm.yaml --set data.path=README.md --set directory="$scratch/submitted"
 [ ! -e "$scratch/submitted/submission.json" ] || complain "a record of a job that cannot be"
 [ ! -e "$scratch/submitted/quickstart-slurm.sbatch" ] || complain "a script of a job that cannot be"
 (cd "$scratch/empty" && PATH=$scratch/bin "$plan" status 4711) >/dev/null 2>"$scratch/stderr"
@@ -53,7 +53,7 @@ expect 3 "$no_squeue" submit configs/runs/quickstart-slurm.yaml --set directory=
 grep -qxF "$no_squeue" "$scratch/stderr" || complain "a job's number without Slurm: $(cat "$scratch/stderr")"
 
 # A plan is submitted with the script that was written with it.
-"$plan" emit configs/runs/quickstart-slurm.yaml -o "$scratch/emitted" --set directory="$scratch/emitted" \
+"$plan" emit configs/runs/quickstart-slurm.yaml -o "$scratch/emitted" --set data.path=README.md --set directory="$scratch/emitted" \
     >/dev/null || complain "emit failed"
 expect 2 "plan: error: a plan is submitted as it is: --set and its like go with a run file" \
     submit "$scratch/emitted/quickstart-slurm.plan.yaml" --set global_batch_size=4

@@ -121,8 +121,9 @@ static void gpus_of_a_node(void **state)
 
 static void means(const char *type, const char *sheet, bool assumed)
 {
-    const char *what = NULL;
-    const struct sw_sheet *found = sw_sheet_of_type(type, &what);
+    const struct sw_sheet_match match = sw_sheet_match(type, NULL);
+    const struct sw_sheet *found = match.sheet;
+    const char *what = match.assumed;
     if ((found == NULL) != (sheet == NULL) || (sheet != NULL && strcmp(found->name, sheet) != 0))
         fail_msg("'%s' means %s, not %s", type, found != NULL ? found->name : "nothing",
                  sheet != NULL ? sheet : "nothing");
@@ -153,6 +154,29 @@ static void types_of_gpus(void **state)
     means("mi300x", "mi300x-192gb", false);
     means("v100", NULL, false);
     means("", NULL, false);
+}
+
+/* Features tell what the type leaves open, and nodes of other accelerators apart. */
+static void features_of_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *features, *known;
+        bool assumed;
+    } rows[] = {{"a100", "gpu,a100,hbm40g", "a100-sxm-40gb", false},
+                {"a100", "gpu,a100,hbm80g", "a100-sxm-80gb", false},
+                {"a100", "nvme", "a100-sxm-80gb", true},
+                {"nvidia_a100-sxm4-40gb", "hbm80g", "a100-sxm-40gb", false},
+                {"", "v100,nvme", "v100", false},
+                {"", "h100,sxm", "h100-sxm-80gb", false},
+                {"", "nvme", "", false},
+                {"", NULL, "", false},
+                {"1g.5gb", "a100", "1g.5gb", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sw_sheet_match match = sw_sheet_match(rows[i].type, rows[i].features);
+        assert_string_equal(match.known, rows[i].known);
+        assert_int_equal(match.assumed != NULL, rows[i].assumed);
+    }
 }
 
 /* The table of sheets says what the shipped files say. */
@@ -272,18 +296,19 @@ static void limits_of_accounts(void **state)
     assert_int_equal(sw_slurm_accounting_read_associations(
                          "research||normal,short|1-00:00:00|node=8\nresearch|gpu|long||\n"
                          "other||normal||\n",
-                         &a, &err),
+                         false, &a, &err),
                      0);
     assert_int_equal(a.qos_count, 3);
     assert_int_equal(a.association_count, 3);
     assert_true(isinf(sw_slurm_find_qos(&a, "normal")->max_time));
     assert_true(sw_slurm_find_qos(&a, "short")->max_time == 7200);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->max_nodes, 4);
-    assert_int_equal(sw_slurm_find_qos(&a, "short")->max_gpus, 32);
+    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 4);
+    assert_int_equal(sw_slurm_find_qos(&a, "short")->limits.of[SW_LIMIT_JOB][SW_TRES_GPUS], 32);
     assert_true(sw_slurm_find_qos(&a, "long")->max_time == 7 * 86400);
     assert_null(sw_slurm_find_qos(&a, "shor"));
     assert_string_equal(sw_slurm_find_association(&a, NULL, "gpu")->qos, "long");
-    assert_int_equal(sw_slurm_find_association(&a, NULL, "cpu")->max_nodes, 8);
+    assert_int_equal(
+        sw_slurm_find_association(&a, NULL, "cpu")->limits.of[SW_LIMIT_JOB][SW_TRES_NODES], 8);
     assert_string_equal(sw_slurm_find_association(&a, "other", "gpu")->qos, "normal");
     assert_null(sw_slurm_find_association(&a, "nobody", "gpu"));
     assert_true(sw_slurm_list_has("normal,short", "short"));
@@ -393,14 +418,15 @@ static void accounts_that_may(void **state)
                                                   &accounting, &err),
                      0);
     assert_int_equal(sw_slurm_accounting_read_associations("research||normal,short|1-00:00:00|\n",
-                                                           &accounting, &err),
+                                                           false, &accounting, &err),
                      0);
     static const struct {
         const char *name, *value, *why;
     } rows[] = {
         {"qos", "normal", ""},
         {"qos", "nosuch", "qos 'nosuch' may not use partition gpu: normal,short may"},
-        {"qos", "short", "4 nodes asked for, but qos short gives a job at most 2"},
+        {"qos", "short",
+         "4 nodes asked for, but MaxTRES of qos short is 2: it would wait for ever"},
         {"account", "maths",
          "you have no account 'maths' for partition gpu; see 'sacctmgr show assoc'"},
         {"time", "2-00:00:00",
@@ -437,6 +463,7 @@ int main(void)
         cmocka_unit_test(shared_hosts_are_counted),
         cmocka_unit_test(gpus_of_a_node),
         cmocka_unit_test(types_of_gpus),
+        cmocka_unit_test(features_of_nodes),
         cmocka_unit_test(sheets_are_the_shipped_ones),
         cmocka_unit_test(single_values_change),
         cmocka_unit_test(what_cannot_be_set),

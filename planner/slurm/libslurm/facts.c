@@ -59,7 +59,8 @@ static int print_nodes(void)
             continue; /* of a slot that is free */
         struct sw_json j = begin_line();
         sw_json_text(&j, "node", n->name);
-        sw_json_integer(&j, "cpus", n->cpus);
+        /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+        sw_json_integer(&j, "cpus", n->cpus_efctv > 0 ? n->cpus_efctv : n->cpus);
         sw_json_integer(&j, "sockets", n->sockets);
         sw_json_integer(&j, "cores_per_socket", n->cores);
         sw_json_integer(&j, "threads_per_core", n->threads);
@@ -67,6 +68,7 @@ static int print_nodes(void)
         sw_json_text(&j, "gres", n->gres);
         sw_json_text(&j, "features", n->features);
         sw_json_bool(&j, "usable", is_usable(n->node_state));
+        sw_json_bool(&j, "drained", (n->node_state & NODE_STATE_DRAIN) != 0);
         end_line(&j);
     }
     slurm_free_node_info_msg(nodes);
@@ -90,6 +92,7 @@ static int print_partitions(void)
         struct sw_json j = begin_line();
         sw_json_text(&j, "partition", p->name);
         sw_json_text(&j, "nodes", p->nodes);
+        sw_json_text(&j, "own_qos", p->qos_char);
         sw_json_bool(&j, "default", (p->flags & PART_FLAG_DEFAULT) != 0);
         sw_json_bool(&j, "up", p->state_up == PARTITION_UP);
         sw_json_integer(&j, "min_nodes", p->min_nodes);

@@ -1,0 +1,112 @@
+#include "planner/lacks.h"
+
+#include "core/base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* On the nodes it is too late. */
+static const char no_data[] =
+    "the run names no data to train on, so its plan is good for planning only";
+static const char no_data_help[] = "add data: {path: FILE} before 'runner train'";
+
+struct finding {
+    struct sw_lack *out;
+    int32_t count;
+    bool slurm;
+};
+
+static void add(struct finding *f, struct sw_place at, const char *help, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void add(struct finding *f, struct sw_place at, const char *help, const char *format, ...)
+{
+    struct sw_lack *lack = &f->out[f->count++];
+    va_list arguments;
+    va_start(arguments, format);
+    *lack = (struct sw_lack){.at = at};
+    snprintf(lack->help, sizeof lack->help, "%s", help);
+    vsnprintf(lack->message, sizeof lack->message, format, arguments);
+    va_end(arguments);
+}
+
+/* A file that is read, or a folder. what: "the data file". */
+static void look(struct finding *f, struct sw_place at, const char *what, const char *path,
+                 bool folder, const char *remedy)
+{
+    enum { SHOWN = 300 };
+    char shown[SHOWN + 4], help[sizeof f->out->help];
+    struct stat status;
+    snprintf(help, sizeof help, "%s%s", remedy,
+             f->slurm ? ", or 'plan submit --force' where only the nodes see it" : "");
+    sw_text_shown(path, SHOWN, shown);
+    if (stat(path, &status) != 0)
+        add(f, at, help, "%s '%s' is not here: %s", what, shown, strerror(errno));
+    else if (folder ? !S_ISDIR(status.st_mode) : S_ISDIR(status.st_mode))
+        add(f, at, help, "%s '%s' is %s", what, shown, folder ? "no folder" : "a folder");
+    else if (access(path, folder ? R_OK | X_OK : R_OK) != 0)
+        add(f, at, help, "%s '%s' cannot be read: %s", what, shown, strerror(errno));
+    else if (!folder && S_ISREG(status.st_mode) && status.st_size == 0)
+        add(f, at, help, "%s '%s' is empty", what, shown);
+}
+
+/* Whether a folder holds the checkpoint of a step. One that cannot be read may. */
+static bool has_checkpoint(const char *folder)
+{
+    DIR *files = opendir(folder);
+    const struct dirent *entry = NULL;
+    if (files == NULL)
+        return errno == EACCES;
+    while ((entry = readdir(files)) != NULL)
+        if (strncmp(entry->d_name, "step-", 5) == 0)
+            break;
+    closedir(files);
+    return entry != NULL;
+}
+
+static void look_at_training(struct finding *f, const struct sw_run_config *run, bool may_come)
+{
+    if (run->data_path == NULL) {
+        add(f, run->data_place, no_data_help, "%s", no_data);
+        f->out[f->count - 1].anywhere = true;
+    } else if (!may_come) {
+        look(f, run->data_place, "the data file", run->data_path, false,
+             "name another as data.path");
+    }
+    /* a run that goes on reads its own checkpoint */
+    if (run->init_from != NULL && !may_come && !has_checkpoint(run->checkpoint_directory))
+        look(f, run->init_place, "the model to start from,", run->init_from, true,
+             "name another as init.from");
+}
+
+static void look_at_texts(struct finding *f, const struct sw_run_config *run)
+{
+    const struct sw_job_config *job = &run->job;
+    if (job->checkpoint != NULL)
+        look(f, job->checkpoint_place, "the checkpoint", job->checkpoint, true,
+             "name another as job.checkpoint");
+    else if (!has_checkpoint(run->checkpoint_directory))
+        add(f, job->place, "name one as job.checkpoint, or train first",
+            "the run has no checkpoint in '%.300s' to take weights from",
+            run->checkpoint_directory);
+    if (job->input != NULL && job->type != SW_JOB_SERVE)
+        look(f, job->input_place, "the job's input", job->input, false,
+             "name another as job.input");
+    if (job->token_file != NULL && job->type == SW_JOB_SERVE)
+        look(f, job->token_place, "the token file", job->token_file, false, "write it");
+}
+
+int32_t sw_lacks_find(const struct sw_run_config *run, struct sw_lack out[SW_LACKS])
+{
+    struct finding f = {.out = out, .slurm = run->cluster.launcher == SW_LAUNCHER_SLURM};
+    const bool may_come = f.slurm && run->cluster.slurm.dependency != NULL;
+    if (run->job.type == SW_JOB_TRAIN)
+        look_at_training(&f, run, may_come);
+    else if (!may_come)
+        look_at_texts(&f, run);
+    return f.count;
+}
