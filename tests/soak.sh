@@ -3,7 +3,7 @@
 # flipped bits, the lock, job scripts. Hours on a small machine; interrupted, it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--kills N] [--faults N|all] [--flips N] [--locks N]
-#                 [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS]
+#                 [--lives N] [--settings N] [--searches N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS]
 #                 [--report FILE.md] [--anew]
 #
 # --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
@@ -12,7 +12,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 fuzz=600
+build=build seed='' kills=50 faults=all flips=1000 locks=20 lives=30 settings=1000 searches=300 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --kills | --faults | --flips | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
+    --build | --seed | --kills | --faults | --flips | --locks | --lives | --settings | --searches | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -80,6 +80,14 @@ lock_trials() {
     done
     echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
 }
+
+# shellcheck disable=SC2317
+search_all() {
+    "$build/tests/test_search_margin" "$searches" "$seed" | grep 'random trainings'
+}
+export -f search_all
+export searches
+trial search "$searches random trainings' default meshes" bash -c search_all
 
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
@@ -165,7 +173,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in settings kill faults flips lock serve fuzz each lives; do
+    for name in search settings kill faults flips lock serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -163,12 +163,17 @@ void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes)
 {
     int32_t kept = 0;
     cluster->nodes = nodes;
+    if (cluster->beyond.name != NULL && cluster->link_count < SW_MAX_LINKS)
+        cluster->link[cluster->link_count++] = cluster->beyond;
+    cluster->beyond = (struct sw_link_config){.name = NULL};
     for (int32_t i = 0; i < cluster->link_count; i++) {
         struct sw_link_config *link = &cluster->link[i];
         if (link->spans_all)
             link->spans = nodes * cluster->accelerators_per_node;
-        if (kept > 0 && link->spans_all && link->spans <= cluster->link[kept - 1].spans)
+        if (kept > 0 && link->spans_all && link->spans <= cluster->link[kept - 1].spans) {
+            cluster->beyond = *link;
             continue;
+        }
         cluster->link[kept++] = *link;
     }
     for (int32_t i = kept; i < cluster->link_count; i++)
@@ -230,6 +235,8 @@ static bool read_links(struct sw_config *c, const struct field *field, struct no
             link[-1].spans == 0 || link->spans == 0 || link->spans > link[-1].spans)
             continue;
         if (joins_nothing(link, in_words)) {
+            if (link->spans_all)
+                cluster->beyond = *link;
             *link = (struct sw_link_config){.name = NULL};
             cluster->link_count--;
             continue;
