@@ -2,6 +2,7 @@
 #include "core/config/internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
                      const char *message)
@@ -423,7 +424,14 @@ struct node *sw_config_follow(struct sw_config *c, const struct field *field, st
         sw_config_wrong_type(c, field, value, "a path or a mapping");
         return NULL;
     }
-    return sw_config_load(c, sw_config_resolve(c, value->source, value->text), value);
+    const char *path = sw_config_resolve(c, value->source, value->text);
+    struct stat info;
+    /* a Hugging Face folder is a model, too */
+    if (field->kind == SW_CONFIG_MODEL && path != NULL) {
+        const char *inside = sw_config_format(c, "%s/config.json", path);
+        path = stat(inside, &info) == 0 ? inside : path;
+    }
+    return sw_config_load(c, path, value);
 }
 
 static bool read_reference(struct sw_config *c, const struct field *field, struct node *value,
