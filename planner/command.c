@@ -107,8 +107,9 @@ int sw_session_open(const struct sw_options *options, bool absolute, struct sw_s
         out->run.mesh_dim = options->mesh_dim;
         out->run.mesh_dim_place = (struct sw_place){"--mesh_dim", 0, 0};
     }
-    if (options->prefer != NULL)
-        out->run.prefer = strcmp(options->prefer, "time") == 0 ? SW_PREFER_TIME : SW_PREFER_FSDP;
+    for (int32_t i = 0; options->prefer != NULL && sw_prefer_words[i] != NULL; i++)
+        if (strcmp(options->prefer, sw_prefer_words[i]) == 0)
+            out->run.prefer = (enum sw_prefer)i;
     return SW_OK;
 }
 

@@ -97,16 +97,25 @@ void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_
 void sw_command_note_device(const char *path, const struct sw_run_config *run);
 
 /* search/counts.c: a line for each number of nodes; the member `node_counts`. */
+/* search/advice.c: a line on stderr of each thing that the choice leaves on the table: a mesh that
+ * is more than 10 % faster, and fewer nodes that are no slower. */
+void sw_command_warn_of_choice(const char *path, const struct sw_run_config *run,
+                               const struct sw_candidate *chosen, const struct sw_advice *advice);
+
+/* search/counts.c: a line for each number of nodes; the same as the member `key`. */
 void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
                            const struct sw_node_count *counts, int32_t count);
 struct sw_json;
-void sw_node_counts_write_json(struct sw_json *json, const struct sw_run_config *run,
-                               const struct sw_node_count *counts, int32_t count);
+void sw_node_counts_write_json(struct sw_json *json, const char *key,
+                               const struct sw_run_config *run, const struct sw_node_count *counts,
+                               int32_t count);
 
-/* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
+/* search/json.c: one object and a newline (advice: NULL where nothing fits); a mesh as the member
+ * `key` of another one. */
 void sw_search_print_json(FILE *out, const struct sw_run_config *run,
                           const struct sw_search *search, const struct sw_options *options,
-                          const struct sw_node_count *counts, int32_t count);
+                          const struct sw_advice *advice, const struct sw_node_count *counts,
+                          int32_t count);
 void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
 #endif

@@ -19,7 +19,9 @@ static const struct option_info {
     {"--for", NULL, "train|serve", SW_OPTION_FOR,
      "what meshes are ranked for: training, or making texts as 'serve' of the run says; default: "
      "as 'job'"},
-    {"--prefer", NULL, "fsdp|time", SW_OPTION_PREFER, "largest fsdp first, or fastest first"},
+    {"--prefer", NULL, "fsdp|fsdp-strict|time", SW_OPTION_PREFER,
+     "largest fsdp that is nearly as fast as any (prefer_within of the run), largest that fits, or "
+     "fastest"},
     {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
     {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
     {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
@@ -207,9 +209,11 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return 0;
     case SW_OPTION_PREFER:
         out->prefer = value;
-        if (strcmp(value, "fsdp") == 0 || strcmp(value, "time") == 0)
-            return 0;
-        return sw_fail(err, SW_BAD_INPUT, "--prefer is fsdp or time, not '%.40s'", value);
+        for (int32_t i = 0; sw_prefer_words[i] != NULL; i++)
+            if (strcmp(value, sw_prefer_words[i]) == 0)
+                return 0;
+        return sw_fail(err, SW_BAD_INPUT, "--prefer is fsdp, fsdp-strict or time, not '%.40s'",
+                       value);
     case SW_OPTION_FOR:
         out->purpose = value;
         if (strcmp(value, "serve") == 0 || strcmp(value, "train") == 0)

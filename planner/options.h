@@ -40,7 +40,7 @@ struct sw_options {
     bool json, rejected, program, help;
     enum sw_program_kind program_kind; /* where `program` */
     int64_t top;                       /* -1: not given */
-    const char *prefer;                /* "fsdp", "time", NULL: as in the run file */
+    const char *prefer;                /* of sw_prefer_words; NULL: as in the run file */
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;

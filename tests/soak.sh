@@ -4,7 +4,7 @@
 # it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
-#                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--fuzz SECONDS]
+#                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--searches N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
 # --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
@@ -13,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 searches=300 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --searches | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -96,6 +96,13 @@ save_draws() {
 export -f save_draws
 export build out saves seed
 trial saves "$saves trainings with saves and evaluations" bash -c save_draws
+# shellcheck disable=SC2317
+search_all() {
+    "$build/tests/test_search_margin" "$searches" "$seed" | grep 'random trainings'
+}
+export -f search_all
+export searches
+trial search "$searches random trainings' default meshes" bash -c search_all
 
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
@@ -193,7 +200,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves settings kill faults flips damages lock counts serve fuzz each lives; do
+    for name in saves search settings kill faults flips damages lock counts serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

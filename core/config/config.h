@@ -194,7 +194,10 @@ struct sw_cluster_config {
     int64_t host_memory_bytes;        /* of a node; 0: not told */
     int32_t link_count;
     struct sw_link_config
-        link[SW_MAX_LINKS];             /* innermost first; none needed when one accelerator */
+        link[SW_MAX_LINKS]; /* innermost first; none needed when one accelerator */
+    /* Written as 'all' and left out of link[], since there are too few nodes for it to join
+     * anything more than the link inside it; name NULL: none. */
+    struct sw_link_config beyond;
     double storage_bandwidth;           /* bytes/s that the whole job writes; 0: not told */
     double failures_per_1000_node_days; /* 0: nothing ever fails; default 3.8 */
     enum sw_launcher launcher;
@@ -208,7 +211,13 @@ void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes);
 
 /* What is in the file that data.path names; auto: by its name. */
 enum sw_data_format { SW_DATA_AUTO, SW_DATA_BYTES };
-enum sw_prefer { SW_PREFER_FSDP, SW_PREFER_TIME };
+/* In the order of sw_prefer_words. */
+enum sw_prefer {
+    SW_PREFER_FSDP, /* the largest fsdp within a margin of the fastest */
+    SW_PREFER_FSDP_STRICT,
+    SW_PREFER_TIME
+};
+extern const char *const sw_prefer_words[];
 enum sw_lr_schedule { SW_SCHEDULE_CONSTANT, SW_SCHEDULE_LINEAR, SW_SCHEDULE_COSINE };
 
 struct sw_optimizer_config {
@@ -255,6 +264,7 @@ struct sw_run_config {
     bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
     bool says_steps;      /* optimizer.total_steps stands in the run: its time can be told */
     enum sw_prefer prefer;
+    double prefer_within;     /* share of the fastest step that SW_PREFER_FSDP may take longer */
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
     bool recompute_auto;      /* default; then `recompute` is none */

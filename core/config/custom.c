@@ -2,6 +2,7 @@
 #include "core/config/internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
                      const char *message)
@@ -163,12 +164,17 @@ void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes)
 {
     int32_t kept = 0;
     cluster->nodes = nodes;
+    if (cluster->beyond.name != NULL && cluster->link_count < SW_MAX_LINKS)
+        cluster->link[cluster->link_count++] = cluster->beyond;
+    cluster->beyond = (struct sw_link_config){.name = NULL};
     for (int32_t i = 0; i < cluster->link_count; i++) {
         struct sw_link_config *link = &cluster->link[i];
         if (link->spans_all)
             link->spans = nodes * cluster->accelerators_per_node;
-        if (kept > 0 && link->spans_all && link->spans <= cluster->link[kept - 1].spans)
+        if (kept > 0 && link->spans_all && link->spans <= cluster->link[kept - 1].spans) {
+            cluster->beyond = *link;
             continue;
+        }
         cluster->link[kept++] = *link;
     }
     for (int32_t i = kept; i < cluster->link_count; i++)
@@ -230,6 +236,8 @@ static bool read_links(struct sw_config *c, const struct field *field, struct no
             link[-1].spans == 0 || link->spans == 0 || link->spans > link[-1].spans)
             continue;
         if (joins_nothing(link, in_words)) {
+            if (link->spans_all)
+                cluster->beyond = *link;
             *link = (struct sw_link_config){.name = NULL};
             cluster->link_count--;
             continue;
@@ -416,7 +424,14 @@ struct node *sw_config_follow(struct sw_config *c, const struct field *field, st
         sw_config_wrong_type(c, field, value, "a path or a mapping");
         return NULL;
     }
-    return sw_config_load(c, sw_config_resolve(c, value->source, value->text), value);
+    const char *path = sw_config_resolve(c, value->source, value->text);
+    struct stat info;
+    /* a Hugging Face folder is a model, too */
+    if (field->kind == SW_CONFIG_MODEL && path != NULL) {
+        const char *inside = sw_config_format(c, "%s/config.json", path);
+        path = stat(inside, &info) == 0 ? inside : path;
+    }
+    return sw_config_load(c, path, value);
 }
 
 static bool read_reference(struct sw_config *c, const struct field *field, struct node *value,

@@ -308,17 +308,21 @@ static bool read_quantity(struct sw_config *c, const struct field *field, struct
     char dimension = quantities[kind].dimension;
     if (value->kind != NODE_SCALAR)
         return sw_config_wrong_type(c, field, value, quantities[kind].expected);
-    const char *unit;
+    const char *unit, *meant;
+    char spelled[48];
     double number = 0;
     switch (sw_quantity_scan(value->text, dimension, &number, &unit)) {
     case QUANTITY_NO_NUMBER:
         return sw_config_wrong_type(c, field, value, quantities[kind].expected);
     case QUANTITY_BAD_UNIT:
-        sw_config_error_at(c, value,
-                           sw_config_format(c, "'%s' has the unknown unit %s in %s", field->key,
-                                            sw_config_quote(c, unit),
-                                            sw_config_quote(c, value->text)),
-                           sw_config_format(c, "units: %s", sw_quantity_units(dimension)));
+        meant = sw_quantity_meant(value->text, dimension, spelled, sizeof spelled);
+        sw_config_error_at(
+            c, value,
+            sw_config_format(c, "'%s' has the unknown unit %s in %s%s", field->key,
+                             sw_config_quote(c, unit), sw_config_quote(c, value->text),
+                             meant != NULL ? sw_config_format(c, "; did you mean '%s'?", meant)
+                                           : ""),
+            sw_config_format(c, "units: %s", sw_quantity_units(dimension)));
         return false;
     case QUANTITY_OVERFLOW:
         number = INFINITY;

@@ -138,6 +138,9 @@ enum quantity_status sw_quantity_scan(const char *text, char dimension, double *
                                       const char **unit);
 const char *sw_quantity_units(char dimension); /* "B, kB, MB, ..." */
 /* The decimal unit of bytes, seconds or FLOP in which `number` comes nearest to `wanted`. */
+/* The quantity as it is spelled ("80 GB"), of a text with a unit that there is not but that looks
+ * like one ("80 gb", "80G", "400 Gbps"); NULL: it looks like none. Returns buffer. */
+const char *sw_quantity_meant(const char *text, char dimension, char *buffer, size_t bytes);
 const char *sw_quantity_nearest_unit(char dimension, double number, double wanted);
 /* A decimal number that fills the whole text; no inf, nan, hexadecimal. */
 bool sw_number_parse(const char *text, double *out);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct unit {
     char dimension;
@@ -153,6 +154,49 @@ const char *sw_quantity_nearest_unit(char dimension, double number, double wante
         }
     }
     return best;
+}
+
+/* "Gbps", "GBps" and "TFLOPS" as the units are spelled; what has an own unit of that name stays. */
+static void respell(const char *unit, char dimension, char out[16])
+{
+    snprintf(out, 16, "%s", unit);
+    const size_t length = strlen(out);
+    if (dimension == 'b' && length > 2 && strcasecmp(out + length - 2, "ps") == 0)
+        snprintf(out + length - 2, 16 - length + 2, "/s");
+    if (dimension == 'f' && length > 5 && tolower((unsigned char)out[length - 1]) == 's' &&
+        out[length - 2] != '/')
+        snprintf(out + length - 1, 16 - length + 1, "/s");
+    if (length == 1 && dimension == 'B')
+        snprintf(out + 1, 15, "B");
+    if (length == 1 && dimension == 'b')
+        snprintf(out + 1, 15, "B/s");
+    if (length == 1 && dimension == 'f')
+        snprintf(out + 1, 15, "FLOP/s");
+}
+
+const char *sw_quantity_meant(const char *text, char dimension, char *buffer, size_t bytes)
+{
+    char unit[16];
+    const size_t length = number_length(text);
+    const char *name = text + length + strspn(text + length, " \t");
+    if (length == 0 || length > 24 || name[0] == 0 || strlen(name) > 10)
+        return NULL;
+    respell(name, dimension, unit);
+    /* bits are not bytes: first as it is written, then with another prefix, then in any case */
+    for (int32_t pass = 0; pass < 3; pass++)
+        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+            const char *known = units[i].name;
+            const bool same =
+                pass == 0   ? strcmp(unit, known) == 0
+                : pass == 1 ? tolower((unsigned char)unit[0]) == tolower((unsigned char)known[0]) &&
+                                  strcmp(unit + 1, known + 1) == 0
+                            : strcasecmp(unit, known) == 0;
+            if (units[i].dimension != dimension || !same)
+                continue;
+            snprintf(buffer, bytes, "%.*s %s", (int)length, text, known);
+            return buffer;
+        }
+    return NULL;
 }
 
 enum { SHOWN_BYTES = 60 };

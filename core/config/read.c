@@ -117,6 +117,18 @@ static bool is_plan(struct sw_config *c, const struct node *root)
     if (root->kind != NODE_MAPPING || (schema != NULL && schema->kind == NODE_SCALAR &&
                                        strcmp(schema->text, SW_PLAN_SCHEMA) == 0))
         return true; /* what is no mapping is reported as such */
+    static const char any[] = "shardwright.plan/";
+    if (schema != NULL && schema->kind == NODE_SCALAR &&
+        strncmp(schema->text, any, sizeof any - 1) == 0) {
+        sw_config_error_at(c, schema,
+                           sw_config_format(c,
+                                            "this plan has the version %s, and this program reads "
+                                            "'" SW_PLAN_SCHEMA "'",
+                                            sw_config_quote(c, schema->text)),
+                           "write it again with 'plan emit RUN.yaml', or use the program that "
+                           "wrote it");
+        return false;
+    }
     sw_config_error_at(c, schema != NULL ? schema : root,
                        "not a plan file: 'schema' must be '" SW_PLAN_SCHEMA "'",
                        "write one with 'plan emit RUN.yaml'");

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static const char *const prefer_words[] = {"fsdp", "time", NULL};
+const char *const sw_prefer_words[] = {"fsdp", "fsdp-strict", "time", NULL};
 static const char *const data_format_words[] = {"auto", "bytes", NULL};
 static const char *const schedule_words[] = {"constant", "linear", "cosine", NULL};
 static const char *const adamw_words[] = {"adamw", NULL};
@@ -483,10 +483,21 @@ const struct field sw_run_fields[] = {
      .type = FIELD_WORD,
      AT(prefer),
      .fallback = "fsdp",
-     .words = prefer_words,
+     .words = sw_prefer_words,
      .example = "fsdp",
-     .about = "which mesh is best: the one with the largest fsdp, then tp within the fastest link "
-              "domain, then the least tp x sp, then the fastest; or the fastest of all"},
+     .about = "which mesh is best: fsdp is the largest fsdp among those at most prefer_within "
+              "slower than the fastest, of equals the faster; fsdp-strict is the largest fsdp that "
+              "fits however slow, then tp within the fastest link domain, then the least tp x sp, "
+              "then the fastest; time is the fastest"},
+    {.key = "prefer_within",
+     .type = FIELD_SHARE,
+     AT(prefer_within),
+     .fallback = "5 %",
+     .min = 0,
+     .max = 10,
+     .example = "5 %",
+     .about = "how much longer a step may take than that of the fastest mesh, for the sake of a "
+              "larger fsdp (prefer: fsdp)"},
     {.key = "memory_headroom",
      .type = FIELD_SHARE,
      AT(memory_headroom),

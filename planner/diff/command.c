@@ -111,6 +111,72 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
     return SW_OK;
 }
 
+/* The name of the run or plan in a file of one folder alone; NULL: none. The caller's. */
+static char *name_of(const struct sw_diff_pair *pair, const char *const base[2])
+{
+    struct sw_diff_side side;
+    bool is_other = true;
+    char *name = NULL;
+    const bool old = pair->before != NULL;
+    if (old != (pair->after != NULL) &&
+        sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true, &is_other,
+                          &side) == SW_OK) {
+        if (!is_other && !side.is_plan && side.run != NULL)
+            name = strdup(side.run->name);
+        sw_diff_side_free(&side);
+    }
+    return name;
+}
+
+/* The only file of the one folder (`old`: of the old one) that is in none of the other and has that
+ * name; -1: there is none, or several. */
+static int32_t find_name(const struct sw_diff_pair *pairs, char *const *names, int32_t count,
+                         const char *name, bool old)
+{
+    int32_t found = -1;
+    for (int32_t i = 0; i < count; i++)
+        if (names[i] != NULL && (pairs[i].before != NULL) == old && strcmp(names[i], name) == 0) {
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+    return found;
+}
+
+/* A run whose file was renamed is the same run: its `name` tells. */
+static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *const base[2],
+                        struct sw_error *err)
+{
+    char **names = calloc((size_t)count + 1, sizeof *names);
+    if (names == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
+    for (int32_t i = 0; i < count; i++)
+        names[i] = name_of(&pairs[i], base);
+    for (int32_t i = 0; i < count; i++) {
+        if (names[i] == NULL || pairs[i].before != NULL ||
+            find_name(pairs, names, count, names[i], false) != i)
+            continue;
+        const int32_t old = find_name(pairs, names, count, names[i], true);
+        if (old < 0)
+            continue;
+        const size_t bytes = strlen(pairs[i].path) + strlen(pairs[old].path) + 16;
+        char *path = malloc(bytes);
+        if (path == NULL)
+            continue;
+        snprintf(path, bytes, "%s (was %s)", pairs[i].path, pairs[old].path);
+        free(pairs[i].path);
+        pairs[i].path = path;
+        pairs[i].before = pairs[old].before;
+        pairs[old].before = NULL;
+        free(names[old]);
+        names[old] = NULL;
+    }
+    for (int32_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return 0;
+}
+
 static int diff_directories(struct sw_diff *diff, const char *const base[2],
                             const struct sw_diff_conditions *conditions)
 {
@@ -121,8 +187,11 @@ static int diff_directories(struct sw_diff *diff, const char *const base[2],
     diff->is_directory = true;
     if (sw_diff_pair_files(base[0], base[1], &pairs, &count, &err) != 0)
         return sw_command_fail(&err);
-    for (int32_t i = 0; i < count; i++)
-        graver(&status, diff_pair(diff, &pairs[i], base, conditions));
+    if (pair_renamed(pairs, count, base, &err) != 0)
+        status = sw_command_fail(&err);
+    for (int32_t i = 0; i < count && status != SW_ENVIRONMENT; i++)
+        if (pairs[i].before != NULL || pairs[i].after != NULL)
+            graver(&status, diff_pair(diff, &pairs[i], base, conditions));
     sw_diff_pairs_free(pairs, count);
     return status;
 }

@@ -147,8 +147,9 @@ static int parse_number(struct sw_fail_if_parser *p)
         .kind = '#', .column = sw_fail_if_column(p, p->at), .dimension = {0, 0, true}};
     if (parse_digits(p, &node.number) != 0)
         return -1;
-    if (*p->at == '%') {
-        p->at++;
+    const size_t spaces = strspn(p->at, " \t");
+    if (p->at[spaces] == '%') {
+        p->at += spaces + 1;
         node.number /= 100;
         /* 'step > 5%' would compare with 0.05 s: a percentage is a pure number */
         node.dimension.bare = false;
@@ -178,7 +179,8 @@ static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t
                 "it stands alone, as in 'mesh != old.mesh', 'recompute == full' or "
                 "'rejected'");
         }
-    const char *near = sw_text_nearest(name, names, count);
+    const char *near = strcmp(name, "tokens") == 0 ? measures[SW_MEASURE_TOKENS_PER_SECOND].name
+                                                   : sw_text_nearest(name, names, count);
     snprintf(what, sizeof what, "unknown name '%s'", name);
     if (near == NULL)
         return sw_fail_if_mistake(
@@ -345,6 +347,23 @@ int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p)
                               "use < <= > >= == or !=");
 }
 
+/* A few bytes, where the number lacks its unit. */
+static int refuse_few_bytes(const struct sw_fail_if_parser *p)
+{
+    for (int32_t i = 0; i < 2; i++) {
+        const struct sw_fail_if_node *node = &p->out->node[p->out->side[i]];
+        const struct sw_dimension other = p->out->node[p->out->side[1 - i]].dimension;
+        char what[96], help[64];
+        if (node->kind != '#' || !node->dimension.bare || other.bytes != 1 || other.bare ||
+            node->number == 0 || fabs(node->number) >= 1e6)
+            continue;
+        snprintf(what, sizeof what, "%g means %g bytes", node->number, node->number);
+        snprintf(help, sizeof help, "write %g GB", node->number);
+        return sw_fail_if_mistake(p, node->column, what, help);
+    }
+    return 0;
+}
+
 /* '+5%' and nothing after it. 1: it is one; 0: it is not; -1: failed. */
 static int parse_change(struct sw_fail_if_parser *p)
 {
@@ -418,6 +437,8 @@ int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *
     const struct sw_dimension b = out->node[out->side[1]].dimension;
     if (!out->is_change && !same_dimension(a, b))
         return fail_dimensions(&p, out->node[out->side[1]].column, a, b);
+    if (!out->is_change && refuse_few_bytes(&p) != 0)
+        return -1;
     return 0;
 }
 

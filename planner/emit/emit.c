@@ -141,6 +141,15 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
         sw_command_warn_of_short_limit(options, options->files[0], run,
                                        sw_emit_signal_lead_s(plan, count));
     }
+    for (int32_t i = 0; i < count && trains; i++) {
+        struct sw_run_config part = sw_run_on_nodes(run, plan[i].nodes);
+        struct sw_advice advice;
+        part.nodes_least =
+            run->nodes_least; /* an elastic run says itself which fewer it may have */
+        part.nodes_most = run->nodes_most;
+        if (sw_search_advise(&part, NULL, &plan[i].candidate, &advice, NULL) == 0)
+            sw_command_warn_of_choice(options->files[0], &part, &plan[i].candidate, &advice);
+    }
     for (int32_t i = 0; i < count; i++)
         if (sw_headroom_warning(&plan[i].candidate.memory, warning, sizeof warning)[0] != '\0')
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,

@@ -81,9 +81,28 @@ static int try_decision(struct sw_explain *x, const char *name, const struct sw_
     return 0;
 }
 
-/* The first step of the seed rule (rank.c) on which the two differ. */
-static void rule_step(const struct sw_candidate *mine, const struct sw_candidate *other,
-                      char *buffer, size_t bytes)
+/* The first step of the rule of rank.c on which the two differ, where a margin is left: "" for two
+ * of which time alone says which is better. */
+static void margin_step(const struct sw_explain *x, const struct sw_candidate *other, char *buffer,
+                        size_t bytes)
+{
+    const int32_t mine = x->c.decision.mesh.size[SW_FSDP], its = other->decision.mesh.size[SW_FSDP];
+    const double limit =
+        x->all->mesh[x->all->fastest].cost.step_seconds * (1 + x->run->prefer_within);
+    const bool mine_is_near = x->c.cost.step_seconds <= limit;
+    const bool other_is_near = other->cost.step_seconds <= limit;
+    buffer[0] = '\0';
+    if (mine_is_near && other_is_near && mine != its)
+        snprintf(buffer, bytes, "%s fsdp (%d against %d)", its < mine ? "smaller" : "larger", its,
+                 mine);
+    else if (mine_is_near != other_is_near)
+        snprintf(buffer, bytes, "%s more than %.3g %% slower than the fastest",
+                 mine_is_near ? "it is" : "this mesh is", 100 * x->run->prefer_within);
+}
+
+/* The same of the bare rule. */
+static void strict_step(const struct sw_candidate *mine, const struct sw_candidate *other,
+                        char *buffer, size_t bytes)
 {
     const int32_t *m = mine->decision.mesh.size, *o = other->decision.mesh.size;
     const int64_t inner_m = (int64_t)m[SW_TP] * m[SW_SP], inner_o = (int64_t)o[SW_TP] * o[SW_SP];
@@ -112,9 +131,12 @@ static void against_mesh(struct sw_explain *x, const char *name, const struct sw
     sw_mesh_format(&x->c.decision.mesh, choice->chosen, sizeof choice->chosen);
     sw_mesh_format(&other->decision.mesh, choice->other, sizeof choice->other);
     judge(x, other, NULL, choice);
-    if (!rule || x->run->prefer == SW_PREFER_TIME)
+    if (rule && x->run->prefer == SW_PREFER_FSDP)
+        margin_step(x, other, step, sizeof step);
+    else if (rule && x->run->prefer == SW_PREFER_FSDP_STRICT)
+        strict_step(&x->c, other, step, sizeof step);
+    if (step[0] == '\0')
         return;
-    rule_step(&x->c, other, step, sizeof step);
     memcpy(time, choice->why, sizeof time);
     snprintf(choice->why, sizeof choice->why, "%s; %.150s", step, time);
 }
@@ -188,9 +210,9 @@ static int order_choice(struct sw_explain *x, struct sw_error *err)
     judge(x, &best, fixed ? "the axis order" : NULL, choice);
     const size_t used = strlen(choice->why);
     if (!fixed && best.tp_leaves_domain && !x->c.tp_leaves_domain &&
-        x->run->prefer == SW_PREFER_FSDP)
+        x->run->prefer == SW_PREFER_FSDP_STRICT)
         snprintf(choice->why + used, sizeof choice->why - used,
-                 "; prefer: fsdp keeps tp within the fastest link domain");
+                 "; prefer: fsdp-strict keeps tp within the fastest link domain");
     return 0;
 }
 

@@ -31,6 +31,7 @@ int sw_command_search(const struct sw_options *options)
     struct sw_search search = {0};
     struct sw_error err = {0};
     struct sw_node_count *counts = NULL;
+    struct sw_advice advice;
     int32_t count = 0;
     int status = sw_session_open(options, false, &session);
     if (status != SW_OK)
@@ -48,6 +49,13 @@ int sw_command_search(const struct sw_options *options)
         status = sw_command_fail(&err);
         goto out;
     }
+    if (search.feasible > 0 &&
+        sw_search_advise(&session.run, &search, &search.mesh[0], &advice, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (search.feasible > 0)
+        sw_command_warn_of_choice(options->files[0], &session.run, &search.mesh[0], &advice);
     if (search.feasible > 0)
         sw_command_warn_of_time(options, options->files[0], &session.run,
                                 search.mesh[0].cost.step_seconds);
@@ -59,7 +67,8 @@ int sw_command_search(const struct sw_options *options)
         sw_report_search(stdout, &session.run, &search, options);
         sw_report_node_counts(stdout, &session.run, counts, count);
     } else {
-        sw_search_print_json(stdout, &session.run, &search, options, counts, count);
+        sw_search_print_json(stdout, &session.run, &search, options,
+                             search.feasible > 0 ? &advice : NULL, counts, count);
     }
     if (search.feasible == 0)
         status = sw_command_unmet(&session.run, &search);

@@ -17,6 +17,17 @@ struct sw_run_config sw_run_on_nodes(const struct sw_run_config *run, int32_t no
     return part;
 }
 
+void sw_search_count_nodes(const struct sw_run_config *run, const struct sw_search *search,
+                           struct sw_node_count *out)
+{
+    *out = (struct sw_node_count){.nodes = run->cluster.nodes, .fits = search->feasible > 0};
+    if (!out->fits)
+        return;
+    out->mesh = search->mesh[0].decision.mesh;
+    out->step_seconds = search->mesh[0].cost.step_seconds;
+    out->accelerator_hours = sw_report_accelerator_hours(run, out->step_seconds);
+}
+
 int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count **out,
                           int32_t *count, struct sw_error *err)
 {
@@ -31,19 +42,12 @@ int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count 
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the numbers of nodes");
     for (int32_t i = 0; i < wanted; i++) {
         struct sw_search search = {0};
-        counts[i].nodes = run->nodes_least + i;
-        const struct sw_run_config part = sw_run_on_nodes(run, counts[i].nodes);
+        const struct sw_run_config part = sw_run_on_nodes(run, run->nodes_least + i);
         if (sw_search_run(&part, &search, err) != 0) {
             free(counts);
             return -1;
         }
-        counts[i].fits = search.feasible > 0;
-        if (counts[i].fits) {
-            counts[i].mesh = search.mesh[0].decision.mesh;
-            counts[i].step_seconds = search.mesh[0].cost.step_seconds;
-            counts[i].accelerator_hours =
-                sw_report_accelerator_hours(&part, counts[i].step_seconds);
-        }
+        sw_search_count_nodes(&part, &search, &counts[i]);
         sw_search_free(&search);
     }
     *out = counts;
@@ -72,11 +76,11 @@ void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
     }
 }
 
-void sw_node_counts_write_json(struct sw_json *j, const struct sw_run_config *run,
+void sw_node_counts_write_json(struct sw_json *j, const char *key, const struct sw_run_config *run,
                                const struct sw_node_count *counts, int32_t count)
 {
     char mesh[64];
-    sw_json_array(j, "node_counts");
+    sw_json_array(j, key);
     for (int32_t i = 0; i < count; i++) {
         const struct sw_node_count *n = &counts[i];
         sw_json_object(j, NULL);

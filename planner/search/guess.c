@@ -399,7 +399,7 @@ static double guess_order(struct order_guess *g, const struct sw_compute *c)
            combine(c->phase[1] + c->weights[1] + c->again, weight[1]) + rest;
 }
 
-/* The orders that keep tp within the fastest link domain, as the rule of rank.c wants it; all of
+/* The orders that keep tp within the fastest link domain, as fsdp-strict of rank.c wants it; all of
  * them where none does. Returns how many. */
 static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *order, double *guess,
                               int32_t count)
@@ -450,7 +450,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
         out[at] = mesh;
     }
     free(g.placed);
-    if (run->prefer == SW_PREFER_FSDP)
+    if (run->prefer == SW_PREFER_FSDP_STRICT)
         count = keep_tp_inside(run, out, guess, count);
     if (seconds != NULL)
         memcpy(seconds, guess, (size_t)count * sizeof *guess);

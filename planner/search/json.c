@@ -119,9 +119,26 @@ static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
     sw_json_end(j);
 }
 
+static void write_advice(struct sw_json *j, const struct sw_run_config *run,
+                         const struct sw_advice *advice)
+{
+    char mesh[64];
+    if (advice == NULL) {
+        sw_json_null(j, "slower");
+        sw_json_null(j, "fewer_nodes");
+        return;
+    }
+    sw_json_object(j, "slower");
+    sw_json_number(j, "share", advice->slower);
+    sw_json_text(j, "mesh_dim", sw_mesh_format(&advice->fastest.decision.mesh, mesh, sizeof mesh));
+    sw_json_number(j, "step_seconds", advice->fastest.cost.step_seconds);
+    sw_json_end(j);
+    sw_node_counts_write_json(j, "fewer_nodes", run, advice->fewer, advice->fewer_count);
+}
+
 void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
-                          const struct sw_options *options, const struct sw_node_count *counts,
-                          int32_t count)
+                          const struct sw_options *options, const struct sw_advice *advice,
+                          const struct sw_node_count *counts, int32_t count)
 {
     struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
     char why[320];
@@ -144,6 +161,9 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         sw_json_text(j, "why", sw_rank_why(run, why, sizeof why));
     else
         sw_json_null(j, "why");
+    sw_json_text(j, "prefer", sw_prefer_words[run->prefer]);
+    sw_json_number(j, "prefer_within", run->prefer_within);
+    write_advice(j, run, advice);
     if (s->feasible > 0) {
         sw_candidate_write_json(j, "chosen", &s->mesh[0]);
         sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);
@@ -152,7 +172,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         sw_json_null(j, "fastest");
     }
     if (count > 0)
-        sw_node_counts_write_json(j, run, counts, count);
+        sw_node_counts_write_json(j, "node_counts", run, counts, count);
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
         sw_candidate_write_json(j, NULL, &s->mesh[i]);

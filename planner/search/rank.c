@@ -1,7 +1,9 @@
-/* Which mesh is best. The seed rule (LWM's): the largest fsdp, since it divides the state and its
- * communication overlaps best; then tp inside the fastest link domain, where such a mesh exists for
- * that fsdp; then the least tp x sp, whose communication does not overlap; then time. By
- * time alone (prefer: time) no bound is needed: links decide. sw_rank_why says it. */
+/* Which mesh is best. By default (prefer: fsdp) the largest fsdp among the meshes that are nearly
+ * as fast as the fastest (prefer_within): fsdp divides the state, and its communication overlaps
+ * best, but what is sent to a group that is too large for its links costs more than that is worth.
+ * The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link domain,
+ * where such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
+ * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. */
 #include "planner/search/internal.h"
 
 #include "core/cost/links.h"
@@ -30,7 +32,7 @@ static int compare_time(const struct sw_candidate *a, const struct sw_candidate 
     return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 
-static int compare_fsdp(const struct sw_candidate *a, const struct sw_candidate *b)
+static int compare_strict(const struct sw_candidate *a, const struct sw_candidate *b)
 {
     const struct sw_mesh *x = &a->decision.mesh, *y = &b->decision.mesh;
     if (x->size[SW_FSDP] != y->size[SW_FSDP])
@@ -55,13 +57,18 @@ const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t by
         snprintf(buffer, bytes, "the only mesh of one accelerator");
     } else if (run->prefer == SW_PREFER_TIME) {
         snprintf(buffer, bytes, "the fastest of those that fit%s (prefer: time)", headroom);
+    } else if (run->prefer == SW_PREFER_FSDP) {
+        snprintf(buffer, bytes,
+                 "the largest fsdp among the meshes at most %.3g %% slower than the fastest of "
+                 "those that fit%s, then time (prefer: fsdp)",
+                 100 * run->prefer_within, headroom);
     } else {
         const struct sw_link_config *link = &cluster->link[fastest];
         const int32_t domain = link->spans < accelerators ? link->spans : accelerators;
         snprintf(
             buffer, bytes,
             "the largest fsdp that fits%s, then tp within the fastest link domain (%s%d of %.64s), "
-            "then the least tp x sp, then time (prefer: fsdp)",
+            "then the least tp x sp, then time (prefer: fsdp-strict)",
             headroom, domain == accelerators ? "all " : "", (int)domain, link->name);
     }
     return buffer;
@@ -77,44 +84,50 @@ static int compare_rejected(const struct sw_candidate *a, const struct sw_candid
     return sw_rank_meshes(&a->decision.mesh, &b->decision.mesh);
 }
 
-static int compare(const struct sw_candidate *a, const struct sw_candidate *b,
-                   enum sw_prefer prefer)
+static int by_strict(const void *a, const void *b)
 {
-    if ((a->reason == SW_FITS) != (b->reason == SW_FITS))
-        return a->reason == SW_FITS ? -1 : 1;
-    if (a->reason != SW_FITS)
-        return compare_rejected(a, b);
-    return prefer == SW_PREFER_TIME ? compare_time(a, b) : compare_fsdp(a, b);
+    return compare_strict(a, b);
 }
 
 static int by_fsdp(const void *a, const void *b)
 {
-    return compare(a, b, SW_PREFER_FSDP);
+    const struct sw_candidate *x = a, *y = b;
+    const int32_t fsdp_x = x->decision.mesh.size[SW_FSDP], fsdp_y = y->decision.mesh.size[SW_FSDP];
+    if (fsdp_x != fsdp_y)
+        return fsdp_x > fsdp_y ? -1 : 1;
+    return compare_time(x, y);
 }
 
-static int by_time(const void *a, const void *b)
+static int by_fit(const void *a, const void *b)
 {
-    return compare(a, b, SW_PREFER_TIME);
+    const struct sw_candidate *x = a, *y = b;
+    if ((x->reason == SW_FITS) != (y->reason == SW_FITS))
+        return x->reason == SW_FITS ? -1 : 1;
+    return x->reason == SW_FITS ? compare_time(x, y) : compare_rejected(x, y);
 }
 
-bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
-                    enum sw_prefer prefer)
+void sw_rank(struct sw_search *search, enum sw_prefer prefer, double within)
 {
-    return compare(a, b, prefer) < 0;
-}
-
-void sw_rank(struct sw_search *search, enum sw_prefer prefer)
-{
+    struct sw_candidate *mesh = search->mesh;
+    int32_t near = 0;
     search->feasible = 0;
     search->fastest = -1;
     if (search->count == 0)
         return;
-    qsort(search->mesh, (size_t)search->count, sizeof *search->mesh,
-          prefer == SW_PREFER_TIME ? by_time : by_fsdp);
-    while (search->feasible < search->count && search->mesh[search->feasible].reason == SW_FITS) {
-        const int32_t i = search->feasible++;
-        if (search->fastest < 0 ||
-            compare_time(&search->mesh[i], &search->mesh[search->fastest]) < 0)
-            search->fastest = i;
-    }
+    qsort(mesh, (size_t)search->count, sizeof *mesh, by_fit); /* the fastest is first */
+    while (search->feasible < search->count && mesh[search->feasible].reason == SW_FITS)
+        search->feasible++;
+    if (search->feasible == 0)
+        return;
+    const struct sw_mesh fastest = mesh[0].decision.mesh;
+    const double limit = mesh[0].cost.step_seconds * (1 + within);
+    while (near < search->feasible && mesh[near].cost.step_seconds <= limit)
+        near++;
+    if (prefer == SW_PREFER_FSDP)
+        qsort(mesh, (size_t)near, sizeof *mesh, by_fsdp);
+    else if (prefer == SW_PREFER_FSDP_STRICT)
+        qsort(mesh, (size_t)search->feasible, sizeof *mesh, by_strict);
+    search->fastest = 0;
+    while (memcmp(&mesh[search->fastest].decision.mesh, &fastest, sizeof fastest) != 0)
+        search->fastest++;
 }

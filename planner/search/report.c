@@ -178,7 +178,8 @@ static void print_why(FILE *out, const struct sw_run_config *run, const struct s
     char a[SW_FORMAT_BYTES], mesh[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
     sw_report_why(out, run);
-    if (s->fastest == 0)
+    /* a twentieth of a percent is as fast */
+    if (chosen->cost.step_seconds < 1.0005 * fastest->cost.step_seconds)
         return;
     fprintf(out, "          faster by %.1f %%: mesh_dim %s, %s a step (--prefer time)\n",
             (chosen->cost.step_seconds / fastest->cost.step_seconds - 1) * 100,

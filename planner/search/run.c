@@ -4,6 +4,12 @@
 
 enum { EXPLAINED = 3 }; /* of the rejected, the nearest; more when asked for */
 
+int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
+                           struct sw_error *err)
+{
+    return sw_search_meshes(run, out, NULL, err);
+}
+
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
 {
     const double start = sw_clock_now();

@@ -339,7 +339,7 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
         goto fail;
     if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
-    sw_rank(out, run->prefer);
+    sw_rank(out, run->prefer, run->prefer_within);
     return 0;
 fail:
     sw_search_free(out);

@@ -78,6 +78,9 @@ const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, si
  * joins its own. */
 int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);
+/* The same, and says of no rejected mesh what would help. */
+int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
+                           struct sw_error *err);
 
 /* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
  * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
@@ -97,6 +100,27 @@ struct sw_node_count {
  * sw_search_run. */
 int sw_search_node_counts(const struct sw_run_config *run, struct sw_node_count **out,
                           int32_t *count, struct sw_error *err);
+
+/* What the search chose on the run's nodes. */
+void sw_search_count_nodes(const struct sw_run_config *run, const struct sw_search *search,
+                           struct sw_node_count *out);
+
+/* advice.c: what the choice leaves on the table. */
+enum { SW_MAX_FEWER = 8 };
+struct sw_advice {
+    struct sw_candidate
+        fastest;   /* of all meshes of these nodes, whatever the run prefers or names */
+    double slower; /* the share of its step by which the choice takes longer */
+    /* Half of the nodes, a quarter ..., on which the run's own choice is no slower. They are looked
+     * for where the step mostly waits, and no mesh or number of nodes is asked for. */
+    struct sw_node_count fewer[SW_MAX_FEWER];
+    int32_t fewer_count;
+};
+/* `search` (NULL: none at hand) is where `chosen` comes from. Without it a choice within 10 % of
+ * the fastest counts as the fastest. Errors: as sw_search_run. */
+int sw_search_advise(const struct sw_run_config *run, const struct sw_search *search,
+                     const struct sw_candidate *chosen, struct sw_advice *out,
+                     struct sw_error *err);
 
 /* Flops of a step that MFU counts: they do not depend on the mesh. */
 int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err);
@@ -122,13 +146,11 @@ int sw_search_again(const struct sw_run_config *run, const struct sw_decision *d
                     struct sw_again out[SW_LAYER_VALUES], struct sw_error *err);
 
 /* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
- * fitting first. Sets feasible and fastest. */
-void sw_rank(struct sw_search *search, enum sw_prefer prefer);
+ * fitting first. Sets feasible and fastest. within: of SW_PREFER_FSDP, the share of the fastest
+ * step that the first may take longer; those that take longer still follow, fastest first. */
+void sw_rank(struct sw_search *search, enum sw_prefer prefer, double within);
 /* The rule that chose, every clause of it, for people: "the largest fsdp that fits, then ...".
  * Returns buffer. */
 const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes);
-/* Whether a is better than b by that rule. */
-bool sw_rank_better(const struct sw_candidate *a, const struct sw_candidate *b,
-                    enum sw_prefer prefer);
 
 #endif

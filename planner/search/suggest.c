@@ -287,8 +287,14 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
 /* ---- What makes the run fit on some mesh, where it fits on none ---- */
 
 /* Searched once for all the meshes that it lacks. A search takes longer the more accelerators there
- * are; beyond the last of these they look at single meshes only. */
-enum { MAX_RESCUED_ACCELERATORS = 8192, MAX_NODE_DOUBLINGS = 4 };
+ * are; beyond the last of these they look at fewer only. */
+enum {
+    MAX_RESCUED_ACCELERATORS = 8192,
+    MAX_NODE_DOUBLINGS = 4,
+    NODES_IN_TURN = 16, /* numbers of nodes that are tried one after the other */
+    NEIGHBOURS = 4
+};
+static const double STATE_WITHOUT_PADDING = 0.98;
 
 struct rescue {
     bool tried;
@@ -342,47 +348,120 @@ static int rescue_by_sequence(const struct trial *base, struct rescue *r, struct
 static bool resize(struct sw_cluster_config *cluster, int64_t nodes)
 {
     const int64_t all = nodes * cluster->accelerators_per_node;
-    struct sw_link_config *last =
-        cluster->link_count > 0 ? &cluster->link[cluster->link_count - 1] : NULL;
-    if (last == NULL || nodes < 1 || nodes > 1 << 20 || all > MAX_RESCUED_ACCELERATORS)
+    if (nodes < 1 || nodes > 1 << 20 || all > MAX_RESCUED_ACCELERATORS)
         return false;
-    if (last->spans_all)
-        last->spans = (int32_t)all;
-    if (last->spans < all || (cluster->link_count > 1 && last->spans <= last[-1].spans))
-        return false; /* it would be another list of links */
-    cluster->nodes = (int32_t)nodes;
-    return true;
+    sw_cluster_resize(cluster, (int32_t)nodes);
+    return cluster->link_count > 0 && cluster->link[cluster->link_count - 1].spans >= all;
 }
 
-/* Powers of two, whose meshes divide models best: the one below first, which costs less. */
+static int try_nodes(const struct trial *base, int64_t nodes, struct rescue *r,
+                     struct sw_error *err)
+{
+    struct trial t = *base;
+    sw_search_free(&r->found);
+    if (!resize(&t.run.cluster, nodes))
+        return 0;
+    note_integer(&t.changes, base->run.nodes != NULL ? "nodes" : "cluster.nodes", nodes);
+    return try_meshes(&t, r, err);
+}
+
+/* With fewer nodes the state alone, split over every accelerator, is more than they hold. Padding
+ * makes some meshes' state a little larger than that of others. */
+static int64_t least_nodes(const struct trial *base, const struct sw_search *all)
+{
+    const struct sw_cluster_config *cluster = &base->run.cluster;
+    double state = 0;
+    for (int32_t i = 0; i < all->count; i++) {
+        const struct sw_candidate *c = &all->mesh[i];
+        const double ways = (double)sw_mesh_rank_count(&c->decision.mesh) /
+                            c->decision.mesh.size[SW_DP] * STATE_WITHOUT_PADDING;
+        const double its =
+            ways * (double)(c->memory.parameters + c->memory.gradients + c->memory.optimizer);
+        if (its > 0 && (state == 0 || its < state))
+            state = its;
+    }
+    const double room = (double)(cluster->accelerator.memory_bytes - sw_headroom_bytes(&base->run) -
+                                 cluster->accelerator.reserved_memory_bytes);
+    const double nodes = state / (room * cluster->accelerators_per_node);
+    return room > 0 && nodes > 1 && nodes < 1 << 20 ? (int64_t)ceil(nodes) : 1;
+}
+
+/* The smallest number above `least` that fits. What fits need not fit more nodes, which may divide
+ * worse, so each of the first is tried; from there on steps that double find one that does, and
+ * halving, with a look at what lies just below, the smallest. */
+static int more_nodes(const struct trial *base, int64_t least, struct rescue *r,
+                      struct sw_error *err)
+{
+    const int64_t often = (int64_t)base->run.cluster.nodes << MAX_NODE_DOUBLINGS;
+    const int64_t most = often > 2 * least ? often : 2 * least;
+    int64_t low = least - 1, step = 1, high = 0;
+    for (int32_t i = 0; high == 0 && low < most; i++, step *= i < NODES_IN_TURN ? 1 : 2) {
+        if (try_nodes(base, low + step, r, err) != 0)
+            return -1;
+        if (r->found.feasible > 0)
+            high = low + step;
+        else
+            low += step;
+        if (high == 0 &&
+            (low + step) * base->run.cluster.accelerators_per_node > MAX_RESCUED_ACCELERATORS)
+            return 0;
+    }
+    if (high == 0)
+        return 0;
+    int64_t best = high, tried = high;
+    while (high - low > 1) {
+        tried = low + (high - low) / 2;
+        if (try_nodes(base, tried, r, err) != 0)
+            return -1;
+        *(r->found.feasible > 0 ? &high : &low) = tried;
+    }
+    best = high;
+    for (int64_t n = best - 1; n >= least && n > best - NEIGHBOURS && step > 1; n--) {
+        tried = n;
+        if (try_nodes(base, n, r, err) != 0)
+            return -1;
+        if (r->found.feasible > 0)
+            best = n;
+    }
+    return tried == best ? 0 : try_nodes(base, best, r, err);
+}
+
+/* Fewer nodes where some fit, since that costs less: the largest such number not far below, else
+ * the largest power of two. Otherwise the smallest number of more nodes. */
 static int rescue_by_nodes(const struct trial *base, struct rescue *r, struct sw_error *err)
 {
-    int64_t nodes = 1;
-    while (2 * nodes <= base->run.cluster.nodes)
-        nodes *= 2;
-    if (nodes == base->run.cluster.nodes)
-        nodes *= 2;
-    for (int32_t i = 0; r->found.feasible == 0 && i <= MAX_NODE_DOUBLINGS; i++, nodes *= 2) {
-        struct trial t = *base;
-        if (!resize(&t.run.cluster, nodes))
-            continue;
-        note_integer(&t.changes, "cluster.nodes", nodes);
-        if (try_meshes(&t, r, err) != 0)
+    const int64_t now = base->run.cluster.nodes, per_node = base->run.cluster.accelerators_per_node;
+    const int64_t least = least_nodes(base, &r->found);
+    int64_t power = 1;
+    for (int64_t n = now - 1; n >= least && n >= now - NODES_IN_TURN; n--) {
+        if (n * per_node <= MAX_RESCUED_ACCELERATORS && try_nodes(base, n, r, err) != 0)
             return -1;
+        if (r->found.feasible > 0)
+            return 0;
     }
-    return 0;
+    while (2 * power < now - NODES_IN_TURN && 2 * power * per_node <= MAX_RESCUED_ACCELERATORS)
+        power *= 2;
+    for (; power >= least && power < now - NODES_IN_TURN; power /= 2) {
+        if (try_nodes(base, power, r, err) != 0)
+            return -1;
+        if (r->found.feasible > 0 || power == 1)
+            break;
+    }
+    return r->found.feasible > 0 ? 0 : more_nodes(base, least > now ? least : now + 1, r, err);
 }
 
 static int find_rescue(const struct sw_searcher *like, struct rescue *r, struct sw_error *err)
 {
     struct trial t = {.run = *like->run};
     const int64_t accelerators = (int64_t)t.run.cluster.nodes * t.run.cluster.accelerators_per_node;
-    if (r->tried || accelerators > MAX_RESCUED_ACCELERATORS)
+    if (r->tried)
         return 0;
     r->tried = true;
     t.run.mesh_dim = "auto";
     while (relax(&t)) {
     }
+    if (accelerators > MAX_RESCUED_ACCELERATORS) /* as many are a mistake, most likely */
+        return rescue_by_nodes(&t, r, err);
     if (try_meshes(&t, r, err) != 0 ||
         (r->found.feasible == 0 && rescue_by_batch(&t, r, err) != 0) ||
         (r->found.feasible == 0 && rescue_by_sequence(&t, r, err) != 0) ||

@@ -61,6 +61,7 @@ SERVING = r"^(chosen|candidates\[\]|mesh)\."
 SAME = (
     (r"^(chosen|fastest|candidates\[\]|mesh)\.", "candidate."),
     (r"^rejected\[\]\.", "rejected."),
+    (r"^fewer_nodes\[\]\.", "node_counts[]."),
     (r"^rejected\.suggestion(\.and)+\.", "rejected.suggestion."),
     (r"\.backward_layer\.", ".forward_layer."),
     (r"^(files\[\])\.new\.", r"\1.old."),

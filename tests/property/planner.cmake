@@ -7,6 +7,7 @@ if(TARGET sw_planner)
   sw_test(test_search_nodes SOURCES test_search_nodes.c LIBRARIES sw_planner)
   sw_test(test_search_headroom SOURCES test_search_headroom.c LIBRARIES sw_planner)
   sw_test(test_search_suggestions SOURCES test_search_suggestions.c LIBRARIES sw_planner)
+  sw_test(test_search_margin SOURCES test_search_margin.c LIBRARIES sw_planner ARGS 25)
   sw_test(test_search_rule SOURCES test_search_rule.c LIBRARIES sw_planner ARGS 300)
   # more of both in tests/soak.sh
 endif()

@@ -67,6 +67,7 @@ static void every_node_count(void **state)
         t.memory = "80 GB";
         const int accelerators = t.nodes * t.per_node;
         t.global_batch_size = accelerators + 5;
+        t.more = "prefer: fsdp-strict\n";
         struct sw_config *config = sw_test_read_run(&t);
         const struct sw_run_config *run = sw_config_run(config);
         struct sw_search s;
@@ -97,7 +98,8 @@ static void the_largest_llama_on_24_nodes(void **state)
                                "model: ../models/llama-3.1-405b.yaml\n"
                                "cluster: ../clusters/h100-64x8.yaml\n"
                                "sequence_length: 8192\n"
-                               "global_batch_size: 200\n";
+                               "global_batch_size: 200\n"
+                               "prefer: fsdp-strict\n";
     const struct sw_override nodes = {"cluster.nodes=24"};
     struct sw_error err = {0};
     struct sw_search s;

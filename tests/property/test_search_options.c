@@ -139,7 +139,7 @@ static double exhaust(const struct sw_run_config *run, const struct sw_candidate
 }
 
 /* Orders of the axes, for one mesh: all 24 with the options that were chosen; of those that keep tp
- * within the fastest link domain, where the rule wants that and there are any. */
+ * within the fastest link domain, where fsdp-strict wants that and there are any. */
 static double exhaust_orders(const struct sw_run_config *run, const struct sw_candidate *chosen)
 {
     double best = 1e300, inside = 1e300;
@@ -160,7 +160,7 @@ static double exhaust_orders(const struct sw_run_config *run, const struct sw_ca
         if (!c.tp_leaves_domain && c.cost.step_seconds < inside)
             inside = c.cost.step_seconds;
     }
-    return run->prefer == SW_PREFER_FSDP && inside < 1e300 ? inside : best;
+    return run->prefer == SW_PREFER_FSDP_STRICT && inside < 1e300 ? inside : best;
 }
 
 static void nothing_faster_at_the_top(void **state)
@@ -183,7 +183,7 @@ static void nothing_faster_at_the_top(void **state)
         t.global_batch_size = runs[r].batch;
         struct sw_config *config = sw_test_read_run(&t);
         struct sw_run_config run = *sw_config_run(config);
-        run.prefer = i % 2 == 0 ? SW_PREFER_FSDP : SW_PREFER_TIME;
+        run.prefer = i % 2 == 0 ? SW_PREFER_FSDP_STRICT : SW_PREFER_TIME;
         run.mesh_dim = runs[r].mesh_dim;
         struct sw_search s;
         search(&run, &s);

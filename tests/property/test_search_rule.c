@@ -62,7 +62,7 @@ static struct sw_config *random_run(uint64_t *seed, char *text, size_t bytes)
         "attention: {strategy: %s}\n",
         2 + (int)draw(seed, 30), kv_heads[draw(seed, 3)], nodes[draw(seed, 9)],
         clusters[kind].per_node, memories[draw(seed, 6)], clusters[kind].links,
-        sequences[draw(seed, 4)], batches[draw(seed, 10)], draw(seed, 8) == 0 ? "time" : "fsdp",
+        sequences[draw(seed, 4)], batches[draw(seed, 10)], sw_prefer_words[draw(seed, 3)],
         draw(seed, 2) == 0 ? "auto" : "ring");
     struct sw_error err = {0};
     struct sw_config *config =
@@ -105,7 +105,7 @@ static int32_t read_rule(const char *why, int32_t accelerators)
 {
     const char *fsdp = strstr(why, "the largest fsdp that fits with headroom, then ");
     const char *tp = strstr(why, "tp within the fastest link domain (");
-    const char *least = strstr(why, "then the least tp x sp, then time (prefer: fsdp)");
+    const char *least = strstr(why, "then the least tp x sp, then time (prefer: fsdp-strict)");
     if (fsdp != why || tp == NULL || least == NULL || tp < fsdp || least < tp)
         fail_msg("the rule has other clauses: %s", why);
     tp += strlen("tp within the fastest link domain (");
@@ -115,7 +115,7 @@ static int32_t read_rule(const char *why, int32_t accelerators)
     return domain;
 }
 
-static void check_fsdp(const struct sw_search *s, const char *why, const char *text)
+static void check_strict(const struct sw_search *s, const char *why, const char *text)
 {
     const struct sw_candidate *chosen = &s->mesh[0];
     const int32_t *mine = chosen->decision.mesh.size, domain = read_rule(why, s->accelerators);
@@ -163,6 +163,37 @@ static void check_orders(const struct sw_search *s, int32_t domain, const char *
     }
 }
 
+/* The largest fsdp of all that take at most so much longer than the least, and of equals the least
+ * time. */
+static void check_margin(const struct sw_search *s, const char *why, const char *text)
+{
+    static const char clause[] = "the largest fsdp among the meshes at most ";
+    const struct sw_candidate *chosen = &s->mesh[0];
+    double least = 1e300, seconds = 1e300;
+    int32_t fsdp = 0;
+    if (strncmp(why, clause, strlen(clause)) != 0 ||
+        strstr(why,
+               " % slower than the fastest of those that fit with headroom, then time (prefer: "
+               "fsdp)") == NULL)
+        fail_msg("the rule has other clauses: %s", why);
+    for (int32_t i = 0; i < s->feasible; i++)
+        least = s->mesh[i].cost.step_seconds < least ? s->mesh[i].cost.step_seconds : least;
+    const double limit = least * (1 + atof(why + strlen(clause)) / 100);
+    for (int32_t i = 0; i < s->feasible; i++) {
+        const int32_t its = s->mesh[i].decision.mesh.size[SW_FSDP];
+        const double time = s->mesh[i].cost.step_seconds;
+        if (time > limit || its < fsdp)
+            continue;
+        seconds = its > fsdp || time < seconds ? time : seconds;
+        fsdp = its;
+    }
+    if (chosen->decision.mesh.size[SW_FSDP] != fsdp || chosen->cost.step_seconds != seconds ||
+        s->mesh[s->fastest].cost.step_seconds != least)
+        fail_msg("fsdp %d and %g s are chosen, but the rule (%s) says %d and %g s:\n%s",
+                 (int)chosen->decision.mesh.size[SW_FSDP], chosen->cost.step_seconds, why,
+                 (int)fsdp, seconds, text);
+}
+
 static void chosen_by_the_printed_rule(void **state)
 {
     (void)state;
@@ -178,7 +209,9 @@ static void chosen_by_the_printed_rule(void **state)
             fail_msg("%s:\n%s", err.message, text);
         sw_rank_why(run, why, sizeof why);
         if (s.feasible > 0 && run->prefer == SW_PREFER_FSDP) {
-            check_fsdp(&s, why, text);
+            check_margin(&s, why, text);
+        } else if (s.feasible > 0 && run->prefer == SW_PREFER_FSDP_STRICT) {
+            check_strict(&s, why, text);
             check_orders(&s, read_rule(why, s.accelerators), text);
             left += s.mesh[0].tp_leaves_domain;
         } else if (s.feasible > 0) {

@@ -311,6 +311,76 @@ static void nothing_fits(void **state)
     }
 }
 
+/* The least number of nodes that fits, every smaller one tried; 0: none is named. */
+static void the_fewest_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cluster;
+        int nodes;
+        long sequence, batch;
+        int wanted;
+    } cases[] = {
+        {"llama-3.1-70b", "dgx-a100-40gb-16x8", 3, 8192, 64, 5},
+        {"llama-3.1-405b", "h100-8x8", 8, 8192, 64, 12},
+        {"llama-3.1-70b", "h100-8x8", 1, 32768, 16, 2}, /* its file has no link between nodes */
+        {"llama-3.1-405b", "dgx-a100-40gb-16x8", 1, 8192, 8, 0},
+        {"llama-3.1-405b", "p4d-efa-16x8", 7, 8192, 64, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1024], nodes[32];
+        struct sets sets = {.override = {{nodes}}, .count = 1};
+        struct sw_search s, fewer;
+        struct sw_error err = {0};
+        snprintf(text, sizeof text,
+                 "name: r\nmodel: configs/models/%s.yaml\ncluster: configs/clusters/%s.yaml\n"
+                 "sequence_length: %ld\nglobal_batch_size: %ld\n",
+                 cases[i].model, cases[i].cluster, cases[i].sequence, cases[i].batch);
+        snprintf(nodes, sizeof nodes, "cluster.nodes=%d", cases[i].nodes);
+        struct sw_config *config = read_run(text, &sets);
+        assert_int_equal(sw_search_run(sw_config_run(config), &s, &err), 0);
+        assert_int_equal(s.feasible, 0);
+        assert_string_equal(s.mesh[0].suggestion.change[0].setting, "cluster.nodes");
+        const int said = atoi(s.mesh[0].suggestion.change[0].to);
+        if (cases[i].wanted > 0 && said != cases[i].wanted)
+            fail_msg("%s on %s: %d nodes are said to fit, not %d", cases[i].model, cases[i].cluster,
+                     said, cases[i].wanted);
+        for (int n = 1; n <= said; n++) {
+            struct sw_run_config run = *sw_config_run(config);
+            sw_cluster_resize(&run.cluster, n);
+            assert_int_equal(sw_search_meshes_alone(&run, &fewer, &err), 0);
+            if ((fewer.feasible > 0) != (n == said))
+                fail_msg("%s on %s: %d nodes are said to fit, but %d %s", cases[i].model,
+                         cases[i].cluster, said, n, fewer.feasible > 0 ? "do" : "do not");
+            sw_search_free(&fewer);
+        }
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
+}
+
+/* So many nodes that nothing divides: fewer, not a batch or a memory that nobody has. */
+static void far_too_many_nodes(void **state)
+{
+    (void)state;
+    struct sw_search s;
+    struct sw_error err = {0};
+    struct sw_config *config =
+        sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN,
+                       (const struct sw_override[]){{"cluster.nodes=100000"}}, 1, &err);
+    assert_non_null(config);
+    assert_int_equal(sw_search_run(sw_config_run(config), &s, &err), 0);
+    assert_int_equal(s.feasible, 0);
+    assert_string_equal(s.mesh[0].suggestion.change[0].setting, "cluster.nodes");
+    struct sw_run_config run = *sw_config_run(config);
+    sw_cluster_resize(&run.cluster, atoi(s.mesh[0].suggestion.change[0].to));
+    sw_search_free(&s);
+    assert_int_equal(sw_search_meshes_alone(&run, &s, &err), 0);
+    assert_true(s.feasible > 0);
+    sw_search_free(&s);
+    sw_config_free(config);
+}
+
 static void random_runs_that_do_not_fit(void **state)
 {
     (void)state;
@@ -345,6 +415,8 @@ int main(void)
         cmocka_unit_test(a_mesh_that_is_asked_for),
         cmocka_unit_test(numbers_of_memory),
         cmocka_unit_test(nothing_fits),
+        cmocka_unit_test(the_fewest_nodes),
+        cmocka_unit_test(far_too_many_nodes),
         cmocka_unit_test(random_runs_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,12 +15,12 @@ static void scalars(void **state)
 {
     (void)state;
     static const struct one cases[] = {
-        {"prefer: fdsp\n",
-         "t:6:9: 'prefer' must be one of fsdp, time, not 'fdsp'; did you mean 'fsdp'?\n"},
-        {"prefer: quickly\n",
-         "t:6:9: 'prefer' must be one of fsdp, time, not 'quickly' | for example: prefer: fsdp\n"},
-        {"prefer: [fsdp]\n",
-         "t:6:9: 'prefer' must be one of fsdp, time, not a list | for example: prefer: fsdp\n"},
+        {"prefer: fdsp\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not 'fdsp'; "
+                           "did you mean 'fsdp'?\n"},
+        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not "
+                              "'quickly' | for example: prefer: fsdp\n"},
+        {"prefer: [fsdp]\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not a list | "
+                             "for example: prefer: fsdp\n"},
         {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                      "the text 'many' | for example: "
                                      "micro_batch_size: auto\n"},
@@ -281,7 +281,8 @@ static void accelerators(void **state)
                                                  "'min' in '3 min' | units: s, ms, us, ns\n"},
         {A "memory: 1 GB\npeak: {bf16: 1 TFLOPS}\n",
          "t:5:7: missing key 'fp32' | for example: fp32: 67 TFLOP/s\n"
-         "t:5:14: 'bf16' has the unknown unit 'TFLOPS' in '1 TFLOPS' | units: FLOP/s, kFLOP/s, "
+         "t:5:14: 'bf16' has the unknown unit 'TFLOPS' in '1 TFLOPS'; did you mean '1 TFLOP/s'? | "
+         "units: FLOP/s, kFLOP/s, "
          "MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s, EFLOP/s\n"},
         {A P "memory: 1 GB\nefficiency: {memory: fast}\n",
          "t:6:1: note: " OLDER("efficiency") "move its keys to a file of their own and name that "
@@ -906,8 +907,9 @@ static void plans(void **state)
         "RUN.yaml'\n");
     expect(
         SW_CONFIG_UNKNOWN, "schema: shardwright.plan/2\nrun: {}\n",
-        "t:1:9: not a plan file: 'schema' must be 'shardwright.plan/1' | write one with 'plan emit "
-        "RUN.yaml'\n");
+        "t:1:9: this plan has the version 'shardwright.plan/2', and this program reads "
+        "'shardwright.plan/1' | write it again with 'plan emit RUN.yaml', or use the program that "
+        "wrote it\n");
     expect(SW_CONFIG_PLAN, PLAN_HEAD,
            "t:1:1: missing key 'run' | for example: run: {name: "
            "quickstart}\n");

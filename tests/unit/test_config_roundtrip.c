@@ -233,7 +233,8 @@ static void fill_run(uint64_t *s, struct sw_run_config *r)
     r->sequence_length = between(s, 1, 1 << 30);
     r->global_batch_size = between(s, 1, 1 << 30);
     r->mesh_dim = draw(s) & 1 ? "!1,-1,4,1" : "sp:2,tp:8,fsdp:-1,dp:1";
-    r->prefer = (enum sw_prefer)between(s, 0, 1);
+    r->prefer = (enum sw_prefer)between(s, 0, 2);
+    r->prefer_within = (double)between(s, 0, 1000) / 1000;
     r->micro_batch_size = between(s, 0, 3);
     r->recompute_auto = between(s, 0, 1) == 0;
     if (!r->recompute_auto)
@@ -398,6 +399,7 @@ static void same_run(const struct sw_run_config *a, const struct sw_run_config *
     SAME(global_batch_size);
     same_text(a->mesh_dim, b->mesh_dim);
     SAME(prefer);
+    SAME(prefer_within);
     SAME(memory_headroom);
     SAME(micro_batch_size);
     SAME(recompute_auto);
@@ -548,6 +550,7 @@ static void every_default_is_spelled_out(void **state)
                               "global_batch_size: 8\n"
                               "mesh_dim: auto\n"
                               "prefer: fsdp\n"
+                              "prefer_within: 0.05\n"
                               "memory_headroom: 0.05\n"
                               "micro_batch_size: auto\n"
                               "recompute: auto\n"

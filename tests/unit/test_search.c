@@ -16,21 +16,27 @@ static void search(const struct sw_run_config *run, struct sw_search *out)
         fail_msg("%s", err.message);
 }
 
-/* LWM (arXiv:2402.08268) trains 7B on 256 TPU v4 with 4M tokens a step: fsdp is the batch. */
+static const enum sw_prefer by_fsdp[] = {SW_PREFER_FSDP, SW_PREFER_FSDP_STRICT};
+
+/* LWM (arXiv:2402.08268) trains 7B on 256 TPU v4 with 4M tokens a step: fsdp is the batch. By the
+ * bare rule, and within the margin of the fastest. */
 static void lwm(void **state)
 {
     (void)state;
     static const struct {
         long sequence_length, batch;
         int fsdp;
-    } stages[] = {{1 << 18, 16, 16}, {1 << 19, 8, 8}, {1 << 20, 4, 4}};
-    for (size_t i = 0; i < 3; i++) {
+    } stages[] = {{1 << 17, 32, 32}, {1 << 18, 16, 16}, {1 << 19, 8, 8}, {1 << 20, 4, 4}};
+    for (size_t k = 0; k < 8; k++) {
+        const size_t i = k / 2;
         struct sw_test_run t = sw_test_llama_7b;
         struct sw_search s;
         t.sequence_length = stages[i].sequence_length;
         t.global_batch_size = stages[i].batch;
         struct sw_config *config = sw_test_read_run(&t);
-        search(sw_config_run(config), &s);
+        struct sw_run_config run = *sw_config_run(config);
+        run.prefer = by_fsdp[k % 2];
+        search(&run, &s);
         assert_true(s.feasible > 0);
         const struct sw_mesh *mesh = &s.mesh[0].decision.mesh;
         assert_int_equal(mesh->size[SW_FSDP], stages[i].fsdp);
@@ -104,14 +110,14 @@ static bool tp_leaves(const struct sw_mesh *mesh, int32_t per_node)
     return mesh->size[SW_TP] > 1 && block * mesh->size[SW_TP] > per_node;
 }
 
-static void ranks_by_both_rules(void **state)
+static void ranks_by_every_rule(void **state)
 {
     (void)state;
     const struct sw_test_run t = small_run();
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_run_config run = *sw_config_run(config);
     struct sw_search seed, fast;
-    run.prefer = SW_PREFER_FSDP;
+    run.prefer = SW_PREFER_FSDP_STRICT;
     search(&run, &seed);
     run.prefer = SW_PREFER_TIME;
     search(&run, &fast);
@@ -138,6 +144,53 @@ static void ranks_by_both_rules(void **state)
     sw_search_free(&seed);
     sw_search_free(&fast);
     sw_config_free(config);
+}
+
+/* 8B on 12 and on 2,048 nodes, where the largest fsdp takes 38 % longer and 45 times as long. */
+static void largest_fsdp_within_the_margin(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *nodes, *batch;
+        double within;
+    } runs[] = {{"cluster.nodes=12", "global_batch_size=128", 0.05},
+                {"cluster.nodes=2048", "global_batch_size=16384", 0.05},
+                {"cluster.nodes=2048", "global_batch_size=16384", 0},
+                {"cluster.nodes=12", "global_batch_size=128", 10}};
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        const struct sw_override over[] = {{runs[i].nodes}, {runs[i].batch}};
+        struct sw_error err = {0};
+        struct sw_search s;
+        struct sw_config *config =
+            sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN, over, 2, &err);
+        assert_non_null(config);
+        struct sw_run_config run = *sw_config_run(config);
+        assert_int_equal(run.prefer, SW_PREFER_FSDP);
+        assert_true(run.prefer_within == 0.05);
+        run.prefer_within = runs[i].within;
+        search(&run, &s);
+        const double limit = s.mesh[s.fastest].cost.step_seconds * (1 + runs[i].within);
+        assert_true(s.mesh[0].cost.step_seconds <= limit);
+        bool within = true;
+        for (int32_t k = 1; k < s.feasible; k++) {
+            const struct sw_candidate *a = &s.mesh[k - 1], *b = &s.mesh[k];
+            assert_true(within || b->cost.step_seconds > limit); /* the margin ends once */
+            within = b->cost.step_seconds <= limit;
+            if (within)
+                assert_true(a->decision.mesh.size[SW_FSDP] >= b->decision.mesh.size[SW_FSDP]);
+            if (a->cost.step_seconds > limit ||
+                (within && a->decision.mesh.size[SW_FSDP] == b->decision.mesh.size[SW_FSDP]))
+                assert_true(a->cost.step_seconds <= b->cost.step_seconds);
+        }
+        /* no bound makes it slower than the rule without any */
+        const double fastest = s.mesh[s.fastest].cost.step_seconds;
+        sw_search_free(&s);
+        run.prefer = SW_PREFER_TIME;
+        search(&run, &s);
+        assert_true(s.mesh[0].cost.step_seconds == fastest);
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
 }
 
 /* The first choice and the fastest are as good as trying everything on them; and nothing is
@@ -308,7 +361,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lwm),
         cmocka_unit_test(every_mesh_once),
-        cmocka_unit_test(ranks_by_both_rules),
+        cmocka_unit_test(ranks_by_every_rule),
+        cmocka_unit_test(largest_fsdp_within_the_margin),
         cmocka_unit_test(pruning_loses_nothing),
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(says_why_not),

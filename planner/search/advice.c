@@ -1,0 +1,134 @@
+/* What the choice leaves on the table: a mesh that is much faster, which the run's rule or its
+ * mesh_dim passes over, and fewer nodes that are as fast. */
+#include "planner/command.h"
+
+#include "planner/format.h"
+
+#include <inttypes.h>
+
+/* Half the nodes compute twice as long: only a step that mostly waits may be as short on them. In
+ * random runs none with more than half of it computing is; the rest allows for small programs. */
+static const double waits_when_computing_less_than = 0.6;
+
+/* From how much on, as a share of the fastest, a choice deserves a warning. */
+static const double much_slower = 0.10;
+
+static bool is_auto(const struct sw_run_config *run)
+{
+    struct sw_mesh_request request;
+    return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && request.is_auto;
+}
+
+/* The fastest of all meshes on these nodes, in whatever order of axes. */
+static int find_fastest(const struct sw_run_config *run, const struct sw_search *search,
+                        const struct sw_candidate *chosen, struct sw_candidate *out,
+                        struct sw_error *err)
+{
+    struct sw_run_config open = *run;
+    struct sw_search all = {0};
+    *out = *chosen;
+    if (is_auto(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
+        /* the same table; without it, the margin says how much slower the choice can be */
+        if (search != NULL)
+            *out = search->mesh[search->fastest];
+        if (search != NULL || run->prefer == SW_PREFER_TIME || run->prefer_within <= much_slower)
+            return 0;
+    }
+    open.mesh_dim = "auto";
+    open.prefer = SW_PREFER_TIME;
+    if (sw_search_meshes_alone(&open, &all, err) != 0)
+        return -1;
+    if (all.feasible > 0 && all.mesh[0].cost.step_seconds < chosen->cost.step_seconds)
+        *out = all.mesh[0];
+    sw_search_free(&all);
+    return 0;
+}
+
+/* Half of the nodes, a quarter ..., as long as they are no slower. */
+static int find_fewer(const struct sw_run_config *run, const struct sw_candidate *chosen,
+                      struct sw_advice *out, struct sw_error *err)
+{
+    const double step = chosen->cost.step_seconds;
+    if (!is_auto(run) || run->nodes_least < run->nodes_most ||
+        chosen->cost.compute_seconds > waits_when_computing_less_than * step)
+        return 0;
+    for (int32_t n = run->cluster.nodes / 2; n >= 1 && out->fewer_count < SW_MAX_FEWER; n /= 2) {
+        const struct sw_run_config part = sw_run_on_nodes(run, n);
+        struct sw_node_count *count = &out->fewer[out->fewer_count];
+        struct sw_search search = {0};
+        if (sw_search_meshes_alone(&part, &search, err) != 0)
+            return -1;
+        sw_search_count_nodes(&part, &search, count);
+        sw_search_free(&search);
+        if (!count->fits || count->step_seconds > step)
+            break;
+        out->fewer_count++;
+    }
+    return 0;
+}
+
+int sw_search_advise(const struct sw_run_config *run, const struct sw_search *search,
+                     const struct sw_candidate *chosen, struct sw_advice *out, struct sw_error *err)
+{
+    *out = (struct sw_advice){.fewer_count = 0};
+    if (find_fastest(run, search, chosen, &out->fastest, err) != 0 ||
+        find_fewer(run, chosen, out, err) != 0)
+        return -1;
+    out->slower = chosen->cost.step_seconds / out->fastest.cost.step_seconds - 1;
+    return 0;
+}
+
+static void warn_of_slowness(const char *path, const struct sw_run_config *run,
+                             const struct sw_candidate *chosen, const struct sw_advice *advice)
+{
+    char mine[64], other[64], took[SW_FORMAT_BYTES], least[SW_FORMAT_BYTES];
+    const struct sw_place at = run->mesh_dim_place;
+    const bool named = !is_auto(run);
+    if (advice->slower <= much_slower)
+        return;
+    if (named && at.file != NULL && at.line > 0)
+        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": ", at.file, at.line, at.column);
+    else
+        fprintf(stderr, "%s: ", sw_command_shown(path));
+    fprintf(stderr,
+            "warning: mesh_dim %s takes %s a step, %.0f %% longer than the fastest mesh, %s "
+            "(%s); '%s' takes one that is nearly as fast\n",
+            sw_mesh_format(&chosen->decision.mesh, mine, sizeof mine),
+            sw_format_seconds(chosen->cost.step_seconds, took), advice->slower * 100,
+            sw_mesh_format(&advice->fastest.decision.mesh, other, sizeof other),
+            sw_format_seconds(advice->fastest.cost.step_seconds, least),
+            named                                  ? "mesh_dim: auto"
+            : run->prefer == SW_PREFER_FSDP_STRICT ? "prefer: fsdp"
+                                                   : "prefer_within: 5 %");
+}
+
+/* The fastest of the fewer, which may be more than the fewest. */
+static void warn_of_nodes(const char *path, const struct sw_run_config *run,
+                          const struct sw_candidate *chosen, const struct sw_advice *advice)
+{
+    char mesh[64], least[SW_FORMAT_BYTES], took[SW_FORMAT_BYTES], also[96] = "";
+    const struct sw_node_count *best = &advice->fewer[0];
+    const struct sw_node_count *last = &advice->fewer[advice->fewer_count - 1];
+    if (advice->fewer_count == 0)
+        return;
+    for (int32_t i = 1; i < advice->fewer_count; i++)
+        if (advice->fewer[i].step_seconds <= best->step_seconds)
+            best = &advice->fewer[i];
+    if (best != last)
+        snprintf(also, sizeof also, ", %d no slower (%s)", (int)last->nodes,
+                 sw_format_seconds(last->step_seconds, took));
+    fprintf(stderr, "%s: warning: %d of the %d nodes are %s: %s a step with mesh_dim %s",
+            sw_command_shown(path), (int)best->nodes, (int)run->cluster.nodes,
+            best->step_seconds < 0.995 * chosen->cost.step_seconds ? "faster" : "as fast",
+            sw_format_seconds(best->step_seconds, least),
+            sw_mesh_format(&best->mesh, mesh, sizeof mesh));
+    fprintf(stderr, ", %s with all%s; 'nodes: %d' takes them\n",
+            sw_format_seconds(chosen->cost.step_seconds, took), also, (int)best->nodes);
+}
+
+void sw_command_warn_of_choice(const char *path, const struct sw_run_config *run,
+                               const struct sw_candidate *chosen, const struct sw_advice *advice)
+{
+    warn_of_slowness(path, run, chosen, advice);
+    warn_of_nodes(path, run, chosen, advice);
+}

@@ -1,0 +1,172 @@
+/* What the default promises, over random plausible trainings: 135M to 405B on 1 to 256 nodes.
+ *
+ * The choice is never slower than prefer_within (5 %) beyond the fastest row of its own table, and
+ * that row is the one that prefer: time takes. Twice the memory, or twice the bandwidth of one
+ * link, never makes that row slower. Halving the nodes never is faster without a word
+ * (sw_search_advise).
+ *
+ *     test_search_margin [RUNS [SEED]]       the last line is the summary */
+#include "planner/search/search.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int runs = 25;
+static uint64_t seed = 20260923;
+
+static uint32_t draw(uint32_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % below;
+}
+
+#define DRAW(array) ((array)[draw((uint32_t)(sizeof(array) / sizeof(array)[0]))])
+
+static const char *const models[] = {
+    "{vocab_size: 49152, hidden_size: 576, intermediate_size: 1536, num_hidden_layers: 30, "
+    "num_attention_heads: 9, num_key_value_heads: 3, tie_word_embeddings: true}",
+    "configs/models/llama-3.2-1b.yaml",
+    "configs/models/smollm2-1.7b.yaml",
+    "configs/models/qwen2.5-7b.yaml",
+    "configs/models/llama-8b.yaml",
+    "configs/models/qwen3-8b.yaml",
+    "configs/models/llama-3.1-70b.yaml",
+    "configs/models/llama-3.1-405b.yaml"};
+static const char *const clusters[] = {"h100-8x8",           "h100-64x8",    "dgx-a100-16x8",
+                                       "dgx-a100-40gb-16x8", "dgx-b200-8x8", "h200-16x8",
+                                       "mi300x-8x8",         "p4d-efa-16x8", "p5-efa-16x8",
+                                       "tpu-v4-256",         "h100-pcie-4x4"};
+
+static struct sw_config *random_run(char text[1024])
+{
+    static const int nodes[] = {1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 64, 96, 128, 256};
+    static const long sequences[] = {1024, 2048, 4096, 8192, 16384, 32768, 131072};
+    static const long batches[] = {8, 16, 32, 60, 64, 128, 256, 512, 1024, 2048};
+    struct sw_error err = {0};
+    char setting[32];
+    snprintf(text, 1024,
+             "name: random\nmodel: %s\ncluster: configs/clusters/%s.yaml\nsequence_length: %ld\n"
+             "global_batch_size: %ld\n",
+             DRAW(models), DRAW(clusters), DRAW(sequences), DRAW(batches));
+    snprintf(setting, sizeof setting, "cluster.nodes=%d", DRAW(nodes));
+    const struct sw_override over = {setting};
+    struct sw_config *config =
+        sw_config_read_text("random.yaml", text, strlen(text), SW_CONFIG_RUN, &over, 1, &err);
+    if (config == NULL || sw_config_run(config) == NULL)
+        fail_msg("%s%s", text, config != NULL ? sw_config_diagnostic(config, 0)->message : "");
+    const size_t used = strlen(text);
+    snprintf(text + used, 1024 - used, "%s\n", setting);
+    return config;
+}
+
+/* The fastest step of a run that fits. */
+static double least_seconds(const struct sw_run_config *run, const char *text)
+{
+    struct sw_error err = {0};
+    struct sw_search s;
+    if (sw_search_meshes_alone(run, &s, &err) != 0)
+        fail_msg("%s:\n%s", err.message, text);
+    if (s.feasible == 0)
+        fail_msg("fits no more:\n%s", text);
+    const double seconds = s.mesh[s.fastest].cost.step_seconds;
+    sw_search_free(&s);
+    return seconds;
+}
+
+static void more_is_no_slower(const struct sw_run_config *run, double before, const char *text)
+{
+    struct sw_run_config more = *run;
+    more.cluster.accelerator.memory_bytes *= 2;
+    const double memory = least_seconds(&more, text);
+    if (memory > before * (1 + 1e-9))
+        fail_msg("%g s with twice the memory, not %g s:\n%s", memory, before, text);
+    for (int32_t i = 0; i < run->cluster.link_count; i++) {
+        more = *run;
+        more.cluster.link[i].bandwidth *= 2;
+        const double link = least_seconds(&more, text);
+        if (link > before * (1 + 1e-9))
+            fail_msg("%g s with %s twice as fast, not %g s:\n%s", link, run->cluster.link[i].name,
+                     before, text);
+    }
+}
+
+/* A word on fewer nodes, where half of them are no slower. */
+static bool check_fewer(const struct sw_run_config *run, const struct sw_search *s,
+                        const char *text)
+{
+    struct sw_advice advice;
+    struct sw_error err = {0};
+    struct sw_search half;
+    if (sw_search_advise(run, s, &s->mesh[0], &advice, &err) != 0)
+        fail_msg("%s:\n%s", err.message, text);
+    const double mine = s->mesh[0].cost.step_seconds;
+    if (run->cluster.nodes > 1) {
+        const struct sw_run_config part = sw_run_on_nodes(run, run->cluster.nodes / 2);
+        if (sw_search_meshes_alone(&part, &half, &err) != 0)
+            fail_msg("%s:\n%s", err.message, text);
+        const bool better = half.feasible > 0 && half.mesh[0].cost.step_seconds <= mine;
+        if (better != (advice.fewer_count > 0))
+            fail_msg("half of the nodes take %g s, all %g s, and %d numbers of nodes are said:\n%s",
+                     half.feasible > 0 ? half.mesh[0].cost.step_seconds : 0, mine,
+                     (int)advice.fewer_count, text);
+        sw_search_free(&half);
+    }
+    return advice.fewer_count > 0;
+}
+
+static void the_default_keeps_its_promise(void **state)
+{
+    (void)state;
+    int32_t tried = 0, fitting = 0, fewer = 0, strict_slow = 0, not_fastest = 0;
+    double worst = 0, worst_strict = 0;
+    for (; fitting < runs; tried++) {
+        char text[1024];
+        struct sw_error err = {0};
+        struct sw_search s;
+        struct sw_config *config = random_run(text);
+        struct sw_run_config run = *sw_config_run(config);
+        if (sw_search_meshes_alone(&run, &s, &err) != 0)
+            fail_msg("%s:\n%s", err.message, text);
+        if (s.feasible > 0) {
+            const double least = s.mesh[s.fastest].cost.step_seconds;
+            const double slower = s.mesh[0].cost.step_seconds / least - 1;
+            for (int32_t i = 0; i < s.feasible; i++)
+                assert_true(s.mesh[i].cost.step_seconds >= least);
+            if (slower > 0.05)
+                fail_msg("%.1f %% slower than its table's fastest:\n%s", slower * 100, text);
+            worst = slower > worst ? slower : worst;
+            not_fastest += slower > 0;
+            fewer += check_fewer(&run, &s, text);
+            more_is_no_slower(&run, least, text);
+            run.prefer = SW_PREFER_TIME;
+            assert_true(least_seconds(&run, text) == least);
+            sw_search_free(&s);
+            run.prefer = SW_PREFER_FSDP_STRICT;
+            assert_int_equal(sw_search_meshes_alone(&run, &s, &err), 0);
+            const double strict = s.mesh[0].cost.step_seconds / least - 1;
+            worst_strict = strict > worst_strict ? strict : worst_strict;
+            strict_slow += strict > 0.1;
+            fitting++;
+        }
+        sw_search_free(&s);
+        sw_config_free(config);
+    }
+    print_message(
+        "%d random trainings that fit, of %d: the default is at most %.1f %% slower than "
+        "the fastest, and not the fastest in %d; fsdp-strict is more than 10 %% slower in "
+        "%d, at most %.0f %%; fewer nodes are no slower in %d\n",
+        (int)fitting, (int)tried, worst * 100, (int)not_fastest, (int)strict_slow,
+        worst_strict * 100, (int)fewer);
+}
+
+int main(int argc, char **argv)
+{
+    runs = argc > 1 ? atoi(argv[1]) : runs;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_default_keeps_its_promise)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
