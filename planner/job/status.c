@@ -349,7 +349,7 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
     }
     if (files != NULL)
         (void)closedir(files);
-    sw_launcher_read(newest[0] != '\0' ? newest : NULL, out);
+    sw_launcher_read(newest[0] != '\0' ? newest : NULL, NULL, 0, out, NULL);
 }
 
 static void judge_job_without_attempt(struct sw_run_status *s)
