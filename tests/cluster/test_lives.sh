@@ -577,10 +577,9 @@ life_suspend() {
 life_preempt() {
     begin_life preempt
     scontrol create PartitionName=urgent Nodes=n[1-4] PriorityTier=100 || fail "no partition"
-    sbatch --quiet --partition=urgent --nodes=4 --output=/dev/null --wrap 'sleep 3' || fail "sbatch"
-    until_state 'PENDING|COMPLETING|REQUEUED' 60
-    ends_well 0 1
+    sbatch --quiet --wait --partition=urgent --nodes=4 --output=/dev/null --wrap 'sleep 3' || fail "sbatch"
     scontrol delete PartitionName=urgent
+    ends_well 0 1
 }
 life_drain() {
     begin_life drain
