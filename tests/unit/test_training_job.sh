@@ -33,7 +33,7 @@ case "$1 $2" in
         echo "   StartTime=2026-11-23T20:00:00 EndTime=$(cat "$STAND_IN/end") Deadline=N/A"
         ;;
     'requeue incomplete' | 'requeuehold incomplete')
-        if [ -e "$STAND_IN/refuse" ]; then rm "$STAND_IN/refuse" && exit 1; fi
+        if [ -e "$STAND_IN/refuse" ]; then mv "$STAND_IN/refuse" "$STAND_IN/states" && exit 1; fi
         echo "$*" >>"$STAND_IN/calls"
         ;;
     *) echo "$*" >>"$STAND_IN/calls" ;;
@@ -102,9 +102,15 @@ for states in SIGNALING RUNNING 'silent silent silent RUNNING' 'silent silent SI
     [ $status -eq 75 ] || fail "$states: exit $status, not 75"
 done
 rm -f "$folder/attempt.json"
-touch "$out/refuse"
+echo RUNNING >"$out/refuse" # and no new job either, then
 job limit RUNNING
 was_called 1 'requeue incomplete 17'
+was_called 1 'sbatch .*'
+rm -f "$folder/attempt.json"
+echo COMPLETING >"$out/refuse" # 'plan cancel --now' forbids the requeue, kills the ranks, and cancels
+job limit RUNNING
+was_called 0 'sbatch .*'
+last_line_is 'no other job is asked for: this one is COMPLETING, .*'
 # One that was cancelled, or whose controller is gone for good: no last line that promises more.
 for states in COMPLETING CANCELLED; do
     rm -f "$folder/attempt.json"
