@@ -327,22 +327,28 @@ life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says
 }
 life_cancel() {
     local when i saved
-    for when in step save; do
+    for when in step save now; do
         emit cancel slurm.continue=requeue optimizer.total_steps=100000 checkpoint.every_steps=5 \
             checkpoint.bandwidth='20 MB/s' global_batch_size=2 sequence_length=64
         submit
         until_checkpoint
         for ((i = 0; i < 300; i++)); do
-            [ $when = step ] && break
+            [ $when != save ] && break
             [ -n "$(find "$run/checkpoints" -maxdepth 1 -name '.step-*partial*' 2>/dev/null)" ] && break
             sleep 0.1
         done
-        scancel "$job"
+        if [ $when = now ]; then
+            "$build/plan" cancel --now "$run" || fail "plan cancel --now"
+        else
+            scancel "$job"
+        fi
         until_over 40
         [ "$(state)" = CANCELLED ] || fail "job $job is $(state) after scancel in a $when"
         sleep 3
         nothing_runs || fail "scancel in a $when left a process"
-        [ -z "$(squeue -h -j "$job" 2>/dev/null)" ] || fail "the cancelled job came back"
+        [ -z "$(squeue -h -n $name 2>/dev/null)" ] || fail "the cancelled job came back"
+        tail -n 1 "$run/slurm-$job.out" | grep -q 'goes on' && fail "the log's last line promises more"
+        [ $when != now ] || continue
         grep -qx '  "verdict": 143,' "$run/attempt.json" || fail "scancel in a $when: another verdict"
         "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null ||
             fail "scancel in a $when: no whole checkpoint"
@@ -535,6 +541,7 @@ begin_life() { # LIFE [SETTING...]: until the run is at that checkpoint
 ends_well() { # DIFFERENCE RESTARTS: at most, and at least
     local node i
     until_ranks_are_over 400
+    for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
     bash $cluster mend test || fail "a node does not come back"
     until_over 60
     finished
@@ -542,7 +549,6 @@ ends_well() { # DIFFERENCE RESTARTS: at most, and at least
     for ((i = 0; i < 100; i++)); do if nothing_runs; then break; fi; sleep 0.3; done
     nothing_runs || fail "a process is left"
     same_to "$1" "$reference" || fail "the losses are not those of an undisturbed run"
-    for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
 }
 until_state() { # PATTERN SECONDS
     local i
