@@ -133,7 +133,7 @@ live() {
         fi
         touch "$out/lives/$i"
     done
-    echo "$lives lives under random faults: every run finished, losses within 1e-5, no process left"
+    echo "$lives lives under random faults: every run finished, losses within 1e-6, no process left"
 }
 # Each kind of life once, but those that the tests of every build have.
 # shellcheck disable=SC2317

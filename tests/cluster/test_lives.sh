@@ -291,14 +291,14 @@ life_node() {
     echo "node: known after $((SECONDS - begin)) s"
     goes_on_with_three n3
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_cut() {
     elastic cut
     bash $cluster cut test 2
     goes_on_with_three n2
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 fewer_nodes() { # as 'plan status' says it, once it does
     local i advice
@@ -323,7 +323,7 @@ life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says
     logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
     scontrol update NodeName=n1 State=RESUME 2>/dev/null
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_cancel() {
     local when i saved
@@ -410,7 +410,7 @@ life_full() { # the run's disk is full: it goes on, says so, and has kept everyt
     until_over 60
     finished
     elastic_reference 20
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_readonly() { # of the checkpoints: refused before the first step, in one line, here and in the status
     emit readonly slurm.continue=requeue optimizer.total_steps=8 nodes=3-4 mesh_dim=auto global_batch_size=12 \
@@ -515,7 +515,7 @@ life_random() { # SEED
     finished
     for ((i = 0; i < 100; i++)); do if nothing_runs; then break; fi; sleep 0.3; done
     nothing_runs || fail "a process is left"
-    same_to 1e-5 "$reference" || fail "other losses"
+    same_to 1e-6 "$reference" || fail "other losses"
     for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
 }
 
