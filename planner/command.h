@@ -96,7 +96,6 @@ void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_
 /* Says on stderr that the run's device is one that nobody has run yet. */
 void sw_command_note_device(const char *path, const struct sw_run_config *run);
 
-/* search/counts.c: a line for each number of nodes; the member `node_counts`. */
 /* search/advice.c: a line on stderr of each thing that the choice leaves on the table: a mesh that
  * is more than 10 % faster, and fewer nodes that are no slower. */
 void sw_command_warn_of_choice(const char *path, const struct sw_run_config *run,

@@ -99,8 +99,15 @@ int32_t sw_launch_threads(const struct sw_launch *launch)
 
 #ifdef SW_HAVE_MPI
 
-/* For a job's ranks to find each other. */
-enum { START_SECONDS = 300 };
+/* For a job's ranks to find each other: containers that are fetched first come minutes apart. A
+ * stall limit that somebody set counts here as well, but a start is not judged by a few seconds. */
+enum { START_SECONDS = 180, LEAST_START_SECONDS = 15, START_GRACE_SECONDS = 5 };
+
+static double start_seconds(void)
+{
+    const double stall = seconds_of("SHARDWRIGHT_STALL_SECONDS", START_SECONDS);
+    return seconds_of("SHARDWRIGHT_START_SECONDS", fmax(stall, LEAST_START_SECONDS));
+}
 
 static bool under_launcher(void)
 {
@@ -152,6 +159,8 @@ static void *watch_start(void *argument)
             "longer)\n",
             watch->launch->rank, watch->launch->host, watch->seconds);
     fflush(stderr);
+    /* the first that leaves has the others killed, and who says nothing counts as missing */
+    (void)sleep(START_GRACE_SECONDS);
     _exit(SW_ENVIRONMENT);
 }
 
@@ -187,9 +196,8 @@ static void find_place(struct sw_launch *launch)
 /* provided: as MPI_Init_thread. Without a thread to watch it, the start is as patient as MPI. */
 static int init_mpi(struct sw_launch *launch, int *provided)
 {
-    struct start_watch watch = {.launch = launch,
-                                .seconds = seconds_of("SHARDWRIGHT_START_SECONDS", START_SECONDS),
-                                .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct start_watch watch = {
+        .launch = launch, .seconds = start_seconds(), .lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_condattr_t monotonic;
     pthread_t thread;
     pthread_condattr_init(&monotonic);
@@ -215,9 +223,10 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err)
 {
     *launch = (struct sw_launch){.size = 1, .local_size = 1};
     sw_launch_name(launch);
-    launch->rank = 0;
-    if (!under_launcher())
+    if (!under_launcher()) {
+        launch->rank = 0;
         return check_srun(launch, err);
+    }
     int provided;
     if (init_mpi(launch, &provided) != MPI_SUCCESS)
         return sw_fail(err, SW_ENVIRONMENT, "MPI does not start");

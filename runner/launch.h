@@ -30,8 +30,9 @@ void sw_launch_name(struct sw_launch *launch);
 void sw_launch_print_error(const struct sw_error *err);
 
 /* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Ends the process with a line
- * when the other ranks don't come (300 s, or SHARDWRIGHT_START_SECONDS). Errors (SW_ENVIRONMENT;
- * SW_BAD_INPUT: srun without MPI, launch->rank is the task's number). */
+ * when the other ranks don't come: after SHARDWRIGHT_START_SECONDS, else SHARDWRIGHT_STALL_SECONDS
+ * (15 at least), else 180. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is
+ * the task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 
 /* All ranks call it, each when it has got so far that its collectives look after the others (or

@@ -173,6 +173,8 @@ static const char help[] =
     "  --dead N,N               nodes that do not answer\n"
     "  --nodes N, --plans N-N   nodes that the ranks were started on, numbers of nodes with a "
     "plan\n"
+    "  --hosts N,N,N, --ranks-per-node N\n"
+    "                           the nodes that the ranks were started on, in order\n"
     "  --checkpoints DIR        of the run (default: RUNDIR/checkpoints)\n"
     "\n"
     "  runner --version | --help\n"

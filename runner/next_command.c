@@ -13,14 +13,16 @@
 struct request {
     struct sw_next_facts facts;
     const char *folder, *checkpoints, *launcher;
-    char *dead; /* the list's own copy; its names are cut out of it */
+    char *dead; /* the lists' own copies; their names are cut out of them */
+    char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
+    const char **host_name;
     bool after; /* --status was given */
-    int64_t number[7];
+    int64_t number[8];
 };
 
 /* Options whose value is a number, and where it goes. */
-enum { STATUS, BEFORE, STARTS, RESTARTS, MAX_ATTEMPTS, NODES, NUMBERS };
+enum { STATUS, BEFORE, STARTS, RESTARTS, MAX_ATTEMPTS, NODES, RANKS_PER_NODE, NUMBERS };
 static const struct {
     const char *option;
     int64_t usual;
@@ -29,7 +31,8 @@ static const struct {
                       [STARTS] = {"--starts", 1},
                       [RESTARTS] = {"--restarts", 0},
                       [MAX_ATTEMPTS] = {"--max-attempts", 100},
-                      [NODES] = {"--nodes", 0}};
+                      [NODES] = {"--nodes", 0},
+                      [RANKS_PER_NODE] = {"--ranks-per-node", 0}};
 
 static int usage(const char *what, const char *which)
 {
@@ -84,6 +87,27 @@ static int parse_dead(struct request *r, const char *text)
     return 0;
 }
 
+/* "n1,n2,n3", however many */
+static int parse_hosts(struct request *r, const char *text)
+{
+    char *place = NULL;
+    size_t most = 1;
+    for (const char *p = text; *p != '\0'; p++)
+        most += *p == ',';
+    free(r->hosts);
+    free(r->host_name);
+    r->hosts = strdup(text);
+    r->host_name = calloc(most, sizeof *r->host_name);
+    r->facts.host_count = 0;
+    if (r->hosts == NULL || r->host_name == NULL || most > INT32_MAX)
+        return -1;
+    for (char *name = strtok_r(r->hosts, ",", &place); name != NULL;
+         name = strtok_r(NULL, ",", &place))
+        r->host_name[r->facts.host_count++] = name;
+    r->facts.hosts = r->host_name;
+    return 0;
+}
+
 static int parse_value(struct request *r, const char *option, const char *value)
 {
     for (int i = 0; i < NUMBERS; i++)
@@ -97,6 +121,8 @@ static int parse_value(struct request *r, const char *option, const char *value)
         return parse_range(value, &r->facts.least, &r->facts.most);
     if (strcmp(option, "--dead") == 0)
         return parse_dead(r, value);
+    if (strcmp(option, "--hosts") == 0)
+        return parse_hosts(r, value);
     if (strcmp(option, "--launcher") == 0)
         r->launcher = value;
     else if (strcmp(option, "--checkpoints") == 0)
@@ -157,7 +183,8 @@ static int find_facts(struct request *r, struct sw_error *err)
     f->status = (int32_t)r->number[STATUS];
     f->starts = (int32_t)r->number[STARTS];
     f->nodes = (int32_t)r->number[NODES];
-    sw_launcher_read(r->launcher, &f->word);
+    f->ranks_per_node = (int32_t)r->number[RANKS_PER_NODE];
+    sw_launcher_read(r->launcher, f->hosts, f->host_count, &f->word, &f->missing);
     return 0;
 }
 
@@ -180,6 +207,26 @@ static void remember(const struct request *r, const struct sw_next *next,
     }
 }
 
+/* Ranks that ended before they began an attempt left the word of the one before, which is not how
+ * this job ended. A run that is done, or that another job is at, keeps its word. */
+static void write_down(const struct request *r, const struct sw_next *next)
+{
+    struct sw_attempt attempt = r->facts.attempt;
+    struct sw_error err = {0};
+    if (!r->after || attempt.attempt == 0 || attempt.attempt > r->facts.attempt_before ||
+        (next->action != SW_NEXT_END && next->action != SW_NEXT_REQUEUE) ||
+        attempt.verdict == SW_VERDICT_RUNNING || attempt.verdict == SW_VERDICT_DONE)
+        return;
+    attempt.verdict = next->code;
+    attempt.node_count = 0;
+    for (int32_t i = 0; i < next->node_count; i++)
+        sw_attempt_add_node(&attempt, next->node[i]);
+    snprintf(attempt.cause, sizeof attempt.cause, "%s", next->cause);
+    snprintf(attempt.job, sizeof attempt.job, "%s", sw_launch_job());
+    if (sw_attempt_write(r->folder, &attempt, &err) != 0)
+        sw_launch_print_error(&err);
+}
+
 int sw_next_command(int argc, char **argv)
 {
     struct request r = {0};
@@ -199,6 +246,7 @@ int sw_next_command(int argc, char **argv)
     else
         sw_next_begin(&r.facts, &next);
     remember(&r, &next, excluded);
+    write_down(&r, &next);
     printf("%s %d", sw_next_word(next.action), (int)next.code);
     for (int32_t i = 0; i < excluded->count; i++)
         printf("%c%s", i == 0 ? ' ' : ',', excluded->node[i].node);
@@ -209,6 +257,8 @@ int sw_next_command(int argc, char **argv)
         status = SW_ENVIRONMENT;
 out:
     free(r.dead);
+    free(r.hosts);
+    free(r.host_name);
     free(excluded);
     return status;
 }

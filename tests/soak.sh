@@ -60,7 +60,7 @@ trial() {
     [ "$(cat "$out/$name.programs" 2>/dev/null)" = "$programs" ] || rm -rf "${out:?}/$name"
     echo "$programs" >"$out/$name.programs"
     # what counts seconds is not put behind others
-    if nice -n "$([ "$name" = lives ] || [ "$name" = each ] && echo 0 || echo 10)" "$@" >"$out/$name.log" 2>&1; then
+    if nice -n "$([ "$name" = lives ] || [ "$name" = each ] || [ "$name" = disturbed ] && echo 0 || echo 10)" "$@" >"$out/$name.log" 2>&1; then
         outcome=held
     else
         outcome=FAILED
@@ -168,13 +168,13 @@ live() {
         fi
         touch "$out/lives/$i"
     done
-    echo "$lives lives under random faults: every run finished, losses within 1e-5, no process left"
+    echo "$lives lives under random faults: every run finished, losses within 1e-6, no process left"
 }
 # Each kind of life once, but those that the tests of every build have.
 # shellcheck disable=SC2317
 live_each() {
     local life
-    for life in crash array chain unchain cancel slow full host cut; do
+    for life in crash array unchain cancel slow full host cut; do
         [ -f "$out/lives/$life" ] && continue
         if ! bash tests/cluster/test_lives.sh "$build" "$life" >"$out/lives/$life.log" 2>&1; then
             cat "$out/lives/$life.log"
@@ -182,12 +182,28 @@ live_each() {
         fi
         touch "$out/lives/$life"
     done
-    echo "a start that crashes, an array, a chain, one that is cancelled, cancel in a step and a save, a slow node, a full disk, the batch host, a cut link"
+    echo "a start that crashes, an array, a chain that is cancelled, cancel in a step and a save, a slow node, a full disk, the batch host, a cut link"
 }
-export -f live live_each
+# What administrators, other jobs, limits and lost nodes do, each at a step that the seed chooses.
+# shellcheck disable=SC2317
+live_disturbed() {
+    local life count=0
+    for life in slowd controller preempt drain hold suspend starting requeue node limit random chain; do
+        count=$((count + 1))
+        [ -f "$out/lives/$life" ] && continue
+        if ! bash tests/cluster/test_lives.sh "$build" "$life:$seed" >"$out/lives/$life.log" 2>&1; then
+            cat "$out/lives/$life.log"
+            return 1
+        fi
+        touch "$out/lives/$life"
+    done
+    echo "$count lives: every run finished, with the losses of an undisturbed one"
+}
+export -f live live_each live_disturbed
 mkdir -p "$out/lives"
 export out lives seed
-trial each "nine lives on four Slurm nodes" bash -c live_each
+trial each "eight lives on four Slurm nodes" bash -c live_each
+trial disturbed "twelve lives that are disturbed on four Slurm nodes" bash -c live_disturbed
 trial lives "$lives lives on four Slurm nodes" bash -c live
 
 table() {
@@ -200,7 +216,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search settings kill faults flips damages lock counts serve fuzz each lives; do
+    for name in saves search settings kill faults flips damages lock counts serve fuzz each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

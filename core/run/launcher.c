@@ -46,6 +46,7 @@ static bool take_rank(const char *line, struct sw_launcher_word *out)
     snprintf(text, sizeof text, "rank %.*s (host %.*s): %s", (int)digits, p, (int)length, host,
              rest);
     set(out, host, length, text);
+    out->hung = begins(&rest, "MPI does not start for ");
     return true;
 }
 
@@ -188,7 +189,58 @@ void sw_launcher_parse(const char *text, struct sw_launcher_word *out)
         set_error(out, error, first_host);
 }
 
-void sw_launcher_read(const char *path, struct sw_launcher_word *out)
+/* ---- Nodes that nothing was heard of ---- */
+
+/* The host that a line bears witness of: "rank 5 (host n3): ...", "srun: error: n3: task 5: ...".
+ * Its length; 0: none. */
+static size_t witness(const char *line, const char **host)
+{
+    const char *p = line;
+    if (begins(&p, "rank ")) {
+        p += strspn(p, "0123456789");
+        if (!begins(&p, " (host "))
+            return 0;
+        *host = p;
+        return strcspn(p, ").\n");
+    }
+    if (!begins(&p, "srun: error: "))
+        return 0;
+    *host = p;
+    const size_t length = strcspn(p, ": \n");
+    return strncmp(p + length, ": task", 6) == 0 ? strcspn(p, ".:") : 0;
+}
+
+static bool is_heard_of(const char *text, const char *name)
+{
+    const size_t length = strcspn(name, ".");
+    for (const char *line = text, *host = NULL; *line != '\0';) {
+        if (witness(line, &host) == length && length > 0 && strncmp(host, name, length) == 0)
+            return true;
+        const char *end = strchr(line, '\n');
+        if (end == NULL)
+            return false;
+        line = end + 1;
+    }
+    return false;
+}
+
+void sw_launcher_find_missing(const char *text, const char *const *hosts, int32_t count,
+                              struct sw_launcher_missing *out)
+{
+    out->count = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (is_heard_of(text, hosts[i]))
+            continue;
+        if (out->count == SW_LAUNCHER_MISSING || 2 * (out->count + 1) > count) {
+            out->count = 0;
+            return;
+        }
+        out->host[out->count++] = i;
+    }
+}
+
+void sw_launcher_read(const char *path, const char *const *hosts, int32_t count,
+                      struct sw_launcher_word *out, struct sw_launcher_missing *missing)
 {
     *out = (struct sw_launcher_word){.cannot_start = false};
     FILE *file = path == NULL ? NULL : fopen(path, "re");
@@ -197,6 +249,8 @@ void sw_launcher_read(const char *path, struct sw_launcher_word *out)
         const size_t bytes = fread(text, 1, LAUNCHER_BYTES_MAX, file);
         text[bytes] = '\0';
         sw_launcher_parse(text, out);
+        if (missing != NULL && out->hung)
+            sw_launcher_find_missing(text, hosts, count, missing);
     }
     free(text);
     if (file != NULL)

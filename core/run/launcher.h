@@ -14,13 +14,29 @@ struct sw_launcher_word {
     bool cannot_start; /* the program cannot be started on that host, while it can on another */
     bool gone;         /* Slurm says that the host is gone */
     bool no_step;      /* srun could not start the ranks */
+    bool hung;         /* ranks waited in vain for others of the job to start */
+};
+
+enum { SW_LAUNCHER_MISSING = 8 };
+
+/* Nodes of which no rank and no task of Slurm's was heard. */
+struct sw_launcher_missing {
+    int32_t host[SW_LAUNCHER_MISSING]; /* numbers among those that were asked for */
+    int32_t count;                     /* 0 where so many are missing that it says nothing */
 };
 
 /* Looks through a text that ends with a 0. The first line of a rank about itself; else what Slurm
  * says of memory, of a node or of the first task that was not merely told to end; where that
  * left with an exit code, the last error that rank 0 told without its name. */
 void sw_launcher_parse(const char *text, struct sw_launcher_word *out);
-/* The same of a file; one that cannot be read says nothing. At most its first 4 MiB count. */
-void sw_launcher_read(const char *path, struct sw_launcher_word *out);
+/* Of the hosts [count] that ranks were started on those that the text says nothing of: neither a
+ * rank there nor srun of a task there. Names count up to their first dot. None where more than half
+ * of the hosts, or more than SW_LAUNCHER_MISSING, are missing. */
+void sw_launcher_find_missing(const char *text, const char *const *hosts, int32_t count,
+                              struct sw_launcher_missing *out);
+/* Both of a file; one that cannot be read says nothing. At most its first 4 MiB count. missing is
+ * filled where ranks waited in vain for others; may be NULL. */
+void sw_launcher_read(const char *path, const char *const *hosts, int32_t count,
+                      struct sw_launcher_word *out, struct sw_launcher_missing *missing);
 
 #endif

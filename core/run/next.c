@@ -77,9 +77,23 @@ struct ending {
     const struct sw_next_facts *f;
     struct sw_next *out;
     bool began;    /* the ranks came as far as a number of their own */
+    bool hung;     /* they did not: MPI waited in vain for some of them */
     int32_t code;  /* the verdict, or else the status */
     bool progress; /* steps were gained that a checkpoint holds */
 };
+
+/* "; ranks 4-5 (host n3) did not come" */
+static void say_missing(struct ending *e, int32_t i)
+{
+    const struct sw_next_facts *f = e->f;
+    const int32_t host = f->missing.host[i], first = host * f->ranks_per_node;
+    say(e->out, "%s", i == 0 ? "; " : ", ");
+    if (f->ranks_per_node == 1)
+        say(e->out, "rank %d ", (int)first);
+    else if (f->ranks_per_node > 1)
+        say(e->out, "ranks %d-%d ", (int)first, (int)(first + f->ranks_per_node - 1));
+    say(e->out, "(host %s)%s", f->hosts[host], i + 1 < f->missing.count ? "" : " did not come");
+}
 
 /* "attempt 2 ended after step 12: CAUSE" */
 static void say_cause(struct ending *e)
@@ -96,6 +110,10 @@ static void say_cause(struct ending *e)
         say(e->out, ": %s", cause);
     else
         say(e->out, " with exit code %d and nobody could say why", (int)e->code);
+    for (int32_t i = 0; e->hung && i < e->f->missing.count; i++)
+        say_missing(e, i);
+    snprintf(e->out->cause, sizeof e->out->cause, "%.*s", (int)sizeof e->out->cause - 1,
+             e->out->reason);
 }
 
 static void add_node(struct sw_next *out, const char *node)
@@ -119,6 +137,14 @@ static void find_bad_nodes(struct ending *e)
             add_node(e->out, f->attempt.node[i]);
     if (!e->began && (f->word.cannot_start || f->word.gone))
         add_node(e->out, f->word.host);
+    for (int32_t i = 0; e->hung && i < f->missing.count; i++)
+        add_node(e->out, f->hosts[f->missing.host[i]]);
+}
+
+static bool has_plan(const struct ending *e)
+{
+    const int32_t left = e->f->nodes - e->out->node_count;
+    return e->f->nodes > 0 && left >= e->f->least && left <= e->f->most;
 }
 
 static bool attempts_remain(struct ending *e)
@@ -176,7 +202,7 @@ static void do_without(struct ending *e)
     if (f->dead_count > 0)
         say(e->out, "; %s%s not answer", f->dead[0],
             f->dead_count > 1 ? " and others do" : " does");
-    if (f->nodes > 0 && left >= f->least && left <= f->most) {
+    if (has_plan(e)) {
         if (!attempts_remain(e))
             return;
         set(e->out, SW_NEXT_AGAIN, e->code);
@@ -196,6 +222,10 @@ static void start_again(struct ending *e)
     if (f->starts < SW_NEXT_STARTS) {
         set(e->out, SW_NEXT_AGAIN, e->code);
         say(e->out, "; start %d of %d follows", f->starts + 1, SW_NEXT_STARTS);
+    } else if (e->hung && f->how == SW_CONTINUE_REQUEUE && f->checkpoint_step >= 0 &&
+               f->restarts <= f->attempt.attempt) {
+        /* other nodes may do; two jobs in a row that begin nothing are enough */
+        go_on_elsewhere(e);
     } else {
         say(e->out, "; it ends here, after %d starts", f->starts);
     }
@@ -217,6 +247,7 @@ void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
 {
     const struct sw_attempt *a = &f->attempt;
     struct ending e = {.f = f, .out = out, .began = a->attempt > f->attempt_before};
+    e.hung = !e.began && f->word.hung;
     const bool told = e.began && a->verdict != SW_VERDICT_RUNNING;
     memset(out, 0, sizeof *out);
     e.code = told ? a->verdict : f->status;
@@ -235,8 +266,11 @@ void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
     /* the ranks agreed on what is wrong; a crash leaves srun with 128 and more */
     const bool agreed = e.code == SW_UNMET || e.code == SW_BAD_INPUT || e.code == SW_ENVIRONMENT ||
                         e.code == SW_VERDICT_INTERRUPTED;
-    if (!e.began && agreed && f->status != 0 && !f->word.no_step && out->node_count == 0)
+    if (!e.began && agreed && f->status != 0 && !f->word.no_step && !e.hung && out->node_count == 0)
         return;
+    /* they answer now: better on them than not at all */
+    if (e.hung && f->dead_count == 0 && f->how == SW_CONTINUE_NONE && !has_plan(&e))
+        out->node_count = 0;
     if (out->node_count > 0)
         do_without(&e);
     else if (!e.began)

@@ -6,7 +6,8 @@
  *     75                                 another job: the checkpoint is durable
  *     76, or a node that does not answer the nodes are left out: in this allocation where there is
  *                                        a plan for the others, else in another job
- *     nothing was begun (MPI died)       again, at most SW_NEXT_STARTS times
+ *     nothing was begun (MPI died, or    again, at most SW_NEXT_STARTS times; without the nodes
+ *     waited in vain for ranks)          whose ranks did not come, then in another job as above
  *     any other (3, 137, 139, no word)   another job, while there is a whole checkpoint, it gained
  *                                        steps, and attempts remain
  *
@@ -43,8 +44,12 @@ struct sw_next_facts {
     struct sw_launcher_word word;
     const char *const *dead; /* nodes that do not answer; [dead_count] */
     int32_t dead_count;
-    int32_t nodes;       /* that the ranks were started on; 0: not told */
-    int32_t least, most; /* numbers of nodes that there are plans for */
+    const char *const *hosts; /* that the ranks were started on, in order; [host_count] */
+    int32_t host_count;
+    struct sw_launcher_missing missing; /* of those: whose ranks did not come */
+    int32_t ranks_per_node;             /* 0: not told */
+    int32_t nodes;                      /* that the ranks were started on; 0: not told */
+    int32_t least, most;                /* numbers of nodes that there are plans for */
 };
 
 struct sw_next {
@@ -53,6 +58,7 @@ struct sw_next {
     char node[SW_ATTEMPT_NODES][256]; /* to be left out from now on */
     int32_t node_count;
     char reason[SW_NEXT_REASON_BYTES]; /* one line for people; "": nothing to say */
+    char cause[512];                   /* the part of it that says how the ranks ended */
 };
 
 /* Before the ranks are started: GO or END. A job that a person submits goes; a link finds out

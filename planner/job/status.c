@@ -55,6 +55,16 @@ static double age_of(const struct stat *status)
     return fmax(0, difftime(now.tv_sec, status->st_mtim.tv_sec));
 }
 
+/* 0: it is not there. */
+static time_t written_at(const char *folder, const char *name)
+{
+    struct stat status;
+    char *path = sw_path_join(folder, name);
+    const bool there = path != NULL && stat(path, &status) == 0;
+    free(path);
+    return there ? status.st_mtim.tv_sec : 0;
+}
+
 /* `latest` names the newest checkpoint, "step-000500", and is set when it is on the disk. */
 static void read_checkpoint(struct sw_run_status *s)
 {
@@ -149,6 +159,7 @@ static void read_folder(struct sw_run_status *s)
         note(s, "attempt.json", err.message);
     else if (text[0] != '\0')
         note(s, "attempt.json", text);
+    s->attempt_at = written_at(s->folder, "attempt.json");
     err = (struct sw_error){0};
     if (sw_progress_read(s->folder, &s->progress, &err) != 0)
         note(s, "metrics.jsonl", err.message);
@@ -353,7 +364,20 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
     }
     if (files != NULL)
         (void)closedir(files);
-    sw_launcher_read(newest[0] != '\0' ? newest : NULL, out);
+    sw_launcher_read(newest[0] != '\0' ? newest : NULL, NULL, 0, out, NULL);
+}
+
+/* Whether the job's last start came after the last word of its ranks: they began nothing then. The
+ * clocks of files and of Slurm may differ a little. */
+static bool ended_without_attempt(const struct sw_run_status *s)
+{
+    enum { CLOCKS_SECONDS = 5 };
+    struct tm tm = {.tm_isdst = -1};
+    const char *starts = s->job.id != NULL && !s->job.is_live ? s->job.starts_at : "";
+    if (s->attempt_at <= 0 || strcmp(s->attempt.job, s->job_id) != 0 ||
+        strptime(starts, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+        return false;
+    return difftime(mktime(&tm), s->attempt_at) > CLOCKS_SECONDS;
 }
 
 static void judge_job_without_attempt(struct sw_run_status *s)
@@ -367,8 +391,10 @@ static void judge_job_without_attempt(struct sw_run_status *s)
     }
     struct sw_launcher_word word;
     read_launcher(s, &word);
-    snprintf(s->words, sizeof s->words, "%s before training began%s%s",
-             end[0] != '\0' ? end : "its job ended", word.text[0] != '\0' ? ": " : "", word.text);
+    snprintf(s->words, sizeof s->words, "%s before %s%s%s", end[0] != '\0' ? end : "its job ended",
+             s->attempt.attempt > 0 && strcmp(s->attempt.job, s->job_id) == 0 ? "it trained again"
+                                                                              : "training began",
+             word.text[0] != '\0' ? ": " : "", word.text);
     snprintf(s->advice, sizeof s->advice, "%s",
              s->state == SW_RUN_STOPPED ? "" : "'plan logs' says why");
 }
@@ -450,6 +476,8 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
                !current) {
         s->state = all->trouble.status == SW_OK && all->asked ? SW_RUN_NONE : SW_RUN_SUBMITTING;
         say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
+    } else if (ended && ended_without_attempt(s)) {
+        judge_job_without_attempt(s);
     } else if (ended && !was_cancelled(s)) {
         judge_verdict(s);
     } else if (s->by_slurm && s->job.id != NULL) {

@@ -10,6 +10,8 @@
 #include "planner/job/controller.h"
 #include "planner/job/started.h"
 
+#include <time.h>
+
 enum sw_run_state {
     SW_RUN_NONE,       /* nothing was started in this folder */
     SW_RUN_SUBMITTING, /* sbatch was started, and whether it made a job is not known */
@@ -34,6 +36,7 @@ struct sw_run_status {
     char *folder; /* absolute */
     struct sw_submission submission;
     struct sw_attempt attempt;
+    time_t attempt_at; /* when it was written; 0: there is none */
     struct sw_progress progress;
     struct sw_started
         started;           /* of a job that does not train; type "": it does, or it is another's */

@@ -6,8 +6,9 @@
 #   slurm_cluster.sh conf [NAME]   prints the path of its slurm.conf
 #   slurm_cluster.sh kill NAME N   ends every process of node N at once, as a power cut does
 #   slurm_cluster.sh cut NAME N    pulls the cable of node N; `mend` puts it back
-#   slurm_cluster.sh mend NAME     all cables in, and nodes that are down started again
-#   slurm_cluster.sh restart NAME  ends the controller at once and starts it again
+#   slurm_cluster.sh mend NAME [STATES]  all cables in, and nodes that are down started again
+#   slurm_cluster.sh pause NAME N  stops slurmd of node N, not its jobs; `resume NAME N` lets it go on
+#   slurm_cluster.sh restart NAME [SECONDS]  ends the controller at once and starts it again, so much later
 #
 # NAME (default: test; or play, bench) picks the addresses, so that a test does not disturb a playground.
 # Each node is a network namespace on one bridge and a slurmd with its own host name, process ids and
@@ -130,6 +131,9 @@ write_configuration() {
                 "Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus_per_node ThreadsPerCore=1" \
                 "RealMemory=4096 State=UNKNOWN"
         done
+        # A partition that a test makes, with a higher tier, takes the nodes of the other's jobs.
+        echo "PreemptType=preempt/partition_prio"
+        echo "PreemptMode=REQUEUE"
         echo "PartitionName=play Nodes=n[1-$nodes] Default=YES MaxTime=2:00:00 State=UP"
     } >"$state/slurm.conf"
     echo "PMIxCliTmpDirBase=$node_tmp" >"$state/mpi.conf"
@@ -273,9 +277,16 @@ case $action in
         check_node "${3:-}"
         ip link set "${prefix}v$3" down
         ;;
-    mend) mend idle ;;
+    pause | resume)
+        check_node "${3:-}"
+        word=STOP
+        [ "$action" = pause ] || word=CONT
+        pkill "-$word" -x -P "$(cat "$state/n$3.pid")" slurmd
+        ;;
+    mend) mend "${3:-idle}" ;;
     restart)
         end_process "$state/slurmctld.pid" "$state" KILL
+        sleep "${3:-0}"
         (close_files && SLURM_CONF=$state/slurm.conf exec slurmctld -f "$state/slurm.conf") || fail "no controller"
         ;;
     down)
@@ -284,7 +295,7 @@ case $action in
         ;;
     conf) echo "$state/slurm.conf" ;;
     *)
-        echo "usage: slurm_cluster.sh up|down|conf|kill|cut|mend|restart [test|play|bench] [NODE]" >&2
+        echo "usage: slurm_cluster.sh up|down|conf|kill|cut|pause|resume|mend|restart [test|play|bench] [NODE|SECONDS]" >&2
         exit 2
         ;;
 esac

@@ -7,14 +7,16 @@
 # LIFE: limit (time limit, then a killed rank: bit-equal), chain, unchain (plan cancel of one), node
 # (a node dies: three go on), cancel (never comes back), array (two jobs, one folder), cut (a link),
 # host (the batch host dies), stop (a rank hangs), library (missing on one node), crash (of a start),
-# slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), random:SEED
-# (faults as they come).
-# Without any: limit node stop library readonly; tests/soak.sh does the others.
+# slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), slowd (a slurmd
+# that does not answer while the limit's signal is delivered), starting (a node is lost while MPI starts),
+# requeue, hold, suspend, preempt, drain (by an administrator or another job), controller (down for 40 s
+# while a rank dies), random (faults as they come). LIFE:SEED is another choice of steps and ranks.
+# Without any: slowd node starting stop library readonly; tests/soak.sh does the others.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
 shift
-[ $# -gt 0 ] || set -- limit node stop library readonly
+[ $# -gt 0 ] || set -- slowd node starting stop library readonly
 name=quickstart-slurm
 out=$build/slurm-lives
 cluster=tests/cluster/slurm_cluster.sh
@@ -208,19 +210,21 @@ life_limit() { # its time limit is near; then a rank is killed
     echo "limit: requeued $restarts times, $(losses "$run" | wc -l) steps, every loss bit-equal"
 }
 life_chain() {
-    local i first
-    emit chain slurm.continue=chain slurm.time=1 optimizer.total_steps=60
+    local i first steps
+    steps=$(steps_of 45) || { echo "$steps" && exit 1; }
+    emit chain slurm.continue=chain slurm.time=1 optimizer.total_steps="$steps"
     submit
     first=$job
-    for ((i = 0; i < 400; i++)); do
+    for ((i = 0; i < 800; i++)); do
         grep -qs '"verdict": 0' "$run/attempt.json" && break
         sleep 0.5
     done
     for ((i = 0; i < 60; i++)); do [ -z "$(squeue -h -n $name)" ] || sleep 0.5; done
     [ -z "$(squeue -h -n $name)" ] || fail "a link is left: $(squeue -h -n $name)"
-    [ "$(losses "$run" | wc -l)" -eq 60 ] || fail "not every step was done"
     [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -ge 2 ] || fail "there was one job only"
     job=$first
+    undisturbed --set optimizer.total_steps="$steps"
+    same_to 0 "$run.reference" || fail "the losses are not those of an undisturbed run"
     echo "chain: $(find "$run" -name 'slurm-*.out' | wc -l) jobs"
 }
 life_unchain() { # plan cancel of a chain: saved, and its link is gone as well
@@ -238,7 +242,7 @@ life_unchain() { # plan cancel of a chain: saved, and its link is gone as well
     [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -eq 1 ] || fail "the link has started"
 }
 elastic() { # LIFE [STEPS]
-    emit "$1" slurm.continue=requeue optimizer.total_steps="${2:-16}" checkpoint.every_steps=5 nodes=3-4 \
+    emit "$1" slurm.continue=requeue optimizer.total_steps="${2:-20}" checkpoint.every_steps=5 nodes=3-4 \
         mesh_dim=auto global_batch_size=12
     if [ "${elastic_submit:-}" ]; then
         job=$("$build/plan" submit "$run/$name.4.plan.yaml") || fail "plan submit"
@@ -249,7 +253,7 @@ elastic() { # LIFE [STEPS]
 }
 # The same run as `elastic`, without any trouble: made once.
 elastic_reference() { # [STEPS]
-    local kept=$run kept_job=$job steps=${1:-16}
+    local kept=$run kept_job=$job steps=${1:-20}
     reference=$out/four-$steps
     grep -qs '"verdict": 0,' "$reference/attempt.json" && return
     elastic "four-$steps" "$steps"
@@ -287,20 +291,17 @@ life_node() {
     echo "node: known after $((SECONDS - begin)) s"
     goes_on_with_three n3
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_cut() {
     elastic cut
     bash $cluster cut test 2
     goes_on_with_three n2
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
-life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says how it goes on with three
+fewer_nodes() { # as 'plan status' says it, once it does
     local i advice
-    elastic_submit=yes elastic host
-    bash $cluster kill test 1
-    scontrol update NodeName=n1 State=DOWN Reason=test
     for ((i = 0; i < 120; i++)); do
         hurry
         advice=$("$build/plan" status "$run" | sed -nE "s/.*'(scontrol update JobId=$job NumTasks=6)' lets it go on with 3 nodes.*/\1/p")
@@ -309,6 +310,12 @@ life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says
     done
     [ -n "$advice" ] || fail "plan status does not say how it goes on: $("$build/plan" status "$run")"
     $advice || fail "Slurm does not take '$advice'"
+}
+life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says how it goes on with three
+    elastic_submit=yes elastic host
+    bash $cluster kill test 1
+    scontrol update NodeName=n1 State=DOWN Reason=test
+    fewer_nodes
     until_ranks_are_over 300
     bash $cluster mend test || fail "the node did not come back"
     until_over 60
@@ -316,26 +323,32 @@ life_host() { # Slurm requeues by itself, once it knows; then 'plan status' says
     logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
     scontrol update NodeName=n1 State=RESUME 2>/dev/null
     elastic_reference
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_cancel() {
     local when i saved
-    for when in step save; do
+    for when in step save now; do
         emit cancel slurm.continue=requeue optimizer.total_steps=100000 checkpoint.every_steps=5 \
             checkpoint.bandwidth='20 MB/s' global_batch_size=2 sequence_length=64
         submit
         until_checkpoint
         for ((i = 0; i < 300; i++)); do
-            [ $when = step ] && break
+            [ $when != save ] && break
             [ -n "$(find "$run/checkpoints" -maxdepth 1 -name '.step-*partial*' 2>/dev/null)" ] && break
             sleep 0.1
         done
-        scancel "$job"
+        if [ $when = now ]; then
+            "$build/plan" cancel --now "$run" || fail "plan cancel --now"
+        else
+            scancel "$job"
+        fi
         until_over 40
         [ "$(state)" = CANCELLED ] || fail "job $job is $(state) after scancel in a $when"
         sleep 3
         nothing_runs || fail "scancel in a $when left a process"
-        [ -z "$(squeue -h -j "$job" 2>/dev/null)" ] || fail "the cancelled job came back"
+        [ -z "$(squeue -h -n $name 2>/dev/null)" ] || fail "the cancelled job came back"
+        tail -n 1 "$run/slurm-$job.out" | grep -q 'goes on' && fail "the log's last line promises more"
+        [ $when != now ] || continue
         grep -qx '  "verdict": 143,' "$run/attempt.json" || fail "scancel in a $when: another verdict"
         "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null ||
             fail "scancel in a $when: no whole checkpoint"
@@ -397,7 +410,7 @@ life_full() { # the run's disk is full: it goes on, says so, and has kept everyt
     until_over 60
     finished
     elastic_reference 20
-    same_to 1e-5 "$reference" || fail "the losses are not those of an undisturbed run"
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
 }
 life_readonly() { # of the checkpoints: refused before the first step, in one line, here and in the status
     emit readonly slurm.continue=requeue optimizer.total_steps=8 nodes=3-4 mesh_dim=auto global_batch_size=12 \
@@ -502,12 +515,149 @@ life_random() { # SEED
     finished
     for ((i = 0; i < 100; i++)); do if nothing_runs; then break; fi; sleep 0.3; done
     nothing_runs || fail "a process is left"
-    same_to 1e-5 "$reference" || fail "other losses"
+    same_to 1e-6 "$reference" || fail "other losses"
     for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
 }
 
+# Lives that an administrator, another job or Slurm itself disturbs, at a checkpoint that the seed chooses.
+begin_life() { # LIFE [SETTING...]: until the run is at that checkpoint
+    local n
+    RANDOM=$seed
+    elastic_reference 20
+    emit "$1" slurm.continue=requeue optimizer.total_steps=20 checkpoint.every_steps=3 nodes=3-4 \
+        mesh_dim=auto global_batch_size=12 "${@:2}"
+    if [ -n "${wrap:-}" ]; then
+        runner_after "$wrap"
+        submit
+    else
+        job=$("$build/plan" submit "$run/$name.4.plan.yaml") || fail "plan submit"
+    fi
+    saved=none
+    for ((n = 1 + RANDOM % 3; n > 0; n--)); do
+        until_gained "$saved" || fail "it is over before anything happened"
+    done
+    echo "  $1 (seed $seed): at $saved"
+}
+ends_well() { # DIFFERENCE RESTARTS: at most, and at least
+    local node i
+    until_ranks_are_over 400
+    for node in 1 2 3 4; do scontrol update NodeName=n$node State=RESUME 2>/dev/null; done
+    bash $cluster mend test || fail "a node does not come back"
+    until_over 60
+    finished
+    [ "$(field Restarts)" -ge "$2" ] || fail "it was requeued $(field Restarts) times"
+    for ((i = 0; i < 100; i++)); do if nothing_runs; then break; fi; sleep 0.3; done
+    nothing_runs || fail "a process is left"
+    same_to "$1" "$reference" || fail "the losses are not those of an undisturbed run"
+}
+until_state() { # PATTERN SECONDS
+    local i
+    for ((i = 0; i < $2 * 5; i++)); do
+        [[ $(state) =~ ^($1)$ ]] && return
+        sleep 0.2
+    done
+    fail "job $job is $(state), not $1"
+}
+life_requeue() {
+    begin_life requeue
+    scontrol requeue "$job" || fail "scontrol requeue"
+    ends_well 0 1
+}
+life_hold() {
+    begin_life hold
+    scontrol requeuehold "$job" || fail "scontrol requeuehold"
+    until_state PENDING 30
+    sleep 5
+    [ "$(state)" = PENDING ] || fail "a held job is $(state)"
+    scontrol release "$job"
+    ends_well 0 1
+}
+life_suspend() {
+    begin_life suspend
+    scontrol suspend "$job" || fail "scontrol suspend"
+    sleep 8
+    "$build/plan" status "$run" | grep -q 'suspended' || fail "plan status: $("$build/plan" status "$run")"
+    scontrol resume "$job"
+    ends_well 0 0
+}
+life_preempt() {
+    begin_life preempt
+    scontrol create PartitionName=urgent Nodes=n[1-4] PriorityTier=100 || fail "no partition"
+    sbatch --quiet --wait --partition=urgent --nodes=4 --output=/dev/null --wrap 'sleep 3' || fail "sbatch"
+    scontrol delete PartitionName=urgent
+    ends_well 0 1
+}
+life_drain() {
+    begin_life drain
+    scontrol update NodeName=n2 State=DRAIN Reason=test || fail "scontrol update"
+    scontrol requeue "$job" || fail "scontrol requeue"
+    fewer_nodes
+    ends_well 1e-6 1
+    logs | grep -q 'on mesh [0-9,]* (6 ranks)' || fail "it did not go on with three nodes"
+}
+life_controller() { # a rank dies, and nobody can be asked for 40 s
+    local rank
+    begin_life controller
+    rank=$((RANDOM % 8))
+    bash $cluster restart test 40 &
+    sleep 2
+    signal_rank $rank KILL
+    wait "$!" || fail "the controller does not come back"
+    ends_well 0 1
+}
+life_slowd() { # a slurmd that does not answer while the signal before the limit is delivered
+    local steps i signaling='' tries
+    steps=$(steps_of 36) || { echo "$steps" && exit 1; }
+    emit slowd slurm.continue=requeue slurm.time=1 optimizer.total_steps="$steps" checkpoint.every_steps=5
+    submit
+    for ((tries = 1; tries <= 3; tries++)); do # Slurm may be quicker than we
+        until_logged "^training .*$([ $tries -eq 1 ] || echo ", attempt $tries")\$" 120
+        bash $cluster pause test 3
+        for ((i = 0; i < 300; i++)); do
+            case $(state) in
+                SIGNALING) signaling=yes ;;
+                RUNNING | '') ;;
+                *) break ;;
+            esac
+            logs | grep -aq "^attempt $tries ended" && [ $((i % 10)) -eq 9 ] && break
+            sleep 0.2
+        done
+        sleep 3
+        bash $cluster resume test 3
+        [ -z "$signaling" ] || break
+        hurry
+    done
+    [ -n "$signaling" ] || fail "Slurm never was SIGNALING"
+    until_over 240
+    finished
+    [ "$(field Restarts)" -ge 1 ] || fail "it was not requeued"
+    undisturbed --set optimizer.total_steps="$steps"
+    same_to 0 "$run.reference" || fail "the losses are not those of an undisturbed run"
+}
+life_starting() { # a node is lost while MPI starts, and is back before the others give up
+    local i
+    # shellcheck disable=SC2016 # expanded on the nodes
+    wrap='if [ "$1" = train ] && [ "$(hostname)" = n3 ] && [ -e "${0%/*}/armed" ]; then touch "${0%/*}/waits" && exec sleep 1000; fi' \
+        begin_life starting 'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20"}'
+    touch "$run/armed"
+    scontrol requeue "$job" || fail "scontrol requeue"
+    for ((i = 0; i < 300; i++)); do
+        hurry
+        [ ! -e "$run/waits" ] || break
+        sleep 0.2
+    done
+    bash $cluster kill test 3
+    rm "$run/armed"
+    bash $cluster mend test 'idle|allocated|mixed|completing' || fail "the node does not come back"
+    ends_well 1e-6 1
+    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 20 s: .*; ranks 4-5 \(host n3\) did not come; attempt [0-9]+ goes on from step [0-9]+ with the 3 nodes that are left, without n3$'
+    grep -q '^{"node":"n3",' "$run/excluded_nodes.jsonl" || fail "n3 is not among the excluded nodes"
+}
+
 for life; do
-    seed=${life#*:} life=${life%%:*}
+    seed=1
+    [ "$life" = "${life#*:}" ] || seed=${life#*:}
+    life=${life%%:*}
     declare -F "life_$life" >/dev/null || { echo "which life is '$life'?" >&2; exit 2; }
     begin=$SECONDS
     "life_$life" "$seed"

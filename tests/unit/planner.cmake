@@ -22,6 +22,10 @@ if(TARGET runner)
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_inference_job.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
                    ${CMAKE_BINARY_DIR}/tests/inference_job
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME unit_training_job
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_training_job.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
+                   ${CMAKE_BINARY_DIR}/tests/training_job
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 sw_test_properties(unit_search PROPERTIES LABELS threads)
 add_test(NAME unit_published_configs

@@ -41,8 +41,14 @@ kill -TERM "$(cat "$STAND_IN/ranks.pid")"
 END
 cat >"$out/bin/scontrol" <<'END'
 #!/usr/bin/env bash
-if [ "$1" = show ]; then echo 'JobId=42 JobState=RUNNING'; else echo "scontrol $*" >>"$STAND_IN/calls"; fi
+if [ "$1" = show ]; then # once nothing, then what it is
+    if [ -e "$STAND_IN/silent" ]; then rm "$STAND_IN/silent" && exit 1; fi
+    echo "JobId=42 JobState=$(cat "$STAND_IN/state" 2>/dev/null || echo RUNNING)"
+else
+    echo "scontrol $*" >>"$STAND_IN/calls"
+fi
 END
+printf '#!/bin/sh\nexec %s 0.1\n' "$(command -v sleep)" >"$out/bin/sleep"
 cat >"$out/bin/squeue" <<'END'
 #!/usr/bin/env bash
 cat "$STAND_IN/squeue" 2>/dev/null || true
@@ -134,6 +140,8 @@ while :; do sleep 0.1; done
 END
 chmod +x "$out/slow"
 : >"$out/calls"
+echo SIGNALING >"$out/state" # while Slurm delivers the signal
+touch "$out/silent"
 PATH=$out/bin:$PATH SLURM_JOB_ID=42 SLURM_JOB_NUM_NODES=1 SHARDWRIGHT_RUNNER=$out/slow bash "$script" \
     >"$out/job.log" 2>&1 &
 process=$!
@@ -152,6 +160,21 @@ SLURM_RESTART_COUNT=1 job "$script" >"$out/job.log" 2>&1 || fail "it does not go
 grep -q "^$there texts were there already; $((12 - there)) texts: " "$out/job.log" || fail "lines were made again"
 cat "$out/generate/generate.jsonl".*-of-00003 | cmp - "$out/limit/texts.jsonl" || fail "another output after a requeue"
 grep -qx '42 0 0' "$out/limit/job.ended" || fail "it did not say that it has ended"
+
+# what makes nothing is not started a hundred times, and the log says what comes next
+printf '#!/bin/sh\necho "error while loading shared libraries: libx.so" >&2; exit 127\n' >"$out/broken"
+chmod +x "$out/broken"
+cp "$out/limit/texts.jsonl" "$out/kept.jsonl"
+: >"$out/calls"
+SHARDWRIGHT_RUNNER=$out/broken expect 127 'it ended with exit code 127 and made nothing: it is not tried again' job "$script"
+[ ! -s "$out/calls" ] || fail "what makes nothing was requeued: $(cat "$out/calls")"
+printf '#!/bin/sh\necho line >>"%s"; exit 3\n' "$out/limit/texts.jsonl" >"$out/broken"
+SHARDWRIGHT_RUNNER=$out/broken expect 3 'it ended with exit code 3, and goes on in a new job' job "$script"
+grep -qx 'scontrol requeue 42' "$out/calls" || fail "what made a line was not requeued"
+echo COMPLETING >"$out/state"
+SHARDWRIGHT_RUNNER=$out/broken expect 3 "it ended with exit code 3, and is not requeued: Slurm says 'COMPLETING' of it" job "$script"
+cp "$out/kept.jsonl" "$out/limit/texts.jsonl"
+rm "$out/state"
 
 # bad input is as bad the next time, and another plan is refused
 : >"$out/calls"

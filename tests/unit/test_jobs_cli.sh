@@ -128,6 +128,21 @@ verdict 93 failed "gained no step since the attempt before: why"
 verdict 130 stopped "a person stopped it: why"
 verdict 143 stopped "told to end: why"
 verdict null unknown "Slurm does not say whether its job still runs"
+# A job that started again after its last verdict, and ended before it trained, has an end of its own.
+mkdir "$scratch/slurm"
+cat >"$scratch/slurm/squeue" <<'END'
+#!/bin/sh
+printf '42\037TIMEOUT\037TimeLimit\0371\037%s\037%s\037%s\0370:10\03730:00\037n1\037\037\037\036' $STARTS $STARTS $STARTS
+END
+printf '#!/bin/sh\nexit 1\n' >"$scratch/slurm/sacct"
+chmod +x "$scratch/slurm/squeue" "$scratch/slurm/sacct"
+ended() { # STARTS TEXT
+    env STARTS="$(date -d "$1" +%FT%T)" PATH="$scratch/slurm:/usr/bin:/bin" "$plan" status "$scratch/ends/75" >"$scratch/stdout" 2>"$scratch/stderr"
+    shows "$2"
+}
+ended '+1 minute' "its time limit was reached before it trained again"
+shows "75: failed, job 42"
+ended '-1 minute' "with a durable checkpoint, to go on in another job: why"
 expect 3 "$no_squeue" runs "$scratch/ends"
 (cd "$scratch/ends" && PATH=$scratch/bin "$plan" status 42) >/dev/null 2>"$scratch/stderr"
 grep -qxF "plan: error: 10 runs below this folder had a job 42, '0' for one; name the run's directory" "$scratch/stderr" ||

@@ -348,6 +348,111 @@ static void test_missing_library_leaves_the_node_out(void **state)
     assert_string_equal(next.node[0], "n2");
 }
 
+/* ---- A start that waits for ranks that never come ---- */
+
+static const char hung[] =
+    "rank 0 (host n1): error: MPI does not start for 60 s: not all of the job's ranks are there\n"
+    "rank 3 (host n2.cluster): error: MPI does not start for 60 s: not all of the job's ranks are "
+    "there\n"
+    "srun: error: n4: tasks 6-7: Killed\n"
+    "srun: error: Task launch for StepId=9.0 failed on node n3: Communication connection failure\n"
+    "srun: error: Timed out waiting for job step to complete\n";
+static const char *const four[] = {"n1", "n2", "n3", "n4"};
+
+static void hang(const struct row *row, const char *text, struct sw_next *next)
+{
+    struct sw_next_facts f;
+    fill(row, &f);
+    f.hosts = four;
+    f.host_count = 4;
+    f.ranks_per_node = 2;
+    sw_launcher_parse(text, &f.word);
+    sw_launcher_find_missing(text, four, 4, &f.missing);
+    sw_next_after(&f, next);
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"n1", "n3", "n4", "n11", "n5", "n"};
+    struct sw_launcher_missing missing;
+    struct sw_launcher_word word;
+    sw_launcher_parse(hung, &word);
+    assert_true(word.hung);
+    sw_launcher_find_missing(hung, four, 4, &missing);
+    assert_int_equal(missing.count, 1);
+    assert_int_equal(missing.host[0], 2);
+    /* who says nothing of most nodes says nothing */
+    sw_launcher_find_missing(hung, names, 6, &missing);
+    assert_int_equal(missing.count, 0);
+    sw_launcher_find_missing("", four, 4, &missing);
+    assert_int_equal(missing.count, 0);
+    sw_launcher_find_missing(hung, NULL, 0, &missing);
+    assert_int_equal(missing.count, 0);
+    sw_launcher_parse("rank 0 (host n1): error: ended by signal 11\n", &word);
+    assert_false(word.hung);
+}
+
+static void test_hung_start(void **state)
+{
+    (void)state;
+    static const char alone[] = "rank 0 (host n1): error: MPI does not start for 60 s: x\n";
+    static const struct {
+        struct row row;
+        bool all_are_heard_of;
+    } hangs[] = {
+        {{"three go on", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1, .least = 3, .most = 4,
+          .action = SW_NEXT_AGAIN, .code = 76, .node = "n3",
+          .says = "; ranks 4-5 (host n3) did not come; attempt 3 goes on from step 20 with the 3 "
+                  "nodes that are left, without n3"},
+         false},
+        {{"another job goes on", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1,
+          .action = SW_NEXT_REQUEUE, .code = 76, .node = "n3",
+          .says = "when the job is requeued, without n3"},
+         false},
+        {{"killed by srun", NOT_BEGUN, 137, GAINED, CHAIN, .starts = 1, .action = SW_NEXT_REQUEUE,
+          .code = 76, .node = "n3"},
+         false},
+        {{"nobody else may go on", NOT_BEGUN, 3, NOTHING_KEPT, .starts = 1, .action = SW_NEXT_AGAIN,
+          .code = 3, .says = "did not come; start 2 of 3 follows"},
+         false},
+        {{"nobody else may go on, and it does not answer", NOT_BEGUN, 3, NOTHING_KEPT, .starts = 1,
+          .dead = "n3", .action = SW_NEXT_END, .code = 76, .node = "n3"},
+         false},
+        {{"all came", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1, .action = SW_NEXT_AGAIN,
+          .code = 3, .says = "start 2 of 3 follows"},
+         true},
+        {{"all came, thrice", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 3, .restarts = 1,
+          .action = SW_NEXT_REQUEUE, .code = 3, .says = "when the job is requeued"},
+         true},
+        {{"all came, thrice, nothing kept", NOT_BEGUN, 3, NOTHING_KEPT, REQUEUE, .starts = 3,
+          .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
+         true},
+        {{"all came, thrice, in two jobs", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 3,
+          .restarts = 3, .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
+         true},
+        {{"srun ended the others", NOT_BEGUN, 143, GAINED, CHAIN, .starts = 1,
+          .action = SW_NEXT_AGAIN, .code = 143},
+         true},
+    };
+    char all[2048];
+    snprintf(all, sizeof all,
+             "%ssrun: error: n2: tasks 2-3: Killed\nsrun: error: n3: task 4: "
+             "Killed\nsrun: error: n4: task 6: Killed\n",
+             alone);
+    for (size_t i = 0; i < sizeof hangs / sizeof hangs[0]; i++) {
+        const struct row *row = &hangs[i].row;
+        struct sw_next next;
+        hang(row, hangs[i].all_are_heard_of ? all : hung, &next);
+        if (next.action != row->action || next.code != row->code ||
+            next.node_count != (row->node != NULL) ||
+            (row->node != NULL && strcmp(next.node[0], row->node) != 0) ||
+            (row->says != NULL && strstr(next.reason, row->says) == NULL))
+            fail_msg("%s: %s %d, %d nodes: '%s'", row->what, sw_next_word(next.action),
+                     (int)next.code, (int)next.node_count, next.reason);
+    }
+}
+
 /* ---- Nodes that a run does without ---- */
 
 static void test_excluded(void **state)
@@ -436,6 +541,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_launcher),
         cmocka_unit_test(test_no_step_is_tried_again),
         cmocka_unit_test(test_missing_library_leaves_the_node_out),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_hung_start),
         cmocka_unit_test(test_excluded),
         cmocka_unit_test(test_excluded_broken),
     };

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# The script of a training around the end of its ranks, with stand-ins for Slurm's commands and for the
+# ranks: whatever a controller says or does not say, the run goes on, or the log tells that it does not;
+# a start that hangs goes on without the node whose ranks did not come; the controller is left alone.
+#
+#   tests/unit/test_training_job.sh PLAN RUNNER SCRATCH      from the root of the tree
+set -uo pipefail
+plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
+runner=$(realpath "$2") && [ -x "$runner" ] || exit 2
+rm -rf "$3"
+mkdir -p "$3/bin"
+out=$(realpath "$3")
+name=quickstart-slurm
+unset SLURM_CPUS_PER_TASK
+
+fail() {
+    echo "FAIL: $*"
+    tail -n 20 "$out/job.log" "$out/calls" 2>/dev/null
+    exit 1
+}
+
+# What Slurm says of the job: the lines of $STAND_IN/states one after the other, the last one for ever.
+cat >"$out/bin/scontrol" <<'END'
+#!/usr/bin/env bash
+case "$1 $2" in
+    'show hostnames') printf 'n1\nn2\nn3\nn4\n' ;;
+    'show job')
+        echo show >>"$STAND_IN/calls"
+        state=$(head -n 1 "$STAND_IN/states")
+        [ "$(wc -l <"$STAND_IN/states")" -eq 1 ] || sed -i 1d "$STAND_IN/states"
+        [ "$state" != silent ] || exit 1
+        echo "   JobState=$state Reason=None Dependency=(null)"
+        echo "   StartTime=2026-11-23T20:00:00 EndTime=$(cat "$STAND_IN/end") Deadline=N/A"
+        ;;
+    'requeue incomplete' | 'requeuehold incomplete')
+        if [ -e "$STAND_IN/refuse" ]; then mv "$STAND_IN/refuse" "$STAND_IN/states" && exit 1; fi
+        echo "$*" >>"$STAND_IN/calls"
+        ;;
+    *) echo "$*" >>"$STAND_IN/calls" ;;
+esac
+END
+# A start of the ranks does what $STAND_IN/ranks says; asking a node whether it is there works.
+cat >"$out/bin/srun" <<'END'
+#!/usr/bin/env bash
+case " $* " in *" --quiet "*) exit 0 ;; esac
+echo "srun $1 $2 $3 $4 $5" >>"$STAND_IN/calls"
+. "$STAND_IN/ranks"
+END
+# An hour is three seconds.
+real=$(command -v sleep)
+cat >"$out/bin/sleep" <<END
+#!/usr/bin/env bash
+exec "$real" "\$(awk "BEGIN { print \$1 / 1200 }")"
+END
+# shellcheck disable=SC2016 # the stand-in's
+printf '#!/bin/sh\necho "sbatch $*" >>"$STAND_IN/calls"; exit 1\n' >"$out/bin/sbatch"
+printf '#!/bin/sh\nexit 1\n' >"$out/bin/sinfo"
+chmod +x "$out/bin/"*
+export STAND_IN=$out SLURM_JOB_ID=17 SLURM_JOB_NUM_NODES=4 SLURM_JOB_NODELIST='n[1-4]'
+
+emit() { # FOLDER SETTING...
+    "$plan" emit configs/runs/$name.yaml -o "$out/$1" --set directory="$out/$1" --set slurm.continue=requeue \
+        "${@:2}" >"$out/emit.log" 2>&1 || fail "emit: $(cat "$out/emit.log")"
+    bash -n "$out/$1/$name.sbatch" || fail "bash -n"
+}
+attempt() { # FOLDER NUMBER VERDICT STEP
+    printf '{\n  "schema": "shardwright.attempt/1",\n  "attempt": %s,\n  "verdict": %s,\n  "nodes": [],\n' "$2" "$3"
+    printf '  "cause": "the checkpoint signal",\n  "first_step": 0,\n  "step": %s,\n  "job": "17"\n}\n' "$4"
+}
+# STATES: of the job, with blanks between; sets status
+job() { # FOLDER STATES
+    tr ' ' '\n' <<<"$2" >"$out/states"
+    : >"$out/calls"
+    PATH=$out/bin:$PATH SHARDWRIGHT_RUNNER=$runner timeout 60 bash "$out/$1/$name.sbatch" >"$out/job.log" 2>&1
+    status=$?
+}
+was_called() { # TIMES CALL
+    [ "$(grep -cxE "$2" "$out/calls")" -eq "$1" ] || fail "not $1 times: $2"
+}
+last_line_is() { # PATTERN
+    tail -n 1 "$out/job.log" | grep -qxE "$1" || fail "the last line is not: $1"
+}
+never() { date -d '+1 day' +%FT%T; }
+
+# The ranks saved because the limit is near. Slurm still delivers that signal, or does not answer at
+# first, or does not take the requeue at first.
+emit limit
+folder=$out/limit
+{
+    attempt limit 1 75 5 >"$out/saved.json"
+    # shellcheck disable=SC2016 # the stand-in's
+    echo 'cp "$STAND_IN/saved.json" "'"$folder"'/attempt.json"; exit 75'
+} >"$out/ranks"
+mkdir -p "$folder/checkpoints/step-000005"
+never >"$out/end"
+promise='attempt 1 ended: the checkpoint signal; attempt 2 goes on .* when the job is requeued'
+for states in SIGNALING RUNNING 'silent silent silent RUNNING' 'silent silent SIGNALING'; do
+    rm -f "$folder/attempt.json"
+    job limit "$states"
+    was_called 1 'requeue incomplete 17'
+    last_line_is "$promise"
+    [ $status -eq 75 ] || fail "$states: exit $status, not 75"
+done
+rm -f "$folder/attempt.json"
+echo RUNNING >"$out/refuse" # and no new job either, then
+job limit RUNNING
+was_called 1 'requeue incomplete 17'
+was_called 1 'sbatch .*'
+rm -f "$folder/attempt.json"
+echo COMPLETING >"$out/refuse" # 'plan cancel --now' forbids the requeue, kills the ranks, and cancels
+job limit RUNNING
+was_called 0 'sbatch .*'
+last_line_is 'no other job is asked for: this one is COMPLETING, .*'
+# One that was cancelled, or whose controller is gone for good: no last line that promises more.
+for states in COMPLETING CANCELLED; do
+    rm -f "$folder/attempt.json"
+    job limit "$states"
+    was_called 0 'requeue .*'
+    last_line_is "no other job is asked for: this one is $states, by a cancel or by Slurm itself"
+done
+rm -f "$folder/attempt.json"
+job limit silent
+was_called 0 'requeue .*'
+last_line_is "no other job follows: Slurm does not answer; 'plan submit' goes on"
+
+# A long life: the controller is asked when it begins, and when the signal is due; a wrong answer or
+# none does not end that.
+# shellcheck disable=SC2016 # the stand-in's
+{
+    echo 'trap "echo told >>\$STAND_IN/calls; cp \$STAND_IN/saved.json '"$folder"'/attempt.json; exit 75" USR1'
+    echo 'for ((i = 0; i < 15; i++)); do '"$real"' 0.1; done; exit 3'
+} >"$out/ranks"
+rm -f "$folder/attempt.json"
+job limit RUNNING
+was_called 0 told
+[ "$(grep -cx show "$out/calls")" -le 2 ] || fail "the controller was asked $(grep -cx show "$out/calls") times in a quiet life"
+for states in RUNNING 'silent silent RUNNING'; do
+    rm -f "$folder/attempt.json"
+    date -d '+31 seconds' +%FT%T >"$out/end" # the lead is 30 s
+    job limit "$states"
+    was_called 1 told
+    was_called 1 'requeue incomplete 17'
+done
+
+# A node is lost while MPI starts. Ranks that are there say so; three nodes go on.
+emit elastic --set nodes=3-4 --set mesh_dim=auto --set global_batch_size=12
+folder=$out/elastic
+never >"$out/end"
+# shellcheck disable=SC2016 # the stand-in's
+{
+    echo 'case $2 in --nodes=3)'
+    echo '    sed "s/\"attempt\": 1/\"attempt\": 3/; s/75/0/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 0 ;;'
+    echo 'esac'
+    echo 'for ((r = 0; r < 8; r++)); do'
+    echo '    [ $((r / 2)) -eq 2 ] || echo "rank $r (host n$((r / 2 + 1))): error: MPI does not start for 180 s: not all are there"'
+    echo 'done; exit 3'
+} >"$out/ranks"
+mkdir -p "$folder/checkpoints"
+attempt elastic 2 75 5 >"$folder/attempt.json"
+job elastic RUNNING
+[ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
+grep -qxE 'the ranks ended before the first step: rank 0 \(host n1\): MPI does not start for 180 s: .*; ranks 4-5 \(host n3\) did not come; attempt 3 goes on .* with the 3 nodes that are left, without n3' \
+    "$out/job.log" || fail "n3 and its ranks are not named"
+[ "$(grep -c 'MPI does not start' "$out/job.log")" -eq 2 ] || fail "every rank says it in the log"
+grep -q '^{"node":"n3",' "$folder/excluded_nodes.jsonl" || fail "n3 is not left out later"
+was_called 1 'srun --mpi=pmix --nodes=3 --ntasks=6 --exclude=n3 --overlap'
+
+# Starts that fail for good leave their own word, not that of the attempt before.
+rm -f "$folder/excluded_nodes.jsonl"
+sed -i 's/-eq 2 \]/-eq 9 ]/; s/--nodes=3)/never)/' "$out/ranks"
+attempt elastic 2 75 5 >"$folder/attempt.json"
+job elastic RUNNING
+[ $status -eq 3 ] || fail "exit $status, not 3"
+was_called 3 'srun --mpi=pmix .*'
+last_line_is 'the ranks ended before the first step: .*; it ends here, after 3 starts'
+grep -qx '  "verdict": 3,' "$folder/attempt.json" || fail "attempt.json has the old verdict"
+grep -q '^  "cause": "the ranks ended before the first step: rank 0 (host n1): MPI does not start' "$folder/attempt.json" ||
+    fail "attempt.json has the old cause"
+
+echo "the script of a training goes on, or says that it does not"
