@@ -491,10 +491,9 @@ static int wrong_command(const char *what, const char *name)
         names[i] = commands[i].name;
     const char *near = name != NULL ? sw_text_nearest(name, names, COMMANDS) : NULL;
     if (sw_launch_number() == 0)
-        fprintf(stderr,
-                near != NULL ? "runner: error: %s%s; did you mean %s?\n"
-                             : "runner: error: %s%s; see 'runner --help'\n",
-                what, name != NULL ? name : "", near);
+        fprintf(stderr, "runner: error: %s%s; %s%s%s\n", what, name != NULL ? name : "",
+                near != NULL ? "did you mean " : "see 'runner --help'", near != NULL ? near : "",
+                near != NULL ? "?" : "");
     return SW_BAD_INPUT;
 }
 
