@@ -259,7 +259,7 @@ struct sw_run_config {
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
     struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
-    struct sw_place data_place, init_place; /* of data.path and init.from, or of the run */
+    struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
     bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
     bool says_steps;      /* optimizer.total_steps stands in the run: its time can be told */
@@ -275,8 +275,7 @@ struct sw_run_config {
     int32_t rule_count;
     struct sw_rule_config rule[SW_MAX_RULES];
     struct sw_optimizer_config optimizer;
-    const char *data_path;      /* resolved against the file that names it; NULL: no data */
-    struct sw_place data_place; /* of it */
+    const char *data_path; /* resolved against the file that names it; NULL: no data */
     enum sw_data_format data_format;
     uint64_t data_seed;
     double data_holdout;   /* fraction of the file's tail kept for evaluation; default 0 */

@@ -299,13 +299,6 @@ static void check_job(struct sw_config *c, struct section *s, struct sw_run_conf
                                   names[job->type]));
 }
 
-static struct sw_place data_place(const struct node *run)
-{
-    const struct node *path = sw_node_find(sw_node_find(run, "data"), "path");
-    return path == NULL ? (struct sw_place){.file = NULL}
-                        : (struct sw_place){path->source->file, path->line, path->column};
-}
-
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out)
 {
     if (!is_mapping(c, root, SW_CONFIG_RUN))
@@ -318,7 +311,6 @@ bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_ru
     out->mesh_dim_place = place_of(&s, "mesh_dim");
     out->batch_place = place_of(&s, "global_batch_size");
     out->sequence_place = place_of(&s, "sequence_length");
-    out->data_place = data_place(root);
     check_schedule(c, &s, out);
     warn_of_precision(c, root, out);
     check_window(c, &s, out);
