@@ -109,6 +109,22 @@ static void write_accelerator(FILE *out, const struct sw_import *import, const c
     }
 }
 
+/* "efficiency: [[...], ...]" of a curve whose file does not lie beside the new one. */
+static void write_curve(FILE *out, const char *file)
+{
+    const char *text = sw_sheet_curve(file);
+    const char *points = text != NULL ? strstr(text, "\npoints: ") : NULL;
+    const char *end = points != NULL ? strstr(points, "]]") : NULL;
+    if (end == NULL)
+        return;
+    fprintf(out, ",\n     # configs/curves/%s\n     efficiency: ", file);
+    for (points += strlen("\npoints: "); points < end + 2; points++) {
+        fputc(*points, out);
+        if (*points == '\n')
+            fputs("       ", out);
+    }
+}
+
 static void write_link(FILE *out, const char *name, const char *spans, bool whole_node,
                        const char *bandwidth, const char *latency, const char *curve,
                        const char *folder)
@@ -117,6 +133,8 @@ static void write_link(FILE *out, const char *name, const char *spans, bool whol
             whole_node ? "_per_node" : "", bandwidth, latency, whole_node ? ", rails: false" : "");
     if (curve != NULL && is_there(folder, "../curves", curve))
         fprintf(out, ",\n     efficiency: ../curves/%s", curve);
+    else if (curve != NULL)
+        write_curve(out, curve);
     fputs("}\n", out);
 }
 

@@ -161,6 +161,18 @@ struct sw_sheet_match sw_sheet_match(const char *type, const char *features)
                                    .known = sheet != NULL ? sheet->name : rule->has[0]};
 }
 
+const char *sw_sheet_curve(const char *file)
+{
+    static const struct {
+        const char *file, *text;
+    } curves[] = {{"nccl-network.yaml", sw_curve_nccl_network_yaml},
+                  {"nccl-nvlink.yaml", sw_curve_nccl_nvlink_yaml}};
+    for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
+        if (strcmp(curves[i].file, file) == 0)
+            return curves[i].text;
+    return NULL;
+}
+
 const struct sw_sheet *sw_sheet_of_core(void)
 {
     return find("cpu-core");

@@ -11,6 +11,11 @@ extern const char sw_sheet_a100_sxm_40gb_yaml[], sw_sheet_a100_sxm_80gb_yaml[],
     sw_sheet_h100_sxm_80gb_yaml[], sw_sheet_h200_sxm_141gb_yaml[], sw_sheet_l40s_48gb_yaml[],
     sw_sheet_mi300x_192gb_yaml[];
 
+/* Of configs/curves. */
+extern const char sw_curve_nccl_network_yaml[], sw_curve_nccl_nvlink_yaml[];
+/* The text of such a file by its name; NULL: none is built in. */
+const char *sw_sheet_curve(const char *file);
+
 /* As a cluster file says it, so that nothing is rounded. */
 struct sw_sheet_link {
     const char *name; /* NULL: not known */

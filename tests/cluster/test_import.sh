@@ -70,9 +70,9 @@ seconds() {
 up nodes 8
 "$plan" import-cluster >"$scratch/eight.yaml" 2>"$scratch/stderr" || complain "import: $(cat "$scratch/stderr")"
 holds "$scratch/eight.yaml" 'name: shardwright-gpu' 'nodes: 8' 'accelerators_per_node: 8' '  name: h100-sxm-80gb' \
-    'host_memory: 2000000 MiB' '  - {name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us}' \
-    '  - {name: leaf, spans: 32, bandwidth: 400 Gb/s, latency: 6 us}' \
-    '  - {name: spine, spans: all, bandwidth: 400 Gb/s, latency: 6 us}' 'launcher: slurm' '  partition: gpu' \
+    'host_memory: 2000000 MiB' '  - {name: nvlink, spans: node, bandwidth: 450 GB/s, latency: 3 us,' \
+    '  - {name: leaf, spans: 32, bandwidth: 400 Gb/s, latency: 6 us,' \
+    '  - {name: spine, spans: all, bandwidth: 400 Gb/s, latency: 6 us,' 'launcher: slurm' '  partition: gpu' \
     "  time: '2-00:00:00'" "  gpus_per_node: 'h100:8'" '  cpus_per_task: 12' \
     "# note: accelerator: 'h100' does not say which; assumed SXM (others are PCIe cards)" \
     '# note: no accounting (sacctmgr): limits of accounts and qos are not known'
@@ -197,7 +197,7 @@ up nodes 2 leaf 0 conf "$scratch/mixed.conf"
 "$plan" import-cluster --partition old >"$scratch/old.yaml" 2>/dev/null || complain "import of old"
 holds "$scratch/old.yaml" 'nodes: 2' 'accelerators_per_node: 4' '  name: a100-sxm-40gb' 'host_memory: 500000 MiB' \
     "  time: '1:00:00'" "  gpus_per_node: 'nvidia_a100-sxm4-40gb:4'" '  cpus_per_task: 16' \
-    '  - {name: infiniband, spans: all, bandwidth: 200 Gb/s, latency: 6 us}' \
+    '  - {name: infiniband, spans: all, bandwidth: 200 Gb/s, latency: 6 us,' \
     '# note: 2 nodes of partition old with other accelerators left out: thin[01-02]' \
     '# note: partition old has 3 such nodes, and gives a job at most 2' \
     '# note: only these accounts may use the partition: physics,chemistry' \
