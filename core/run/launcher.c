@@ -46,7 +46,8 @@ static bool take_rank(const char *line, struct sw_launcher_word *out)
     snprintf(text, sizeof text, "rank %.*s (host %.*s): %s", (int)digits, p, (int)length, host,
              rest);
     set(out, host, length, text);
-    out->hung = begins(&rest, "MPI does not start for ");
+    out->hung = begins(&rest, "MPI does not start for ") ||
+                strstr(rest, " does not answer: nothing from ") != NULL;
     return true;
 }
 

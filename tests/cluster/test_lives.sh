@@ -348,6 +348,7 @@ life_cancel() {
         nothing_runs || fail "scancel in a $when left a process"
         [ -z "$(squeue -h -n $name 2>/dev/null)" ] || fail "the cancelled job came back"
         tail -n 1 "$run/slurm-$job.out" | grep -q 'goes on' && fail "the log's last line promises more"
+        [ ! -e "$run/excluded_nodes.jsonl" ] || fail "a node is left out: $(cat "$run/excluded_nodes.jsonl")"
         [ $when != now ] || continue
         grep -qx '  "verdict": 143,' "$run/attempt.json" || fail "scancel in a $when: another verdict"
         "$build/runner" checkpoint verify "$run/checkpoints/latest" >/dev/null ||

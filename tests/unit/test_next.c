@@ -389,6 +389,10 @@ static void test_missing(void **state)
     assert_int_equal(missing.count, 0);
     sw_launcher_find_missing(hung, NULL, 0, &missing);
     assert_int_equal(missing.count, 0);
+    sw_launcher_parse("rank 0 (host n1): error: rank 5 (host n3) does not answer: nothing from "
+                      "rank 5 for 60 s: it hangs, or its node or network is gone\n",
+                      &word);
+    assert_true(word.hung);
     sw_launcher_parse("rank 0 (host n1): error: ended by signal 11\n", &word);
     assert_false(word.hung);
 }

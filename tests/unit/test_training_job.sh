@@ -42,7 +42,7 @@ END
 # A start of the ranks does what $STAND_IN/ranks says; asking a node whether it is there works.
 cat >"$out/bin/srun" <<'END'
 #!/usr/bin/env bash
-case " $* " in *" --quiet "*) exit 0 ;; esac
+case " $* " in *" --quiet "*) [ ! -e "$STAND_IN/deaf" ]; exit ;; esac
 echo "srun $1 $2 $3 $4 $5" >>"$STAND_IN/calls"
 . "$STAND_IN/ranks"
 END
@@ -122,6 +122,19 @@ rm -f "$folder/attempt.json"
 job limit silent
 was_called 0 'requeue .*'
 last_line_is "no other job follows: Slurm does not answer; 'plan submit' goes on"
+
+# In a job that is being cancelled no node answers: none is left out for that.
+folder=$out/limit
+# shellcheck disable=SC2016 # the stand-in's
+echo 'sed "s/75/3/; s/the checkpoint signal/rank 0 (host n1): ended by signal 9/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 137' >"$out/ranks"
+touch "$out/deaf"
+for states in RUNNING COMPLETING; do
+    rm -f "$folder/attempt.json"
+    job limit "$states"
+    [ $states != RUNNING ] || rm "$folder/excluded_nodes.jsonl" || fail "n1, which does not answer, is not left out"
+done
+[ ! -e "$folder/excluded_nodes.jsonl" ] || fail "a node of a cancelled job is left out: $(cat "$folder/excluded_nodes.jsonl")"
+rm "$out/deaf"
 
 # A long life: the controller is asked when it begins, and when the signal is due; a wrong answer or
 # none does not end that.
