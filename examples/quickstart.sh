@@ -42,7 +42,7 @@ quietly() { # shows the output only when the command fails
 say "install what is missing, build, fetch a text"
 bash tests/install.sh build
 quietly cmake -S . -B build -G Ninja
-quietly cmake --build build
+quietly cmake --build build --target plan runner
 bash examples/make_text.sh
 echo "build/plan, build/runner, examples/data/text.txt ($(wc -c <examples/data/text.txt) bytes)"
 

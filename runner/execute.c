@@ -1,5 +1,7 @@
 #include "runner/execute_internal.h"
 
+#include <string.h>
+
 /* ---- Addresses ---- */
 
 static int32_t instance_of(const struct operand *o, int32_t layer)
@@ -132,6 +134,20 @@ static int run_region(struct sw_executor *x, const struct sw_region *region, enu
             if (run_op(x, o, sw_region_layer(region, iteration), step, err) != 0)
                 return sw_fail_context(err, "%s, %s", region->name, sw_op_info(ops[o].kind)->name);
         }
+    return 0;
+}
+
+/* ---- What lies behind the state ---- */
+
+static int poison(struct sw_executor *x, struct sw_error *err)
+{
+    const size_t first = (size_t)x->set->state.bytes;
+    for (size_t at = first; x->poison != NULL && at < x->arena_bytes; at += POISON_BYTES) {
+        const size_t left = x->arena_bytes - at;
+        if (x->device->vtable->copy_in(x->device, x->arena + at, x->poison,
+                                       left < POISON_BYTES ? left : POISON_BYTES) != 0)
+            return sw_fail(err, SW_ENVIRONMENT, "cannot poison the arena");
+    }
     return 0;
 }
 
@@ -274,9 +290,10 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
     const int64_t counted =
         inputs->counted != NULL ? inputs->counted(inputs->context, step->step) : p->tokens_per_step;
     step->loss_scale = counted > 0 ? 1.0 / (double)counted : 0;
-    if (x->placed != x->now && write_positions(x) != 0)
+    if (poison(x, err) != 0)
+        return -1;
+    if (write_positions(x) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
-    x->placed = x->now;
     for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
         const bool last = step->micro_step == p->accumulation_steps - 1;
         if (write_batch(x, step, inputs, err) != 0 ||
@@ -315,14 +332,39 @@ static int feed(struct sw_executor *x, const struct sw_feed *feed, struct sw_err
     const struct sw_program *p = x->now->program;
     const int32_t value = sw_program_input(p, feed->name);
     const struct sw_value *v = &p->values[value < 0 ? 0 : value];
-    if (value < 0 || feed->bytes != whole_bytes(v))
+    if (value < 0 || (feed->data != NULL && feed->bytes != whole_bytes(v)))
         return sw_fail(err, SW_ENVIRONMENT, "the program takes no '%s' of %zu bytes", feed->name,
                        feed->bytes);
+    if (feed->data == NULL)
+        return 0;
     sw_device_put(&p->mesh, &v->sharding.spec, v->size, v->padded, sw_dtype_bytes(v->dtype),
                   x->comm->rank, feed->data, x->part);
     if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,
                                    (size_t)v->slot_bytes) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
+    return 0;
+}
+
+static bool is_fed(const char *name, const struct sw_feed *feeds, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(feeds[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What was fed to an earlier call is not there any more. */
+static int feed_all(struct sw_executor *x, const struct sw_feed *feeds, int32_t count,
+                    struct sw_error *err)
+{
+    const struct sw_ports *inputs = &x->now->program->inputs;
+    for (int32_t i = 0; i < inputs->count; i++)
+        if (!is_fed(inputs->at[i].name, feeds, count))
+            return sw_fail(err, SW_ENVIRONMENT, "the program is not fed its '%s'",
+                           inputs->at[i].name);
+    for (int32_t i = 0; i < count; i++)
+        if (feed(x, &feeds[i], err) != 0)
+            return -1;
     return 0;
 }
 
@@ -349,9 +391,8 @@ int sw_executor_call(struct sw_executor *x, enum sw_program_kind program,
     if (x->now->program == NULL || program < SW_PROGRAM_TRAINING_KINDS)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s' to call",
                        sw_program_kind_name(program));
-    for (int32_t i = 0; i < feed_count; i++)
-        if (feed(x, &feeds[i], err) != 0)
-            return -1;
+    if (poison(x, err) != 0 || feed_all(x, feeds, feed_count, err) != 0)
+        return -1;
     if (run_phase(x, LAST_MICRO_STEP, &step, err) != 0 || wait_for_all(x, err) != 0 ||
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)

@@ -1,6 +1,10 @@
 /* Executes the laid-out programs of a set on one rank, over one arena: the order of ops, the waits.
  * Nothing is allocated after sw_executor_create, and going from one program to another moves
- * nothing. Owns the arena; borrows device, comm and the programs. */
+ * nothing. Owns the arena; borrows device, comm and the programs.
+ *
+ * Of the arena only the state lasts from call to call. What lies behind it is nobody's between two
+ * calls: the next one, or a save (checkpoint/move.h), writes over it. So every call writes all
+ * inputs of its program, and reads nothing that an earlier one left. */
 #ifndef SW_EXECUTE_H
 #define SW_EXECUTE_H
 
@@ -10,8 +14,17 @@
 
 struct sw_executor;
 
+struct sw_executor_options {
+    /* For tests: each call begins by filling the arena behind the state with SW_POISON, so that
+     * whatever relies on what lay there shows. */
+    bool poisons;
+};
+enum { SW_POISON = 0xff }; /* of every byte: NaN in every float, -1 in every integer */
+
+/* options: NULL: none. */
 int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
-                       struct sw_comm *comm, struct sw_executor **out, struct sw_error *err);
+                       struct sw_comm *comm, const struct sw_executor_options *options,
+                       struct sw_executor **out, struct sw_error *err);
 void sw_executor_free(struct sw_executor *executor);
 
 /* Fills the whole state with what it starts as: parameters of `normal` from the counter-based
@@ -50,8 +63,8 @@ int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
  * every rank, which takes its part. */
 struct sw_feed {
     const char *name;
-    const void *data;
-    size_t bytes; /* of data: must be those of the input */
+    const void *data; /* NULL: what else is fed says that no op looks at it; it holds anything */
+    size_t bytes;     /* of data, if any: must be those of the input */
 };
 /* An output that every rank has all of. */
 struct sw_fetch {
@@ -60,8 +73,8 @@ struct sw_fetch {
     size_t bytes;
 };
 
-/* Collective. Runs prefill, decode or score once. An input that is not fed is as it was last time,
- * at first zero. Errors (SW_ENVIRONMENT): as sw_executor_run; a feed of another size. */
+/* Collective. Runs prefill, decode or score once. Errors (SW_ENVIRONMENT): as sw_executor_run; an
+ * input that is not fed, a feed of another size. */
 int sw_executor_call(struct sw_executor *executor, enum sw_program_kind program,
                      const struct sw_feed *feeds, int32_t feed_count,
                      const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
@@ -73,7 +86,8 @@ void *sw_executor_state(struct sw_executor *executor, const struct sw_state_row 
 void *sw_executor_value(struct sw_executor *executor, const struct sw_program *program,
                         int32_t value, int32_t instance);
 /* The scratch of a program's op that is driven from outside, of the bytes that its layout says
- * (sw_op.workspace_bytes); a device pointer, as the others. NULL: the set has no such op. */
+ * (sw_op.workspace_bytes); a device pointer, as the others; good between two calls of programs.
+ * NULL: the set has no such op. */
 void *sw_executor_workspace(struct sw_executor *executor, enum sw_program_kind program);
 int64_t sw_executor_arena_bytes(const struct sw_executor *executor);
 

@@ -1,6 +1,7 @@
 #include "runner/execute_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref ref)
 {
@@ -148,6 +149,15 @@ static int allocate_host(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
+static int allocate_poison(struct sw_executor *x, struct sw_error *err)
+{
+    x->poison = malloc(POISON_BYTES);
+    if (x->poison == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    memset(x->poison, SW_POISON, POISON_BYTES);
+    return 0;
+}
+
 static int allocate_arena(struct sw_executor *x, struct sw_error *err)
 {
     const long long planned = (long long)x->set->arena_bytes;
@@ -187,7 +197,8 @@ static bool can_record(const struct sw_executor *x)
 }
 
 int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
-                       struct sw_comm *comm, struct sw_executor **out, struct sw_error *err)
+                       struct sw_comm *comm, const struct sw_executor_options *options,
+                       struct sw_executor **out, struct sw_error *err)
 {
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         const struct sw_program *p = set->program[k];
@@ -203,7 +214,8 @@ int sw_executor_create(const struct sw_program_set *set, struct sw_device *devic
     x->set = set;
     x->device = device;
     x->comm = comm;
-    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0)
+    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0 ||
+        (options != NULL && options->poisons && allocate_poison(x, err) != 0))
         goto fail;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         x->now = &x->programs[k];
@@ -245,5 +257,6 @@ void sw_executor_free(struct sw_executor *x)
     free(x->natural[1]);
     free(x->stored);
     free(x->part);
+    free(x->poison);
     free(x);
 }

@@ -5,7 +5,7 @@
 #include "runner/collective/call.h"
 #include "runner/execute.h"
 
-enum { RING_TRANSFERS = 8 };
+enum { RING_TRANSFERS = 8, POISON_BYTES = 1 << 20 };
 
 /* What a step consists of. The last micro-step is also the only one, often. */
 enum phase { MICRO_STEP, LAST_MICRO_STEP, UPDATE, PHASES };
@@ -46,8 +46,7 @@ struct transfers {
 struct sw_executor {
     const struct sw_program_set *set;
     struct running programs[SW_PROGRAM_KINDS];
-    struct running *now;    /* the program at hand */
-    struct running *placed; /* the one whose positions are in the arena */
+    struct running *now; /* the program at hand */
     struct sw_device *device;
     struct sw_comm *comm;
     char *arena;
@@ -60,6 +59,7 @@ struct sw_executor {
     int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
     int32_t *stored;     /* [rows, columns] in storage order */
     void *part;          /* this rank's part of any input of serving */
+    void *poison;        /* [POISON_BYTES]; NULL: the arena is not poisoned */
 };
 
 #endif

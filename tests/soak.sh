@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The long trials of what people trust runs with: kills, faults at every file operation of a save,
-# flipped bits, damaged checkpoints, the lock, job scripts. Hours on a small machine; interrupted, it goes on where it was.
+# flipped bits, damaged checkpoints, the lock, job scripts, what saves do to a training. Hours on a
+# small machine; interrupted, it goes on where it was.
 #
-#   tests/soak.sh [--build DIR] [--seed N] [--kills N] [--faults N|all] [--flips N]
+#   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
@@ -12,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -81,6 +82,21 @@ lock_trials() {
     echo "$locks times: the second of two jobs refused by name, taken over when the first was killed"
 }
 
+# shellcheck disable=SC2317
+save_draws() {
+    local i
+    mkdir -p "$out/saves"
+    for ((i = 1; i <= saves; i++)); do
+        [ -f "$out/saves/$i" ] && continue
+        "$build/tests/test_saves" 1 "$seed" "$i" || return 1
+        touch "$out/saves/$i"
+    done
+    echo "$saves trainings of as many models, meshes, chunks and intervals: bit-equal with and without saves and evaluations"
+}
+export -f save_draws
+export build out saves seed
+trial saves "$saves trainings with saves and evaluations" bash -c save_draws
+
 trial settings "$settings runs' job scripts" bash tests/cluster/test_settings.sh "$build" "$settings" 5000 \
     "$out/settings"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
@@ -92,9 +108,19 @@ if [ -f tests/property/test_flips.sh ]; then
 fi
 trial damages "damages of a folder of checkpoints: $damages" bash tests/property/test_damages.sh \
     "$build" "$damages" "$seed" "$out/damages"
+# What the tests of every build have, with larger counts.
+# shellcheck disable=SC2317
+count_trials() {
+    "$build/tests/test_store_faults" "$build/tests" 1 && "$build/tests/test_search_rows" 200 7 &&
+        "$build/tests/test_search_rule" 4000 && "$build/tests/test_meshes" 13 &&
+        "$build/tests/test_uneven_meshes" 41 || return 1
+    echo "a fault at every file operation of a save, 200 searches row by row, 4000 searches and their rule, more variants on every mesh"
+}
+export -f count_trials
 export -f lock_trials
 export locks build
 trial lock "the lock" bash -c lock_trials
+trial counts "large counts of quick tests" bash -c count_trials
 
 trial serve "1000 hostile requests to a server, 64 clients for five minutes" \
     bash tests/property/test_serve.sh "$build" 1000 64 300 "$seed"
@@ -167,7 +193,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in settings kill faults flips damages lock serve fuzz each lives; do
+    for name in saves settings kill faults flips damages lock counts serve fuzz each lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

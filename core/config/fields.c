@@ -277,26 +277,42 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
     return false;
 }
 
+/* Of FIELD_BYTES and the quantities behind it. */
+static const struct {
+    char dimension;
+    const char *expected;
+} quantities[] = {{'B', "a size with a unit"},
+                  {'b', "a bandwidth with a unit"},
+                  {'s', "a time with a unit"},
+                  {'f', "a rate with a unit"},
+                  {'%', "a percentage or a fraction"}};
+
+double sw_field_default_number(const struct field *field)
+{
+    double number = 0;
+    const char *unit;
+    if (field->fallback == NULL)
+        return 0;
+    if (field->type < FIELD_BYTES || field->type > FIELD_SHARE)
+        sw_number_parse(field->fallback, &number);
+    else
+        sw_quantity_scan(field->fallback, quantities[field->type - FIELD_BYTES].dimension, &number,
+                         &unit);
+    return number;
+}
+
 static bool read_quantity(struct sw_config *c, const struct field *field, struct node *value,
                           void *base)
 {
-    static const struct {
-        char dimension;
-        const char *expected;
-    } kinds[] = {{'B', "a size with a unit"},
-                 {'b', "a bandwidth with a unit"},
-                 {'s', "a time with a unit"},
-                 {'f', "a rate with a unit"},
-                 {'%', "a percentage or a fraction"}};
     int kind = (int)field->type - (int)FIELD_BYTES;
-    char dimension = kinds[kind].dimension;
+    char dimension = quantities[kind].dimension;
     if (value->kind != NODE_SCALAR)
-        return sw_config_wrong_type(c, field, value, kinds[kind].expected);
+        return sw_config_wrong_type(c, field, value, quantities[kind].expected);
     const char *unit;
     double number = 0;
     switch (sw_quantity_scan(value->text, dimension, &number, &unit)) {
     case QUANTITY_NO_NUMBER:
-        return sw_config_wrong_type(c, field, value, kinds[kind].expected);
+        return sw_config_wrong_type(c, field, value, quantities[kind].expected);
     case QUANTITY_BAD_UNIT:
         sw_config_error_at(c, value,
                            sw_config_format(c, "'%s' has the unknown unit %s in %s", field->key,

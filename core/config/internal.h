@@ -244,6 +244,8 @@ const char *sw_config_example(struct sw_config *c, const struct field *field);
 /* Word i of a FIELD_WORD and what is stored for it; NULL: there is none. Old words don't count. */
 const char *sw_field_word(const struct field *field, int32_t i, int32_t *value);
 const struct field *sw_field_find(const struct field *fields, const char *key);
+/* The default of a number or a quantity, in bytes, seconds, ... or a fraction; 0 without one. */
+double sw_field_default_number(const struct field *field);
 
 /* tables.c, tables_slurm.c, tables_profile.c, tables_run.c, tables_plan.c */
 #define SW_BIG 1e30                /* a limit for reals that keeps products finite */

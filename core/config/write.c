@@ -107,11 +107,18 @@ static bool is_default(const struct field *field, const void *at)
     case FIELD_INTEGER32:
         memcpy(&narrow, at, sizeof narrow);
         return narrow == strtoll(fallback, NULL, 10);
+    case FIELD_REAL:
     case FIELD_BANDWIDTH:
+    case FIELD_SECONDS:
+    case FIELD_FLOPS:
+    case FIELD_SHARE:
         memcpy(&real, at, sizeof real);
-        return real == strtod(fallback, NULL);
+        return real == sw_field_default_number(field);
+    case FIELD_BYTES:
+        memcpy(&wide, at, sizeof wide);
+        return wide == llround(sw_field_default_number(field));
     default:
-        assert(field->type == FIELD_INTEGER64 || field->type == FIELD_BYTES);
+        assert(field->type == FIELD_INTEGER64);
         memcpy(&wide, at, sizeof wide);
         return wide == strtoll(fallback, NULL, 10);
     }

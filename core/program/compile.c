@@ -123,16 +123,11 @@ static void trim(struct sw_program *p)
     }
 }
 
-/* After a pass, in builds that are for finding mistakes. */
-static int verify(const struct sw_program *p, struct sw_error *err)
+/* After a pass. */
+static int verify(const struct sw_program_options *o, const struct sw_program *p,
+                  struct sw_error *err)
 {
-#ifdef NDEBUG
-    (void)p;
-    (void)err;
-    return 0;
-#else
-    return sw_program_verify(p, err);
-#endif
+    return o->unverified ? 0 : sw_program_verify(p, err);
 }
 
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
@@ -144,18 +139,18 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
     struct sw_program *logical = sw_program_new(), *p = NULL;
     if (logical == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
-    if (logical_program(options, until, logical, err) != 0 || verify(logical, err) != 0)
+    if (logical_program(options, until, logical, err) != 0 || verify(options, logical, err) != 0)
         goto fail;
     if (until <= SW_DIFFERENTIATED) {
         *out = logical;
         return 0;
     }
-    if (sw_partition(logical, &p, err) != 0 || verify(p, err) != 0)
+    if (sw_partition(logical, &p, err) != 0 || verify(options, p, err) != 0)
         goto fail;
     sw_program_free(logical);
     logical = NULL;
     if (until >= SW_SCHEDULED &&
-        (sw_merge_head(p, err) != 0 || sw_schedule(p, err) != 0 || verify(p, err) != 0))
+        (sw_merge_head(p, err) != 0 || sw_schedule(p, err) != 0 || verify(options, p, err) != 0))
         goto fail;
     trim(p);
     if (until >= SW_LAID_OUT && sw_layout(p, NULL, err) != 0)

@@ -377,6 +377,8 @@ struct sw_program_options {
     bool gpu_attention; /* room in the arena for what a GPU's attention works in (workspace.h) */
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
     struct sw_serving_shape serving;
+    /* Not looked over between passes: a search compiles hundreds, and what it shows once more. */
+    bool unverified;
 };
 
 /* Why a mesh cannot run the model: the `reason` of the search JSON. */
@@ -407,7 +409,7 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
 void sw_program_free(struct sw_program *program);
 
 /* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
- * was written, sums over ranks are complete where they must be. Debug builds look after every pass.
+ * was written, sums over ranks are complete where they must be. Compiling looks after every pass.
  * Errors (SW_ENVIRONMENT): a mistake of ours, with the op. */
 int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 

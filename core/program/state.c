@@ -103,7 +103,9 @@ static int add_save(const struct sw_program_options *options, struct sw_program_
                          sw_exchange_chunk_bytes(&set->placement, transients), &set->save,
                          err) != 0)
         return -1;
-    return sw_build_snapshot(options, &set->save, &set->program[SW_PROGRAM_SAVE], err);
+    if (sw_build_snapshot(options, &set->save, &set->program[SW_PROGRAM_SAVE], err) != 0)
+        return -1;
+    return sw_program_verify(set->program[SW_PROGRAM_SAVE], err);
 }
 
 int sw_program_set_compile(const struct sw_program_options *options, struct sw_program_set **out,

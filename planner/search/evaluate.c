@@ -113,8 +113,10 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
     struct sw_cached_program *entry = find_entry(cache, &key);
     const bool found = holds(entry, &key);
     if (!found) {
+        struct sw_program_options quick = *options;
+        quick.unverified = true;
         clear(entry);
-        if (sw_program_compile(options, SW_SCHEDULED, &entry->program, err) != 0)
+        if (sw_program_compile(&quick, SW_SCHEDULED, &entry->program, err) != 0)
             return NULL;
         entry->key = key;
     }

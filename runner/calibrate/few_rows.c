@@ -169,7 +169,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
     }
     sw_timer_init(&r->timer, device, r->program, r->busy);
-    if (sw_executor_create(r->set, &r->timer.base, r->alone, &r->executor, err) != 0)
+    if (sw_executor_create(r->set, &r->timer.base, r->alone, NULL, &r->executor, err) != 0)
         return -1;
     return fill_state(r, device, err);
 }
@@ -181,11 +181,12 @@ static int decode(struct run *r, struct sw_error *err)
     const struct sw_feed feeds[] = {
         {"tokens", r->token, texts * sizeof *r->token},
         {"slots", r->slots, texts * SW_SLOT_FIELDS * sizeof *r->slots},
-        {"settings", r->settings, texts * SW_SAMPLING_SETTINGS * sizeof *r->settings}};
+        {"settings", r->settings, texts * SW_SAMPLING_SETTINGS * sizeof *r->settings},
+        {.name = "seen"}}; /* no penalties */
     const struct sw_fetch fetch = {"sampled", r->sampled,
                                    texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_call(r->executor, SW_PROGRAM_DECODE, feeds, 3, &fetch, 1, err);
+    return sw_executor_call(r->executor, SW_PROGRAM_DECODE, feeds, 4, &fetch, 1, err);
 }
 
 /* The tokens that are measured; all ranks begin together. */

@@ -180,7 +180,7 @@ static int run_set_up(struct run *r, struct sw_device *device, const float *fill
                       struct sw_error *err)
 {
     if (sw_marker_init(&r->marker, device, r->program, every, err) != 0 ||
-        sw_executor_create(r->set, &r->marker.base, r->alone, &r->executor, err) != 0 ||
+        sw_executor_create(r->set, &r->marker.base, r->alone, NULL, &r->executor, err) != 0 ||
         fill_parameters(r, device, fill, err) != 0 || run_step(r, 1, err) != 0 ||
         run_step(r, 2, err) != 0)
         return -1;

@@ -109,7 +109,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct shap
     if (r->busy == NULL || r->samples == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     sw_timer_init(&r->timer, device, r->program, r->busy);
-    if (sw_executor_create(r->set, &r->timer.base, r->alone, &r->executor, err) != 0)
+    if (sw_executor_create(r->set, &r->timer.base, r->alone, NULL, &r->executor, err) != 0)
         return -1;
     return sw_executor_init_state(r->executor, 1, 0.02, err);
 }

@@ -192,19 +192,19 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
     const size_t slots = (size_t)e->slot_count, row = slots * (size_t)length;
     const size_t element = e->wide ? sizeof(double) : sizeof(float);
     const bool scores = kind == SW_PROGRAM_SCORE;
+    bool penalties = false;
+    for (int64_t i = 0; i < e->slot_count; i++)
+        penalties |= e->slot[i].busy && e->slot[i].text.sampling.penalty != 1;
     struct sw_feed feeds[4] = {
         {"tokens", e->tokens, row * sizeof *e->tokens},
         {"slots", e->where, slots * SW_SLOT_FIELDS * sizeof *e->where},
         {"settings", e->settings, slots * SW_SAMPLING_SETTINGS * sizeof *e->settings},
-        {"seen", e->seen, slots * (size_t)e->words * sizeof *e->seen}};
+        {"seen", penalties ? e->seen : NULL, slots * (size_t)e->words * sizeof *e->seen}};
     const struct sw_fetch fetch = {scores ? "logprobs" : "sampled", e->output,
                                    (scores ? row : SW_SAMPLED_NUMBERS * slots) * element};
-    int32_t count = 3;
     if (scores)
         feeds[2] = (struct sw_feed){"labels", e->labels, row * sizeof *e->labels};
-    for (int64_t i = 0; i < e->slot_count && !scores && count == 3; i++)
-        count += e->slot[i].busy && e->slot[i].text.sampling.penalty != 1;
-    return sw_executor_call(e->executor, kind, feeds, count, &fetch, 1, err);
+    return sw_executor_call(e->executor, kind, feeds, scores ? 3 : 4, &fetch, 1, err);
 }
 
 /* ---- Texts ---- */

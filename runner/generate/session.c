@@ -78,7 +78,7 @@ static int set_up_executor(struct sw_session *s)
                             s->plan->run->cluster.accelerator.device, sw_launch_stall_seconds(0),
                             &s->comm, &s->err) != 0)
         return -1;
-    return sw_executor_create(s->programs, s->device, s->comm, &s->executor, &s->err);
+    return sw_executor_create(s->programs, s->device, s->comm, NULL, &s->executor, &s->err);
 }
 
 enum sw_status sw_session_agree(const struct sw_session *s)

@@ -101,7 +101,7 @@ int sw_probe_compute(const struct sw_plan *plan, struct sw_device *device, doubl
         sw_program_compile(&options, SW_LAID_OUT, &program, err) != 0 ||
         sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, err) != 0 ||
         sw_comm_single_create(&alone, err) != 0 ||
-        sw_executor_create(set, device, alone, &executor, err) != 0 ||
+        sw_executor_create(set, device, alone, NULL, &executor, err) != 0 ||
         sw_executor_init_state(executor, 1, 0.02, err) != 0)
         goto out;
     *predicted_s = predict(plan, set->program[SW_PROGRAM_TRAIN]);

@@ -99,7 +99,8 @@ static int set_up_executor(struct sw_job *job)
     if (sw_accelerator_comm(job->launch, &job->plan->decision.mesh, groups, group_count,
                             job->device, kind_of(job), sw_launch_stall_seconds(longest), &job->comm,
                             &job->err) != 0 ||
-        sw_executor_create(job->programs, job->device, job->comm, &job->executor, &job->err) != 0)
+        sw_executor_create(job->programs, job->device, job->comm, NULL, &job->executor,
+                           &job->err) != 0)
         return -1;
     const struct sw_collective_slots slots = sw_collective_slots(
         SW_ALL_REDUCE, job->launch->size, SW_JOB_VOTES, sizeof(float), false, false);

@@ -504,6 +504,15 @@ static enum sw_status find_start(struct training *t, bool *finished)
     return sw_job_agree(job);
 }
 
+/* Once every rank has read its part: what it holds came from all of them. */
+static int check_loaded(struct training *t)
+{
+    return t->resume.start == SW_START_FRESH
+               ? 0
+               : sw_numbers_check_loaded(t->job.executor, t->resume.folder,
+                                         t->resume.start == SW_START_RESUME, &t->job.err);
+}
+
 static int open_saver(struct training *t)
 {
     const struct sw_run_config *run = t->job.plan->run;
@@ -537,7 +546,7 @@ static enum sw_status begin(struct training *t, const struct sw_train_options *o
     status = find_start(t, finished);
     if (status != SW_OK || *finished)
         return status;
-    if (open_saver(t) == 0 && job->launch->rank == 0)
+    if (check_loaded(t) == 0 && open_saver(t) == 0 && job->launch->rank == 0)
         (void)sw_metrics_open(job->plan->run->directory, &t->metrics, &job->err);
     return sw_job_agree(job);
 }

@@ -104,7 +104,7 @@ static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
                                        1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE, &b->set,
                                        &err) != 0 ||
         sw_comm_single_create(&b->comm, &err) != 0 ||
-        sw_executor_create(b->set, b->device, b->comm, &b->executor, &err) != 0)
+        sw_executor_create(b->set, b->device, b->comm, NULL, &b->executor, &err) != 0)
         leave(err.message);
     b->tokens = calloc((size_t)(b->texts * CHUNK), sizeof *b->tokens);
     b->slots = calloc((size_t)b->texts * SW_SLOT_FIELDS, sizeof *b->slots);
@@ -128,14 +128,15 @@ static double call(struct bench *b, enum sw_program_kind kind, int64_t first, in
     }
     for (int64_t i = 0; i < b->texts * length; i++)
         b->tokens[i] = (int32_t)((uint64_t)(i + first) * 2654435761u >> 8 & 0x3fff);
-    const struct sw_feed feeds[3] = {
+    const struct sw_feed feeds[4] = {
         {"tokens", b->tokens, texts * (size_t)length * sizeof *b->tokens},
         {"slots", b->slots, texts * SW_SLOT_FIELDS * sizeof *b->slots},
-        {"settings", b->settings, texts * SW_SAMPLING_SETTINGS * sizeof *b->settings}};
+        {"settings", b->settings, texts * SW_SAMPLING_SETTINGS * sizeof *b->settings},
+        {.name = "seen"}}; /* no penalties */
     const struct sw_fetch fetch = {"sampled", b->sampled,
                                    texts * SW_SAMPLED_NUMBERS * sizeof *b->sampled};
     const double begin = b->clock();
-    if (sw_executor_call(b->executor, kind, feeds, 3, &fetch, 1, &err) != 0)
+    if (sw_executor_call(b->executor, kind, feeds, 4, &fetch, 1, &err) != 0)
         leave(err.message);
     return b->clock() - begin;
 }

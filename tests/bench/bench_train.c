@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         sw_program_compile(&o, SW_LAID_OUT, &p, &err) != 0 ||
         sw_program_set_single(p, SW_PROGRAM_TRAIN, &set, &err) != 0 ||
         sw_comm_single_create(&comm, &err) != 0 ||
-        sw_executor_create(set, device, comm, &x, &err) != 0 ||
+        sw_executor_create(set, device, comm, NULL, &x, &err) != 0 ||
         sw_executor_init_state(x, 1, 0.02, &err) != 0) {
         fprintf(stderr, "error: %s\n", err.message);
         return 3;

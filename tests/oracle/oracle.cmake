@@ -7,10 +7,15 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
           LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base
           Threads::Threads ARGS tests/oracle/fixtures/families)
   # "5": each family on every fifth mesh; "1" on all of them.
+  set(sw_stride 5)
+  if(SW_SANITIZE)
+    set(sw_stride 17)
+  endif()
   sw_test(test_family_texts SOURCES test_family_texts.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
           LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base
-          Threads::Threads ARGS tests/oracle/fixtures/families 5)
+          Threads::Threads ARGS tests/oracle/fixtures/families ${sw_stride})
+  sw_test_properties(test_oracle PROPERTIES LABELS threads)
 endif()
 # Tokenizers and what PyPI's `tokenizers` makes of texts with them: tokenizer_oracle.py.
 if(TARGET sw_text)
@@ -19,8 +24,8 @@ if(TARGET sw_text)
   add_test(NAME unpack_tokenizers
            COMMAND ${CMAKE_COMMAND} -E chdir ${CMAKE_BINARY_DIR}/tests/tokenizers
                    ${CMAKE_COMMAND} -E tar xf ${CMAKE_CURRENT_SOURCE_DIR}/fixtures/tokenizers.tar.xz)
-  set_tests_properties(unpack_tokenizers PROPERTIES FIXTURES_SETUP tokenizers)
+  sw_test_properties(unpack_tokenizers PROPERTIES FIXTURES_SETUP tokenizers)
   sw_test(test_tokenizers SOURCES test_tokenizers.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
           ARGS ${CMAKE_BINARY_DIR}/tests/tokenizers)
-  set_tests_properties(test_tokenizers PROPERTIES FIXTURES_REQUIRED tokenizers)
+  sw_test_properties(test_tokenizers PROPERTIES FIXTURES_REQUIRED tokenizers)
 endif()

@@ -1,24 +1,25 @@
 find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
-  # "29": every 29th of the 288 variants on each mesh; "1" runs them all.
+  # "29": every 29th of the 288 variants on each mesh; "1" runs them all, tests/soak.sh more. Sanitizers look at memory and threads, for
+  # which fewer do.
+  set(sw_stride 29)
+  set(sw_uneven_stride 97)
+  if(SW_SANITIZE)
+    set(sw_stride 101)
+    set(sw_uneven_stride 397)
+  endif()
   sw_test(test_meshes SOURCES test_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/variants.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
-          ARGS 29)
+          ARGS ${sw_stride})
   if(TARGET test_meshes)
-    add_test(NAME test_meshes_more COMMAND test_meshes 13)
-    set_tests_properties(test_meshes_more PROPERTIES LABELS slow)
     sw_test_counts_allocations(test_meshes)
   endif()
-  # "97": every 97th of the 288 variants on each of 68 meshes.
+  # Every 97th of the 288 variants on each of 68 meshes.
   sw_test(test_uneven_meshes SOURCES test_uneven_meshes.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/variants.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
-          ARGS 97)
-  if(TARGET test_uneven_meshes)
-    add_test(NAME test_uneven_meshes_more COMMAND test_uneven_meshes 41)
-    set_tests_properties(test_uneven_meshes_more PROPERTIES LABELS slow)
-  endif()
+          ARGS ${sw_uneven_stride})
 endif()
 if(TARGET sw_program)
   sw_test(test_counts SOURCES test_counts.c LIBRARIES sw_program sw_sharding sw_base)
@@ -28,7 +29,7 @@ endif()
 add_test(NAME quickstart_one_rank
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
+sw_test_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
 
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_library(stop_shim SHARED ${CMAKE_SOURCE_DIR}/tests/support/stop_shim.c)
@@ -37,16 +38,20 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_test(NAME stalled_rank
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stall.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(stalled_rank PROPERTIES TIMEOUT 180 RUN_SERIAL TRUE)
+  sw_test_properties(stalled_rank PROPERTIES TIMEOUT 180 RUN_SERIAL TRUE)
   # About two minutes.
   add_test(NAME life_of_a_run
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_life.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(life_of_a_run PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
+  sw_test_properties(life_of_a_run PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
 endif()
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # "2": random sets on each mesh.
   sw_test(test_recompute SOURCES test_recompute.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
           ARGS 2)
+  # "30": draws of seed 1; tests/soak.sh has more.
+  sw_test(test_saves SOURCES test_saves.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
+          ARGS 30 1)
 endif()

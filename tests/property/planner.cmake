@@ -1,9 +1,5 @@
 if(TARGET sw_planner)
   sw_test(test_search_rows SOURCES test_search_rows.c LIBRARIES sw_planner)
-  if(TEST test_search_rows)
-    add_test(NAME test_search_rows_all COMMAND test_search_rows 200 7)
-    set_tests_properties(test_search_rows_all PROPERTIES LABELS slow TIMEOUT 900)
-  endif()
   add_test(NAME search_for_serving
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_search_serve.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -12,8 +8,5 @@ if(TARGET sw_planner)
   sw_test(test_search_headroom SOURCES test_search_headroom.c LIBRARIES sw_planner)
   sw_test(test_search_suggestions SOURCES test_search_suggestions.c LIBRARIES sw_planner)
   sw_test(test_search_rule SOURCES test_search_rule.c LIBRARIES sw_planner ARGS 300)
-  if(TEST test_search_rule)
-    add_test(NAME test_search_rule_thousands COMMAND test_search_rule 4000)
-    set_tests_properties(test_search_rule_thousands PROPERTIES LABELS slow TIMEOUT 1200)
-  endif()
+  # more of both in tests/soak.sh
 endif()

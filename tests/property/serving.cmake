@@ -12,7 +12,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   if(TARGET test_slots)
     # what oneDNN does on a processor that has no more (nothing on another one)
     add_test(NAME test_slots_avx2 COMMAND test_slots WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(test_slots_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2)
+    sw_test_properties(test_slots_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2 LABELS variant)
   endif()
 endif()
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
@@ -20,16 +20,16 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_test(NAME generate_on_a_mesh
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(generate_on_a_mesh PROPERTIES TIMEOUT 300)
+  sw_test_properties(generate_on_a_mesh PROPERTIES TIMEOUT 300)
   add_test(NAME generate_killed_and_resumed
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_resume.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(generate_killed_and_resumed PROPERTIES TIMEOUT 300)
+  sw_test_properties(generate_killed_and_resumed PROPERTIES TIMEOUT 300)
   if(TARGET sw_serve_http AND SW_MICROHTTPD_FOUND)
     # Eight seconds of one core; it starts seven servers.
     add_test(NAME serve
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_serve.sh ${CMAKE_BINARY_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(serve PROPERTIES TIMEOUT 600)
+    sw_test_properties(serve PROPERTIES TIMEOUT 600)
   endif()
 endif()

@@ -252,7 +252,7 @@ static int run_rank(const struct job *job, struct sw_comm *comm, struct sw_error
         if (!job->queued && sw_comm_staged_create(comm, device, &comm, err) != 0)
             goto out;
     }
-    if (sw_executor_create(job->set, device, comm, &executor, err) != 0 ||
+    if (sw_executor_create(job->set, device, comm, NULL, &executor, err) != 0 ||
         sw_exchange_make(state, job->placement, &job->options.mesh, job->loading, job->chunk_bytes,
                          &x, err) != 0 ||
         sw_mover_create(&x, executor, &mover, err) != 0)

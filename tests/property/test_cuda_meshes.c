@@ -66,7 +66,8 @@ static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_
 static int train(struct rank *rank, struct sw_device *device, struct sw_executor **executor)
 {
     const struct training *t = rank->training;
-    if (sw_executor_create(t->set, device, rank->comm, executor, &rank->err) != 0 ||
+    const struct sw_executor_options options = {.poisons = t->cuda};
+    if (sw_executor_create(t->set, device, rank->comm, &options, executor, &rank->err) != 0 ||
         sw_executor_init_state(*executor, 9, 0.2, &rank->err) != 0)
         return -1;
     rank->arena_bytes = sw_executor_arena_bytes(*executor);

@@ -158,6 +158,7 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                 .texts = texts,
                                 .count = TEXTS,
                                 .scores = scores,
+                                .unpoisoned = !cuda,
                                 .device = cuda ? gpu : NULL,
                                 .connect = cuda ? connect : NULL};
 #ifdef SW_EMULATED_NCCL

@@ -68,6 +68,7 @@ static void run(const struct sw_program_options *options, struct sw_harness_resu
         .steps = STEPS,
         .step = {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .grad_clip = 1.0},
         .values = gradients,
+        .unpoisoned = sw_recompute_equal(options->recompute, sw_recompute_none()),
     };
     struct sw_error err = {0};
     if (sw_harness_run(&harness, result, &err) != 0)

@@ -134,6 +134,21 @@ stopped() { # MESH STEPS...
     echo "mesh $mesh, stopped after $*: losses and files are bit-equal"
 }
 
+# Saves on the way, in one attempt: of sizes whose messages come to lie where a step has its
+# positions (test_saves.c has others).
+saves() { # MESH
+    hidden=128 length=128
+    emit straight straight "$1" --set checkpoint.every_steps=8
+    train 0 straight
+    emit saves saves "$1" --set checkpoint.every_steps=3
+    train 0 saves
+    same_losses straight saves
+    same_files "$(step straight 8)" "$(step saves 8)"
+    [ -d "$(step saves 3)" ] || fail "nothing was saved on the way"
+    hidden=32 length=32
+    echo "mesh $1, saves on the way: losses and files are bit-equal"
+}
+
 # Each rank's part once, and no more memory than the buffers: a loose bound, for a small model.
 check_loading() { # RUN
     local bytes growth all
@@ -414,6 +429,7 @@ if [ "$which" = large ]; then
 else
     stopped 1,1,1,1 1 5
     stopped 1,2,1,1 3
+    saves 1,2,1,1
     reshard 1,2,1,1 2,1,1,1 1,1,1,1 1,1,2,1
     uneven 1,4,1,1 1,3,1,1 # three of four nodes are left
     options

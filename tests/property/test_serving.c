@@ -670,7 +670,7 @@ static void prefill_is_evaluate_to_the_bit(void **state)
             struct sw_executor *x = NULL;
             struct sw_device *device = sw_cpu_device_create(1, &err);
             assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
-            assert_int_equal(sw_executor_create(set[k], device, comm, &x, &err), 0);
+            assert_int_equal(sw_executor_create(set[k], device, comm, NULL, &x, &err), 0);
             assert_int_equal(sw_executor_init_state(x, SEED, 0.3, &err), 0);
             const enum sw_program_kind kind = k ? SW_PROGRAM_SCORE : SW_PROGRAM_EVALUATE;
             const struct sw_program *p = set[k]->program[kind];
@@ -726,13 +726,44 @@ static void expect_refused_without(const struct sw_program_set *set, const struc
     table.run[kind] = NULL;
     struct sw_device without = {&table};
     assert_int_equal(sw_comm_threads_create(mesh, &comm, &err), 0);
-    assert_int_equal(sw_executor_create(set, &without, comm, &executor, &err), -1);
+    assert_int_equal(sw_executor_create(set, &without, comm, NULL, &executor, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     snprintf(message, sizeof message,
              "device abacus cannot run the program 'prefill': it has no %s", name);
     assert_string_equal(err.message, message);
     comm->vtable->destroy(comm);
     device->vtable->destroy(device);
+}
+
+/* What an earlier call was fed is not there any more. */
+static void every_call_is_fed_all_inputs(void **state)
+{
+    (void)state;
+    const struct sw_program_options options =
+        make_options(sw_mesh_make(1, 1, 1, 1), &variants[0], SW_F32);
+    const struct sw_serving serving = make_serving(&variants[0], SW_F32);
+    struct sw_program_set *set = NULL;
+    struct sw_comm *comm = NULL;
+    struct sw_executor *x = NULL;
+    struct sw_error err = {0};
+    struct sw_device *device = sw_cpu_device_create(1, &err);
+    static int32_t tokens[8 * CHUNK], slots[8 * SW_SLOT_FIELDS];
+    const struct sw_feed feeds[] = {{"tokens", tokens, sizeof tokens},
+                                    {"labels", tokens, sizeof tokens},
+                                    {"slots", slots, sizeof slots - 4}};
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, scoring, &set, &err), 0);
+    assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
+    assert_int_equal(sw_executor_create(set, device, comm, NULL, &x, &err), 0);
+    assert_int_equal(sw_executor_call(x, SW_PROGRAM_SCORE, feeds, 2, NULL, 0, &err), -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_string_equal(err.message, "the program is not fed its 'slots'");
+    err = (struct sw_error){0};
+    assert_int_equal(sw_executor_call(x, SW_PROGRAM_SCORE, feeds, 3, NULL, 0, &err), -1);
+    assert_string_equal(err.message, "the program takes no 'slots' of 60 bytes");
+    sw_executor_free(x);
+    comm->vtable->destroy(comm);
+    device->vtable->destroy(device);
+    sw_program_set_free(set);
 }
 
 static void what_cannot_be_served_is_said(void **state)
@@ -798,6 +829,7 @@ int main(void)
         cmocka_unit_test(what_goes_round_is_fewer_bytes),
         cmocka_unit_test(a_gpu_has_room_for_its_attention),
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
+        cmocka_unit_test(every_call_is_fed_all_inputs),
         cmocka_unit_test(what_cannot_be_served_is_said),
         cmocka_unit_test(a_device_may_have_no_int8),
     };

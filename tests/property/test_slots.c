@@ -56,8 +56,9 @@ static int64_t prompt_length(int64_t prompt)
     return lengths[prompt];
 }
 
-/* Text i has the prompt order(i); what was made or scored of each prompt must be the same however
- * often and wherever it comes. Returns the texts that differ from the first of their prompt. */
+/* Text i has the prompt order(i), on the arena as it lies in rotation 0; what was made or scored of
+ * each prompt must be the same however often and wherever it comes. Returns the texts that differ
+ * from the first of their prompt. */
 static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
                             const struct shape *shape, int64_t rotation, bool scores,
                             struct sw_made_text first[])
@@ -91,6 +92,7 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
                                 .stddev = 0.1,
                                 .texts = texts,
                                 .count = TEXTS,
+                                .unpoisoned = rotation == 0,
                                 .scores = scores};
     if (sw_test_texts_run(&run, &err) != 0)
         fail_msg("%s", err.message);

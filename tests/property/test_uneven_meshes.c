@@ -258,6 +258,7 @@ static void train(int32_t ranks, struct sw_mesh mesh, const struct sw_test_varia
     const struct sw_program_options options = make_options(ranks, mesh, v, SW_F32);
     const struct sw_harness harness = {.seed = 9,
                                        .stddev = 0.2,
+                                       .unpoisoned = sw_mesh_rank_count(&mesh) == 1,
                                        .steps = STEPS,
                                        .step = {.learning_rate = 5e-3,
                                                 .beta1 = 0.9,

@@ -2,8 +2,7 @@
 
 #include "core/base/number.h"
 #include "core/program/program.h"
-#include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/checkpoint/move.h"
 #include "runner/train/init.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@
 struct shared {
     const struct sw_harness *harness;
     struct sw_program_set *set;
-    const struct sw_program *program; /* the set's only one */
+    const struct sw_program *program; /* that is run */
     struct sw_harness_result *result;
     int32_t *rows;                                 /* [steps * global batch, sequence + 1] */
     pthread_mutex_t lock;                          /* results are gathered one rank at a time */
@@ -28,6 +27,9 @@ struct rank {
     struct sw_comm *comm;
     pthread_t thread;
     int32_t number;
+    struct sw_exchange exchange; /* of saves */
+    struct sw_mover *mover;
+    char *chunk;
 };
 
 static _Noreturn void fail(const struct rank *rank, const char *what, const struct sw_error *err)
@@ -269,6 +271,58 @@ static void run_hook(struct rank *rank, int64_t step, bool begins)
     barrier(rank);
 }
 
+static void prepare_saves(struct rank *rank, struct sw_executor *executor)
+{
+    const struct sw_harness *h = rank->shared->harness;
+    const struct sw_program_set *set = rank->shared->set;
+    const int64_t bytes = h->save_chunk_bytes > 0 ? h->save_chunk_bytes : set->save.chunk_bytes;
+    struct sw_error err = {0};
+    rank->chunk = malloc((size_t)bytes);
+    if (rank->chunk == NULL ||
+        sw_exchange_make(&set->state, &set->placement, &rank->comm->mesh, false, bytes,
+                         &rank->exchange, &err) != 0 ||
+        sw_mover_create(&rank->exchange, executor, &rank->mover, &err) != 0)
+        fail(rank, "saves", &err);
+}
+
+static void save(struct rank *rank)
+{
+    struct shared *shared = rank->shared;
+    struct sw_error err = {0};
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < rank->exchange.rounds; r++) {
+        if (sw_mover_collect(rank->mover, r, rank->chunk, &err) != 0)
+            fail(rank, "save", &err);
+        bytes += sw_exchange_chunk(&rank->exchange, rank->number, r);
+    }
+    pthread_mutex_lock(&shared->lock);
+    shared->result->saved_bytes += bytes;
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* Of the batch of a step that was not run yet. */
+static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t number)
+{
+    struct shared *shared = rank->shared;
+    const struct sw_batches inputs = {batch, counted, shared};
+    struct sw_step step = {.step = number};
+    struct sw_output out = {.name = "loss"};
+    struct sw_error err = {0};
+    if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, &inputs, &out, 1, &err) != 0)
+        fail(rank, "evaluation", &err);
+    if (rank->number == 0)
+        shared->result->evaluated[number - 1] = out.value;
+}
+
+static void between_steps(struct rank *rank, struct sw_executor *executor, int64_t number)
+{
+    const struct sw_harness *h = rank->shared->harness;
+    if (h->save_every > 0 && number % h->save_every == 0)
+        save(rank);
+    if (h->evaluate_every > 0 && number % h->evaluate_every == 0 && number < h->steps)
+        evaluate(rank, executor, number + 1);
+}
+
 static void run_steps(struct rank *rank, struct sw_executor *executor)
 {
     struct shared *shared = rank->shared;
@@ -295,6 +349,7 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
             result->rank_differences++;
         }
         pthread_mutex_unlock(&shared->lock);
+        between_steps(rank, executor, s);
     }
 }
 
@@ -305,10 +360,11 @@ static void *rank_main(void *argument)
     const struct sw_harness *h = shared->harness;
     struct sw_error err = {0};
     struct sw_executor *executor = NULL;
-    struct sw_device *device = sw_cpu_device_create(1, &err);
-    if (device == NULL)
+    const struct sw_executor_options options = {.poisons = !h->unpoisoned};
+    struct sw_device *device = h->device != NULL ? h->device(&err) : sw_cpu_device_create(1, &err);
+    if (device == NULL || (h->connect != NULL && h->connect(device, &rank->comm, &err) != 0))
         fail(rank, "device", &err);
-    if (sw_executor_create(shared->set, device, rank->comm, &executor, &err) != 0)
+    if (sw_executor_create(shared->set, device, rank->comm, &options, &executor, &err) != 0)
         fail(rank, "executor", &err);
     if (sw_executor_init_state(executor, h->seed, h->stddev, &err) != 0)
         fail(rank, "parameters", &err);
@@ -316,11 +372,16 @@ static void *rank_main(void *argument)
         spread_norms(rank, executor);
     if (h->parameter != NULL)
         put_parameters(rank, executor);
+    if (h->save_every > 0)
+        prepare_saves(rank, executor);
     run_steps(rank, executor);
     pthread_mutex_lock(&shared->lock);
     shared->result->arena_bytes = sw_executor_arena_bytes(executor);
     gather_values(rank, executor);
     pthread_mutex_unlock(&shared->lock);
+    sw_mover_free(rank->mover);
+    sw_exchange_free(&rank->exchange);
+    free(rank->chunk);
     sw_executor_free(executor);
     barrier(rank); /* nobody is left waiting for this rank */
     rank->comm->vtable->destroy(rank->comm);
@@ -359,14 +420,16 @@ static int prepare(struct shared *shared, struct sw_error *err)
     const struct sw_harness *h = shared->harness;
     struct sw_harness_result *result = shared->result;
     result->steps = h->steps;
-    result->planned_arena_bytes = shared->program->arena_bytes;
+    result->planned_arena_bytes = shared->set->arena_bytes;
     result->loss = malloc((size_t)h->steps * sizeof *result->loss);
     result->grad_norm = malloc((size_t)h->steps * sizeof *result->grad_norm);
+    result->evaluated = malloc((size_t)h->steps * sizeof *result->evaluated);
     shared->rows = make_rows(h);
-    if (result->loss == NULL || result->grad_norm == NULL || shared->rows == NULL)
+    if (result->loss == NULL || result->grad_norm == NULL || result->evaluated == NULL ||
+        shared->rows == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
     for (int64_t s = 0; s < h->steps; s++)
-        result->loss[s] = result->grad_norm[s] = (double)NAN;
+        result->loss[s] = result->grad_norm[s] = result->evaluated[s] = (double)NAN;
     for (int32_t i = 0; h->values != NULL && h->values[i] != NULL; i++) {
         const int32_t v = find_value(shared->program, h->values[i]);
         if (v < 0)
@@ -387,16 +450,26 @@ static int prepare(struct shared *shared, struct sw_error *err)
     return 0;
 }
 
+/* All programs of training where others than the one that is asked for are run. */
+static int compile(struct shared *shared, struct sw_error *err)
+{
+    const struct sw_harness *h = shared->harness;
+    struct sw_program *program = NULL;
+    if (h->save_every > 0 || h->evaluate_every > 0)
+        return sw_program_set_compile(h->options, &shared->set, err);
+    return sw_program_compile(h->options, SW_LAID_OUT, &program, err) != 0
+               ? -1
+               : sw_program_set_single(program, h->options->kind, &shared->set, err);
+}
+
 int sw_harness_run(const struct sw_harness *harness, struct sw_harness_result *out,
                    struct sw_error *err)
 {
     int status = -1;
-    struct sw_program *program = NULL;
     struct shared shared = {.harness = harness, .result = out};
     memset(out, 0, sizeof *out);
     pthread_mutex_init(&shared.lock, NULL);
-    if (sw_program_compile(harness->options, SW_LAID_OUT, &program, err) != 0 ||
-        sw_program_set_single(program, harness->options->kind, &shared.set, err) != 0)
+    if (compile(&shared, err) != 0)
         goto out;
     shared.program = shared.set->program[harness->options->kind];
     if (prepare(&shared, err) != 0 || run_ranks(&shared, err) != 0)
@@ -421,6 +494,7 @@ void sw_harness_result_free(struct sw_harness_result *result)
         free(result->value[i].data);
     free(result->loss);
     free(result->grad_norm);
+    free(result->evaluated);
     memset(result, 0, sizeof *result);
 }
 

@@ -8,7 +8,8 @@
 #ifndef SW_TEST_HARNESS_H
 #define SW_TEST_HARNESS_H
 
-#include "runner/device/device.h"
+#include "runner/collective/comm.h"
+#include "runner/execute.h"
 
 enum { SW_HARNESS_MAX_VALUES = 24 };
 
@@ -38,6 +39,16 @@ struct sw_harness {
         *values;          /* names to gather after the last step, NULL-terminated; NULL: none */
     sw_harness_hook hook; /* may be NULL */
     void *hook_context;
+    bool unpoisoned; /* as in a job; else each call finds the arena behind the state poisoned
+                      * (sw_executor_options) */
+    /* n > 0, of training: behind every n-th step a save, whose chunks are thrown away, and an
+     * evaluation of the next step's batch, in this order */
+    int64_t save_every, evaluate_every;
+    int64_t save_chunk_bytes; /* as sw_exchange_make, at most the set's; 0: the set's */
+    /* Another device than the CPU's, and a communicator for it in place of *comm, which it takes;
+     * both may be NULL. Values are gathered only where the host can read the device's memory. */
+    struct sw_device *(*device)(struct sw_error *err);
+    int (*connect)(struct sw_device *device, struct sw_comm **comm, struct sw_error *err);
 };
 
 /* A value on one imaginary device: [stack, size...], doubles whatever it was stored as. */
@@ -50,6 +61,8 @@ struct sw_harness_value {
 struct sw_harness_result {
     int64_t steps;
     double *loss, *grad_norm; /* [steps], as rank 0 saw them */
+    double *evaluated;        /* [steps]: the batch's loss before the step; NAN: not evaluated */
+    int64_t saved_bytes;      /* of all saves and ranks */
     int64_t arena_bytes,
         planned_arena_bytes; /* what rank 0's executor holds, what the program says */
     int64_t

@@ -138,12 +138,13 @@ static void *rank_main(void *argument)
     const struct sw_test_texts *run = rank->run;
     struct sw_device *device =
         run->device != NULL ? run->device(&err) : sw_cpu_device_create(1, &err);
+    const struct sw_executor_options options = {.poisons = !run->unpoisoned};
     const struct sw_engine_calls calls = {
         .next = next_text, .token = take, .ranked = ranked, .ended = ended, .context = rank};
     if (device == NULL ||
         (run->connect != NULL &&
          run->connect(run->context, rank->set, device, &rank->comm, &err) != 0) ||
-        sw_executor_create(rank->set, device, rank->comm, &executor, &err) != 0 ||
+        sw_executor_create(rank->set, device, rank->comm, &options, &executor, &err) != 0 ||
         sw_executor_init_state(executor, rank->run->seed, rank->run->stddev, &err) != 0 ||
         sw_engine_create(executor, &engine, &err) != 0)
         leave(rank, &err);

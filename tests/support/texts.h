@@ -27,6 +27,7 @@ struct sw_test_texts {
     const struct sw_text *texts; /* [count]; numbers are set */
     int64_t count;
     bool scores;                                             /* of these tokens; none are made */
+    bool unpoisoned;                                         /* as in a job; else as sw_harness's */
     void (*took)(int32_t rank, int64_t text, int64_t index); /* a token; may be NULL */
     /* Another device than the CPU's, and a communicator for it in place of *comm, which it takes;
      * both may be NULL */

@@ -13,11 +13,8 @@ if(TARGET sw_checkpoint_store)
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_store_faults SOURCES test_store_faults.c ${sw_fault_shim}
           LIBRARIES sw_checkpoint_store ARGS ${CMAKE_BINARY_DIR}/tests 7)
-  if(TEST test_store_faults)
-    add_test(NAME test_store_faults_all
-             COMMAND test_store_faults ${CMAKE_BINARY_DIR}/tests 1)
-    set_tests_properties(test_store_faults_all PROPERTIES LABELS slow TIMEOUT 600)
-  endif()
+  # "7": every seventh operation; all of them in tests/soak.sh
+  sw_test_properties(test_lock PROPERTIES LABELS threads)
 
   # The commands.
   add_executable(make_checkpoints make_checkpoints.c)

@@ -22,7 +22,7 @@ sw_test(test_cuda_calibrate SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibr
 foreach(test test_cuda_ops test_cuda_serving test_cuda_meshes test_cuda_texts test_cudnn_attention
              test_cuda_calibrate)
   if(TEST ${test})
-    set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+    sw_test_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
   endif()
 endforeach()
 
@@ -48,7 +48,7 @@ if(NOT SW_SANITIZE) # sanitizers want /proc
   add_test(NAME test_gpu_chroot
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_chroot.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(test_gpu_chroot PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+  sw_test_properties(test_gpu_chroot PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 endif()
 # Plans for a GPU that is not here: cuDNN wants a driver that takes its compiled kernels.
 if(cudnn AND NOT SW_SANITIZE)
@@ -63,7 +63,7 @@ if(cudnn AND NOT SW_SANITIZE)
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(test_cudnn_plans sw_cuda_driver_stub)
   add_test(NAME test_cudnn_plans COMMAND test_cudnn_plans)
-  set_tests_properties(test_cudnn_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+  sw_test_properties(test_cudnn_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
                        ENVIRONMENT "LD_LIBRARY_PATH=${stub}:$ENV{LD_LIBRARY_PATH}")
 endif()
 
@@ -136,6 +136,15 @@ sw_test(test_cuda_meshes_pieces_emulated SOURCES ${sw_meshes} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_stand_in sw_device_cpu sw_collective pthread
                   stdc++
         ARGS 2 31)
+# saves and evaluations between steps: draws that differed, one of them as the arena lies, when
+# positions were not written at every step
+sw_test(test_saves_emulated
+        SOURCES ${CMAKE_SOURCE_DIR}/tests/property/test_saves.c
+                ${CMAKE_SOURCE_DIR}/tests/support/harness.c ${objects_64}
+        LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
+                  stdc++
+        ARGS 3 1 6)
+target_compile_definitions(test_saves_emulated PRIVATE SW_EMULATED)
 sw_test(test_cuda_texts_emulated SOURCES ${sw_texts} ${objects_64}
         LIBRARIES sw_runner sw_device_cuda_emulated_absent sw_device_cpu sw_collective pthread
                   stdc++
@@ -199,8 +208,8 @@ if(nccl_sources)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 foreach(test ${emulated_tests} test_cuda_ops_emulated test_cuda_serving_emulated test_cudnn_attention_emulated test_cuda_calibrate_emulated
-             test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated)
+             test_cuda_meshes_emulated test_cuda_meshes_pieces_emulated test_saves_emulated)
   # link order: the device's own objects call the emulator's
   set_property(TARGET ${test} PROPERTY LINK_FLAGS "-Wl,--start-group")
-  set_tests_properties(${test} PROPERTIES TIMEOUT 1200)
+  sw_test_properties(${test} PROPERTIES TIMEOUT 1200)
 endforeach()

@@ -7,7 +7,7 @@ sw_test(test_rows SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c
 if(TARGET test_rows)
   # what oneDNN does on a processor that has no more (nothing on another one)
   add_test(NAME test_rows_avx2 COMMAND test_rows WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(test_rows_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2)
+  sw_test_properties(test_rows_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2 LABELS variant)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
   # object comes before the library's
   set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c)

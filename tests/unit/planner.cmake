@@ -23,9 +23,7 @@ if(TARGET runner)
                    ${CMAKE_BINARY_DIR}/tests/inference_job
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
-if(TEST unit_search)
-  set_tests_properties(unit_search PROPERTIES LABELS threads)
-endif()
+sw_test_properties(unit_search PROPERTIES LABELS threads)
 add_test(NAME unit_published_configs
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_published_configs.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/published_configs

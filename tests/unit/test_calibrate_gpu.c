@@ -257,7 +257,7 @@ static double step_seconds(struct sw_fake_gpu *gpu, struct sw_program *program)
                                        .arena_bytes = program->arena_bytes};
     double begin = 0;
     assert_int_equal(sw_comm_single_create(&alone, &err), 0);
-    assert_int_equal(sw_executor_create(&set, &gpu->base, alone, &executor, &err), 0);
+    assert_int_equal(sw_executor_create(&set, &gpu->base, alone, NULL, &executor, &err), 0);
     for (step.step = 1; step.step <= 3; step.step++) {
         begin = gpu->clock_s;
         assert_int_equal(sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, &err),

@@ -105,7 +105,7 @@ static void test_large_shards(void **state)
     const uint64_t key = sw_init_key(3, "embedding");
     for (int32_t r = 0; r < RANKS; r++) { /* the table's columns are split */
         struct sw_executor *executor = NULL;
-        assert_int_equal(sw_executor_create(set, device, comms[r], &executor, &err), 0);
+        assert_int_equal(sw_executor_create(set, device, comms[r], NULL, &executor, &err), 0);
         assert_int_equal(sw_executor_init_state(executor, 3, stddev, &err), 0);
         const float *shard = sw_executor_state(executor, value, 0);
         assert_true(value->local[1] == WIDTH / RANKS);
@@ -151,7 +151,7 @@ static void test_program_that_is_driven(void **state)
     const struct sw_batches none = {.read = NULL};
     assert_int_equal(sw_program_set_compile(&o, &set, &err), 0);
     assert_int_equal(sw_comm_single_create(&comm, &err), 0);
-    if (sw_executor_create(set, device, comm, &x, &err) != 0)
+    if (sw_executor_create(set, device, comm, NULL, &x, &err) != 0)
         fail_msg("%s", err.message);
     const struct sw_op *op = &set->program[SW_PROGRAM_SAVE]->ops[0];
     const char *arena = sw_executor_state(x, &set->state.row[0], 0);
@@ -169,7 +169,7 @@ static void test_program_that_is_driven(void **state)
     memset(&err, 0, sizeof err);
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), 0);
     assert_int_equal(sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, &err), 0);
-    assert_int_equal(sw_executor_create(set, device, comm, &x, &err), 0);
+    assert_int_equal(sw_executor_create(set, device, comm, NULL, &x, &err), 0);
     assert_null(sw_executor_workspace(x, SW_PROGRAM_SAVE));
     sw_executor_free(x);
     sw_program_set_free(set);

@@ -8,12 +8,17 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void expect(double loss, double grad_norm, const char *message)
+static void expect_at(int64_t step, double loss, double grad_norm, const char *message)
 {
     struct sw_error err = {0};
-    assert_int_equal(sw_numbers_check(7, loss, grad_norm, &err), message == NULL ? 0 : -1);
+    assert_int_equal(sw_numbers_check(step, loss, grad_norm, &err), message == NULL ? 0 : -1);
     assert_string_equal(err.message, message == NULL ? "" : message);
     assert_int_equal(err.status, message == NULL ? SW_OK : SW_UNMET);
+}
+
+static void expect(double loss, double grad_norm, const char *message)
+{
+    expect_at(7, loss, grad_norm, message);
 }
 
 static void test_numbers(void **state)
@@ -33,6 +38,14 @@ static void test_numbers(void **state)
     expect(5, (double)INFINITY, norm);
     expect(5, 0, zero);
     expect(5, -0.0, zero);
+    /* before the first update no learning rate had a part in it */
+    expect_at(1, 5, 1, NULL);
+    expect_at(1, (double)NAN, 1,
+              "the loss of step 1 is not finite; begin with other weights: another init.from or "
+              "initializer_range");
+    expect_at(1, 5, 0,
+              "the gradient norm of step 1 is zero, so nothing is learned any more; begin with "
+              "other weights: another init.from or initializer_range");
 }
 
 int main(void)

@@ -77,7 +77,7 @@ static int set_up(struct timing *t, struct sw_error *err)
         return -1;
     t->program = t->set->program[SW_PROGRAM_TRAIN];
     if (sw_marker_init(&t->marker, t->device, t->program, true, err) != 0 ||
-        sw_executor_create(t->set, &t->marker.base, t->alone, &t->executor, err) != 0 ||
+        sw_executor_create(t->set, &t->marker.base, t->alone, NULL, &t->executor, err) != 0 ||
         sw_executor_init_state(t->executor, 1, 0.02, err) != 0 || run_step(t, 1, err) != 0 ||
         run_step(t, 2, err) != 0)
         return -1;

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What a newcomer's machine has: Debian and git, nothing else. A root folder made by debootstrap, a clone of the
+# commit that is checked out, and the README's two commands in it.
+#
+#   tests/bare_root.sh            the quickstart with 20 steps; the headers with what it installs, and without
+#                                 libmicrohttpd; the tests' build and headers
+#   tests/bare_root.sh --whole    two fresh roots: the quickstart, then the tests; the tests, then the quickstart
+#
+# Needs root, debootstrap and this machine's source of packages; skipped (77) without.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+whole=
+case ${1:-} in
+    '') ;;
+    --whole) whole=1 ;;
+    *) echo "usage: tests/bare_root.sh [--whole]" >&2 && exit 2 ;;
+esac
+skip() {
+    echo "SKIP: both commands in a bare root folder: $*"
+    exit 77
+}
+[ "$(id -u)" -eq 0 ] || skip "only root may change the root folder"
+command -v debootstrap >/dev/null 2>&1 || skip "debootstrap is not installed"
+# shellcheck disable=SC1091
+suite=$(. /etc/os-release && echo "${ID:-}-${VERSION_CODENAME:-}")
+[ "${suite%%-*}" = debian ] || skip "this machine is no Debian"
+suite=${suite#debian-}
+# where this machine gets its packages from
+mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb +(\[[^]]*\] +)?([^ ]+) .*/\2/p' /etc/apt/sources.list.d/debian.sources \
+    /etc/apt/sources.list 2>/dev/null | head -n 1)
+[ -n "$mirror" ] || skip "no source of packages is known"
+
+scratch=$(mktemp -d) || exit 3
+umount_all() {
+    local place
+    for place in "$scratch"/*/proc "$scratch"/*/dev; do
+        if mountpoint -q "$place"; then umount -l "$place"; fi
+    done
+}
+trap 'umount_all; rm -rf --one-file-system "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+if ! debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$scratch/first" "$mirror" >"$scratch/log" 2>&1; then
+    # mounts of /proc are refused in some containers, and so is mknod
+    tail -n 5 "$scratch/log" >&2
+    skip "debootstrap failed"
+fi
+
+# prepare ROOT: packages come from where this machine's come from; a clone of this commit
+prepare() {
+    local root=$1 path
+    for path in /etc/resolv.conf /etc/ssl/certs /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do
+        [ -e "$path" ] || continue
+        mkdir -p "$root$(dirname "$path")"
+        cp -rLT "$path" "$root$path"
+    done
+    # how it is reached (a proxy, credentials), not what a container's image sets beside it
+    for path in /etc/apt/apt.conf.d/*; do
+        if grep -qE '^ *(Acquire|Auth)' "$path"; then cp -L "$path" "$root/etc/apt/apt.conf.d/"; fi
+    done
+    if ! { mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }; then
+        skip "nothing may be mounted here"
+    fi
+    git clone -q --no-hardlinks . "$root/shardwright" || exit 3
+}
+# inside ROOT COMMAND: as a new user, in the clone
+inside() {
+    local root=$1 name
+    local -a keep=()
+    shift
+    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+        if [ -n "${!name:-}" ]; then keep+=("$name=${!name}"); fi
+    done
+    echo "== in a bare root folder: $*"
+    env -i ${keep[@]+"${keep[@]}"} HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        chroot "$root" bash -c "cd /shardwright && $*"
+}
+
+if [ -n "$whole" ]; then
+    cp -a "$scratch/first" "$scratch/second" || exit 3
+    prepare "$scratch/first"
+    prepare "$scratch/second"
+    inside "$scratch/first" examples/quickstart.sh && inside "$scratch/first" tests/run.sh &&
+        inside "$scratch/second" tests/run.sh && inside "$scratch/second" examples/quickstart.sh
+    exit
+fi
+prepare "$scratch/first"
+inside "$scratch/first" SW_QUICKSTART_STEPS=20 examples/quickstart.sh &&
+    inside "$scratch/first" tests/check_headers.sh &&
+    inside "$scratch/first" 'dpkg --purge --force-depends libmicrohttpd-dev >/dev/null && tests/check_headers.sh' &&
+    inside "$scratch/first" tests/run.sh --build
