@@ -29,7 +29,7 @@ fail() {
 
 prepare() { # RANKS: straight$1, all the way, and from$1, its first two checkpoints
     local ranks=$1
-    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$ranks" --mesh_dim "$ranks,1,1,1" \
+    "$build/plan" emit configs/runs/quickstart.yaml -o "$out/plan$ranks" --mesh_dim "1,$ranks,1,1" \
         --set name=tiny --set directory="$run" --set cluster.accelerators_per_node="$ranks" \
         --set model.hidden_size=32 --set model.intermediate_size=64 \
         --set model.num_hidden_layers=1 --set sequence_length=32 --set global_batch_size=4 \
