@@ -475,10 +475,12 @@ const struct field sw_run_fields[] = {
      .accept = sw_text_is_not_empty,
      .expects = "'auto' or a mesh",
      .example = "'1,64,1,1'",
-     .about = "how the accelerators are arranged: auto, the sizes of dp,fsdp,tp,sp with at most "
-              "one -1 for what is left, or by name, outermost first, as in 'sp:2,tp:8,fsdp:-1': "
-              "what is not "
-              "named has size 1"},
+     .about =
+         "how the accelerators are arranged: auto, the sizes of dp,fsdp,tp,sp with at most "
+         "one -1 for what is left, or by name, outermost first, as in 'sp:2,tp:8,fsdp:-1': "
+         "what is not named has size 1. By name, and with a '!' before the sizes ('!1,-1,4,1'), "
+         "the axes lie on the ranks in the order written, the last over neighbouring ranks; "
+         "else the search picks the order"},
     {.key = "prefer",
      .type = FIELD_WORD,
      AT(prefer),

@@ -2,8 +2,9 @@
  *
  * The choice is never slower than prefer_within (5 %) beyond the fastest row of its own table, and
  * that row is the one that prefer: time takes. Twice the memory, or twice the bandwidth of one
- * link, never makes that row slower. Halving the nodes never is faster without a word
- * (sw_search_advise).
+ * link, never makes that row slower, but for 0.01 %: which micro-batch, recomputation and order are
+ * priced is guessed from estimates, and of options that are that alike either may be taken. Where
+ * half of the nodes are no slower, sw_search_advise says so.
  *
  *     test_search_margin [RUNS [SEED]]       the last line is the summary */
 #include "planner/search/search.h"
@@ -77,20 +78,34 @@ static double least_seconds(const struct sw_run_config *run, const char *text)
     return seconds;
 }
 
-static void more_is_no_slower(const struct sw_run_config *run, double before, const char *text)
+static const double alike = 1e-4;
+
+struct doubled {
+    int32_t pairs, slower; /* by whatever little */
+    double most;           /* share */
+};
+
+static void compare(double now, double before, const char *what, struct doubled *out,
+                    const char *text)
+{
+    const double slower = now / before - 1;
+    if (slower > alike)
+        fail_msg("%g s with twice the %s, not %g s:\n%s", now, what, before, text);
+    out->pairs++;
+    out->slower += slower > 1e-9;
+    out->most = slower > out->most ? slower : out->most;
+}
+
+static void more_is_no_slower(const struct sw_run_config *run, double before, struct doubled *out,
+                              const char *text)
 {
     struct sw_run_config more = *run;
     more.cluster.accelerator.memory_bytes *= 2;
-    const double memory = least_seconds(&more, text);
-    if (memory > before * (1 + 1e-9))
-        fail_msg("%g s with twice the memory, not %g s:\n%s", memory, before, text);
+    compare(least_seconds(&more, text), before, "memory", out, text);
     for (int32_t i = 0; i < run->cluster.link_count; i++) {
         more = *run;
         more.cluster.link[i].bandwidth *= 2;
-        const double link = least_seconds(&more, text);
-        if (link > before * (1 + 1e-9))
-            fail_msg("%g s with %s twice as fast, not %g s:\n%s", link, run->cluster.link[i].name,
-                     before, text);
+        compare(least_seconds(&more, text), before, run->cluster.link[i].name, out, text);
     }
 }
 
@@ -123,6 +138,7 @@ static void the_default_keeps_its_promise(void **state)
     (void)state;
     int32_t tried = 0, fitting = 0, fewer = 0, strict_slow = 0, not_fastest = 0;
     double worst = 0, worst_strict = 0;
+    struct doubled doubled = {.pairs = 0};
     for (; fitting < runs; tried++) {
         char text[1024];
         struct sw_error err = {0};
@@ -141,7 +157,7 @@ static void the_default_keeps_its_promise(void **state)
             worst = slower > worst ? slower : worst;
             not_fastest += slower > 0;
             fewer += check_fewer(&run, &s, text);
-            more_is_no_slower(&run, least, text);
+            more_is_no_slower(&run, least, &doubled, text);
             run.prefer = SW_PREFER_TIME;
             assert_true(least_seconds(&run, text) == least);
             sw_search_free(&s);
@@ -158,9 +174,11 @@ static void the_default_keeps_its_promise(void **state)
     print_message(
         "%d random trainings that fit, of %d: the default is at most %.1f %% slower than "
         "the fastest, and not the fastest in %d; fsdp-strict is more than 10 %% slower in "
-        "%d, at most %.0f %%; fewer nodes are no slower in %d\n",
+        "%d, at most %.0f %%; fewer nodes are no slower in %d; twice the memory or a link is "
+        "slower in %d of %d, at most %.4f %%\n",
         (int)fitting, (int)tried, worst * 100, (int)not_fastest, (int)strict_slow,
-        worst_strict * 100, (int)fewer);
+        worst_strict * 100, (int)fewer, (int)doubled.slower, (int)doubled.pairs,
+        doubled.most * 100);
 }
 
 int main(int argc, char **argv)
