@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The long trials of what people trust runs with: kills, faults at every file operation of a save,
-# flipped bits, the lock, job scripts, what saves do to a training. Hours on a small machine; interrupted, it goes on where it was.
+# flipped bits, the lock, job scripts, what saves do to a training. Hours on a small machine;
+# interrupted, it goes on where it was.
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
 #                 [--locks N] [--lives N] [--settings N] [--fuzz SECONDS] [--only TRIAL]
