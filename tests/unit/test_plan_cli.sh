@@ -778,7 +778,7 @@ done
 grep -q '"key":.*"directory"' "${places[0]}/said/plans.diff.json" || complain "diff: no change of directory"
 
 # The environment fails: one line, exit 3.
-expect 3 "plan: error: cannot make the folder '$scratch/template/x': Not a directory" \
+expect 2 "plan: error: '$scratch/template/x' is not a folder; -o names one for plan and script" \
     emit $runs/quickstart.yaml -o "$scratch/template/x" --set "directory=$scratch/run"
 "$plan" search $runs/quickstart.yaml >/dev/full 2>"$scratch/stderr"
 [ $? -eq 3 ] || complain "a full disk is no exit 3"

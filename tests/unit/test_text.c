@@ -75,7 +75,7 @@ static void shown(void **state)
     assert_string_equal(sw_text_shown("model.norm", 60, buffer), "model.norm");
     assert_string_equal(sw_text_shown("a\nb\x1b[2J\x7f", 60, buffer), "a?b?[2J?");
     assert_string_equal(sw_text_shown("\xc2\x9b \xc2\xa0 \xc3\x9b", 60, buffer),
-                        "?? \xc2\xa0 \xc3\x9b");
+                        "? \xc2\xa0 \xc3\x9b"); /* one for a character of two bytes */
     assert_string_equal(sw_text_shown("abc\n", 3, buffer), "abc...");
 }
 
