@@ -43,7 +43,7 @@ with_options nothing -DSW_CUDA_ARCHITECTURES=90
 
 bad=0
 for run in configs/runs/*.yaml; do
-    for command in "check $run" "explain $run" "search $run" "emit $run -o $scratch/out"; do
+    for command in "check $run" "explain $run" "search $run" "emit $run -o $scratch/out --set directory=$scratch/run"; do
         # shellcheck disable=SC2086
         "$build/plan" $command >"$scratch/log" 2>&1 && continue
         echo "FAIL: $build/plan $command" >&2

@@ -86,6 +86,7 @@ scancel "$(cat "$scratch/other")"
 
 # ---- Arrays: more tasks than a record holds jobs.
 for ((i = 0; i < 5; i++)); do echo "{\"prompt\": \"text $i\"}"; done >"$scratch/prompts.jsonl"
+mkdir -p "$scratch/model"
 cat >"$scratch/many.yaml" <<END
 name: many
 model: $PWD/configs/models/llama-8b.yaml
@@ -94,7 +95,7 @@ nodes: 1
 sequence_length: 8192
 global_batch_size: 8
 serve: {max_batch: 8, max_tokens: 1024}
-job: {type: generate, checkpoint: /none, input: $scratch/prompts.jsonl, output: $scratch/texts.jsonl, shards: 100, at_once: 90}
+job: {type: generate, checkpoint: $scratch/model, input: $scratch/prompts.jsonl, output: $scratch/texts.jsonl, shards: 100, at_once: 90}
 slurm: {partition: gpu, time: '1:00:00', account: null}
 directory: $scratch/many
 END
