@@ -408,7 +408,7 @@ note: what is no whole checkpoint in '$out/passed/checkpoints' is kept as step-0
     rm "$(step passed 6)/manifest.json"
     damage "$(step passed 4)/$model"
     train 2 passed --steps 6
-    said_error "error: '$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
+    said_error "runner: error: '$out/passed/checkpoints/latest' names step-000006, which is no whole checkpoint (manifest.json: there is none; without it a folder is no checkpoint), nor is step-000004 ($model: ${other%; use*}); there is no other; --resume none --overwrite deletes what is there and starts over"
     train 0 passed --steps 1 --resume none --overwrite
     said ""
     [ "$(ls -A "$out/passed/checkpoints")" = "latest
