@@ -84,7 +84,7 @@ END
 | --- | --- | --- |
 | `OMP_NUM_THREADS` | runner | threads of a rank; default: its share of the node's cores |
 | `SHARDWRIGHT_STALL_SECONDS` | runner | seconds after which a rank that hears nothing from another ends the job; default of a training: 20 predicted steps, at least 60 s and at most 240 s, or 4 steps where these are longer; 60 s before the first step |
-| `SHARDWRIGHT_START_SECONDS` | runner | seconds for the ranks of a job to find each other; default: `SHARDWRIGHT_STALL_SECONDS` where that is set (15 at least), else 180 |
+| `SHARDWRIGHT_START_SECONDS` | runner | seconds for the ranks of a job to find each other; default 300, or `SHARDWRIGHT_STALL_SECONDS` where that is more |
 | `SHARDWRIGHT_GRACE_SECONDS` | runner | seconds between TERM and KILL; default 30: a training that is told to end saves if it will be done by then |
 | `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
 | `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |

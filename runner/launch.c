@@ -100,13 +100,13 @@ int32_t sw_launch_threads(const struct sw_launch *launch)
 #ifdef SW_HAVE_MPI
 
 /* For a job's ranks to find each other: containers that are fetched first come minutes apart. A
- * stall limit that somebody set counts here as well, but a start is not judged by a few seconds. */
-enum { START_SECONDS = 180, LEAST_START_SECONDS = 15, START_GRACE_SECONDS = 5 };
+ * stall limit that somebody set is of steps, and can only make a start more patient. */
+enum { START_SECONDS = 300, START_GRACE_SECONDS = 5 };
 
 static double start_seconds(void)
 {
     const double stall = seconds_of("SHARDWRIGHT_STALL_SECONDS", START_SECONDS);
-    return seconds_of("SHARDWRIGHT_START_SECONDS", fmax(stall, LEAST_START_SECONDS));
+    return seconds_of("SHARDWRIGHT_START_SECONDS", fmax(stall, START_SECONDS));
 }
 
 static bool under_launcher(void)

@@ -31,7 +31,7 @@ void sw_launch_print_error(const struct sw_error *err);
 
 /* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Ends the process with a line
  * when the other ranks don't come: after SHARDWRIGHT_START_SECONDS, else SHARDWRIGHT_STALL_SECONDS
- * (15 at least), else 180. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is
+ * (300 at least), else 300. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is
  * the task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 

@@ -466,6 +466,16 @@ int sw_manifest_parse(const char *path, const char *text, size_t bytes, struct s
     return status;
 }
 
+/* Whether a failure to read says that what lies there is no manifest; any other may pass. */
+static bool is_of_the_file(int code)
+{
+    static const int codes[] = {EISDIR, ELOOP, EFBIG, ESPIPE, ENXIO, ENODEV, EINVAL};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (code == codes[i])
+            return true;
+    return false;
+}
+
 int sw_manifest_read(const char *folder, struct sw_manifest *out, char **text, size_t *bytes,
                      struct sw_error *err)
 {
@@ -482,7 +492,7 @@ int sw_manifest_read(const char *folder, struct sw_manifest *out, char **text, s
     else if (errno == ENOENT || errno == ENOTDIR)
         sw_fail_at(err, SW_BAD_INPUT, at, "there is none; without it a folder is no checkpoint");
     else
-        sw_fail_at(err, errno == ENOMEM || errno == EIO ? SW_ENVIRONMENT : SW_BAD_INPUT, at,
+        sw_fail_at(err, is_of_the_file(errno) ? SW_BAD_INPUT : SW_ENVIRONMENT, at,
                    "cannot read it: %s", strerror(errno));
     free(path);
     if (status != 0 || text == NULL) {

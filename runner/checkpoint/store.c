@@ -168,6 +168,10 @@ static int follow_latest(struct choice *c, struct sw_error *err)
         c->path = here;
         return 0;
     }
+    if (why.status == SW_ENVIRONMENT) { /* it may be whole, and newer than what can be read */
+        free(here);
+        return sw_fail_as(err, &why);
+    }
     reason(here, &why, detail, sizeof detail);
     snprintf(c->wrong, sizeof c->wrong,
              "'%.1000s/latest' names %.40s, which is no whole checkpoint (%s)", c->folder,
@@ -200,6 +204,10 @@ static int consider(struct choice *c, const char *name, int64_t least, struct sw
     if (here == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", c->folder);
     if (sw_store_check_read(here, c->damage, &step, &why) != 0) {
+        if (why.status == SW_ENVIRONMENT) {
+            free(here);
+            return sw_fail_as(err, &why);
+        }
         pass_over(c, here, &why);
     } else if (step >= least) {
         free(c->path);
@@ -319,7 +327,7 @@ int sw_store_find_any(const char *folder, char name[SW_STORE_NAME_BYTES], struct
         return 0;
     for (struct dirent *entry; *name == '\0' && (entry = readdir(listing)) != NULL;)
         if (sw_store_is_aside(entry->d_name))
-            snprintf(name, SW_STORE_NAME_BYTES, "%.90s", entry->d_name);
+            snprintf(name, SW_STORE_NAME_BYTES, "%s", entry->d_name);
     closedir(listing);
     return 0;
 }

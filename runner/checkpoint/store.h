@@ -25,7 +25,7 @@
 
 #include "runner/checkpoint/manifest.h"
 
-enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NAME_BYTES = 96, SW_STORE_NOTE_BYTES = 2048 };
+enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NAME_BYTES = 256, SW_STORE_NOTE_BYTES = 2048 };
 /* "step-000500"; more digits when there are more. */
 const char *sw_store_step_name(int64_t step, char name[SW_STEP_NAME_BYTES]);
 /* The step of such a name; -1: it is none. */
@@ -54,7 +54,7 @@ int sw_store_list(const char *folder, struct sw_store_entry **out, int32_t *coun
 /* Checkpoints of a folder that reading showed to be damaged, the one found last first; malloc'ed.
  */
 struct sw_store_damage {
-    char name[SW_STEP_NAME_BYTES];
+    char name[SW_STORE_NAME_BYTES]; /* any that `latest` may have */
     struct sw_error why; /* at the file */
     struct sw_store_damage *before;
 };

@@ -194,6 +194,7 @@ out:
 int sw_store_move_latest(const char *folder, struct sw_store_name *name, struct sw_error *err)
 {
     struct stat info;
+    struct sw_error why = {0};
     int64_t step;
     char *latest = sw_path_join(folder, "latest");
     int status = 0;
@@ -202,8 +203,10 @@ int sw_store_move_latest(const char *folder, struct sw_store_name *name, struct 
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", folder);
     if (lstat(latest, &info) != 0 || !S_ISDIR(info.st_mode) || rmdir(latest) == 0)
         goto out;
-    if (sw_store_check_read(latest, NULL, &step, NULL) == 0)
+    if (sw_store_check_read(latest, NULL, &step, &why) == 0)
         status = name_copy(folder, step, name, err);
+    else if (why.status == SW_ENVIRONMENT) /* it may be whole */
+        status = sw_fail_as(err, &why);
     else
         status = sw_store_put_damaged_aside(folder, "latest", name, err);
 out:

@@ -498,7 +498,11 @@ static enum sw_status find_start(struct training *t, bool *finished)
             return status;
         again = fill_state(t, &t->from);
     }
-    if (job->launch->rank == 0 && job->err.status == SW_OK && sw_resume_is_auto(&t->from) &&
+    /* one that some rank could not read was not shown to be whole */
+    const enum sw_status status = sw_job_agree(job);
+    if (status != SW_OK)
+        return status;
+    if (job->launch->rank == 0 && sw_resume_is_auto(&t->from) &&
         t->resume.start == SW_START_RESUME)
         (void)keep_damaged(t);
     return sw_job_agree(job);

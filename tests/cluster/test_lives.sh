@@ -502,7 +502,7 @@ life_random() { # SEED
     RANDOM=$1
     emit disk/random slurm.continue=requeue optimizer.total_steps=20 checkpoint.every_steps=3 nodes=3-4 \
         mesh_dim=auto global_batch_size=12 slurm.max_attempts=20 \
-        'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20"}'
+        'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20", SHARDWRIGHT_START_SECONDS: "20"}'
     submit
     faults=$((2 + RANDOM % 2))
     for ((n = 0; n < faults; n++)); do
@@ -639,7 +639,7 @@ life_starting() { # a node is lost while MPI starts, and is back before the othe
     local i
     # shellcheck disable=SC2016 # expanded on the nodes
     wrap='if [ "$1" = train ] && [ "$(hostname)" = n3 ] && [ -e "${0%/*}/armed" ]; then touch "${0%/*}/waits" && exec sleep 1000; fi' \
-        begin_life starting 'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20"}'
+        begin_life starting 'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20", SHARDWRIGHT_START_SECONDS: "20"}'
     touch "$run/armed"
     scontrol requeue "$job" || fail "scontrol requeue"
     for ((i = 0; i < 300; i++)); do

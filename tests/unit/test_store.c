@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -560,6 +561,55 @@ static void fails_with_a_reason(void **state)
     free(file);
 }
 
+/* What cannot be read now may be whole: nothing is gone on with, nothing is moved. */
+static void waits_for_what_cannot_be_read(void **state)
+{
+    (void)state;
+    struct rlimit was, none;
+    struct sw_error err = {0};
+    char *path = NULL, note[SW_STORE_NOTE_BYTES];
+    save(10, 0, 2, 0);
+    save(20, 0, 2, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = was;
+    none.rlim_cur = 0; /* no file can be opened: EMFILE */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int status = sw_store_newest(folder, NULL, &path, note, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_non_null(strstr(err.message, "cannot read it: Too many open files"));
+    assert_null(path);
+    expect_newest("step-000020", "");
+    expect_steps("10 20*");
+}
+
+/* `latest` may lead to a folder of any name. */
+static void remembers_damage_of_long_names(void **state)
+{
+    (void)state;
+    static const char name[] =
+        "the-checkpoint-that-somebody-gave-a-name-of-more-than-forty-letters";
+    struct sw_store_damage *damage = NULL;
+    char *path, note[SW_STORE_NOTE_BYTES];
+    save(10, 0, 2, 0);
+    save(20, 0, 2, 0);
+    char *old = path_in("step-000020"), *renamed = path_in(name), *latest = path_in("latest");
+    assert_int_equal(rename(old, renamed), 0);
+    assert_int_equal(unlink(latest), 0);
+    assert_int_equal(symlink(name, latest), 0);
+    expect_newest(name, "");
+    const struct sw_error why = {.status = SW_BAD_INPUT, .message = "its checksum is wrong"};
+    assert_int_equal(sw_store_add_damage(&damage, renamed, &why, NULL), 0);
+    assert_int_equal(sw_store_newest(folder, damage, &path, note, NULL), 0);
+    assert_string_equal(sw_path_name(path), "step-000010");
+    sw_store_free_damage(damage);
+    free(path);
+    free(old);
+    free(renamed);
+    free(latest);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +621,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(does_not_follow_links, start_anew),
         cmocka_unit_test_setup(passes_over_what_is_not_whole, start_anew),
         cmocka_unit_test_setup(passes_over_what_is_damaged, start_anew),
+        cmocka_unit_test_setup(waits_for_what_cannot_be_read, start_anew),
+        cmocka_unit_test_setup(remembers_damage_of_long_names, start_anew),
         cmocka_unit_test_setup(mends_a_copied_latest, start_anew),
         cmocka_unit_test_setup(does_without_symlinks, start_anew),
         cmocka_unit_test_setup(keeps_milestones, start_anew),
