@@ -86,7 +86,7 @@ sequence_length: 256
 global_batch_size: 8
 precision: {compute: fp32, params: fp32, reduce: fp32}
 optimizer: {type: adamw, learning_rate: 1.0e-3, total_steps: 1000, warmup_steps: 10}
-data: {path: $PWD/examples/data/text.txt, seed: 1}
+data: {path: $PWD/examples/data/text.txt, format: bytes, seed: 1}
 END
 
 # Every mesh dp,fsdp,tp,sp of eight ranks.

@@ -29,7 +29,7 @@ train() { # RANKS STEPS
         --set model.intermediate_size=256 --set model.num_hidden_layers=1 \
         --set model.num_attention_heads=8 --set model.num_key_value_heads=1 \
         --set model.tie_word_embeddings=true --set sequence_length=16 --set global_batch_size=2 \
-        --set optimizer.total_steps=3 --set optimizer.warmup_steps=0 --set data.holdout=0 \
+        --set optimizer.total_steps=3 --set optimizer.warmup_steps=0 --set data.holdout=0 --set data.format=bytes \
         >"$out/log" 2>&1 || fail "plan emit"
     if [ "$1" -eq 1 ]; then
         "$build/runner" train "$out/plan1/big.plan.yaml" --steps "$2" >"$out/log" 2>&1 </dev/null
