@@ -19,6 +19,13 @@ static bool is_auto(const struct sw_run_config *run)
     return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && request.is_auto;
 }
 
+/* What is wrong with other meshes, such as rules that only the run's own can keep, is no fault of
+ * the run: there is nothing to advise. */
+static int fail_for_advice(const struct sw_error *why, struct sw_error *err)
+{
+    return why->status == SW_ENVIRONMENT ? sw_fail_as(err, why) : 0;
+}
+
 /* The fastest of all meshes on these nodes, in whatever order of axes. */
 static int find_fastest(const struct sw_run_config *run, const struct sw_search *search,
                         const struct sw_candidate *chosen, struct sw_candidate *out,
@@ -26,6 +33,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
 {
     struct sw_run_config open = *run;
     struct sw_search all = {0};
+    struct sw_error why = {0};
     *out = *chosen;
     if (is_auto(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
         /* the same table; without it, the margin says how much slower the choice can be */
@@ -36,8 +44,8 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     }
     open.mesh_dim = "auto";
     open.prefer = SW_PREFER_TIME;
-    if (sw_search_meshes_alone(&open, &all, err) != 0)
-        return -1;
+    if (sw_search_meshes_alone(&open, &all, &why) != 0)
+        return fail_for_advice(&why, err);
     if (all.feasible > 0 && all.mesh[0].cost.step_seconds < chosen->cost.step_seconds)
         *out = all.mesh[0];
     sw_search_free(&all);
@@ -56,8 +64,9 @@ static int find_fewer(const struct sw_run_config *run, const struct sw_candidate
         const struct sw_run_config part = sw_run_on_nodes(run, n);
         struct sw_node_count *count = &out->fewer[out->fewer_count];
         struct sw_search search = {0};
-        if (sw_search_meshes_alone(&part, &search, err) != 0)
-            return -1;
+        struct sw_error why = {0};
+        if (sw_search_meshes_alone(&part, &search, &why) != 0)
+            return fail_for_advice(&why, err);
         sw_search_count_nodes(&part, &search, count);
         sw_search_free(&search);
         if (!count->fits || count->step_seconds > step)
