@@ -54,6 +54,13 @@ static void look(struct finding *f, struct sw_place at, const char *what, const 
         add(f, at, help, "%s '%s' is empty", what, shown);
 }
 
+/* "step-000500", not what was kept aside ("step-000500.damaged"). */
+static bool is_step(const char *name)
+{
+    return strncmp(name, "step-", 5) == 0 && name[5] != '\0' &&
+           name[5 + strspn(name + 5, "0123456789")] == '\0';
+}
+
 /* Whether a folder holds the checkpoint of a step. One that cannot be read may. */
 static bool has_checkpoint(const char *folder)
 {
@@ -62,7 +69,7 @@ static bool has_checkpoint(const char *folder)
     if (files == NULL)
         return errno == EACCES;
     while ((entry = readdir(files)) != NULL)
-        if (strncmp(entry->d_name, "step-", 5) == 0)
+        if (is_step(entry->d_name))
             break;
     closedir(files);
     return entry != NULL;

@@ -114,17 +114,17 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
 /* The name of the run or plan in a file of one folder alone; NULL: none. The caller's. */
 static char *name_of(const struct sw_diff_pair *pair, const char *const base[2])
 {
-    struct sw_diff_side side;
+    struct sw_diff_side side = {0};
     bool is_other = true;
     char *name = NULL;
     const bool old = pair->before != NULL;
-    if (old != (pair->after != NULL) &&
-        sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true, &is_other,
-                          &side) == SW_OK) {
-        if (!is_other && !side.is_plan && side.run != NULL)
-            name = strdup(side.run->name);
-        sw_diff_side_free(&side);
-    }
+    if (old == (pair->after != NULL))
+        return NULL;
+    if (sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true, &is_other,
+                          &side) == SW_OK &&
+        !is_other && !side.is_plan && side.run != NULL)
+        name = strdup(side.run->name);
+    sw_diff_side_free(&side); /* of one that is wrong, too */
     return name;
 }
 

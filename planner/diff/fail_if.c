@@ -358,7 +358,8 @@ static int refuse_few_bytes(const struct sw_fail_if_parser *p)
             node->number == 0 || fabs(node->number) >= 1e6)
             continue;
         snprintf(what, sizeof what, "%g means %g bytes", node->number, node->number);
-        snprintf(help, sizeof help, "write %g GB", node->number);
+        snprintf(help, sizeof help, "write %g GB, or %g B if bytes are meant", node->number,
+                 node->number);
         return sw_fail_if_mistake(p, node->column, what, help);
     }
     return 0;

@@ -131,9 +131,12 @@ void sw_script_free(struct sw_script *s);
 int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run,
                             double step_seconds, int64_t lead_seconds, struct sw_error *err);
 /* The limit of a job whose steps take so long: the run's own slurm.time; else what the steps need
- * and some, of which the cluster's slurm.time is the most. In buffer or the run; NULL: none. */
+ * and some, and no less than the lead allows, of which the cluster's slurm.time is the most. In
+ * buffer or the run; NULL: none. */
 const char *sw_script_time_limit(const struct sw_run_config *run, double step_seconds,
-                                 char buffer[32]);
+                                 int64_t lead_seconds, char buffer[32]);
+/* Whether the script beside a plan starts a training: a plan does not say. folder: the plan's. */
+bool sw_script_beside_trains(const char *folder, const struct sw_run_config *run);
 /* What is wrong with the time limit of a run that goes on by itself, where its jobs would be told
  * to save as soon as they begin; "": nothing. Returns buffer. */
 const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_seconds,

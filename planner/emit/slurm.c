@@ -31,25 +31,27 @@ static void set(struct sw_script *s, enum sw_placeholder place, const char *valu
     s->value[place].value = value;
 }
 
-/* What a limit must leave room for: the shortest that the job takes, and a signal that is not to
- * come at once. */
-static double least_limit_s(const struct sw_slurm_config *slurm)
+/* What a limit must leave room for: the shortest that the job takes, and a signal, the run's or
+ * ours, that is not to come at once. */
+static double least_limit_s(const struct sw_slurm_config *slurm, int64_t lead_seconds)
 {
     const char *at = slurm->signal != NULL ? strchr(slurm->signal, '@') : NULL;
     const double least = slurm->time_min != NULL ? sw_slurm_time_seconds(slurm->time_min) : 0;
-    const double signal = at != NULL ? (strtod(at + 1, NULL) + EARLY_SECONDS) * LEADS_IN_LIMIT : 0;
-    return fmax(least, signal);
+    const bool none = at == NULL && slurm->signal != NULL && strcmp(slurm->signal, "none") == 0;
+    const double lead = at != NULL ? strtod(at + 1, NULL) : (double)lead_seconds;
+    return fmax(least, none ? 0 : (lead + EARLY_SECONDS) * LEADS_IN_LIMIT);
 }
 
 const char *sw_script_time_limit(const struct sw_run_config *run, double step_seconds,
-                                 char buffer[32])
+                                 int64_t lead_seconds, char buffer[32])
 {
     const struct sw_slurm_config *slurm = &run->cluster.slurm;
     const double steps_s = (double)run->optimizer.total_steps * step_seconds;
     if ((slurm->time != NULL && !run->time_is_ceiling) || !run->says_steps ||
         run->job.type != SW_JOB_TRAIN)
         return slurm->time;
-    const double minutes = fmax(steps_s * limit_margin + start_seconds, least_limit_s(slurm)) / 60;
+    const double minutes =
+        fmax(steps_s * limit_margin + start_seconds, least_limit_s(slurm, lead_seconds)) / 60;
     if (!(minutes < 1e7)) /* 19 years: Slurm's numbers end */
         return slurm->time;
     const int64_t whole = (int64_t)ceil(minutes / LIMIT_STEP_MINUTES) * LIMIT_STEP_MINUTES;
@@ -303,7 +305,7 @@ int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run
     int status = 0;
     set_plain(s, run);
     set_shares(s, &run->cluster);
-    set(s, SW_PLACE_TIME, sw_script_time_limit(run, step_seconds, s->time));
+    set(s, SW_PLACE_TIME, sw_script_time_limit(run, step_seconds, lead_seconds, s->time));
     set_signal(s, run, lead_seconds);
     for (int32_t i = 0; i < BLOCKS && status == 0; i++) {
         out[i] = open_memstream(&s->block[places[i]], &bytes[i]);

@@ -5,6 +5,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
+#include "planner/emit/script.h"
 #include "planner/job/dry_run.h"
 #include "planner/job/process.h"
 #include "planner/job/status.h"
@@ -76,28 +77,13 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
     return sw_plan_read(path, out, err);
 }
 
-/* What kind of job the script beside a plan starts: a plan does not say. */
-static bool plan_trains(const char *folder, const struct sw_run_config *run)
-{
-    char path[PATH_MAX], *text = NULL;
-    size_t bytes = 0;
-    snprintf(path, sizeof path, "%.3000s/%.500s.sbatch", folder, run->name);
-    if (sw_file_read(path, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) != 0)
-        return true; /* said later */
-    const bool texts = strstr(text, "\ntype=generate\n") != NULL ||
-                       strstr(text, "\ntype=score\n") != NULL ||
-                       strstr(text, "\ntype=serve\n") != NULL;
-    free(text);
-    return !texts;
-}
-
 /* Refuses a job that would wait, start and fail. folder: of the plan; NULL: it is a run. Returns an
  * exit code. */
 static int check_lacks(const struct sw_run_config *run, const char *folder, bool force)
 {
     struct sw_lack lack[SW_LACKS];
     const int32_t count =
-        folder != NULL && !plan_trains(folder, run) ? 0 : sw_lacks_find(run, lack);
+        folder != NULL && !sw_script_beside_trains(folder, run) ? 0 : sw_lacks_find(run, lack);
     int status = SW_OK;
     for (int32_t i = 0; i < count; i++) {
         struct sw_error err = {0};
@@ -138,7 +124,7 @@ static int open_run(struct submitting *s, const struct sw_options *options)
         free(folder);
         return lacks;
     }
-    if (err.status == SW_OK)
+    if (err.status == SW_OK && (folder == NULL || sw_script_beside_trains(folder, s->run)))
         (void)sw_command_check_data(s->run, &err);
     if (err.status == SW_OK)
         (void)sw_file_make_folder(s->run->directory, &err);

@@ -293,6 +293,15 @@ static double number_at(const char *text, const char *path, struct sw_error *err
     return good ? number : -1;
 }
 
+/* Whether a key was written by hand, or by an earlier import. */
+static bool stands(const char *text, const char *key, struct sw_error *err)
+{
+    char *value = sw_yaml_get(text, key, err);
+    const bool there = value != NULL && strcmp(value, "true") != 0;
+    free(value);
+    return there;
+}
+
 static int merge_slurm(struct sw_import *import, char **text, struct sw_error *err)
 {
     char value[160];
@@ -308,11 +317,11 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
         snprintf(value, sizeof value, "'%s'", gpus);
         status = set(import, text, "slurm.gpus_per_node", value, err);
     }
-    if (status == 0 && import->constraint[0] != '\0') {
+    if (status == 0 && import->constraint[0] != '\0' && !stands(*text, "slurm.constraint", err)) {
         snprintf(value, sizeof value, "'%s'", import->constraint);
         status = set(import, text, "slurm.constraint", value, err);
     }
-    if (status == 0 && import->shared)
+    if (status == 0 && import->shared && !stands(*text, "slurm.exclusive", err))
         status = set(import, text, "slurm.exclusive", "false", err);
     /* less than there is may be what is wanted */
     const double cpus = number_at(*text, "slurm.cpus_per_task", err);

@@ -80,6 +80,14 @@ struct wanted {
     bool fastest, own; /* own: what the run itself prefers, on all nodes */
 };
 
+/* How long before its limit the script asks for its signal; 0: it does not. */
+static int64_t lead_of(const struct gathering *g)
+{
+    const char *signal = sw_slurm_request_get(g->base, "signal");
+    const char *at = signal != NULL ? strchr(signal, '@') : NULL;
+    return at != NULL ? strtoll(at + 1, NULL, 10) : 0;
+}
+
 static int add_choice(struct gathering *g, struct sw_start_choices *out,
                       const struct wanted *wanted, const char *partition, struct sw_error *err)
 {
@@ -91,7 +99,7 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     struct sw_slurm_request *request = &g->request[out->count++];
     if (g->limit_follows && wanted->candidate != NULL) {
         const struct sw_run_config run = sw_run_on_nodes(g->run, wanted->nodes);
-        limit = sw_script_time_limit(&run, wanted->candidate->cost.step_seconds, time);
+        limit = sw_script_time_limit(&run, wanted->candidate->cost.step_seconds, lead_of(g), time);
     }
     c->nodes = wanted->nodes;
     c->fastest = wanted->fastest;
@@ -149,7 +157,8 @@ static bool limit_follows(const struct gathering *g, double step_seconds)
     if (limit == NULL || g->only != NULL || !run->says_steps ||
         (run->cluster.slurm.time != NULL && !run->time_is_ceiling))
         return false;
-    const char *follows = step_seconds > 0 ? sw_script_time_limit(run, step_seconds, time) : limit;
+    const char *follows =
+        step_seconds > 0 ? sw_script_time_limit(run, step_seconds, lead_of(g), time) : limit;
     return follows != NULL && strcmp(follows, limit) == 0;
 }
 

@@ -28,8 +28,8 @@ static uint32_t draw(uint32_t below)
 #define DRAW(array) ((array)[draw((uint32_t)(sizeof(array) / sizeof(array)[0]))])
 
 static const char *const models[] = {
-    "{vocab_size: 49152, hidden_size: 576, intermediate_size: 1536, num_hidden_layers: 30, "
-    "num_attention_heads: 9, num_key_value_heads: 3, tie_word_embeddings: true}",
+    ("{vocab_size: 49152, hidden_size: 576, intermediate_size: 1536, num_hidden_layers: 30, "
+     "num_attention_heads: 9, num_key_value_heads: 3, tie_word_embeddings: true}"),
     "configs/models/llama-3.2-1b.yaml",
     "configs/models/smollm2-1.7b.yaml",
     "configs/models/qwen2.5-7b.yaml",

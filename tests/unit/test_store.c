@@ -270,7 +270,7 @@ static void passes_over_what_is_not_whole(void **state)
 
 static void change_byte(const char *name, int64_t at)
 {
-    char *path = path_in(name), byte;
+    char *path = path_in(name), byte = 0;
     const int handle = open(path, O_RDWR);
     assert_true(handle >= 0 && pread(handle, &byte, 1, at) == 1);
     byte ^= 4;
