@@ -33,7 +33,7 @@ mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb +(\[[^]]*\] +)?([^ ]+) .*/\2/
 scratch=$(mktemp -d) || exit 3
 umount_all() {
     local place
-    for place in "$scratch"/*/proc "$scratch"/*/dev; do
+    for place in "$scratch"/*/proc "$scratch"/*/sys "$scratch"/*/dev; do
         if mountpoint -q "$place"; then umount -l "$place"; fi
     done
 }
@@ -58,7 +58,8 @@ prepare() {
     for path in /etc/apt/apt.conf.d/*; do
         if grep -qE '^ *(Acquire|Auth)' "$path"; then cp -L "$path" "$root/etc/apt/apt.conf.d/"; fi
     done
-    if ! { mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }; then
+    # Open MPI reads how many cores there are in /sys
+    if ! { mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }; then
         skip "nothing may be mounted here"
     fi
     git clone -q --no-hardlinks . "$root/shardwright" || exit 3

@@ -116,10 +116,10 @@ static void warn_of_nodes(const char *path, const struct sw_run_config *run,
                           const struct sw_candidate *chosen, const struct sw_advice *advice)
 {
     char mesh[64], least[SW_FORMAT_BYTES], took[SW_FORMAT_BYTES], also[96] = "";
-    const struct sw_node_count *best = &advice->fewer[0];
-    const struct sw_node_count *last = &advice->fewer[advice->fewer_count - 1];
     if (advice->fewer_count == 0)
         return;
+    const struct sw_node_count *best = &advice->fewer[0];
+    const struct sw_node_count *last = &advice->fewer[advice->fewer_count - 1];
     for (int32_t i = 1; i < advice->fewer_count; i++)
         if (advice->fewer[i].step_seconds <= best->step_seconds)
             best = &advice->fewer[i];

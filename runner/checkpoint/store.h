@@ -55,7 +55,7 @@ int sw_store_list(const char *folder, struct sw_store_entry **out, int32_t *coun
  */
 struct sw_store_damage {
     char name[SW_STORE_NAME_BYTES]; /* any that `latest` may have */
-    struct sw_error why; /* at the file */
+    struct sw_error why;            /* at the file */
     struct sw_store_damage *before;
 };
 int sw_store_add_damage(struct sw_store_damage **damage, const char *checkpoint,

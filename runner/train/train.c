@@ -502,8 +502,7 @@ static enum sw_status find_start(struct training *t, bool *finished)
     const enum sw_status status = sw_job_agree(job);
     if (status != SW_OK)
         return status;
-    if (job->launch->rank == 0 && sw_resume_is_auto(&t->from) &&
-        t->resume.start == SW_START_RESUME)
+    if (job->launch->rank == 0 && sw_resume_is_auto(&t->from) && t->resume.start == SW_START_RESUME)
         (void)keep_damaged(t);
     return sw_job_agree(job);
 }
