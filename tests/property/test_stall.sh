@@ -71,9 +71,11 @@ pgrep -f "$out/quickstart.plan.yaml" >/dev/null && fail "a process is left"
 echo "the job ended: $(grep -a 'error: ' "$out/train.log" | head -n 1)"
 
 # One that stops before there is a collective of ours: each of MPI's own calls of the start.
+# the address sanitizer's library wants to be the first
+asan=$(ldd "$build/runner" | awk '$1 ~ /^libasan/ { print $3 }')
 for where in split bcast init; do
     SHARDWRIGHT_STALL_SECONDS=3 SHARDWRIGHT_START_SECONDS=12 STOP_RANK=2 STOP_IN=$where mpirun -np 4 \
-        env LD_PRELOAD="$build/tests/libstop_shim.so" "$build/runner" train "$out/quickstart.plan.yaml" \
+        env LD_PRELOAD="${asan:+$asan:}$build/tests/libstop_shim.so" "$build/runner" train "$out/quickstart.plan.yaml" \
         >"$out/early.log" 2>&1 </dev/null &
     job=$!
     for ((i = 0; i < 300; i++)); do
