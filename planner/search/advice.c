@@ -87,6 +87,17 @@ int sw_search_advise(const struct sw_run_config *run, const struct sw_search *se
     return 0;
 }
 
+/* The settings with which the search is sure to take a fast one. */
+static const char *remedy_of(const struct sw_run_config *run)
+{
+    const bool named = !is_auto(run);
+    if (run->prefer == SW_PREFER_FSDP_STRICT)
+        return named ? "mesh_dim: auto, prefer: fsdp" : "prefer: fsdp";
+    if (run->prefer == SW_PREFER_FSDP && run->prefer_within > much_slower)
+        return named ? "mesh_dim: auto, prefer_within: 5 %" : "prefer_within: 5 %";
+    return "mesh_dim: auto";
+}
+
 static void warn_of_slowness(const char *path, const struct sw_run_config *run,
                              const struct sw_candidate *chosen, const struct sw_advice *advice)
 {
@@ -105,10 +116,7 @@ static void warn_of_slowness(const char *path, const struct sw_run_config *run,
             sw_mesh_format(&chosen->decision.mesh, mine, sizeof mine),
             sw_format_seconds(chosen->cost.step_seconds, took), advice->slower * 100,
             sw_mesh_format(&advice->fastest.decision.mesh, other, sizeof other),
-            sw_format_seconds(advice->fastest.cost.step_seconds, least),
-            named                                  ? "mesh_dim: auto"
-            : run->prefer == SW_PREFER_FSDP_STRICT ? "prefer: fsdp"
-                                                   : "prefer_within: 5 %");
+            sw_format_seconds(advice->fastest.cost.step_seconds, least), remedy_of(run));
 }
 
 /* The fastest of the fewer, which may be more than the fewest. */
