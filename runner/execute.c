@@ -98,7 +98,7 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .rows_alike = x->now != &x->programs[SW_PROGRAM_TRAIN]};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
-    if (sw_op_is_ring(op->kind)) {
+    if (sw_op_is_ring(op)) {
         ring.size = sw_axes_size(&x->now->program->mesh, op->axes);
         ring.index = sw_axes_index(&x->now->program->mesh, op->axes, x->comm->rank);
         x->transfers = (struct transfers){.comm = x->comm, .axes = op->axes};

@@ -190,7 +190,7 @@ static bool can_record(const struct sw_executor *x)
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
         if (sw_op_is_collective(op->kind) ||
-            (sw_op_is_ring(op->kind) && sw_axes_size(&p->mesh, op->axes) > 1))
+            (sw_op_is_ring(op) && sw_axes_size(&p->mesh, op->axes) > 1))
             return false;
     }
     return true;

@@ -71,9 +71,9 @@ static enum sw_dtype find_reads(const struct sw_program *p, const struct sw_op *
                                 double *bytes)
 {
     const struct sw_value *in = &p->values[op->in[1].value];
-    if (op->kind == SW_OP_DECODE_ATTENTION) {
+    if (op->kind == SW_OP_ATTENTION) {
         const int64_t *cache = in->local; /* keys; values are alike */
-        *rows = (double)op->as.cache.group * (double)p->values[op->in[0].value].local[1];
+        *rows = (double)op->as.attention.group * (double)p->values[op->in[0].value].local[1];
         *bytes = 2.0 * (double)(cache[0] * cache[1] * cache[2]) * (double)sw_dtype_bytes(in->dtype);
     } else {
         struct sw_product product[SW_OP_MAX_PRODUCTS];
@@ -91,8 +91,8 @@ enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op)
         return SW_FEW_LINEAR;
     case SW_OP_LINEAR_T:
         return SW_FEW_LINEAR_T;
-    case SW_OP_DECODE_ATTENTION:
-        return SW_FEW_ATTENTION;
+    case SW_OP_ATTENTION:
+        return sw_attention_keys(op) == SW_KEYS_CACHE_PART ? SW_FEW_ATTENTION : SW_FEW_KINDS;
     default:
         return SW_FEW_KINDS;
     }

@@ -119,13 +119,10 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
 static double share_met(const struct sw_program *p, const struct sw_op *op,
                         const struct sw_run_config *run)
 {
-    if (op->n_in < 2 || op->in[1].value < 0 || p->sequence_length <= 1)
+    if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION || sw_op_is_ring(op) ||
+        p->sequence_length <= 1)
         return 1;
-    const struct sw_value *keys = &p->values[op->in[1].value];
-    const bool meets_cache = keys->role == SW_ROLE_CACHE || op->kind == SW_OP_CHUNK_ATTENTION;
-    if (!meets_cache || sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION)
-        return 1;
-    const double cached = (double)keys->size[1];
+    const double cached = (double)p->values[op->in[1].value].size[1];
     const double prompt = run->serve_prompt_tokens > 0 ? (double)run->serve_prompt_tokens
                                                        : cached / 2; /* as sw_plan_prompt_tokens */
     const double met =

@@ -37,7 +37,7 @@ static struct sw_traffic_sent count_sent(const struct sw_program *p, const struc
 bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
                    const struct sw_op *op)
 {
-    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op->kind) && !sw_op_is_exchange(op->kind))
+    if (!sw_op_is_collective(op->kind) && !sw_op_is_ring(op) && !sw_op_is_exchange(op->kind))
         return false;
     w->axes = sw_axes_effective(&w->program->mesh, op->axes);
     if (w->axes.count == 0)
@@ -84,7 +84,7 @@ enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
     const struct sw_region *region = &p->regions[w->region];
-    if (sw_op_is_ring(w->op->kind))
+    if (sw_op_is_ring(w->op))
         return SW_TRAFFIC_RING;
     if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)
         return SW_TRAFFIC_ONCE;

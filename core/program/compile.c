@@ -195,12 +195,12 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     }
 }
 
-/* Attributes that follow from the mesh. */
+/* Attributes that follow from the mesh; one that is 0 is not of the op's form. */
 static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
 {
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
          a != NULL && a->type != SW_ATTRIBUTE_END; a++)
-        if (a->symbol != SW_SIZE_FIXED)
+        if (a->symbol != SW_SIZE_FIXED && sw_attribute_int(op, a) != 0)
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)sizes->of[a->symbol];
 }
 

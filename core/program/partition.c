@@ -309,7 +309,7 @@ static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
         const char *start = at;
         dims[i].count = 0;
         dims[i].set = 0;
-        for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
+        for (; *at != '\0' && *at != ',' && *at != '-' && *at != '|'; at++) {
             if (*at != '.')
                 add_factor(&dims[i], factor_of(*at));
             for (uint8_t d = 0; *at == '.' && d < elementwise; d++)
@@ -320,7 +320,7 @@ static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
         else if (i + 1 < count) /* the last pattern repeats: grad_norm's scalars */
             at = start;
     }
-    while (*at != '\0' && *at != '-')
+    while (*at != '\0' && *at != '-' && *at != '|')
         at++;
     return at;
 }
@@ -330,7 +330,7 @@ static void parse_factors(struct partition *part, const struct sw_op *op, struct
     const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
     f->in = part->dims;
     f->out = part->dims + op->n_in;
-    const char *arrow = parse_side(sw_op_info(op->kind)->factors, f->in, op->n_in, elementwise);
+    const char *arrow = parse_side(sw_op_factors(part->logical, op), f->in, op->n_in, elementwise);
     parse_side(*arrow == '-' ? arrow + 2 : arrow, f->out, op->n_out, elementwise);
     memset(f->claim, 0, sizeof f->claim);
     f->decided = 1u << SCALAR;

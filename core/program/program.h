@@ -150,56 +150,11 @@ struct sw_ref {
     int16_t shift;
 };
 
-enum sw_op_kind {
-    SW_OP_EMBEDDING,
-    SW_OP_EMBEDDING_GRAD,
-    SW_OP_RMSNORM,
-    SW_OP_RMSNORM_GRAD,
-    SW_OP_HEAD_NORM,
-    SW_OP_HEAD_NORM_GRAD,
-    SW_OP_LINEAR,
-    SW_OP_LINEAR_T,
-    SW_OP_LINEAR_DW,
-    SW_OP_ADD_BIAS,
-    SW_OP_BIAS_GRAD,
-    SW_OP_ROPE,
-    SW_OP_REPLICATE_HEADS,
-    SW_OP_REPLICATE_HEADS_GRAD,
-    SW_OP_CONSTRAIN,
-    SW_OP_RING_ATTENTION,
-    SW_OP_RING_ATTENTION_GRAD,
-    SW_OP_SWIGLU,
-    SW_OP_SWIGLU_GRAD,
-    SW_OP_ADD,
-    SW_OP_ACCUMULATE,
-    SW_OP_LM_HEAD_STATS,
-    SW_OP_LM_HEAD_LOSS,
-    SW_OP_LM_HEAD_GRAD,
-    SW_OP_SUM_SQUARES,
-    SW_OP_GRAD_NORM,
-    SW_OP_ADAMW,
-    SW_OP_CAST,
-    /* collectives, made by reshard only */
-    SW_OP_SLICE,
-    SW_OP_ALL_GATHER,
-    SW_OP_REDUCE_SCATTER,
-    SW_OP_ALL_REDUCE,
-    SW_OP_ALL_TO_ALL,
-    SW_OP_WAIT,
-    SW_OP_SNAPSHOT, /* of the program `save` alone */
-    /* serving */
-    SW_OP_ROPE_SLOTS,
-    SW_OP_CACHE_APPEND,
-    SW_OP_DECODE_ATTENTION,
-    SW_OP_SOFTMAX_MERGE,
-    SW_OP_PICK_TOKEN,
-    SW_OP_SAMPLE,
-    SW_OP_TOP_TOKENS,
-    SW_OP_LM_HEAD_LOGPROBS,
-    SW_OP_CACHE_APPEND_INT8,
-    SW_OP_DECODE_ATTENTION_INT8,
-    SW_OP_CHUNK_ATTENTION,
-    SW_OP_COUNT
+enum sw_op_kind { /* core/program/op/ops.def says what each is */
+#define SW_KERNEL(KIND, name) SW_OP_##KIND,
+#define SW_OTHER SW_KERNEL
+#include "core/program/op/ops.def"
+                  SW_OP_COUNT
 };
 
 /* What else an op is told; each kind's row says which of these it has and describes its fields. */
@@ -215,21 +170,20 @@ struct sw_rope_attributes {
 struct sw_copies_attributes { /* replicate_heads(_grad) */
     int32_t head_dim, copies;
 };
-struct sw_attention_attributes {
-    double scale; /* of scores: 1/sqrt(head_dim) */
+struct sw_attention_attributes { /* attention(_grad) */
+    double scale;                /* of scores: 1/sqrt(head_dim) */
     int32_t head_dim;
-    int32_t group;           /* query heads per kv head */
-    int32_t sequence_shards; /* storage order of the sequence (sequence.h) */
-    int32_t sequence_layout; /* enum sw_sequence_layout */
+    int32_t group; /* query heads per kv head */
+    /* where the keys are a sequence: its storage order (sequence.h) */
+    int32_t sequence_shards;
+    int32_t sequence_layout; /* enum sw_sequence_layout; -1: the keys are a cache */
+    /* where they are a cache (serving.h) */
+    int32_t chunk; /* positions that prefill takes at a time */
+    int32_t parts; /* ranks whose parts a whole cache is made of; 0: this rank's part */
 };
-/* cache_append, decode_attention, their int8 variants, chunk_attention; begins as that of attention
- */
-struct sw_cache_attributes {
-    double scale;
-    int32_t head_dim;
-    int32_t group;
-    int32_t chunk; /* positions that prefill takes at a time: serving.h */
-    int32_t parts; /* ranks whose parts a gathered cache is made of */
+struct sw_append_attributes { /* cache_append */
+    int32_t head_dim;         /* of a cache in int8, which has a scale for each head; else 0 */
+    int32_t chunk;            /* positions that prefill takes at a time: serving.h */
 };
 struct sw_accumulate_attributes {
     bool first; /* overwrites in the first micro-step */
@@ -257,7 +211,7 @@ union sw_attributes {
     struct sw_rope_attributes rope;
     struct sw_copies_attributes copies;
     struct sw_attention_attributes attention;
-    struct sw_cache_attributes cache;
+    struct sw_append_attributes append;
     struct sw_accumulate_attributes accumulate;
     struct sw_gradient_attributes gradient;
     struct sw_adamw_attributes adamw;

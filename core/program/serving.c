@@ -81,7 +81,8 @@ const char *sw_passes_name(enum sw_passes passes)
     return passes == SW_PASSES_CACHE ? "keys and values" : "queries";
 }
 
-/* An int8 cache has no collective; of a GPU there is no kernel of chunk_attention. */
+/* An int8 cache has no collective; of a GPU there is no kernel of attention over a
+ * whole cache. */
 bool sw_serving_may_pass_cache(const struct sw_program_options *training,
                                const struct sw_serving *want)
 {

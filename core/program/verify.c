@@ -68,7 +68,7 @@ static int check_read(struct verify *v, struct sw_ref ref)
 static const char *next_pattern(const char *at, const char **begin, size_t *length)
 {
     *begin = at;
-    *length = strcspn(at, ",-");
+    *length = strcspn(at, ",-|");
     return at[*length] == ',' ? at + *length + 1 : at;
 }
 
@@ -96,7 +96,7 @@ static bool splits_unlike(const struct verify *v, const struct letter *known,
 static int check_side(struct verify *v, const char *pattern, const struct sw_ref *refs,
                       uint16_t count, struct letter of_letter[128])
 {
-    const bool sizes = !sw_op_is_ring(v->p->ops[v->at].kind);
+    const bool sizes = !sw_op_is_ring(&v->p->ops[v->at]);
     for (uint16_t i = 0; i < count; i++) {
         const struct sw_value *value = &v->p->values[refs[i].value];
         const char *begin;
@@ -129,18 +129,21 @@ static int check_factors(struct verify *v, const struct sw_op *op)
 {
     const struct sw_op_info *info = sw_op_info(op->kind);
     struct letter of_letter[128] = {{NULL, 0}};
-    if (info->factors == NULL)
+    const char *factors = sw_op_factors(v->p, op);
+    if (factors == NULL)
         return 0;
     /* what was added to an op by a later pass is shaped as its result */
     const uint16_t own = info->addend > 0 && op->n_in > info->addend ? info->addend
                          : sw_op_adds_gradient(op)                   ? op->n_in - 1
                                                                      : op->n_in;
-    const char *arrow = strstr(info->factors, "->");
-    if (arrow == NULL || check_side(v, info->factors, op->in, own, of_letter) != 0)
+    const char *arrow = strstr(factors, "->");
+    if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
         return -1;
-    const uint16_t made = op->n_out < 2 || strchr(arrow, ',') == NULL || info->makes_gradient
-                              ? (op->n_out < 1 ? op->n_out : 1)
-                              : op->n_out;
+    const size_t results = strcspn(arrow, "|");
+    const uint16_t made =
+        op->n_out < 2 || memchr(arrow, ',', results) == NULL || info->makes_gradient
+            ? (op->n_out < 1 ? op->n_out : 1)
+            : op->n_out;
     return check_side(v, arrow + 2, op->out, made, of_letter);
 }
 

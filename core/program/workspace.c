@@ -109,12 +109,7 @@ static int64_t attention_bytes(const struct sw_program *program, const struct sw
                                       !hops && in_order && q->local[1] == k->local[1], backward);
 }
 
-int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op)
-{
-    return attention_bytes(program, op, false);
-}
-
-int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const struct sw_op *op)
+int64_t sw_workspace_attention_grad(const struct sw_program *program, const struct sw_op *op)
 {
     return attention_bytes(program, op, true);
 }
@@ -139,16 +134,30 @@ void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t
     out->bytes = out->stats + align(slots * heads * out->count * 2 * (int64_t)sizeof(float));
 }
 
-int64_t sw_workspace_decode_attention(const struct sw_program *program, const struct sw_op *op)
+/* For a GPU alone, and one token of each slot. */
+static int64_t cached_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *q = operand(program, op->in[0]), *keys = operand(program, op->in[1]);
-    const int32_t head_dim = op->as.cache.head_dim;
+    const int32_t head_dim = op->as.attention.head_dim;
     struct sw_decode_ranges ranges;
     if (!program->gpu_attention || q->local[1] != 1)
         return 0;
     sw_decode_ranges_of(q->local[0], q->local[2] / head_dim, keys->local[2] / head_dim,
                         keys->local[1], head_dim, &ranges);
     return ranges.bytes;
+}
+
+int64_t sw_workspace_attention(const struct sw_program *program, const struct sw_op *op)
+{
+    switch (sw_attention_keys(op)) {
+    case SW_KEYS_SEQUENCE:
+        return attention_bytes(program, op, false);
+    case SW_KEYS_CACHE_PART:
+        return cached_bytes(program, op);
+    case SW_KEYS_CACHE:
+        break;
+    }
+    return 0;
 }
 
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)

@@ -21,7 +21,7 @@ enum {
     SW_LM_HEAD_ROW_ELEMS = 64
 };
 
-/* How ring_attention(_grad) uses its workspace. Offsets in bytes, each a multiple of
+/* How attention(_grad) of a sequence uses its workspace. Offsets in bytes, each a multiple of
  * SW_ARENA_ALIGNMENT; `wide` is fp32, or fp64 when the operands are. Without hops (ring size 1)
  * forward needs nothing and backward one cotangent block. */
 struct sw_attention_workspace {
@@ -69,10 +69,8 @@ void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t
                          int32_t head_dim, struct sw_decode_ranges *out);
 
 /* Scratch bytes of one op on one rank; the op's operands have their local shapes. */
-/* For a GPU alone, and one token of each slot. */
-int64_t sw_workspace_decode_attention(const struct sw_program *program, const struct sw_op *op);
-int64_t sw_workspace_ring_attention(const struct sw_program *program, const struct sw_op *op);
-int64_t sw_workspace_ring_attention_grad(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_attention(const struct sw_program *program, const struct sw_op *op);
+int64_t sw_workspace_attention_grad(const struct sw_program *program, const struct sw_op *op);
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op);
 /* Also holds a wide dW when the result is narrower: chunks are not summed in bf16. */
 int64_t sw_workspace_lm_head_grad(const struct sw_program *program, const struct sw_op *op);

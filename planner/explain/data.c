@@ -18,7 +18,7 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
         const double hops = sw_op_info(row->kind)->travels_home ? span.ranks : span.ranks - 1;
         const double seconds =
             sent.calls *
-            (sw_op_is_ring(row->kind)
+            (sw_op_is_ring(sent.op)
                  ? hops * sw_links_hop_seconds(cluster, &span, sent.sent.bytes / hops)
                  : sw_links_seconds(cluster, &span, sw_op_collective(row->kind), sent.sent.bytes));
         row->seconds += seconds;

@@ -30,7 +30,7 @@ struct sw_step {
     double loss_scale; /* of the sum of the tokens' losses: 1 / labels that count in the step */
 };
 
-/* How ring_attention's blocks travel; implemented over the collectives. `start` begins sending
+/* How attention's blocks travel; implemented over the collectives. `start` begins sending
  * `bytes` from `send` to the next member of the ring and receiving as much from the previous into
  * `receive`; `wait` ends the oldest start. index/size: this rank's place in the ring; size 1: never
  * called. */
@@ -47,7 +47,7 @@ struct sw_call {
     const struct sw_tensor *in, *out; /* [op->n_in], [op->n_out] */
     void *workspace;                  /* op->workspace_bytes; aligned to SW_ARENA_ALIGNMENT */
     const struct sw_step *step;
-    const struct sw_ring *ring; /* ring_attention(_grad) */
+    const struct sw_ring *ring; /* attention(_grad) */
     /* Of all programs but train, whose texts know nothing of their neighbours: what is made of
      * a row (a token) may not depend on which row it is, to the bit. */
     bool rows_alike;

@@ -96,13 +96,13 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
                 products[count++] =
                     (struct product){w->local[0], w->local[1], tokens, true, false, times, 0};
                 break;
-            case SW_OP_RING_ATTENTION:
-            case SW_OP_RING_ATTENTION_GRAD:
+            case SW_OP_ATTENTION:
+            case SW_OP_ATTENTION_GRAD:
                 if (attention) { /* half of the square is masked */
                     const double each = times * (double)x->local[0] *
                                         (double)(x->local[2] / op->as.attention.head_dim) / 2;
-                    const double square = op->kind == SW_OP_RING_ATTENTION ? 1 : 2,
-                                 tall = op->kind == SW_OP_RING_ATTENTION ? 1 : 3;
+                    const double square = op->kind == SW_OP_ATTENTION ? 1 : 2,
+                                 tall = op->kind == SW_OP_ATTENTION ? 1 : 3;
                     products[count++] = (struct product){x->local[1],
                                                          x->local[1],
                                                          op->as.attention.head_dim,

@@ -77,7 +77,7 @@ static struct counts count(const struct sw_program *p, const char *name)
         c.reduce_scatter += op->kind == SW_OP_REDUCE_SCATTER;
         c.all_reduce += op->kind == SW_OP_ALL_REDUCE;
         c.all_to_all += op->kind == SW_OP_ALL_TO_ALL;
-        if (op->kind == SW_OP_RING_ATTENTION || op->kind == SW_OP_RING_ATTENTION_GRAD)
+        if (op->kind == SW_OP_ATTENTION || op->kind == SW_OP_ATTENTION_GRAD)
             c.ring_hops += sw_axes_size(&p->mesh, op->axes) - 1;
     }
     return c;

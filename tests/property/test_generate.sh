@@ -152,7 +152,7 @@ assert long["token_seconds"] > short["token_seconds"] > 0, (short, long)
 assert short["arena_bytes"] > short["weight_bytes"] + short["cache_bytes"], short
 PYTHON
 "$build/plan" explain "${run[@]}" --program decode >"$out/said" 2>"$out/log" || fail "explain --program"
-grep -q 'decode_attention(q1\[l\], key cache\[l\]' "$out/said" || fail "decode is not printed"
+grep -q 'attention(q1\[l\], key cache\[l\]' "$out/said" || fail "decode is not printed"
 "$build/plan" explain configs/runs/quickstart.yaml --program prefill >"$out/said" 2>&1
 [ $? -eq 2 ] || fail "a program that is not there gives another exit code than 2"
 expect 'plan: error: the run says nothing of serving; add serve: {max_batch: 8}, or --set serve.max_batch=8

@@ -471,7 +471,6 @@ static void a_gpu_has_room_for_its_attention(void **state)
     const struct sw_mesh mesh = sw_mesh_make(1, 2, 2, 2);
     for (int32_t which = 0; which < 4; which++) {
         const bool gpu = which % 2 == 1, int8 = which / 2 == 1;
-        const int attends = int8 ? SW_OP_DECODE_ATTENTION_INT8 : SW_OP_DECODE_ATTENTION;
         struct sw_program_options options = make_options(mesh, &variants[0], SW_F32);
         struct sw_serving serving = make_serving(&variants[0], int8 ? SW_I8 : SW_F32);
         struct sw_program_set *set = NULL;
@@ -489,7 +488,7 @@ static void a_gpu_has_room_for_its_attention(void **state)
         for (int32_t k = 0; k < 2; k++) {
             const struct sw_program *p = set->program[k ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL];
             for (int32_t i = 0; i < p->op_count; i++)
-                if (p->ops[i].kind == attends && ++found > 0)
+                if (p->ops[i].kind == SW_OP_ATTENTION && ++found > 0)
                     assert_int_equal(p->ops[i].workspace_bytes, gpu && k ? ranges.bytes : 0);
         }
         assert_int_equal(found, 2);
@@ -803,20 +802,6 @@ static void what_cannot_be_served_is_said(void **state)
                                      "4 or 8");
 }
 
-/* On one rank: a device without the kernels of a cache in int8 says so. */
-static void a_device_may_have_no_int8(void **state)
-{
-    (void)state;
-    const struct sw_program_options options =
-        make_options(sw_mesh_make(1, 1, 1, 1), &variants[0], SW_F32);
-    const struct sw_serving serving = make_serving(&variants[0], SW_I8);
-    struct sw_program_set *set = NULL;
-    struct sw_error err = {0};
-    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err), 0);
-    expect_refused_without(set, &options.mesh, SW_OP_CACHE_APPEND_INT8, "cache_append_int8");
-    sw_program_set_free(set);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -831,7 +816,6 @@ int main(void)
         cmocka_unit_test(prefill_is_evaluate_to_the_bit),
         cmocka_unit_test(every_call_is_fed_all_inputs),
         cmocka_unit_test(what_cannot_be_served_is_said),
-        cmocka_unit_test(a_device_may_have_no_int8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

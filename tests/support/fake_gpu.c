@@ -174,9 +174,9 @@ static double flops_of(const struct sw_call *call)
         return 6 * tokens * (double)w->elems;
     case SW_OP_LINEAR_DW:
         return 2 * (double)x->elems * (double)w->size[2];
-    case SW_OP_RING_ATTENTION: /* two products, half of each masked */
+    case SW_OP_ATTENTION: /* two products, half of each masked */
         return 2 * (double)x->elems * (double)x->size[1];
-    case SW_OP_RING_ATTENTION_GRAD: /* five */
+    case SW_OP_ATTENTION_GRAD: /* five */
         return 5 * (double)x->elems * (double)x->size[1];
     default:
         return 0;

@@ -1,5 +1,5 @@
 /* A cache of keys and values in int8 (core/program/serving.h): the integers and scales that
- * `cache_append_int8` writes, and attention over what they stand for, against plain loops in
+ * `cache_append` writes, and attention over what they stand for, against plain loops in
  * double. */
 #include "core/base/number.h"
 #include "core/program/op/op.h"
@@ -17,8 +17,12 @@
 /* Sizes are no multiples of a vector: tails are met. Places: two chunks of 24. */
 enum { B = 3, S = 13, DIM = 10, HEADS = 6, KV = 2, PLACES = 48, CHUNK = 24 };
 
-static const struct sw_op attributes = {
-    .as.cache = {.scale = 0.31, .head_dim = DIM, .group = HEADS / KV, .chunk = CHUNK}};
+static const struct sw_op attend_op = {.as.attention = {.scale = 0.31,
+                                                        .head_dim = DIM,
+                                                        .group = HEADS / KV,
+                                                        .sequence_layout = -1,
+                                                        .chunk = CHUNK}},
+                          append_op = {.as.append = {.head_dim = DIM, .chunk = CHUNK}};
 
 static struct sw_device *device_of(int32_t threads)
 {
@@ -96,7 +100,7 @@ static struct sw_tensor slots_of(int32_t (*where)[SW_SLOT_FIELDS])
 static void run(struct sw_device *device, enum sw_op_kind kind, const struct sw_tensor *in,
                 uint16_t n_in, const struct sw_tensor *out, uint16_t n_out)
 {
-    struct sw_op op = attributes;
+    struct sw_op op = kind == SW_OP_ATTENTION ? attend_op : append_op;
     struct sw_error err = {0};
     op.kind = (uint8_t)kind;
     op.n_in = n_in;
@@ -112,7 +116,7 @@ static void append(struct sw_device *device, const struct sw_tensor *cache,
 {
     const struct sw_tensor in[4] = {*cache, *x, slots_of(where), *scales};
     const struct sw_tensor out[2] = {*cache, *scales};
-    run(device, SW_OP_CACHE_APPEND_INT8, in, 4, out, 2);
+    run(device, SW_OP_CACHE_APPEND, in, 4, out, 2);
 }
 
 /* ---- What is written ---- */
@@ -295,7 +299,7 @@ static void attend_plainly(const struct caches *c, bool real, const struct sw_te
         const int64_t row = (b * PLACES + p) * KV + head / (HEADS / KV);
         score[p] = 0;
         for (int64_t d = 0; d < DIM; d++)
-            score[p] += attributes.as.cache.scale *
+            score[p] += attend_op.as.attention.scale *
                         get(q, ((b * q->size[1] + token) * HEADS + head) * DIM + d) *
                         (real ? get(&c->real[0], row * DIM + d) : quantized(c, 0, row, d));
         *most = fmax(*most, score[p]);
@@ -324,7 +328,7 @@ static double bound_of(const struct caches *c, const struct sw_tensor *q, int64_
         for (int64_t d = 0; d < DIM; d++)
             largest = fmax(largest, fabs(get(&c->real[1], row * DIM + d)));
     }
-    const double e = attributes.as.cache.scale * sum * scale[0] / 2;
+    const double e = attend_op.as.attention.scale * sum * scale[0] / 2;
     return (exp(2 * e) - 1) * largest + scale[1] / 2 + 1e-6;
 }
 
@@ -365,7 +369,7 @@ static void attention_is_over_what_they_stand_for(void **state)
             out[k].ndim = 4;
             out[k].size[3] = out[k].global[3] = 1;
         }
-        run(device, SW_OP_DECODE_ATTENTION_INT8, in, 6, out, 2);
+        run(device, SW_OP_ATTENTION, in, 6, out, 2);
         for (int64_t row = 0; row < B * seq * HEADS; row++) {
             const int64_t b = row / HEADS / seq, token = row / HEADS % seq, head = row % HEADS;
             double wanted[DIM], real[DIM], most, sum, real_most, real_sum;
@@ -413,21 +417,23 @@ static void other_operands_are_refused(void **state)
     const struct sw_tensor scales = tensor(SW_F32, B, PLACES, KV * 2);
     const struct sw_tensor x = tensor(SW_F32, B, S, KV * DIM);
     const struct sw_tensor in[4] = {cache, x, slots_of(wheres), scales}, out[2] = {cache, scales};
-    struct sw_op op = attributes;
-    op.kind = SW_OP_CACHE_APPEND_INT8;
+    struct sw_op op = append_op;
+    op.kind = SW_OP_CACHE_APPEND;
     op.n_in = 4;
     op.n_out = 2;
     const struct sw_call call = {.op = &op, .in = in, .out = out};
     assert_int_equal(device->vtable->run[op.kind](device, &call, &err), -1);
-    assert_string_equal(err.message, "cache_append_int8 takes i8 and a scale for each head");
+    assert_string_equal(err.message, "cache_append takes i8 with a scale for each head");
     err = (struct sw_error){0};
-    op.kind = SW_OP_DECODE_ATTENTION_INT8;
+    op = attend_op;
+    op.kind = SW_OP_ATTENTION;
     op.n_in = 6;
+    op.n_out = 2;
     const struct sw_tensor q = tensor(SW_F32, B, S, HEADS * DIM);
     const struct sw_tensor over[6] = {q, cache, cache, slots_of(wheres), scales, scales};
     const struct sw_call attention = {.op = &op, .in = over, .out = out};
     assert_int_equal(device->vtable->run[op.kind](device, &attention, &err), -1);
-    assert_string_equal(err.message, "decode_attention_int8 takes i8 and a scale for each head");
+    assert_string_equal(err.message, "attention over a cache takes i8 with a scale for each head");
     free(cache.data);
     free(scales.data);
     free(x.data);

@@ -501,7 +501,7 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
     for (int backward = 0; backward < 2; backward++)
         sw_attention_workspace_layout(q_size, k_size, (int32_t)dim, SW_BF16_T, false, backward,
                                       &places[backward]);
-    struct sw_op op = {.kind = SW_OP_RING_ATTENTION,
+    struct sw_op op = {.kind = SW_OP_ATTENTION,
                        .n_in = 3,
                        .n_out = 2,
                        .as.attention = {.scale = 1 / sqrt((double)dim),
@@ -534,7 +534,7 @@ static void op_case(struct sw_device *device, int32_t shards, enum sw_sequence_l
     float *got = host_floats(lse, batch * sq * heads);
     compare_lse(&r, got, true);
 
-    op.kind = SW_OP_RING_ATTENTION_GRAD;
+    op.kind = SW_OP_ATTENTION_GRAD;
     op.n_in = 6;
     op.n_out = 3;
     in[3] = out[0];

@@ -119,7 +119,7 @@ static void decoding_rests_on_it(void **state)
 {
     (void)state;
     static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
-    static const enum sw_op_kind ops[] = {SW_OP_LINEAR, SW_OP_LINEAR_T, SW_OP_DECODE_ATTENTION};
+    static const enum sw_op_kind ops[] = {SW_OP_LINEAR, SW_OP_LINEAR_T, SW_OP_ATTENTION};
     /* wq, wk, wv, gate and up; wo, down and the head; keys and values of 2 texts of 64 tokens */
     static const double elements[] = {128 * (128 + 64 + 64 + 2 * 320), 128 * (128 + 320 + 1000),
                                       2 * 2 * 64 * 64};
@@ -205,8 +205,8 @@ static void a_chunk_meets_its_prompt(void **state)
     } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 16}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         run.serve_prompt_tokens = cases[i].prompt;
-        close_to(few_seconds(prefill, SW_OP_DECODE_ATTENTION, &run), pair * cases[i].met);
-        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_DECODE_ATTENTION, &run),
+        close_to(few_seconds(prefill, SW_OP_ATTENTION, &run), pair * cases[i].met);
+        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &run),
                  pair / 16 * 64);
     }
     sw_program_set_free(set);
@@ -230,7 +230,7 @@ static void gpus_attend_a_cache_in_fp32(void **state)
     const double token = 4.0 * 2 * 64 * 4 * 32; /* 2 texts, a cache of 64, 4 heads of 32 */
     for (int32_t i = 0; i < decode->op_count; i++) {
         const struct sw_op *op = &decode->ops[i];
-        if (op->kind == SW_OP_DECODE_ATTENTION) {
+        if (op->kind == SW_OP_ATTENTION) {
             const double bytes = (double)sw_op_cost(decode, op).memory_bytes;
             run.cluster.accelerator.peak_fp32_flops = 1e13;
             close_to(sw_cost_compute_seconds(decode, op, &run), bytes / (0.5 * 10e9));
@@ -238,9 +238,9 @@ static void gpus_attend_a_cache_in_fp32(void **state)
             close_to(sw_cost_compute_seconds(decode, op, &run), token / (0.5 * 1e9));
         }
     }
-    assert_true(few_seconds(decode, SW_OP_DECODE_ATTENTION, &run) > 0);
-    close_to(few_seconds(prefill, SW_OP_DECODE_ATTENTION, &run),
-             few_seconds(decode, SW_OP_DECODE_ATTENTION, &run) * 16 / 2);
+    assert_true(few_seconds(decode, SW_OP_ATTENTION, &run) > 0);
+    close_to(few_seconds(prefill, SW_OP_ATTENTION, &run),
+             few_seconds(decode, SW_OP_ATTENTION, &run) * 16 / 2);
     sw_program_set_free(set);
 }
 

@@ -188,8 +188,8 @@ static void ring(void **state)
     for (int32_t sp = 2; sp <= 8; sp *= 2) {
         const struct counts c = count(8, sw_mesh_make(1, 1, 1, sp), sw_recompute_none(), false);
         const double g = 8 * head_dim, block = 2 * 2 * g * s / sp;
-        same(c.bytes[SW_OP_RING_ATTENTION], (sp - 1) * block);
-        same(c.bytes[SW_OP_RING_ATTENTION_GRAD], (sp - 1) * block + sp * 2 * block);
+        same(c.bytes[SW_OP_ATTENTION], (sp - 1) * block);
+        same(c.bytes[SW_OP_ATTENTION_GRAD], (sp - 1) * block + sp * 2 * block);
         same(c.bytes[SW_OP_ALL_GATHER], 2 * 2 * layer_weights(g) * (sp - 1) / sp);
     }
 }
@@ -239,13 +239,13 @@ static double most_at_once(const struct sw_program *p, enum sw_phase phase,
 /* What attention works in on a GPU is added to the op's own, which the papers count. */
 static double library_of(const struct sw_program *p, const struct sw_op *op)
 {
-    if (!sw_op_is_ring((enum sw_op_kind)op->kind) || !p->gpu_attention)
+    if (!sw_op_is_ring(op) || !p->gpu_attention)
         return 0;
     const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
     const bool hops = sw_axes_size(&p->mesh, op->axes) > 1;
     return (double)sw_attention_library_bytes(q->local, k->local, op->as.attention.head_dim,
                                               q->dtype, hops, !hops,
-                                              op->kind == SW_OP_RING_ATTENTION_GRAD);
+                                              op->kind == SW_OP_ATTENTION_GRAD);
 }
 
 static double workspace_of(const struct sw_program *p, enum sw_op_kind kind)
@@ -386,8 +386,8 @@ static void ring_buffers(void **state)
                         .kv_heads = kv, .mesh = sw_mesh_make(1, 1, t, sp), .micro_batch = b});
                     const double c = s / sp * (double)b, g = kv * head_dim;
                     const double rotating = 2 * 2 * 2 * g * c / t, wide = 4 * c / t;
-                    same(workspace_of(p, SW_OP_RING_ATTENTION), rotating + wide * (q + 2 * 32));
-                    same(workspace_of(p, SW_OP_RING_ATTENTION_GRAD),
+                    same(workspace_of(p, SW_OP_ATTENTION), rotating + wide * (q + 2 * 32));
+                    same(workspace_of(p, SW_OP_ATTENTION_GRAD),
                          rotating + wide * q + 3 * 2 * wide * g);
                     if (kv == 32)
                         same(rotating / 2 + 2 * c * q / t, 6 * c * h / t);

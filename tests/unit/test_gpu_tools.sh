@@ -56,7 +56,7 @@ emit one 1,1,1,1 1
 run 0 "$op_times" "$out/one.plan.yaml" 2
 expect '^attention: own kernels'
 expect '^\| linear_dw \| 28 \| 0\.[0-9]+ \| 0\.[0-9]+ \| [0-9.]+ \|$'
-expect '^\| ring_attention_grad \| 4 \| '
+expect '^\| attention_grad \| 4 \| '
 expect '^\| lm_head_grad \| 2 \| '
 expect '^\| adamw \| '
 expect '^\| all \| [0-9]+ \| 0\.[0-9]*[1-9][0-9]* \| '

@@ -132,11 +132,29 @@ struct example {
     double loss_scale; /* of the step */
 };
 
-static struct example example(enum sw_op_kind kind)
+/* Kinds whose operands have other forms too. */
+enum {
+    FORM_ROPE_SLOTS = SW_OP_COUNT,
+    FORM_PART,
+    FORM_WHOLE,
+    FORM_APPEND_INT8,
+    FORM_PART_INT8,
+    FORMS
+};
+
+static enum sw_op_kind kind_of(int form)
+{
+    static const enum sw_op_kind kinds[FORMS - SW_OP_COUNT] = {
+        SW_OP_ROPE, SW_OP_ATTENTION, SW_OP_ATTENTION, SW_OP_CACHE_APPEND, SW_OP_ATTENTION};
+    return form < SW_OP_COUNT ? (enum sw_op_kind)form
+                              : kinds[(form - SW_OP_COUNT) % (FORMS - SW_OP_COUNT)];
+}
+
+static struct example example(int form)
 {
     struct example e;
     memset(&e, 0, sizeof e);
-    e.op.kind = (uint8_t)kind;
+    e.op.kind = (uint8_t)kind_of(form);
     return e;
 }
 
@@ -260,14 +278,14 @@ static void attention_attributes(struct example *e)
 static struct example attention_example(struct sw_device *device, enum sw_op_kind kind,
                                         enum sw_dtype t)
 {
-    struct example e = example(SW_OP_RING_ATTENTION);
+    struct example e = example(SW_OP_ATTENTION);
     attention_attributes(&e);
     add_in(&e, filled(tensor(t, 3, 1, AS, HEADS * DIM), 1, 2));
     add_in(&e, filled(tensor(t, 3, 1, AS, KV * DIM), 2, 2));
     add_in(&e, filled(tensor(t, 3, 1, AS, KV * DIM), 3, 1));
     add_out(&e, tensor(t, 3, 1, AS, HEADS * DIM));
     add_out(&e, tensor(wide(t), 3, 1, AS, HEADS));
-    if (kind == SW_OP_RING_ATTENTION)
+    if (kind == SW_OP_ATTENTION)
         return e;
     run(device, &e);
     struct example g = example(kind);
@@ -365,16 +383,23 @@ static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3}
                                                          {0.75, 20, 0.875, 0.0625, 1.5, 0.6}};
 
 /* Slots at positions 4 and 0, in a cache of two chunks of 24. */
-static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int64_t seq)
+static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
 {
     struct example e = example(kind);
     const struct sw_tensor slots = integers(2, B, 2, 1, seq, seq + 1); /* all tokens count */
     set(&slots, 0, 4);
     set(&slots, 2, 0);
-    e.op.as.cache = (struct sw_cache_attributes){
-        .scale = 1 / sqrt((double)DIM), .head_dim = DIM, .group = HEADS / KV, .chunk = 24};
+    if (kind_of(kind) == SW_OP_CACHE_APPEND)
+        e.op.as.append = (struct sw_append_attributes){
+            .head_dim = kind == FORM_APPEND_INT8 ? DIM : 0, .chunk = 24};
+    else
+        e.op.as.attention = (struct sw_attention_attributes){.scale = 1 / sqrt((double)DIM),
+                                                             .head_dim = DIM,
+                                                             .group = HEADS / KV,
+                                                             .sequence_layout = -1,
+                                                             .chunk = 24};
     switch (kind) {
-    case SW_OP_ROPE_SLOTS:
+    case FORM_ROPE_SLOTS:
         memset(&e.op.as, 0, sizeof e.op.as);
         e.op.as.rope.head_dim = DIM;
         e.op.as.rope.rope.theta = 10000;
@@ -388,7 +413,7 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_in(&e, slots);
         add_out(&e, e.in[0]);
         break;
-    case SW_OP_DECODE_ATTENTION:
+    case FORM_PART:
         add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
@@ -396,15 +421,15 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * DIM), 1));
         add_out(&e, with_last(tensor(wide(t), 3, B, seq, HEADS * 2), 1));
         break;
-    case SW_OP_CHUNK_ATTENTION: /* of a cache in three parts */
-        e.op.as.cache.parts = 3;
+    case FORM_WHOLE: /* of a cache in three parts */
+        e.op.as.attention.parts = 3;
         add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 2, 1));
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
         add_in(&e, slots);
         add_out(&e, tensor(t, 3, B, seq, HEADS * DIM));
         break;
-    case SW_OP_CACHE_APPEND_INT8:
+    case FORM_APPEND_INT8:
         add_in(&e, integers_of_cache(1));
         add_in(&e, filled(tensor(t, 3, B, seq, KV * DIM), 2, 1));
         add_in(&e, slots);
@@ -412,7 +437,7 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
         add_out(&e, e.in[0]);
         add_out(&e, e.in[3]);
         break;
-    case SW_OP_DECODE_ATTENTION_INT8:
+    case FORM_PART_INT8:
         add_in(&e, filled(tensor(t, 3, B, seq, HEADS * DIM), 1, 1));
         add_in(&e, integers_of_cache(2));
         add_in(&e, integers_of_cache(3));
@@ -466,7 +491,7 @@ static struct example serving_example(enum sw_op_kind kind, enum sw_dtype t, int
 }
 
 /* Fails for a kind without an example: what a device runs is tested. */
-static struct example make(struct sw_device *device, enum sw_op_kind kind, enum sw_dtype t)
+static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
 {
     struct example e = example(kind);
     switch (kind) {
@@ -523,8 +548,8 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
         add_in(&e, filled(tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 2 : 4)), 1, 1));
         add_out(&e, tensor(t, 3, B, S, DIM * (kind == SW_OP_REPLICATE_HEADS ? 4 : 2)));
         break;
-    case SW_OP_RING_ATTENTION:
-    case SW_OP_RING_ATTENTION_GRAD:
+    case SW_OP_ATTENTION:
+    case SW_OP_ATTENTION_GRAD:
         return attention_example(device, kind, t);
     case SW_OP_SWIGLU:
     case SW_OP_SWIGLU_GRAD:
@@ -580,12 +605,12 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
         e.out[0].start[1] = 3;
         e.out[0].start[2] = 5;
         break;
-    case SW_OP_ROPE_SLOTS:
+    case FORM_ROPE_SLOTS:
     case SW_OP_CACHE_APPEND:
-    case SW_OP_DECODE_ATTENTION:
-    case SW_OP_CACHE_APPEND_INT8:
-    case SW_OP_DECODE_ATTENTION_INT8:
-    case SW_OP_CHUNK_ATTENTION:
+    case FORM_PART:
+    case FORM_APPEND_INT8:
+    case FORM_PART_INT8:
+    case FORM_WHOLE:
     case SW_OP_SOFTMAX_MERGE:
     case SW_OP_PICK_TOKEN:
     case SW_OP_SAMPLE:
@@ -593,7 +618,7 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
     case SW_OP_LM_HEAD_LOGPROBS:
         return serving_example(kind, t, S);
     default:
-        fail_msg("the device runs %s, which has no example", sw_op_info(kind)->name);
+        fail_msg("the device runs %s, which has no example", sw_op_info(kind_of(kind))->name);
     }
     return e;
 }
@@ -601,7 +626,7 @@ static struct example make(struct sw_device *device, enum sw_op_kind kind, enum 
 /* Kinds that have no code on a device: the executor's. */
 static bool runs(const struct sw_device *device, int kind)
 {
-    return device->vtable->run[kind] != NULL;
+    return device->vtable->run[kind_of(kind)] != NULL;
 }
 
 /* f32: 2^-24 * sqrt(terms <= 2048) * 16. bf16: results are rounded to 2^-9, intermediate ones (o,
@@ -613,9 +638,8 @@ static void narrow_dtypes_agree_with_f64(void **state)
     struct sw_device *device = device_with(1);
     const double tolerance[2] = {0x1p-24 * 45 * 16, 0x1p-9 * 8};
     const enum sw_dtype dtypes[2] = {SW_F32, SW_BF16_T};
-    for (int k = 0; k < SW_OP_COUNT; k++)
-        for (int d = 0; d < 2 && runs(device, k); d++) {
-            const enum sw_op_kind kind = (enum sw_op_kind)k;
+    for (int kind = 0; kind < FORMS; kind++)
+        for (int d = 0; d < 2 && runs(device, kind); d++) {
             struct example exact = make(device, kind, SW_F64);
             struct example rounded = make(device, kind, dtypes[d]);
             run(device, &exact);
@@ -623,7 +647,7 @@ static void narrow_dtypes_agree_with_f64(void **state)
             for (uint16_t i = 0; i < exact.op.n_out; i++) {
                 const double off = distance(&rounded.out[i], &exact.out[i]);
                 if (!(off <= tolerance[d]))
-                    fail_msg("%s result %d in %s is off by %g", sw_op_info(kind)->name, i,
+                    fail_msg("%s result %d in %s is off by %g", sw_op_info(kind_of(kind))->name, i,
                              sw_dtype_name(dtypes[d]), off);
             }
             release(&exact);
@@ -637,9 +661,8 @@ static void threads_do_not_change_bits(void **state)
 {
     (void)state;
     struct sw_device *one = device_with(1), *three = device_with(3);
-    for (int k = 0; k < SW_OP_COUNT; k++) {
-        const enum sw_op_kind kind = (enum sw_op_kind)k;
-        if (!runs(one, k) || kind == SW_OP_LINEAR || kind == SW_OP_LINEAR_T ||
+    for (int kind = 0; kind < FORMS; kind++) {
+        if (!runs(one, kind) || kind == SW_OP_LINEAR || kind == SW_OP_LINEAR_T ||
             kind == SW_OP_LINEAR_DW || kind == SW_OP_LM_HEAD_STATS || kind == SW_OP_LM_HEAD_LOSS ||
             kind == SW_OP_LM_HEAD_GRAD)
             continue; /* oneDNN's to decide */
@@ -672,8 +695,8 @@ static void a_token_attends_as_in_a_chunk(void **state)
                  {SW_BF16_T, SW_BF16_T, 0x1p-24 * 45 * 16}};
     struct sw_device *device = device_with(1);
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct example chunk = serving_example(SW_OP_DECODE_ATTENTION, cases[c].queries, S);
-        struct example token = serving_example(SW_OP_DECODE_ATTENTION, cases[c].queries, 1);
+        struct example chunk = serving_example(FORM_PART, cases[c].queries, S);
+        struct example token = serving_example(FORM_PART, cases[c].queries, 1);
         for (int i = 1; i < 3; i++) {
             free(token.in[i].data);
             free(chunk.in[i].data);
@@ -982,8 +1005,8 @@ static void gradients_of_attention(void **state)
 {
     (void)state;
     struct sw_device *device = device_with(1);
-    struct example f = make(device, SW_OP_RING_ATTENTION, SW_F64);
-    struct example g = make(device, SW_OP_RING_ATTENTION_GRAD, SW_F64);
+    struct example f = make(device, SW_OP_ATTENTION, SW_F64);
+    struct example g = make(device, SW_OP_ATTENTION_GRAD, SW_F64);
     run(device, &g);
     for (int i = 0; i < 3; i++)
         check_gradient(device, &f, i, &g.in[5], &g.out[i]);
@@ -1261,7 +1284,7 @@ static void *rank_main(void *argument)
                                  .start = ring_start,
                                  .wait = ring_wait};
     const struct sw_ring *used = hops ? &ring : NULL;
-    struct example f = example(SW_OP_RING_ATTENTION);
+    struct example f = example(SW_OP_ATTENTION);
     f.op.as.attention = (struct sw_attention_attributes){.scale = 0.25,
                                                          .head_dim = RDIM,
                                                          .group = 2,
@@ -1270,7 +1293,7 @@ static void *rank_main(void *argument)
     if (hops)
         f.op.axes = (struct sw_axes){1, {SW_SP}};
     struct example g = f;
-    g.op.kind = SW_OP_RING_ATTENTION_GRAD;
+    g.op.kind = SW_OP_ATTENTION_GRAD;
     for (int i = 0; i < 3; i++)
         add_in(&f, shard(job, &job->global[i], job->gather && i > 0));
     add_out(&f, room(job, &job->results[0], false));
@@ -1364,7 +1387,7 @@ static void attention_is_softmax(void **state)
 {
     (void)state;
     struct sw_device *device = device_with(1);
-    struct example e = make(device, SW_OP_RING_ATTENTION, SW_F64);
+    struct example e = make(device, SW_OP_ATTENTION, SW_F64);
     run(device, &e);
     for (int64_t i = 0; i < AS; i += 29)
         for (int64_t h = 0; h < HEADS; h++) {

@@ -435,7 +435,7 @@ assert c["every_steps"] == 500 and c["every_steps_seconds"] == 500 * r["mesh"]["
 assert 0 < c["every_steps_paused_share"] < 1e-3 and r["run_seconds"] == 1e5 * r["mesh"]["step_seconds"]
 PYTHON
 expect 0 '' explain $runs/quickstart.yaml --program
-grep -q 'ring_attention' "$scratch/stdout" || complain "explain --program"
+grep -q 'attention' "$scratch/stdout" || complain "explain --program"
 grep -q 'adamw' "$scratch/stdout" || complain "explain --program is not of a step"
 cp "$scratch/stdout" "$scratch/step"
 for spelling in "--program train" "--program=train"; do

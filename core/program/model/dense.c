@@ -53,14 +53,15 @@ static void layer_region(struct sw_builder *b, const char *name, enum sw_layer_p
     int32_t v = sw_build_linear(b, false, n1, w->wv, w->bv, (struct sw_made){"v0", kv, n});
     q = sw_build_head_norm(b, q, w->q_norm, (struct sw_made){"qn", heads, n});
     k = sw_build_head_norm(b, k, w->k_norm, (struct sw_made){"kn", kv, n});
-    q = sw_build_rope(b, q, (struct sw_made){"q1", heads, n});
-    k = sw_build_rope(b, k, (struct sw_made){"k1", kv, n});
+    const int32_t positions = sw_program_input(p, "positions");
+    q = sw_build_rope(b, q, positions, (struct sw_made){"q1", heads, n});
+    k = sw_build_rope(b, k, positions, (struct sw_made){"k1", kv, n});
     k = sw_build_replicate(b, k, copies, (struct sw_made){"k2", kv_copied, n});
     v = sw_build_replicate(b, v, copies, (struct sw_made){"v2", kv_copied, n});
     q = sw_build_constrain(b, q, (struct sw_made){"q", q_in, n});
     k = sw_build_constrain(b, k, (struct sw_made){"k", k_in, n});
     v = sw_build_constrain(b, v, (struct sw_made){"v", k_in, n});
-    const int32_t attend = sw_build_apply(b, SW_OP_RING_ATTENTION, q, k);
+    const int32_t attend = sw_build_apply(b, SW_OP_ATTENTION, q, k);
     sw_builder_in(b, attend, sw_builder_ref(b, v));
     p->ops[attend].as.attention =
         (struct sw_attention_attributes){.scale = 1.0 / sqrt((double)d),

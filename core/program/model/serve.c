@@ -125,36 +125,11 @@ static int32_t add_input(struct sw_builder *b, const char *name, enum sw_dtype d
 
 /* ---- A layer ---- */
 
-static int32_t rotate(const struct serve *s, int32_t x, struct sw_made made)
-{
-    struct sw_builder *b = s->b;
-    const int32_t op = sw_build_apply(b, SW_OP_ROPE_SLOTS, x, s->slots);
-    const struct sw_model *m = &b->options->model;
-    b->program->ops[op].as.rope.head_dim = m->head_dim;
-    b->program->ops[op].as.rope.rope.theta = m->rope.theta;
-    if (m->rope.scaling != SW_ROPE_PLAIN)
-        b->program->ops[op].as.rope.rope = m->rope;
-    return sw_build_result(b, op, b->options->compute, 3, &made);
-}
-
-static struct sw_cache_attributes attributes_of(const struct serve *s)
-{
-    const struct sw_program_options *o = s->b->options;
-    struct sw_sizes sizes;
-    sw_sizes_of(o, &sizes);
-    return (struct sw_cache_attributes){.scale = 1.0 / sqrt((double)o->model.head_dim),
-                                        .head_dim = o->model.head_dim,
-                                        .group = (int32_t)sizes.of[SW_SIZE_GROUP],
-                                        .chunk = (int32_t)o->serving.chunk,
-                                        .parts = (int32_t)sizes.of[SW_SIZE_PARTS]};
-}
-
 static void append(const struct serve *s, int32_t cache, int32_t scales, int32_t x)
 {
     struct sw_builder *b = s->b;
     const struct sw_ref to = sw_builder_ref(b, cache);
-    const int32_t op =
-        sw_builder_op(b, scales < 0 ? SW_OP_CACHE_APPEND : SW_OP_CACHE_APPEND_INT8, SW_STAGE_MODEL);
+    const int32_t op = sw_builder_op(b, SW_OP_CACHE_APPEND, SW_STAGE_MODEL);
     sw_builder_in(b, op, to);
     sw_builder_in(b, op, sw_builder_ref(b, x));
     sw_builder_in(b, op, sw_builder_ref(b, s->slots));
@@ -163,7 +138,9 @@ static void append(const struct serve *s, int32_t cache, int32_t scales, int32_t
     sw_builder_out(b, op, to);
     if (scales >= 0)
         sw_builder_out(b, op, sw_builder_ref(b, scales));
-    b->program->ops[op].as.cache = attributes_of(s);
+    b->program->ops[op].as.append =
+        (struct sw_append_attributes){.head_dim = scales >= 0 ? b->options->model.head_dim : 0,
+                                      .chunk = (int32_t)b->options->serving.chunk};
 }
 
 /* o[b, s, heads * head_dim], as the output projection takes it. */
@@ -183,22 +160,23 @@ static int32_t attend(const struct serve *s, int32_t q, int32_t n)
         s->batch, whole, {SW_L_HEADS, 2 * (int64_t)m->heads, 2, SW_SIZE_FIXED}, rank};
     const struct sw_dim merged[3] = {
         s->batch, s->seq, {SW_L_MERGED_HEADS, m->heads * d, 1, SW_SIZE_FIXED}};
-    if (b->options->serving.gathers_cache) {
-        const int32_t over = sw_build_apply(b, SW_OP_CHUNK_ATTENTION, q, s->keys);
-        sw_builder_in(b, over, sw_builder_ref(b, s->values));
-        sw_builder_in(b, over, sw_builder_ref(b, s->slots));
-        b->program->ops[over].as.cache = attributes_of(s);
-        return sw_build_result(b, over, b->options->compute, 3, &(struct sw_made){"o", merged, n});
-    }
-    int32_t op = sw_build_apply(
-        b, s->key_scales < 0 ? SW_OP_DECODE_ATTENTION : SW_OP_DECODE_ATTENTION_INT8, q, s->keys);
+    int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, s->keys);
     sw_builder_in(b, op, sw_builder_ref(b, s->values));
     sw_builder_in(b, op, sw_builder_ref(b, s->slots));
     if (s->key_scales >= 0) {
         sw_builder_in(b, op, sw_builder_ref(b, s->key_scales));
         sw_builder_in(b, op, sw_builder_ref(b, s->value_scales));
     }
-    b->program->ops[op].as.cache = attributes_of(s);
+    const bool gathers = b->options->serving.gathers_cache;
+    b->program->ops[op].as.attention =
+        (struct sw_attention_attributes){.scale = 1.0 / sqrt((double)d),
+                                         .head_dim = m->head_dim,
+                                         .group = (int32_t)sizes.of[SW_SIZE_GROUP],
+                                         .sequence_layout = -1,
+                                         .chunk = (int32_t)b->options->serving.chunk,
+                                         .parts = gathers ? (int32_t)sizes.of[SW_SIZE_PARTS] : 0};
+    if (gathers)
+        return sw_build_result(b, op, b->options->compute, 3, &(struct sw_made){"o", merged, n});
     const int32_t o = sw_build_result(b, op, wide, 4, &(struct sw_made){"parts", parts, n});
     const int32_t ml = sw_build_result(b, op, wide, 4, &(struct sw_made){"softmax", stats, n});
     op = sw_build_apply(b, SW_OP_SOFTMAX_MERGE, o, ml);
@@ -229,8 +207,8 @@ static void add_layers(const struct serve *s, int32_t x)
     int32_t v = sw_build_linear(b, false, n1, w->wv, w->bv, (struct sw_made){"v0", kv, n});
     q = sw_build_head_norm(b, q, w->q_norm, (struct sw_made){"qn", heads, n});
     k = sw_build_head_norm(b, k, w->k_norm, (struct sw_made){"kn", kv, n});
-    q = rotate(s, q, (struct sw_made){"q1", heads, n});
-    k = rotate(s, k, (struct sw_made){"k1", kv, n});
+    q = sw_build_rope(b, q, s->slots, (struct sw_made){"q1", heads, n});
+    k = sw_build_rope(b, k, s->slots, (struct sw_made){"k1", kv, n});
     append(s, s->keys, s->key_scales,
            sw_build_replicate(b, k, s->copies, (struct sw_made){"k2", copied, n}));
     append(s, s->values, s->value_scales,

@@ -1,4 +1,5 @@
-/* Ring attention and what prepares its operands: positions and copies of kv heads. */
+/* Attention, over the ring or over a cache, and what prepares its operands: positions and copies of
+ * kv heads. */
 #include "core/program/op/rows.h"
 
 #include <math.h>
@@ -22,13 +23,22 @@ static const struct sw_attribute attention_attributes[] = {
      .prints = SW_PRINT_NEVER,
      .symbol = SW_SIZE_SHARDS,
      .offset = offsetof(union sw_attributes, attention.sequence_shards)},
+    {.name = "chunk",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .offset = offsetof(union sw_attributes, attention.chunk)},
+    {.name = "parts",
+     .type = SW_ATTRIBUTE_INT,
+     .prints = SW_PRINT_SET,
+     .symbol = SW_SIZE_PARTS,
+     .offset = offsetof(union sw_attributes, attention.parts)},
     {.name = "scale",
      .type = SW_ATTRIBUTE_REAL,
      .prints = SW_PRINT_NEVER,
      .offset = offsetof(union sw_attributes, attention.scale)},
     {.type = SW_ATTRIBUTE_END}};
 
-const struct sw_attribute sw_op_rope_attributes[] = {
+static const struct sw_attribute rope_attributes[] = {
     {.name = "head_dim",
      .type = SW_ATTRIBUTE_INT,
      .costs = true,
@@ -93,6 +103,21 @@ double sw_rope_frequency(const struct sw_rope_attributes *a, int64_t j)
     return kept * plain + (1 - kept) * plain / rope->factor;
 }
 
+/* The forms of attention's factors in this order: a sequence; a part of a cache, and one in int8
+ * with scales; a whole cache. */
+static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
+                                        "|bsh,bth,bth,bn->bsht,bsht"
+                                        "|bsh,bth,bth,bn,bth,bth->bsht,bsht"
+                                        "|bsh,buh,buh,bn->bsh";
+
+enum sw_attention_keys sw_attention_keys(const struct sw_op *op)
+{
+    enum { SLOTS = 3 }; /* which of the operands they are */
+    if (op->kind != SW_OP_ATTENTION || op->n_in <= SLOTS)
+        return SW_KEYS_SEQUENCE;
+    return op->n_out > 1 ? SW_KEYS_CACHE_PART : SW_KEYS_CACHE;
+}
+
 /* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
  * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
  * (contiguous). */
@@ -114,11 +139,21 @@ static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_
                                sw_operand_bytes(p, op)};
 }
 
+/* With a full cache, which is read once: 2 products over every pair of a query and a position that
+ * this rank has. */
+static struct sw_op_cost cost_cached(const struct sw_program *p, const struct sw_op *op)
+{
+    const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
+    return (struct sw_op_cost){4.0 * (double)q->local[0] * (double)q->local[1] *
+                                   (double)q->local[2] * (double)keys->local[1],
+                               sw_operand_bytes(p, op)};
+}
+
 /* Forward 2 matrix products over every pair (q kT, p v), backward 5 (q kT again, dv, dp, dq, dk).
  * Dao et al. 2022. */
 static struct sw_op_cost cost_attention(const struct sw_program *p, const struct sw_op *op)
 {
-    return cost_pairs(p, op, 2);
+    return sw_op_is_ring(op) ? cost_pairs(p, op, 2) : cost_cached(p, op);
 }
 
 static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const struct sw_op *op)
@@ -139,7 +174,7 @@ static int64_t hops_of_keys(const struct sw_program *p, const struct sw_op *op)
 
 static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
 {
-    return op->axes.count > 0 ? hops_of_keys(p, op) : 0;
+    return sw_op_is_ring(op) && op->axes.count > 0 ? hops_of_keys(p, op) : 0;
 }
 
 /* dk, dv travel wide, in padded rows, and all the way home. */
@@ -154,7 +189,7 @@ static int64_t communication_attention_grad(const struct sw_program *p, const st
     return hops_of_keys(p, op) + layout.cotangent_bytes * sw_axes_size(&p->mesh, op->axes);
 }
 
-static int vjp_ring_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
@@ -163,7 +198,7 @@ static int vjp_ring_attention(struct sw_autodiff *a, const struct sw_op *op, str
         in[i] = sw_autodiff_use(a, op->in[i]);
     for (int32_t i = 0; i < 2; i++)
         in[3 + i] = sw_autodiff_use(a, op->out[i]);
-    const int32_t g = sw_autodiff_op(a, SW_OP_RING_ATTENTION_GRAD);
+    const int32_t g = sw_autodiff_op(a, SW_OP_ATTENTION_GRAD);
     sw_autodiff_get(a, g)->as = op->as;
     for (int32_t i = 0; i < 5; i++)
         sw_autodiff_in(a, g, in[i]);
@@ -194,8 +229,8 @@ static int vjp_replicate_heads(struct sw_autodiff *a, const struct sw_op *op, st
 }
 
 const struct sw_op_info sw_row_rope = {.name = "rope",
-                                       .factors = "bsh,s->bsh",
-                                       .attributes = sw_op_rope_attributes,
+                                       .factors = "bsh,s->bsh|bsh,bn->bsh",
+                                       .attributes = rope_attributes,
                                        .cost_class = SW_CLASS_MEMORY,
                                        .vjp = vjp_rope,
                                        .cost = sw_cost_memory};
@@ -213,23 +248,23 @@ const struct sw_op_info sw_row_replicate_heads_grad = {.name = "replicate_heads_
                                                        .attributes = copies_attributes,
                                                        .cost_class = SW_CLASS_MEMORY,
                                                        .cost = sw_cost_memory};
-const struct sw_op_info sw_row_ring_attention = {.name = "ring_attention",
-                                                 .factors = "bqh,bkh,bkh->bqh,bqh",
+const struct sw_op_info sw_row_attention = {.name = "attention",
+                                            .factors = attention_factors,
+                                            .ring = "qk",
+                                            .whole = "u",
+                                            .attributes = attention_attributes,
+                                            .cost_class = SW_CLASS_ATTENTION,
+                                            .vjp = vjp_attention,
+                                            .cost = cost_attention,
+                                            .communication = communication_attention,
+                                            .workspace = sw_workspace_attention};
+const struct sw_op_info sw_row_attention_grad = {.name = "attention_grad",
+                                                 .factors = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh",
                                                  .ring = "qk",
                                                  .attributes = attention_attributes,
                                                  .cost_class = SW_CLASS_ATTENTION,
-                                                 .vjp = vjp_ring_attention,
-                                                 .cost = cost_attention,
-                                                 .communication = communication_attention,
-                                                 .workspace = sw_workspace_ring_attention};
-const struct sw_op_info sw_row_ring_attention_grad = {
-    .name = "ring_attention_grad",
-    .factors = "bqh,bkh,bkh,bqh,bqh,bqh->bqh,bkh,bkh",
-    .ring = "qk",
-    .attributes = attention_attributes,
-    .cost_class = SW_CLASS_ATTENTION,
-    .travels_home = true,
-    .cost = cost_attention_grad,
-    .model_share = model_share_attention_grad,
-    .communication = communication_attention_grad,
-    .workspace = sw_workspace_ring_attention_grad};
+                                                 .travels_home = true,
+                                                 .cost = cost_attention_grad,
+                                                 .model_share = model_share_attention_grad,
+                                                 .communication = communication_attention_grad,
+                                                 .workspace = sw_workspace_attention_grad};

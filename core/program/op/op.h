@@ -1,77 +1,6 @@
 /* The table of op kinds: everything the passes know about an op stands in one row, and every pass
- * asks the row. Rows stand by family: linear.c, attention.c, norm.c, head.c, optimizer.c, shape.c,
- * collective.c, snapshot.c, serving.c.
- *
- * The semantics, with shapes ([b]atch, [s]eq, [e]mbed, [f] mlp or heads * head_dim, [h] heads *
- * head_dim, [g] kv heads * head_dim, [d] head_dim, [v]ocab), as a rank sees them: */
-/* clang-format off
- *
- *   embedding             tokens i32[b,s], table[v,e] -> y[b,s,e]; a token outside this rank's rows gives 0 (partial)
- *   embedding_grad        tokens, dy[b,s,e] -> dtable[v,e]; overwrites, rows of this rank's vocab only
- *   rmsnorm               x[b,s,e], w[e] -> y = x / sqrt(mean(x^2) + eps) * w
- *   rmsnorm_grad          x, w, dy (, z[b,s,e]) -> dx[b,s,e] (+ z), dw[e]
- *   head_norm             x[b,s,h], w[d] -> y: each head of d by itself, as rmsnorm
- *   head_norm_grad        x, w, dy -> dx[b,s,h], dw[d]
- *   linear                x[b,s,e], W[e,f] (, z[b,s,f]) -> y[b,s,f] = x W (+ z)
- *   linear_t              x[b,s,f], W[e,f] (, z[b,s,e]) -> y[b,s,e] = x W^T (+ z)
- *   linear_dw             x[b,s,e], dy[b,s,f] (, acc[e,f]) -> dW[e,f] = x^T dy; `adds`: acc -> acc + x^T dy in place,
- *                         and with `first`, in the first micro-step, acc = x^T dy
- *   add_bias              x[b,s,f], w[f] -> x + w
- *   bias_grad             dy[b,s,f] -> dw[f]: the sum over all tokens
- *   rope                  x[b,s,h], positions i32[s] -> y; pairs (j, j + d/2) of each head rotated by position * f(j),
- *                         f = theta^(-2j/d) or that stretched (core/base/model.h); angles in fp32; inverse: by minus that
- *   replicate_heads       x[b,s,g] -> y[b,s,h], head i of y is head i / copies of x
- *   replicate_heads_grad  dy[b,s,h] -> dx[b,s,g], sum of the copies this rank has (partial)
- *   constrain             x -> x with another declared sharding (no code: becomes reshard)
- *   ring_attention        q[b,sq,h], k[b,sk,g], v[b,sk,g] -> o[b,sq,h], lse[b,sq,heads] f32 (natural log, of scaled
- *                         scores); causal; query head i attends with kv head i / group
- *   ring_attention_grad   q, k, v, o, lse, do -> dq, dk, dv
- *   swiglu                gate[b,s,f], up[b,s,f] -> silu(gate) * up
- *   swiglu_grad           gate, up, dh -> dgate, dup
- *   add                   a, b -> a + b
- *   accumulate            acc, x -> acc + x in place; `first` in the first micro-step: acc = x
- *   lm_head_stats         x[b,s,e], W[v,e], labels i32[b,s] -> stats f32[b,s,3 * vocab shards]: per shard of the
- *                         vocabulary (max logit, sum exp(logit - max), label's logit or 0 if not in this shard)
- *   lm_head_loss          stats, labels -> loss[1] = scale * sum over tokens of (lse - label logit), lse[b,s];
- *                         label < 0: token ignored, lse still written; scale: the step's (device.h)
- *   lm_head_grad          x, W, labels, lse -> dx[b,s,e], dW[v,e] of that loss, chunked over tokens; with a whole
- *                         vocabulary, from schedule on: x, W, labels -> dx, dW, loss[1], each token's loss [b,s];
- *                         `adds` as linear_dw: an operand more, acc, which is dW
- *   sum_squares           g -> s[1]
- *   grad_norm             s_1 .. s_n -> norm[1] = sqrt(sum)
- *   adamw                 w, g, m, v, norm -> w, m, v in place; hyper-parameters from the step (device.h); gradient scaled
- *                         by min(1, clip / norm) when clip > 0; decoupled decay (Loshchilov & Hutter 2019)
- *   cast                  x -> x in another dtype
- *   slice, all_gather, reduce_scatter, all_reduce, all_to_all
- *                         reshard.h; all_reduce takes n operands in place (coalesced): in[i] -> out[i]
- *   wait                  in[0]: the compute stream waits until the collective that writes it is done
- *   snapshot              state -> the bytes of a checkpoint's files, at the ranks that write them: one round of the
- *                         exchange in core/program/checkpoint, each iteration of its region the next one
- *
- *   of serving; slots i32[b,2]: the first position of each slot's tokens here and their number (0: the slot rests),
- *   [t] cache positions, [p]arts: ranks along them
- *   rope_slots            x[b,s,h], slots -> y: token i of slot b at position slots[b,0] + i
- *   cache_append          cache[b,t,g], x[b,s,g], slots -> cache in place; a rank keeps the positions that are its own
- *                         (serving.h)
- *   decode_attention      q[b,s,h], keys[b,t,g], values[b,t,g], slots -> parts f32[b,s,h,p], stats f32[b,s,2 * heads,p]:
- *                         of this rank's positions, causal: sum of exp(score - max) value; (max, sum of exp(score - max))
- *   cache_append_int8     cache i8[b,t,g], x[b,s,g], slots, scales f32[b,t,kv heads] -> cache, scales in place: as
- *                         cache_append, each head of each token in int8 with a scale of its own (serving.h)
- *   decode_attention_int8 q, keys i8, values i8, slots, key scales f32[b,t,kv heads], value scales -> parts, stats: as
- *                         decode_attention of what the integers and scales stand for
- *   chunk_attention       q[b,s,h], keys[b,t,g], values[b,t,g], slots -> o[b,s,h], causal: over a whole cache as `parts`
- *                         ranks store it, one part behind the other
- *   softmax_merge         parts, stats -> o[b,s,h], this rank's share of the whole softmax (partial)
- *   pick_token            x[b,s,e], slots -> y[b,1,e], the last of each slot's tokens; of none 0 (partial)
- *   sample                logits f32[b,1,v], seen i32[b,v/32], settings f32[b,7] -> sampled f32[b,2]: token and its
- *                         log-probability without settings (sampling.h)
- *   top_tokens            logits, settings, sampled -> f32[b,42]: sampled and the most probable tokens, each with its
- *                         log-probability, as many as the settings want (sampling.h)
- *   lm_head_logprobs      stats, labels -> f32[b,s] label logit - lse; label < 0: 0
- *
- * In brackets: from schedule on, perhaps one operand more, shaped as the result, that is added to it.
- * It is somewhere else than the result, but for `adds`.
- * clang-format on */
+ * asks the row. Kinds and their semantics are listed in ops.def; rows stand by family: linear.c,
+ * attention.c, norm.c, head.c, optimizer.c, shape.c, collective.c, snapshot.c, serving.c. */
 #ifndef SW_OP_H
 #define SW_OP_H
 
@@ -114,7 +43,7 @@ enum sw_attribute_type {
     SW_ATTRIBUTE_LONG,  /* int64_t */
     SW_ATTRIBUTE_REAL,  /* double */
     SW_ATTRIBUTE_FLAG,  /* bool, printed by its name */
-    SW_ATTRIBUTE_LAYOUT /* int32_t, enum sw_sequence_layout, printed by its word */
+    SW_ATTRIBUTE_LAYOUT /* int32_t, enum sw_sequence_layout, printed by its word; -1: none */
 };
 enum sw_attribute_print {
     SW_PRINT_ALWAYS,
@@ -134,7 +63,9 @@ struct sw_op_info {
     const char *name;
     /* Factors, one letter per dimension: "bse,ef->bsf". A letter in the result is parallel, one
      * only in operands is reduced. '.' matches any dimensions of an elementwise op; the last
-     * pattern of a side repeats. */
+     * pattern of a side repeats. Where operands may be of several forms, these stand one behind
+     * the other with '|' between them, each with patterns for all of its operands and results:
+     * sw_op_factors finds the one that fits. */
     const char *factors;
     const char *whole; /* letters that are never split */
     const char *ring;  /* the pair (query sequence, key sequence) that shares its axes, or NULL */
@@ -198,10 +129,17 @@ static inline bool sw_op_is_wait(enum sw_op_kind kind)
     return sw_op_rows[kind]->cost_class == SW_CLASS_WAIT;
 }
 
-/* ring_attention(_grad) */
-static inline bool sw_op_is_ring(enum sw_op_kind kind)
+/* The factors of its form, up to '|' or the end. */
+const char *sw_op_factors(const struct sw_program *program, const struct sw_op *op);
+
+/* What the keys of attention(_grad) are, as its operands and results say. */
+enum sw_attention_keys { SW_KEYS_SEQUENCE, SW_KEYS_CACHE_PART, SW_KEYS_CACHE };
+enum sw_attention_keys sw_attention_keys(const struct sw_op *op);
+
+/* attention(_grad) of a sequence, whose keys travel along the ring */
+static inline bool sw_op_is_ring(const struct sw_op *op)
 {
-    return sw_op_rows[kind]->ring != NULL;
+    return sw_op_rows[op->kind]->ring != NULL && sw_attention_keys(op) == SW_KEYS_SEQUENCE;
 }
 
 /* snapshot: any rank over `axes` sends to any other, and it waits for that */
@@ -222,7 +160,7 @@ struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_o
 int64_t sw_op_addend_bytes(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes that one rank sends (= receives) in a collective, or over the whole ring of
- * ring_attention(_grad), as they travel. */
+ * attention, as they travel. */
 int64_t sw_op_communication_bytes(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes that one rank sends in one run of the program. */

@@ -10,27 +10,12 @@
 
 #include <stddef.h>
 
-extern const struct sw_op_info sw_row_embedding, sw_row_embedding_grad;
-extern const struct sw_op_info sw_row_rmsnorm, sw_row_rmsnorm_grad;
-extern const struct sw_op_info sw_row_head_norm, sw_row_head_norm_grad;
-extern const struct sw_op_info sw_row_linear, sw_row_linear_t, sw_row_linear_dw;
-extern const struct sw_op_info sw_row_add_bias, sw_row_bias_grad;
-extern const struct sw_op_info sw_row_rope, sw_row_replicate_heads, sw_row_replicate_heads_grad;
-extern const struct sw_op_info sw_row_ring_attention, sw_row_ring_attention_grad;
-extern const struct sw_op_info sw_row_swiglu, sw_row_swiglu_grad;
-extern const struct sw_op_info sw_row_constrain, sw_row_add, sw_row_accumulate, sw_row_cast;
-extern const struct sw_op_info sw_row_lm_head_stats, sw_row_lm_head_loss, sw_row_lm_head_grad;
-extern const struct sw_op_info sw_row_sum_squares, sw_row_grad_norm, sw_row_adamw;
-extern const struct sw_op_info sw_row_slice, sw_row_all_gather, sw_row_reduce_scatter;
-extern const struct sw_op_info sw_row_all_reduce, sw_row_all_to_all, sw_row_wait;
-extern const struct sw_op_info sw_row_snapshot;
-extern const struct sw_op_info sw_row_rope_slots, sw_row_cache_append, sw_row_decode_attention;
-extern const struct sw_op_info sw_row_softmax_merge, sw_row_pick_token, sw_row_sample;
-extern const struct sw_op_info sw_row_top_tokens, sw_row_lm_head_logprobs;
-extern const struct sw_op_info sw_row_cache_append_int8, sw_row_decode_attention_int8;
-extern const struct sw_op_info sw_row_chunk_attention;
+#define SW_KERNEL(KIND, name) extern const struct sw_op_info sw_row_##name;
+#define SW_OTHER SW_KERNEL
+#include "core/program/op/ops.def"
+
 /* Fields of what several kinds have. */
-extern const struct sw_attribute sw_op_rope_attributes[], sw_op_gradient_attributes[];
+extern const struct sw_attribute sw_op_gradient_attributes[];
 
 /* What an operand looks like on one rank. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);

@@ -1,55 +1,14 @@
 /* Which row belongs to which kind, and what every row is asked. */
 #include "core/program/op/rows.h"
 
+#include <string.h>
+
 const struct sw_op_info *const sw_op_rows[] = {
-    [SW_OP_EMBEDDING] = &sw_row_embedding,
-    [SW_OP_EMBEDDING_GRAD] = &sw_row_embedding_grad,
-    [SW_OP_RMSNORM] = &sw_row_rmsnorm,
-    [SW_OP_RMSNORM_GRAD] = &sw_row_rmsnorm_grad,
-    [SW_OP_HEAD_NORM] = &sw_row_head_norm,
-    [SW_OP_HEAD_NORM_GRAD] = &sw_row_head_norm_grad,
-    [SW_OP_LINEAR] = &sw_row_linear,
-    [SW_OP_LINEAR_T] = &sw_row_linear_t,
-    [SW_OP_LINEAR_DW] = &sw_row_linear_dw,
-    [SW_OP_ADD_BIAS] = &sw_row_add_bias,
-    [SW_OP_BIAS_GRAD] = &sw_row_bias_grad,
-    [SW_OP_ROPE] = &sw_row_rope,
-    [SW_OP_REPLICATE_HEADS] = &sw_row_replicate_heads,
-    [SW_OP_REPLICATE_HEADS_GRAD] = &sw_row_replicate_heads_grad,
-    [SW_OP_CONSTRAIN] = &sw_row_constrain,
-    [SW_OP_RING_ATTENTION] = &sw_row_ring_attention,
-    [SW_OP_RING_ATTENTION_GRAD] = &sw_row_ring_attention_grad,
-    [SW_OP_SWIGLU] = &sw_row_swiglu,
-    [SW_OP_SWIGLU_GRAD] = &sw_row_swiglu_grad,
-    [SW_OP_ADD] = &sw_row_add,
-    [SW_OP_ACCUMULATE] = &sw_row_accumulate,
-    [SW_OP_LM_HEAD_STATS] = &sw_row_lm_head_stats,
-    [SW_OP_LM_HEAD_LOSS] = &sw_row_lm_head_loss,
-    [SW_OP_LM_HEAD_GRAD] = &sw_row_lm_head_grad,
-    [SW_OP_SUM_SQUARES] = &sw_row_sum_squares,
-    [SW_OP_GRAD_NORM] = &sw_row_grad_norm,
-    [SW_OP_ADAMW] = &sw_row_adamw,
-    [SW_OP_CAST] = &sw_row_cast,
-    [SW_OP_SLICE] = &sw_row_slice,
-    [SW_OP_ALL_GATHER] = &sw_row_all_gather,
-    [SW_OP_REDUCE_SCATTER] = &sw_row_reduce_scatter,
-    [SW_OP_ALL_REDUCE] = &sw_row_all_reduce,
-    [SW_OP_ALL_TO_ALL] = &sw_row_all_to_all,
-    [SW_OP_WAIT] = &sw_row_wait,
-    [SW_OP_SNAPSHOT] = &sw_row_snapshot,
-    [SW_OP_ROPE_SLOTS] = &sw_row_rope_slots,
-    [SW_OP_CACHE_APPEND] = &sw_row_cache_append,
-    [SW_OP_DECODE_ATTENTION] = &sw_row_decode_attention,
-    [SW_OP_SOFTMAX_MERGE] = &sw_row_softmax_merge,
-    [SW_OP_PICK_TOKEN] = &sw_row_pick_token,
-    [SW_OP_SAMPLE] = &sw_row_sample,
-    [SW_OP_TOP_TOKENS] = &sw_row_top_tokens,
-    [SW_OP_LM_HEAD_LOGPROBS] = &sw_row_lm_head_logprobs,
-    [SW_OP_CACHE_APPEND_INT8] = &sw_row_cache_append_int8,
-    [SW_OP_DECODE_ATTENTION_INT8] = &sw_row_decode_attention_int8,
-    [SW_OP_CHUNK_ATTENTION] = &sw_row_chunk_attention,
+#define SW_KERNEL(KIND, name) [SW_OP_##KIND] = &sw_row_##name,
+#define SW_OTHER SW_KERNEL
+#include "core/program/op/ops.def"
 };
-_Static_assert(sizeof sw_op_rows / sizeof sw_op_rows[0] == SW_OP_COUNT, "a row for every kind");
+
 /* ---- What an operand looks like on one rank ---- */
 
 static int64_t instances(const struct sw_program *p, struct sw_ref ref)
@@ -92,6 +51,43 @@ int64_t sw_value_local_elems(const struct sw_value *value)
     for (uint8_t d = 0; d < value->ndim; d++)
         elems *= value->local[d];
     return elems;
+}
+
+/* ---- Factors ---- */
+
+/* Patterns up to the end of a side, which have as many letters as the operands dimensions. */
+static const char *match_side(const struct sw_program *p, const char *at, const struct sw_ref *refs,
+                              uint16_t count, bool *fits)
+{
+    for (uint16_t i = 0; *fits; i++) {
+        const size_t letters = strcspn(at, ",-|");
+        *fits = i < count && p->values[refs[i].value].ndim == letters;
+        at += letters;
+        if (*at != ',') {
+            *fits = *fits && i + 1 == count;
+            break;
+        }
+        at++;
+    }
+    return at;
+}
+
+const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
+{
+    const char *first = sw_op_rows[op->kind]->factors, *form = first;
+    if (first == NULL || strchr(first, '|') == NULL)
+        return first;
+    while (form != NULL) {
+        bool fits = true;
+        const char *end = match_side(p, form, op->in, op->n_in, &fits);
+        if (fits)
+            (void)match_side(p, end + strlen("->"), op->out, op->n_out, &fits);
+        if (fits)
+            return form;
+        form = strchr(form, '|');
+        form += form != NULL;
+    }
+    return first; /* verify says what does not fit */
 }
 
 /* ---- Costs ---- */

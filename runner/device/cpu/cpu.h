@@ -85,51 +85,16 @@ void sw_cpu_zero_padding(const struct sw_tensor *matrix);
 struct matmul_cache *sw_cpu_matmul_cache_create(struct sw_error *err);
 void sw_cpu_matmul_cache_free(struct matmul_cache *cache); /* may be NULL */
 
-int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
-int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
+/* The same in any precision. */
+int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, struct sw_error *err);
+int sw_cpu_slice(const struct sw_call *call, struct sw_error *err);
 
-/* Every kernel that is compiled per arithmetic: X(KIND, name). */
-#define SW_CPU_KERNELS(X)                                                                          \
-    X(EMBEDDING, embedding)                                                                        \
-    X(EMBEDDING_GRAD, embedding_grad)                                                              \
-    X(RMSNORM, rmsnorm)                                                                            \
-    X(RMSNORM_GRAD, rmsnorm_grad)                                                                  \
-    X(ADD_BIAS, add_bias)                                                                          \
-    X(BIAS_GRAD, bias_grad)                                                                        \
-    X(ROPE, rope)                                                                                  \
-    X(REPLICATE_HEADS, replicate_heads)                                                            \
-    X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \
-    X(RING_ATTENTION, ring_attention)                                                              \
-    X(RING_ATTENTION_GRAD, ring_attention_grad)                                                    \
-    X(SWIGLU, swiglu)                                                                              \
-    X(SWIGLU_GRAD, swiglu_grad)                                                                    \
-    X(ADD, add)                                                                                    \
-    X(ACCUMULATE, accumulate)                                                                      \
-    X(LM_HEAD_STATS, lm_head_stats)                                                                \
-    X(LM_HEAD_LOSS, lm_head_loss)                                                                  \
-    X(LM_HEAD_GRAD, lm_head_grad)                                                                  \
-    X(SUM_SQUARES, sum_squares)                                                                    \
-    X(GRAD_NORM, grad_norm)                                                                        \
-    X(ADAMW, adamw)                                                                                \
-    X(CAST, cast)                                                                                  \
-    X(ROPE_SLOTS, rope_slots)                                                                      \
-    X(CACHE_APPEND, cache_append)                                                                  \
-    X(DECODE_ATTENTION, decode_attention)                                                          \
-    X(SOFTMAX_MERGE, softmax_merge)                                                                \
-    X(PICK_TOKEN, pick_token)                                                                      \
-    X(SAMPLE, sample)                                                                              \
-    X(TOP_TOKENS, top_tokens)                                                                      \
-    X(LM_HEAD_LOGPROBS, lm_head_logprobs)                                                          \
-    X(CACHE_APPEND_INT8, cache_append_int8)                                                        \
-    X(DECODE_ATTENTION_INT8, decode_attention_int8)                                                \
-    X(CHUNK_ATTENTION, chunk_attention)
-
-#define SW_CPU_DECLARE(kind, name)                                                                 \
+/* What runs each kind (core/program/op/ops.def), per arithmetic. */
+#define SW_KERNEL(KIND, name)                                                                      \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
                             struct sw_error *err);                                                 \
     int sw_cpu_##name##_f64(struct sw_cpu_device *device, const struct sw_call *call,              \
                             struct sw_error *err);
-SW_CPU_KERNELS(SW_CPU_DECLARE)
-#undef SW_CPU_DECLARE
+#include "core/program/op/ops.def"
 
 #endif

@@ -83,7 +83,7 @@ static bool is_f64(const struct sw_call *call)
     return false;
 }
 
-#define DEFINE_RUN(kind, name)                                                                     \
+#define SW_KERNEL(KIND, name)                                                                      \
     static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
                           struct sw_error *err)                                                    \
     {                                                                                              \
@@ -91,9 +91,7 @@ static bool is_f64(const struct sw_call *call)
         return is_f64(call) ? sw_cpu_##name##_f64(cpu, call, err)                                  \
                             : sw_cpu_##name##_f32(cpu, call, err);                                 \
     }
-SW_CPU_KERNELS(DEFINE_RUN)
-
-#define RUN_ENTRY(kind, name) [SW_OP_##kind] = run_##name,
+#include "core/program/op/ops.def"
 
 static const struct sw_device_vtable cpu_vtable = {
     .name = "cpu",
@@ -105,10 +103,11 @@ static const struct sw_device_vtable cpu_vtable = {
     .copy_box = cpu_copy_box,
     .synchronize = cpu_synchronize,
     .destroy = cpu_destroy,
-    .run = {SW_CPU_KERNELS(RUN_ENTRY)[SW_OP_LINEAR] = sw_cpu_run_linear,
-            [SW_OP_LINEAR_T] = sw_cpu_run_linear, [SW_OP_LINEAR_DW] = sw_cpu_run_linear,
-            [SW_OP_HEAD_NORM] = run_rmsnorm, [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad,
-            [SW_OP_SLICE] = sw_cpu_run_slice},
+    .run =
+        {
+#define SW_KERNEL(KIND, name) [SW_OP_##KIND] = run_##name,
+#include "core/program/op/ops.def"
+        },
 };
 
 struct sw_device *sw_cpu_device_create(int32_t threads, struct sw_error *err)
@@ -141,9 +140,8 @@ out_of_memory:
     return NULL;
 }
 
-int sw_cpu_run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cpu_slice(const struct sw_call *call, struct sw_error *err)
 {
-    (void)device;
     const struct sw_tensor *in = &call->in[0], *out = &call->out[0];
     if (in->ndim != out->ndim || in->dtype != out->dtype)
         return sw_fail(err, SW_ENVIRONMENT, "slice between tensors of different kinds");

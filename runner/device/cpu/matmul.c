@@ -330,7 +330,8 @@ void sw_cpu_zero_padding(const struct sw_tensor *matrix)
 
 /* y = addend + y. A sum among oneDNN's post-ops wants the addend where the result goes: copying it
  * there moves as many bytes as this does. */
-static int add_to_result(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+static int add_to_result(struct sw_cpu_device *device, const struct sw_call *call,
+                         struct sw_error *err)
 {
     const struct sw_op add = {.kind = SW_OP_ADD, .n_in = 2, .n_out = 1};
     const struct sw_tensor operands[2] = {call->in[2], call->out[0]};
@@ -340,10 +341,10 @@ static int add_to_result(struct sw_device *device, const struct sw_call *call, s
     if (operands[0].dtype != operands[1].dtype || operands[0].elems != operands[1].elems)
         return sw_fail(err, SW_ENVIRONMENT, "%s got an addend of another shape than its result",
                        sw_op_info(call->op->kind)->name);
-    return device->vtable->run[SW_OP_ADD](device, &sum, err);
+    return device->base.vtable->run[SW_OP_ADD](&device->base, &sum, err);
 }
 
-int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
     int64_t tokens, x_columns, w_rows, w_columns, y_rows, y_columns;
@@ -390,7 +391,7 @@ int sw_cpu_run_linear(struct sw_device *device, const struct sw_call *call, stru
             err, SW_ENVIRONMENT, "%s got [%lld, %lld] and [%lld, %lld] for a result [%lld, %lld]",
             sw_op_info(call->op->kind)->name, (long long)tokens, (long long)x_columns,
             (long long)w_rows, (long long)w_columns, (long long)y_rows, (long long)y_columns);
-    if (sw_cpu_matmul((struct sw_cpu_device *)device, &matmul, err) != 0)
+    if (sw_cpu_matmul(device, &matmul, err) != 0)
         return -1;
     if (call->op->kind == SW_OP_LINEAR_DW) {
         sw_cpu_zero_padding(y);

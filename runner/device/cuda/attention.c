@@ -4,6 +4,7 @@
  * need not choose alike. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
+#include "runner/device/cuda/serving.h"
 
 #include <string.h>
 
@@ -421,11 +422,13 @@ static int check_own(const struct ring *r, struct sw_error *err)
                    SW_CUDA_MAX_ATTENTION_DIM);
 }
 
-int sw_cuda_run_ring_attention(struct sw_device *device, const struct sw_call *call,
-                               struct sw_error *err)
+int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err)
 {
     struct ring r;
     struct assembly assembly;
+    if (sw_attention_keys(call->op) != SW_KEYS_SEQUENCE)
+        return sw_cuda_attend_cached(device, call, err);
     if (describe(device, call, false, &r, err) != 0)
         return -1;
     const int library = prepare(&r, &assembly, err);
@@ -567,8 +570,8 @@ static int backward_ring(const struct ring *r, const struct assembly *as, const 
     return ring->wait(ring->context, err);
 }
 
-int sw_cuda_run_ring_attention_grad(struct sw_device *device, const struct sw_call *call,
-                                    struct sw_error *err)
+int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *call,
+                               struct sw_error *err)
 {
     struct ring r;
     struct assembly assembly;

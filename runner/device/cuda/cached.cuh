@@ -36,12 +36,12 @@ struct part {
     int64_t rank, ranks, block, places;
 };
 
-static inline part part_of(const struct sw_call *call, const struct sw_tensor *cache)
+static inline part part_of(const struct sw_tensor *cache, int64_t chunk)
 {
     part p;
     p.ranks = cache->global[1] / cache->size[1];
     p.rank = cache->start[1] / cache->size[1];
-    p.block = call->op->as.cache.chunk / p.ranks;
+    p.block = chunk / p.ranks;
     p.places = cache->size[1];
     return p;
 }
@@ -75,14 +75,14 @@ static inline cached describe(const struct sw_call *call)
 {
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
     cached a;
-    a.dim = call->op->as.cache.head_dim;
-    a.group = call->op->as.cache.group;
+    a.dim = call->op->as.attention.head_dim;
+    a.group = call->op->as.attention.group;
     a.batch = q->size[0];
     a.sq = q->size[1];
     a.heads = q->size[2] / a.dim;
     a.kv_heads = k->size[2] / a.dim;
-    a.scale = (float)(call->op->as.cache.scale * (double)LOG2_E);
-    a.part = part_of(call, k);
+    a.scale = (float)(call->op->as.attention.scale * (double)LOG2_E);
+    a.part = part_of(k, call->op->as.attention.chunk);
     a.q = view_of(q);
     a.k = k->data;
     a.v = call->in[2].data;

@@ -177,15 +177,11 @@ cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width, cons
  */
 struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device);
 
-int sw_cuda_run_ring_attention(struct sw_device *device, const struct sw_call *call,
-                               struct sw_error *err);
-int sw_cuda_run_ring_attention_grad(struct sw_device *device, const struct sw_call *call,
-                                    struct sw_error *err);
-int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err);
-int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *call,
-                              struct sw_error *err);
-int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *call,
-                             struct sw_error *err);
+/* What runs each kind (core/program/op/ops.def). */
+#define SW_KERNEL(KIND, name)                                                                      \
+    int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
+                           struct sw_error *err);
+#include "core/program/op/ops.def"
 
 /* ---- Kernels: each queues and returns the launch's error ---- */
 
@@ -196,24 +192,15 @@ cudaError_t sw_cuda_accumulate(const struct sw_tensor *a, const struct sw_tensor
                                const struct sw_tensor *y, bool first,
                                const struct sw_cuda_step *step, cudaStream_t stream);
 cudaError_t sw_cuda_cast(const struct sw_tensor *x, const struct sw_tensor *y, cudaStream_t stream);
-cudaError_t sw_cuda_swiglu(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_slice(const struct sw_tensor *in, const struct sw_tensor *out,
                           cudaStream_t stream);
-cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream);
 /* scratch: sw_cuda_embedding_grad_bytes. */
 cudaError_t sw_cuda_embedding_grad(const struct sw_call *call, void *scratch, cudaStream_t stream);
 size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call);
 /* Of a matrix that was made: zeros behind its rows and columns. */
 cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cudaStream_t stream);
-cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream);
 /* inverse: f32 [rows] of scratch. */
 cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse, cudaStream_t stream);
-cudaError_t sw_cuda_add_bias(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaStream_t stream);
-cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, cudaStream_t stream);
 /* Of n tokens from `first`, whose logits f32 [n, vocab] are given. */
 cudaError_t sw_cuda_logits_stats(const struct sw_call *call, const float *logits, int64_t first,
                                  int64_t n, cudaStream_t stream);
@@ -230,7 +217,6 @@ cudaError_t sw_cuda_lm_head_loss(const struct sw_call *call, const struct sw_cud
                                  cudaStream_t stream);
 /* parts: f64 [SW_CUDA_SQUARE_PARTS] of scratch. */
 cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *parts, cudaStream_t stream);
-cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw_cuda_step *step,
                           cudaStream_t stream);
 

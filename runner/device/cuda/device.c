@@ -375,31 +375,33 @@ static int launched(const struct sw_call *call, cudaError_t code, struct sw_erro
 }
 
 /* Kernels that need the call and the stream, nothing else. */
-#define SIMPLE_KERNELS(X)                                                                          \
-    X(EMBEDDING, embedding)                                                                        \
-    X(RMSNORM, rmsnorm)                                                                            \
-    X(ADD_BIAS, add_bias)                                                                          \
-    X(BIAS_GRAD, bias_grad)                                                                        \
-    X(ROPE, rope)                                                                                  \
-    X(REPLICATE_HEADS, replicate_heads)                                                            \
-    X(REPLICATE_HEADS_GRAD, replicate_heads_grad)                                                  \
-    X(SWIGLU, swiglu)                                                                              \
-    X(SWIGLU_GRAD, swiglu_grad)                                                                    \
-    X(GRAD_NORM, grad_norm)
-
-#define DEFINE_SIMPLE(kind, name)                                                                  \
-    static int run_##name(struct sw_device *device, const struct sw_call *call,                    \
-                          struct sw_error *err)                                                    \
+#define SIMPLE(name)                                                                               \
+    cudaError_t sw_cuda_##name(const struct sw_call *call, cudaStream_t stream);                   \
+    int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
+                           struct sw_error *err)                                                   \
     {                                                                                              \
         if (check_dtypes(call, err) != 0)                                                          \
             return -1;                                                                             \
         return launched(call, sw_cuda_##name(call, cuda_of(device)->stream), err);                 \
     }
-SIMPLE_KERNELS(DEFINE_SIMPLE)
-#define SIMPLE_ENTRY(kind, name) [SW_OP_##kind] = run_##name,
-#define SERVING_ENTRY(kind, name) [SW_OP_##kind] = sw_cuda_run_##name,
+SIMPLE(embedding)
+SIMPLE(rmsnorm)
+SIMPLE(add_bias)
+SIMPLE(bias_grad)
+SIMPLE(rope)
+SIMPLE(replicate_heads)
+SIMPLE(replicate_heads_grad)
+SIMPLE(swiglu)
+SIMPLE(swiglu_grad)
+SIMPLE(grad_norm)
 
-static int run_add(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cuda_run_head_norm(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err)
+{
+    return sw_cuda_run_rmsnorm(device, call, err);
+}
+
+int sw_cuda_run_add(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     if (check_dtypes(call, err) != 0)
         return -1;
@@ -407,8 +409,8 @@ static int run_add(struct sw_device *device, const struct sw_call *call, struct 
         call, sw_cuda_add(&call->in[0], &call->in[1], &call->out[0], cuda_of(device)->stream), err);
 }
 
-static int run_accumulate(struct sw_device *device, const struct sw_call *call,
-                          struct sw_error *err)
+int sw_cuda_run_accumulate(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
     if (check_dtypes(call, err) != 0)
@@ -419,22 +421,22 @@ static int run_accumulate(struct sw_device *device, const struct sw_call *call,
                     err);
 }
 
-static int run_cast(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cuda_run_cast(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     if (check_dtypes(call, err) != 0)
         return -1;
     return launched(call, sw_cuda_cast(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
 }
 
-static int run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cuda_run_slice(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     if (call->in[0].ndim != call->out[0].ndim || call->in[0].dtype != call->out[0].dtype)
         return sw_fail(err, SW_ENVIRONMENT, "slice between tensors of different kinds");
     return launched(call, sw_cuda_slice(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
 }
 
-static int run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call,
-                            struct sw_error *err)
+int sw_cuda_run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
     const struct sw_tensor *x = &call->in[0];
@@ -448,8 +450,14 @@ static int run_rmsnorm_grad(struct sw_device *device, const struct sw_call *call
     return launched(call, sw_cuda_rmsnorm_grad(call, inverse, d->stream), err);
 }
 
-static int run_embedding_grad(struct sw_device *device, const struct sw_call *call,
-                              struct sw_error *err)
+int sw_cuda_run_head_norm_grad(struct sw_device *device, const struct sw_call *call,
+                               struct sw_error *err)
+{
+    return sw_cuda_run_rmsnorm_grad(device, call, err);
+}
+
+int sw_cuda_run_embedding_grad(struct sw_device *device, const struct sw_call *call,
+                               struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
     if (check_dtypes(call, err) != 0)
@@ -460,8 +468,8 @@ static int run_embedding_grad(struct sw_device *device, const struct sw_call *ca
     return launched(call, sw_cuda_embedding_grad(call, scratch, d->stream), err);
 }
 
-static int run_lm_head_loss(struct sw_device *device, const struct sw_call *call,
-                            struct sw_error *err)
+int sw_cuda_run_lm_head_loss(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err)
 {
     if (check_wide(&call->in[0], call, err) != 0 || check_wide(&call->out[0], call, err) != 0 ||
         check_wide(&call->out[1], call, err) != 0)
@@ -470,8 +478,8 @@ static int run_lm_head_loss(struct sw_device *device, const struct sw_call *call
         call, sw_cuda_lm_head_loss(call, cuda_of(device)->step, cuda_of(device)->stream), err);
 }
 
-static int run_sum_squares(struct sw_device *device, const struct sw_call *call,
-                           struct sw_error *err)
+int sw_cuda_run_sum_squares(struct sw_device *device, const struct sw_call *call,
+                            struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
     if (check_dtypes(call, err) != 0)
@@ -482,7 +490,7 @@ static int run_sum_squares(struct sw_device *device, const struct sw_call *call,
     return launched(call, sw_cuda_sum_squares(call, parts, d->stream), err);
 }
 
-static int run_adamw(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+int sw_cuda_run_adamw(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
     if (check_dtypes(call, err) != 0)
@@ -543,17 +551,11 @@ static const struct sw_device_vtable cuda_vtable = {
     .recording_free = cuda_recording_free,
     .mark = cuda_mark,
     .mark_seconds = cuda_mark_seconds,
-    .run = {SIMPLE_KERNELS(SIMPLE_ENTRY) SW_CUDA_SERVING(SERVING_ENTRY)[SW_OP_ADD] = run_add,
-            [SW_OP_ACCUMULATE] = run_accumulate, [SW_OP_CAST] = run_cast, [SW_OP_SLICE] = run_slice,
-            [SW_OP_HEAD_NORM] = run_rmsnorm, [SW_OP_HEAD_NORM_GRAD] = run_rmsnorm_grad,
-            [SW_OP_RMSNORM_GRAD] = run_rmsnorm_grad, [SW_OP_EMBEDDING_GRAD] = run_embedding_grad,
-            [SW_OP_LM_HEAD_LOSS] = run_lm_head_loss, [SW_OP_SUM_SQUARES] = run_sum_squares,
-            [SW_OP_ADAMW] = run_adamw, [SW_OP_LINEAR] = sw_cuda_run_linear,
-            [SW_OP_LINEAR_T] = sw_cuda_run_linear, [SW_OP_LINEAR_DW] = sw_cuda_run_linear,
-            [SW_OP_LM_HEAD_STATS] = sw_cuda_run_lm_head_stats,
-            [SW_OP_LM_HEAD_GRAD] = sw_cuda_run_lm_head_grad,
-            [SW_OP_RING_ATTENTION] = sw_cuda_run_ring_attention,
-            [SW_OP_RING_ATTENTION_GRAD] = sw_cuda_run_ring_attention_grad},
+    .run =
+        {
+#define SW_KERNEL(KIND, name) [SW_OP_##KIND] = sw_cuda_run_##name,
+#include "core/program/op/ops.def"
+        },
 };
 
 int32_t sw_cuda_device_count(struct sw_error *err)

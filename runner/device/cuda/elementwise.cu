@@ -426,8 +426,10 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
     }
 }
 
-static cudaError_t rotate(const struct sw_call *call, bool of_slots, cudaStream_t stream)
+/* positions i32[s], or slots i32[b,2] */
+extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
 {
+    const bool of_slots = call->in[1].ndim == 2;
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
     const int dim = call->op->as.rope.head_dim;
     struct frequencies frequency;
@@ -445,16 +447,6 @@ static cudaError_t rotate(const struct sw_call *call, bool of_slots, cudaStream_
               x->start[1], frequency, x->size[0] / rows, x->size[1], x->size[2], dim,
               call->op->as.rope.inverse ? -1.0f : 1.0f);
     return cudaGetLastError();
-}
-
-extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
-{
-    return rotate(call, false, stream);
-}
-
-extern "C" cudaError_t sw_cuda_rope_slots(const struct sw_call *call, cudaStream_t stream)
-{
-    return rotate(call, true, stream);
 }
 
 /* What both directions of replicate_heads know: global numbers of the first heads here. */

@@ -355,7 +355,7 @@ static const float *kept_of(const struct sw_cuda_device *d, const struct sw_call
     return call->op->as.gradient.first ? &d->step->sum : &d->step->one;
 }
 
-int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+static int run_product(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
 {
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
@@ -412,6 +412,22 @@ int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, str
         return -1;
     return call->op->kind == SW_OP_LINEAR_DW ? queued(call, sw_cuda_zero_padding(y, d->stream), err)
                                              : 0;
+}
+
+int sw_cuda_run_linear(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    return run_product(device, call, err);
+}
+
+int sw_cuda_run_linear_t(struct sw_device *device, const struct sw_call *call, struct sw_error *err)
+{
+    return run_product(device, call, err);
+}
+
+int sw_cuda_run_linear_dw(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err)
+{
+    return run_product(device, call, err);
 }
 
 /* ---- The head ---- */

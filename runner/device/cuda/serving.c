@@ -1,4 +1,4 @@
-/* The ops of serving: what their operands must be, and where decode_attention keeps what lies
+/* The ops of serving: what their operands must be, and where attention over a cache keeps what lies
  * between its kernels. */
 #include "runner/device/cuda/serving.h"
 
@@ -34,45 +34,32 @@ static int check_integers(const struct sw_call *call, const struct sw_tensor *t,
                                         name_of(call), sw_dtype_name(t->dtype));
 }
 
-int sw_cuda_run_rope_slots(struct sw_device *device, const struct sw_call *call,
-                           struct sw_error *err)
+/* Integers, and of each head its scale. */
+static int check_scaled(const struct sw_call *call, const struct sw_tensor *cache,
+                        const struct sw_tensor *scales, int32_t head_dim, struct sw_error *err)
 {
-    if (check_dtype(call, &call->in[0], false, err) != 0 ||
-        check_dtype(call, &call->out[0], false, err) != 0 ||
-        check_integers(call, &call->in[1], err) != 0)
-        return -1;
-    return queued(call, sw_cuda_rope_slots(call, cuda_of(device)->stream), err);
+    if (cache->dtype != SW_I8 || scales->dtype != SW_F32 ||
+        scales->size[2] * head_dim != cache->size[2])
+        return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 with a scale for each head",
+                       name_of(call));
+    return 0;
 }
 
 int sw_cuda_run_cache_append(struct sw_device *device, const struct sw_call *call,
                              struct sw_error *err)
 {
-    if (check_dtype(call, &call->out[0], false, err) != 0 ||
-        check_dtype(call, &call->in[1], false, err) != 0 ||
+    const bool scaled = call->op->n_in > 3;
+    if (check_dtype(call, &call->in[1], false, err) != 0 ||
         check_integers(call, &call->in[2], err) != 0)
         return -1;
-    return queued(call, sw_cuda_cache_append(call, cuda_of(device)->stream), err);
-}
-
-/* Integers, and of each head its scale. */
-static int check_scaled(const struct sw_call *call, const struct sw_tensor *cache,
-                        const struct sw_tensor *scales, struct sw_error *err)
-{
-    if (cache->dtype != SW_I8 || scales->dtype != SW_F32 ||
-        scales->size[2] * call->op->as.cache.head_dim != cache->size[2])
-        return sw_fail(err, SW_ENVIRONMENT, "%s takes i8 and a scale for each head", name_of(call));
-    return 0;
-}
-
-int sw_cuda_run_cache_append_int8(struct sw_device *device, const struct sw_call *call,
-                                  struct sw_error *err)
-{
+    if (!scaled)
+        return check_dtype(call, &call->out[0], false, err) != 0
+                   ? -1
+                   : queued(call, sw_cuda_cache_append(call, cuda_of(device)->stream), err);
     if (call->in[1].size[2] != call->out[0].size[2])
-        return sw_fail(err, SW_ENVIRONMENT, "cache_append_int8 got rows of %lld for %lld",
+        return sw_fail(err, SW_ENVIRONMENT, "cache_append got rows of %lld for %lld",
                        (long long)call->in[1].size[2], (long long)call->out[0].size[2]);
-    if (check_scaled(call, &call->out[0], &call->out[1], err) != 0 ||
-        check_dtype(call, &call->in[1], false, err) != 0 ||
-        check_integers(call, &call->in[2], err) != 0)
+    if (check_scaled(call, &call->out[0], &call->out[1], call->op->as.append.head_dim, err) != 0)
         return -1;
     return queued(call, sw_cuda_cache_append_int8(call, cuda_of(device)->stream), err);
 }
@@ -81,7 +68,7 @@ int sw_cuda_run_cache_append_int8(struct sw_device *device, const struct sw_call
 static int check_attention(const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
-    const struct sw_cache_attributes *as = &call->op->as.cache;
+    const struct sw_attention_attributes *as = &call->op->as.attention;
     const int64_t heads = q->size[2] / as->head_dim, kv_heads = k->size[2] / as->head_dim;
     if (as->head_dim > SW_CUDA_MAX_ATTENTION_DIM)
         return sw_fail(err, SW_UNMET, "head_dim %d is above %d", (int)as->head_dim,
@@ -102,7 +89,7 @@ static int check_attention(const struct sw_call *call, struct sw_error *err)
 static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1];
-    const int32_t dim = call->op->as.cache.head_dim;
+    const int32_t dim = call->op->as.attention.head_dim;
     struct sw_decode_ranges ranges;
     void *between = call->workspace;
     if (q->size[1] != 1)
@@ -115,20 +102,17 @@ static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct s
     return queued(call, sw_cuda_decode_token(call, &ranges, between, d->stream), err);
 }
 
-int sw_cuda_run_decode_attention(struct sw_device *device, const struct sw_call *call,
-                                 struct sw_error *err)
+int sw_cuda_attend_cached(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err)
 {
-    if (check_attention(call, err) != 0 || check_dtype(call, &call->in[1], false, err) != 0)
+    const int32_t dim = call->op->as.attention.head_dim;
+    if (sw_attention_keys(call->op) == SW_KEYS_CACHE)
+        return sw_fail(err, SW_UNMET, "the cuda device has no attention over a gathered cache");
+    if (check_attention(call, err) != 0)
         return -1;
-    return attend(cuda_of(device), call, err);
-}
-
-int sw_cuda_run_decode_attention_int8(struct sw_device *device, const struct sw_call *call,
-                                      struct sw_error *err)
-{
-    if (check_attention(call, err) != 0 ||
-        check_scaled(call, &call->in[1], &call->in[4], err) != 0 ||
-        check_scaled(call, &call->in[2], &call->in[5], err) != 0)
+    if (call->op->n_in > 4 ? check_scaled(call, &call->in[1], &call->in[4], dim, err) != 0 ||
+                                 check_scaled(call, &call->in[2], &call->in[5], dim, err) != 0
+                           : check_dtype(call, &call->in[1], false, err) != 0)
         return -1;
     return attend(cuda_of(device), call, err);
 }

@@ -43,7 +43,7 @@ extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStre
         return cudaSuccess;
     SW_LAUNCH(append_kernel, sw_grid(x->elems / width * ((width + SW_VECTOR - 1) / SW_VECTOR)),
               SW_THREADS, 0, stream, view_of(cache), view_of(x), (const int32_t *)call->in[2].data,
-              part_of(call, cache), x->size[0], x->size[1], x->start[1], width);
+              part_of(cache, call->op->as.append.chunk), x->size[0], x->size[1], x->start[1], width);
     return cudaGetLastError();
 }
 
@@ -86,13 +86,13 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
 extern "C" cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *cache = &call->out[0], *x = &call->in[1];
-    const int dim = call->op->as.cache.head_dim;
+    const int dim = call->op->as.append.head_dim;
     const int64_t heads = x->size[2] / dim;
     if (x->elems == 0)
         return cudaSuccess;
     SW_LAUNCH(append_int8_kernel, sw_grid(x->elems / dim * SW_WARP), SW_THREADS, 0, stream,
               (int8_t *)cache->data, (float *)call->out[1].data, view_of(x),
-              (const int32_t *)call->in[2].data, part_of(call, cache), x->size[0], x->size[1],
+              (const int32_t *)call->in[2].data, part_of(cache, call->op->as.append.chunk), x->size[0], x->size[1],
               x->start[1], heads, dim);
     return cudaGetLastError();
 }

@@ -10,28 +10,12 @@
 extern "C" {
 #endif
 
-/* What the device runs: X(KIND, name). */
-#define SW_CUDA_SERVING(X)                                                                         \
-    X(ROPE_SLOTS, rope_slots)                                                                      \
-    X(CACHE_APPEND, cache_append)                                                                  \
-    X(CACHE_APPEND_INT8, cache_append_int8)                                                        \
-    X(DECODE_ATTENTION, decode_attention)                                                          \
-    X(DECODE_ATTENTION_INT8, decode_attention_int8)                                                \
-    X(SOFTMAX_MERGE, softmax_merge)                                                                \
-    X(PICK_TOKEN, pick_token)                                                                      \
-    X(SAMPLE, sample)                                                                              \
-    X(TOP_TOKENS, top_tokens)                                                                      \
-    X(LM_HEAD_LOGPROBS, lm_head_logprobs)
-
-#define SW_CUDA_DECLARE(kind, name)                                                                \
-    int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
-                           struct sw_error *err);
-SW_CUDA_SERVING(SW_CUDA_DECLARE)
-#undef SW_CUDA_DECLARE
+/* attention of keys that are a cache. */
+int sw_cuda_attend_cached(struct sw_device *device, const struct sw_call *call,
+                          struct sw_error *err);
 
 /* ---- Kernels: each queues and returns the launch's error ---- */
 
-cudaError_t sw_cuda_rope_slots(const struct sw_call *call, cudaStream_t stream);
 /* A position outside of the cache is left out: nobody could be told. */
 cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cudaStream_t stream);

@@ -1,4 +1,4 @@
-/* Causal attention of one sequence in bf16: the device's ring_attention op without hops, forward
+/* Causal attention of one sequence in bf16: the device's attention op without hops, forward
  * and backward, beside cuDNN's kernel called alone on the same operands, in the same run.
  *
  *   bench_attention [HEADS KV_HEADS DIM [LONGEST]]     default 32 8 128 65536
@@ -112,7 +112,7 @@ static void run_op(struct bench *b, bool backward)
 {
     struct sw_error err = {0};
     const int64_t q = b->heads * b->dim, k = b->kv_heads * b->dim;
-    const struct sw_op op = {.kind = backward ? SW_OP_RING_ATTENTION_GRAD : SW_OP_RING_ATTENTION,
+    const struct sw_op op = {.kind = backward ? SW_OP_ATTENTION_GRAD : SW_OP_ATTENTION,
                              .n_in = backward ? 6 : 3,
                              .n_out = backward ? 3 : 2,
                              .as.attention = {.scale = 1 / sqrt((double)b->dim),
@@ -132,7 +132,7 @@ static void run_op(struct bench *b, bool backward)
     out[1] = backward ? tensor(b, DK, SW_BF16_T, k) : in[4];
     out[2] = tensor(b, DV, SW_BF16_T, k);
     if (b->device->vtable->run[op.kind](b->device, &call, &err) != 0)
-        die("ring_attention", &err);
+        die("attention", &err);
 }
 
 /* ---- Time ---- */

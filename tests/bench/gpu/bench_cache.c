@@ -39,7 +39,7 @@ static int attend(struct bench *b, struct sw_error *err)
 {
     const struct sw_call call = {
         .op = &b->op, .in = b->in, .out = b->out, .workspace = b->workspace};
-    return b->device->vtable->run[SW_OP_DECODE_ATTENTION](b->device, &call, err);
+    return b->device->vtable->run[SW_OP_ATTENTION](b->device, &call, err);
 }
 
 /* Keys over values: as many bytes are moved as attention reads. */
@@ -111,14 +111,15 @@ static int prepare(struct bench *b, const struct shape *s, struct sw_error *err)
     const int64_t out[4] = {s->texts, 1, q[2], 1}, stats[4] = {s->texts, 1, 2 * heads, 1};
     struct sw_decode_ranges ranges;
     sw_decode_ranges_of(s->texts, heads, KV_HEADS, s->cached, HEAD_DIM, &ranges);
-    b->op = (struct sw_op){.kind = SW_OP_DECODE_ATTENTION,
+    b->op = (struct sw_op){.kind = SW_OP_ATTENTION,
                            .n_in = 4,
                            .n_out = 2,
                            .workspace_bytes = ranges.bytes,
-                           .as.cache = {.scale = 1 / sqrt(HEAD_DIM),
-                                        .head_dim = HEAD_DIM,
-                                        .group = (int32_t)s->group,
-                                        .chunk = (int32_t)s->cached}};
+                           .as.attention = {.scale = 1 / sqrt(HEAD_DIM),
+                                            .head_dim = HEAD_DIM,
+                                            .group = (int32_t)s->group,
+                                            .sequence_layout = -1,
+                                            .chunk = (int32_t)s->cached}};
     b->in[0] = tensor(b, SW_BF16_T, 3, q);
     b->in[1] = tensor(b, SW_BF16_T, 3, k);
     b->in[2] = tensor(b, SW_BF16_T, 3, k);
