@@ -168,7 +168,19 @@ static int load_accounts(const char *clusters, struct sw_slurm_accounting *out,
     return status;
 }
 
-int sw_slurm_accounting_load(const char *cluster, struct sw_slurm_accounting *out,
+void sw_slurm_accounting_enforce(const char *list, struct sw_slurm_accounting *out)
+{
+    static const char *const whole[] = {"associations", "limits", "qos", "safe", "wckeys"};
+    const bool all = list[0] == '\0' || sw_slurm_list_has(list, "all");
+    out->no_qos = !all && !sw_slurm_list_has(list, "qos");
+    out->no_limits = !all && !sw_slurm_list_has(list, "limits") && !sw_slurm_list_has(list, "safe");
+    out->no_associations = !all;
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (sw_slurm_list_has(list, whole[i]))
+            out->no_associations = false;
+}
+
+int sw_slurm_accounting_load(const struct sw_slurm *slurm, struct sw_slurm_accounting *out,
                              struct sw_error *err)
 {
     char user[128], users[160], clusters[192];
@@ -179,7 +191,8 @@ int sw_slurm_accounting_load(const char *cluster, struct sw_slurm_accounting *ou
         return 0;
     snprintf(user, sizeof user, "%s", who->pw_name);
     snprintf(users, sizeof users, "user=%s", user);
-    snprintf(clusters, sizeof clusters, "cluster=%s", cluster);
+    snprintf(clusters, sizeof clusters, "cluster=%s", sw_slurm_cluster(slurm));
+    sw_slurm_accounting_enforce(sw_slurm_enforced(slurm), out);
     const char *const qos[] = {"qos", NULL},
                       *const associations[] = {"assoc", users, clusters, NULL},
                       *const defaults[] = {"user", user, NULL};

@@ -4,6 +4,7 @@
 #define SW_SLURM_ACCOUNTING_H
 
 #include "core/base/error.h"
+#include "planner/slurm/controller.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,16 +43,23 @@ struct sw_slurm_association {        /* of the user with an account, or of the a
 
 struct sw_slurm_accounting {
     bool known;
+    /* what Slurm does not hold jobs to (AccountingStorageEnforce) */
+    bool no_associations, no_qos, no_limits;
     char default_account[64];
     struct sw_slurm_qos *qos;
     struct sw_slurm_association *association;
     int32_t qos_count, association_count;
 };
 
-/* cluster: its ClusterName. Errors (SW_ENVIRONMENT): memory. */
-int sw_slurm_accounting_load(const char *cluster, struct sw_slurm_accounting *out,
+/* Of the cluster whose controller it is. Errors (SW_ENVIRONMENT): memory. */
+int sw_slurm_accounting_load(const struct sw_slurm *slurm, struct sw_slurm_accounting *out,
                              struct sw_error *err);
 void sw_slurm_accounting_free(struct sw_slurm_accounting *accounting);
+
+/* Of AccountingStorageEnforce, "associations,limits", what it leaves out; "": it is not told, and
+ * all counts. slurm.conf(5): limits, also those of a qos, need `limits` or `safe`, which need
+ * associations. */
+void sw_slurm_accounting_enforce(const char *list, struct sw_slurm_accounting *out);
 
 /* The lines of sacctmgr -nP, with the fields of SW_SACCTMGR_QOS and SW_SACCTMGR_ASSOC or with the
  * first of them, added to *out; of associations with a user or of accounts'. Errors

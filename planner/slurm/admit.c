@@ -248,16 +248,19 @@ static bool account_may(const struct sw_slurm_request *request, const struct sw_
     if (!accounting->known)
         return true;
     const struct sw_slurm_association *a = sw_slurm_find_association(accounting, account, p->name);
-    if (account != NULL && a == NULL)
+    if (account != NULL && a == NULL && !accounting->no_associations)
         return refuse(why,
                       "you have no account '%.60s' for partition %.60s; see 'sacctmgr show "
                       "assoc'",
                       account, p->name);
-    if (qos != NULL && sw_slurm_find_qos(accounting, qos) == NULL)
+    if (qos != NULL && sw_slurm_find_qos(accounting, qos) == NULL && !accounting->no_qos)
         return refuse(why, "there is no qos '%.60s'; see 'sacctmgr show qos'", qos);
-    if (qos != NULL && a != NULL && a->qos[0] != '\0' && !sw_slurm_list_has(a->qos, qos))
+    if (qos != NULL && a != NULL && a->qos[0] != '\0' && !sw_slurm_list_has(a->qos, qos) &&
+        !accounting->no_qos)
         return refuse(why, "account '%.60s' may not use qos '%.60s': it has %.80s", a->account, qos,
                       a->qos);
+    if (accounting->no_limits)
+        return true;
     const struct sw_slurm_qos *q = qos != NULL ? sw_slurm_find_qos(accounting, qos) : NULL;
     if (q != NULL && seconds > q->max_time)
         return refuse(why,
@@ -498,7 +501,7 @@ int sw_slurm_admit_script(const char *script, struct sw_admission *out, struct s
     struct sw_slurm *slurm = sw_slurm_open(SW_SLURM_AUTO, err);
     if (slurm == NULL || sw_slurm_request_read(script, &request, err) != 0 ||
         sw_slurm_load(slurm, &facts, err) != 0 ||
-        sw_slurm_accounting_load(sw_slurm_cluster(slurm), &accounting, err) != 0)
+        sw_slurm_accounting_load(slurm, &accounting, err) != 0)
         goto out;
     if (sw_slurm_request_get(&request, "dependency") != NULL &&
         sw_slurm_queue(slurm, &queue, &queued, err) != 0)

@@ -235,6 +235,8 @@ int sw_slurm_commands_open(struct sw_slurm *slurm, struct sw_error *err)
     if (status == 0) {
         config_value(result.out, "SLURM_VERSION", slurm->version, sizeof slurm->version);
         config_value(result.out, "ClusterName", slurm->cluster, sizeof slurm->cluster);
+        config_value(result.out, "AccountingStorageEnforce", slurm->enforced,
+                     sizeof slurm->enforced);
     }
     sw_process_free(&result);
     return status;

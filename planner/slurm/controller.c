@@ -112,6 +112,11 @@ const char *sw_slurm_cluster(const struct sw_slurm *slurm)
     return slurm->cluster;
 }
 
+const char *sw_slurm_enforced(const struct sw_slurm *slurm)
+{
+    return slurm->enforced;
+}
+
 /* ---- Facts ---- */
 
 static int no_memory(struct sw_error *err)

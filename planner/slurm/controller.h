@@ -29,6 +29,8 @@ void sw_slurm_close(struct sw_slurm *slurm);
 enum sw_slurm_backing sw_slurm_backing(const struct sw_slurm *slurm); /* never AUTO */
 const char *sw_slurm_version(const struct sw_slurm *slurm); /* the controller's: "22.05.8" */
 const char *sw_slurm_cluster(const struct sw_slurm *slurm); /* its ClusterName */
+/* Its AccountingStorageEnforce: "associations,limits,qos", "none"; "": it is not told. */
+const char *sw_slurm_enforced(const struct sw_slurm *slurm);
 
 /* The version of Slurm that plan-slurm is built for, into buffer; "" where there is none beside
  * plan, or it does not start here. Asks no controller. */

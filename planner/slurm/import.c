@@ -351,7 +351,7 @@ static int take_limits(const struct sw_slurm_partition *p,
                               "not known");
     snprintf(out->account, sizeof out->account, "%s", accounting->default_account);
     const struct sw_slurm_association *a = sw_slurm_find_association(accounting, NULL, p->name);
-    if (a == NULL)
+    if (a == NULL || accounting->no_limits)
         return 0;
     if (a->max_time < out->max_time) {
         out->max_time = a->max_time;

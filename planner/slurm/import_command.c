@@ -92,7 +92,7 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
         goto out;
     }
     if (sw_slurm_load(slurm, &facts, err) != 0 ||
-        sw_slurm_accounting_load(sw_slurm_cluster(slurm), &accounting, err) != 0 ||
+        sw_slurm_accounting_load(slurm, &accounting, err) != 0 ||
         sw_import_gather(slurm, &facts, &accounting, options->partition, &import, err) != 0) {
         status = sw_command_fail(err);
         goto out;

@@ -13,7 +13,7 @@
 
 struct sw_slurm {
     enum sw_slurm_backing backing;
-    char version[32], cluster[128];
+    char version[32], cluster[128], enforced[128];
     char program[PATH_MAX]; /* plan-slurm */
 };
 

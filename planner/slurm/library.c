@@ -107,9 +107,11 @@ int sw_slurm_library_open(struct sw_slurm *slurm, bool *timed_out, struct sw_err
     if (status == 0) {
         char *rest = result.out;
         json_t *line = next_answer(&rest);
-        const char *version = text_of(line, "version"), *cluster = text_of(line, "cluster");
+        const char *version = text_of(line, "version"), *cluster = text_of(line, "cluster"),
+                   *enforced = text_of(line, "enforced");
         snprintf(slurm->version, sizeof slurm->version, "%s", version != NULL ? version : "");
         snprintf(slurm->cluster, sizeof slurm->cluster, "%s", cluster != NULL ? cluster : "");
+        snprintf(slurm->enforced, sizeof slurm->enforced, "%s", enforced != NULL ? enforced : "");
         status = version != NULL ? 0 : broken(err);
         json_decref(line);
     }

@@ -354,7 +354,7 @@ static int compare_choices(const void *a, const void *b)
 static int gather(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
     if (sw_slurm_load(g->slurm, &g->facts, err) != 0 ||
-        sw_slurm_accounting_load(sw_slurm_cluster(g->slurm), &g->accounting, err) != 0 ||
+        sw_slurm_accounting_load(g->slurm, &g->accounting, err) != 0 ||
         sw_waits_load(&g->waits, err) != 0 || sw_starts_ratio(g->slurm, &g->log, err) != 0)
         return -1;
     if (sw_slurm_request_get(g->base, "dependency") != NULL &&

@@ -193,6 +193,7 @@ static int compare(struct sw_error *err)
         goto out;
     same_text("version", sw_slurm_version(a), sw_slurm_version(b));
     same_text("cluster", sw_slurm_cluster(a), sw_slurm_cluster(b));
+    same_text("enforced", sw_slurm_enforced(a), sw_slurm_enforced(b));
     compare_nodes(&x, &y);
     compare_partitions(&x, &y);
     compare_switches(&x, &y);

@@ -133,6 +133,11 @@ c = next(c for c in json.load(open(sys.argv[1]))["choices"] if c["nodes"] == 8 a
 assert c["like_jobs"] >= 10 and 0 <= c["wait_low_seconds"] <= c["wait_high_seconds"] < 120, c' "$scratch/said" ||
     complain "the waits of like jobs: $(cat "$scratch/said")"
 
+# A limit that the controller does not enforce (AccountingStorageEnforce is none here) is none.
+sacctmgr -i modify qos normal set MaxTRESPerUser=node=2 >"$scratch/sacctmgr.log" 2>&1 || complain "no limit: $(cat "$scratch/sacctmgr.log")"
+"$plan" submit "$scratch/run.yaml" --dry-run >"$scratch/said" 2>"$scratch/stderr" || complain "a limit that nobody enforces: $(cat "$scratch/stderr")"
+grep -q 'MaxTRESPU' "$scratch/said" && complain "a limit that nobody enforces: $(cat "$scratch/said")"
+
 # Without slurmdbd the folder and the controller speak alone.
 kill "$dbd" && wait "$dbd" 2>/dev/null
 begin=$SECONDS

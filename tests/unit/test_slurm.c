@@ -440,6 +440,46 @@ static void accounts_that_may(void **state)
         {"dependency", "afterok:17+30,singleton", ""},
     };
     const struct sw_slurm_queued queue[] = {{.id = 17, .state = "RUNNING"}};
+    /* what the controller does not hold jobs to is no reason */
+    static const struct {
+        const char *enforced, *name, *value;
+        bool good;
+    } held[] = {
+        {"none", "time", "2-00:00:00", true},
+        {"nojobs,nosteps", "qos", "short", true},
+        {"associations", "qos", "short", true},
+        {"associations,qos", "qos", "short", true},
+        {"associations,limits", "qos", "short", false},
+        {"associations,limits,safe", "time", "2-00:00:00", false},
+        {"safe", "time", "2-00:00:00", false},
+        {"all", "qos", "short", false},
+        {"none", "account", "maths", true},
+        {"associations", "account", "maths", false},
+        {"wckeys", "account", "maths", false},
+        {"associations,limits", "qos", "nosuch", false}, /* the partition's own list */
+    };
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+        struct sw_slurm_request request = {0};
+        char why[256];
+        assert_int_equal(sw_slurm_request_add(&request, "nodes", "4", &err), 0);
+        assert_int_equal(sw_slurm_request_add(&request, held[i].name, held[i].value, &err), 0);
+        sw_slurm_accounting_enforce(held[i].enforced, &accounting);
+        if (sw_slurm_admits(&request, &facts, &accounting, queue, 1, why) != held[i].good)
+            fail_msg("%s, %s %s: '%s'", held[i].enforced, held[i].name, held[i].value, why);
+        sw_slurm_request_free(&request);
+    }
+    partition.qos = NULL;
+    for (int32_t enforced = 0; enforced < 2; enforced++) {
+        struct sw_slurm_request request = {0};
+        char why[256];
+        assert_int_equal(sw_slurm_request_add(&request, "qos", "nosuch", &err), 0);
+        sw_slurm_accounting_enforce(enforced ? "associations,limits,qos" : "associations,limits",
+                                    &accounting);
+        assert_int_equal(sw_slurm_admits(&request, &facts, &accounting, queue, 1, why), !enforced);
+        sw_slurm_request_free(&request);
+    }
+    partition.qos = "normal,short";
+    sw_slurm_accounting_enforce("", &accounting);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sw_slurm_request request = {0};
         char why[256];

@@ -28,6 +28,25 @@ static void print_end(void)
     end_line(&j);
 }
 
+/* AccountingStorageEnforce in the words of `scontrol show config`. The bits are in no header of
+ * libslurm's; they are the ACCOUNTING_ENFORCE_ ones of Slurm's src/common/read_config.h. */
+static void write_enforced(struct sw_json *j, uint32_t enforced)
+{
+    static const struct {
+        uint32_t bit;
+        const char *word;
+    } words[] = {{1 << 0, "associations"}, {1 << 1, "limits"}, {1 << 5, "nojobs"},
+                 {1 << 6, "nosteps"},      {1 << 3, "qos"},    {1 << 4, "safe"},
+                 {1 << 2, "wckeys"}};
+    char text[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((enforced & words[i].bit) != 0)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? "," : "",
+                                     words[i].word);
+    sw_json_text(j, "enforced", used > 0 ? text : "none");
+}
+
 int print_version(void)
 {
     slurm_conf_t *conf = NULL;
@@ -36,6 +55,7 @@ int print_version(void)
     struct sw_json j = begin_line();
     sw_json_text(&j, "version", conf->version);
     sw_json_text(&j, "cluster", conf->cluster_name);
+    write_enforced(&j, conf->accounting_storage_enforce);
     end_line(&j);
     SW_SLURM_FREE_CONF(conf);
     return 0;
