@@ -222,6 +222,10 @@ life_chain() {
     for ((i = 0; i < 60; i++)); do [ -z "$(squeue -h -n $name)" ] || sleep 0.5; done
     [ -z "$(squeue -h -n $name)" ] || fail "a link is left: $(squeue -h -n $name)"
     [ "$(find "$run" -name 'slurm-*.out' | wc -l)" -ge 2 ] || fail "there was one job only"
+    # links that saved and were followed, and the last one, are well for the site; the one behind that is not needed
+    squeue -h -t all -j "$first,$(paste -sd , "$run/submission.jobs")" -o '%i %T' >"$out/links"
+    grep -vqE ' (COMPLETED|CANCELLED)$' "$out/links" && fail "a link did not end well: $(cat "$out/links")"
+    grep -qx "$first COMPLETED" "$out/links" || fail "the first link is not told: $(cat "$out/links")"
     job=$first
     undisturbed --set optimizer.total_steps="$steps"
     same_to 0 "$run.reference" || fail "the losses are not those of an undisturbed run"

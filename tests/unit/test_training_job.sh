@@ -26,6 +26,9 @@ case "$1 $2" in
     'show hostnames') printf 'n1\nn2\nn3\nn4\n' ;;
     'show job')
         echo show >>"$STAND_IN/calls"
+        if [ "$3" = 18 ]; then # the next link of a chain
+            echo "   JobState=$(cat "$STAND_IN/link") Reason=Dependency" && exit
+        fi
         state=$(head -n 1 "$STAND_IN/states")
         [ "$(wc -l <"$STAND_IN/states")" -eq 1 ] || sed -i 1d "$STAND_IN/states"
         [ "$state" != silent ] || exit 1
@@ -35,6 +38,10 @@ case "$1 $2" in
     'requeue incomplete' | 'requeuehold incomplete')
         if [ -e "$STAND_IN/refuse" ]; then mv "$STAND_IN/refuse" "$STAND_IN/states" && exit 1; fi
         echo "$*" >>"$STAND_IN/calls"
+        ;;
+    'update JobId=18')
+        echo "$*" >>"$STAND_IN/calls"
+        [ ! -e "$STAND_IN/stubborn" ]
         ;;
     *) echo "$*" >>"$STAND_IN/calls" ;;
 esac
@@ -52,8 +59,11 @@ cat >"$out/bin/sleep" <<END
 #!/usr/bin/env bash
 exec "$real" "\$(awk "BEGIN { print \$1 / 1200 }")"
 END
+# A new job is number 18 where $STAND_IN/link is there, which says its state; else none is taken.
 # shellcheck disable=SC2016 # the stand-in's
-printf '#!/bin/sh\necho "sbatch $*" >>"$STAND_IN/calls"; exit 1\n' >"$out/bin/sbatch"
+printf '#!/bin/sh\necho "sbatch $*" >>"$STAND_IN/calls"; [ -e "$STAND_IN/link" ] && echo 18\n' >"$out/bin/sbatch"
+# shellcheck disable=SC2016 # the stand-in's
+printf '#!/bin/sh\necho "scancel $*" >>"$STAND_IN/calls"\n' >"$out/bin/scancel"
 printf '#!/bin/sh\nexit 1\n' >"$out/bin/sinfo"
 chmod +x "$out/bin/"*
 export STAND_IN=$out SLURM_JOB_ID=17 SLURM_JOB_NUM_NODES=4 SLURM_JOB_NODELIST='n[1-4]'
@@ -136,8 +146,55 @@ done
 [ ! -e "$folder/excluded_nodes.jsonl" ] || fail "a node of a cancelled job is left out: $(cat "$folder/excluded_nodes.jsonl")"
 rm "$out/deaf"
 
+# A chain: a link that saved and is followed ended well for the site, while attempt.json keeps the verdict.
+emit chain --set slurm.continue=chain
+folder=$out/chain
+mkdir -p "$folder/checkpoints/step-000005"
+# shellcheck disable=SC2016 # the stand-in's
+echo 'cp "$STAND_IN/saved.json" "'"$folder"'/attempt.json"; exit 75' >"$out/ranks"
+promise='attempt 1 ended: the checkpoint signal; attempt 2 goes on .* in the next link of the chain'
+for states in RUNNING silent COMPLETING; do # the link is queued, whatever is said of this job
+    rm -f "$folder/attempt.json" "$folder/submission.jobs"
+    echo PENDING >"$out/link"
+    job chain "$states"
+    [ $status -eq 0 ] || fail "chain, $states: exit $status, not 0"
+    last_line_is "$promise"
+    grep -qx '  "verdict": 75,' "$folder/attempt.json" || fail "attempt.json lost the verdict"
+    grep -qx 18 "$folder/submission.jobs" || fail "the link is not on record"
+    was_called 1 'sbatch .*--dependency=afterany:17 .* --link'
+    was_called 0 'scancel .*'
+done
+# Nothing follows: 75 stands. 'plan cancel --now' cancelled the link, or Slurm takes no new job.
+echo CANCELLED >"$out/link"
+rm -f "$folder/attempt.json"
+job chain RUNNING
+[ $status -eq 75 ] || fail "chain, cancelled: exit $status, not 75"
+last_line_is "no other job follows: the next link, job 18, was cancelled; 'plan submit' goes on"
+rm -f "$folder/attempt.json" "$out/link"
+job chain RUNNING
+[ $status -eq 75 ] || fail "chain, no link: exit $status, not 75"
+last_line_is 'no other job follows: Slurm takes neither a requeue nor a new one; .*'
+# A crash is one for the site, too; and the link goes on although Slurm does not keep it off a bad node.
+echo PENDING >"$out/link"
+# shellcheck disable=SC2016 # the stand-in's
+echo 'sed "s/75/76/; s/\[\]/[\"n3\"]/; s/the checkpoint signal/n3 is broken/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 76' >"$out/ranks"
+for stubborn in '' yes; do
+    rm -f "$folder/attempt.json" "$folder/excluded_nodes.jsonl" "$out/stubborn"
+    [ -z "$stubborn" ] || touch "$out/stubborn"
+    job chain RUNNING
+    [ $status -eq 76 ] || fail "chain, a bad node: exit $status, not 76"
+    grep -qx 'update JobId=18 ExcNodeList=n3' "$out/calls" || fail "the link is not kept off n3"
+    if [ -n "$stubborn" ]; then
+        last_line_is 'job 18, the next link of the chain, goes on, but Slurm does not keep it off n3'
+    else
+        last_line_is 'attempt 1 ended: n3 is broken; .* in the next link of the chain, without n3'
+    fi
+done
+rm -f "$out/stubborn" "$out/link"
+
 # A long life: the controller is asked when it begins, and when the signal is due; a wrong answer or
 # none does not end that.
+folder=$out/limit
 # shellcheck disable=SC2016 # the stand-in's
 {
     echo 'trap "echo told >>\$STAND_IN/calls; cp \$STAND_IN/saved.json '"$folder"'/attempt.json; exit 75" USR1'
