@@ -12,7 +12,7 @@
 
 struct request {
     struct sw_next_facts facts;
-    const char *folder, *checkpoints, *launcher;
+    const char *folder, *checkpoints, *launcher, *launcher_before;
     char *dead; /* the lists' own copies; their names are cut out of them */
     char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
@@ -125,6 +125,8 @@ static int parse_value(struct request *r, const char *option, const char *value)
         return parse_hosts(r, value);
     if (strcmp(option, "--launcher") == 0)
         r->launcher = value;
+    else if (strcmp(option, "--launcher-before") == 0)
+        r->launcher_before = value;
     else if (strcmp(option, "--checkpoints") == 0)
         r->checkpoints = value;
     else
@@ -173,6 +175,7 @@ static int64_t find_checkpoint(const struct request *r)
 static int find_facts(struct request *r, struct sw_error *err)
 {
     struct sw_next_facts *f = &r->facts;
+    struct sw_launcher_word ignored;
     char note[256];
     if (sw_attempt_read(r->folder, &f->attempt, note, err) != 0)
         return -1;
@@ -185,6 +188,7 @@ static int find_facts(struct request *r, struct sw_error *err)
     f->nodes = (int32_t)r->number[NODES];
     f->ranks_per_node = (int32_t)r->number[RANKS_PER_NODE];
     sw_launcher_read(r->launcher, f->hosts, f->host_count, &f->word, &f->missing);
+    sw_launcher_read(r->launcher_before, f->hosts, f->host_count, &ignored, &f->before);
     return 0;
 }
 
@@ -211,18 +215,25 @@ static void remember(const struct request *r, const struct sw_next *next,
  * this job ended. A run that is done, or that another job is at, keeps its word. */
 static void write_down(const struct request *r, const struct sw_next *next)
 {
-    struct sw_attempt attempt = r->facts.attempt;
+    const struct sw_next_facts *f = &r->facts;
+    struct sw_attempt attempt = f->attempt;
     struct sw_error err = {0};
-    if (!r->after || attempt.attempt == 0 || attempt.attempt > r->facts.attempt_before ||
-        (next->action != SW_NEXT_END && next->action != SW_NEXT_REQUEUE) ||
-        attempt.verdict == SW_VERDICT_RUNNING || attempt.verdict == SW_VERDICT_DONE)
+    const bool runs = attempt.verdict == SW_VERDICT_RUNNING;
+    if (!r->after || attempt.attempt == 0 || attempt.attempt > f->attempt_before ||
+        (next->action != SW_NEXT_END && next->action != SW_NEXT_REQUEUE))
         return;
-    attempt.verdict = next->code;
-    attempt.node_count = 0;
-    for (int32_t i = 0; i < next->node_count; i++)
-        sw_attempt_add_node(&attempt, next->node[i]);
-    snprintf(attempt.cause, sizeof attempt.cause, "%s", next->cause);
-    snprintf(attempt.job, sizeof attempt.job, "%s", sw_launch_job());
+    /* the job before a link or a restart is over */
+    if (runs && !f->link && f->restarts == 0)
+        return;
+    attempt.idle_jobs = sw_next_idle_jobs(f) + 1;
+    if (!runs && attempt.verdict != SW_VERDICT_DONE) {
+        attempt.verdict = next->code;
+        attempt.node_count = 0;
+        for (int32_t i = 0; i < next->node_count; i++)
+            sw_attempt_add_node(&attempt, next->node[i]);
+        snprintf(attempt.cause, sizeof attempt.cause, "%s", next->cause);
+        snprintf(attempt.job, sizeof attempt.job, "%s", sw_launch_job());
+    }
     if (sw_attempt_write(r->folder, &attempt, &err) != 0)
         sw_launch_print_error(&err);
 }

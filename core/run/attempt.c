@@ -76,6 +76,9 @@ static const char *parse(const json_t *root, struct sw_attempt *out)
     if (!get_text(root, "job", out->job, sizeof out->job) ||
         !get_text(root, "cause", out->cause, sizeof out->cause))
         return "'job' and 'cause' are no short texts";
+    if (json_object_get(root, "idle_jobs") != NULL &&
+        !get_integer(root, "idle_jobs", 0, &out->idle_jobs))
+        return "'idle_jobs' is no number from 0";
     return NULL;
 }
 
@@ -136,6 +139,7 @@ static void print(FILE *out, const struct sw_attempt *a)
     sw_json_integer(&j, "first_step", a->first_step);
     sw_json_integer(&j, "step", a->step);
     sw_json_text(&j, "job", a->job);
+    sw_json_integer(&j, "idle_jobs", a->idle_jobs);
     sw_json_end(&j);
     fputc('\n', out);
 }

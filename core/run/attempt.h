@@ -2,7 +2,7 @@
  * leaves, since launchers do not pass exit codes on faithfully.
  *
  *     {"schema": "shardwright.attempt/1", "attempt": 2, "verdict": 75, "nodes": ["n3"],
- *      "cause": "...", "step": 500, "job": "42"}
+ *      "cause": "...", "step": 500, "job": "42", "idle_jobs": 0}
  *
  * One member a line; while an attempt runs, verdict is null. */
 #ifndef SW_ATTEMPT_H
@@ -29,6 +29,7 @@ struct sw_attempt {
     int64_t attempt; /* from 1 */
     int32_t verdict;
     int64_t step, first_step; /* the last one done / durable; the one it began behind */
+    int64_t idle_jobs;        /* in a row since: jobs that began no attempt */
     char job[64];
     char cause[512];
     char node[SW_ATTEMPT_NODES][256];

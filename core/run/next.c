@@ -46,6 +46,11 @@ static bool is_final(int32_t verdict)
     }
 }
 
+int64_t sw_next_idle_jobs(const struct sw_next_facts *f)
+{
+    return f->link || f->restarts > 0 ? f->attempt.idle_jobs : 0;
+}
+
 /* ---- Before ---- */
 
 void sw_next_begin(const struct sw_next_facts *f, struct sw_next *out)
@@ -61,11 +66,11 @@ void sw_next_begin(const struct sw_next_facts *f, struct sw_next *out)
             "nothing is left to do for this link of the chain: attempt %" PRId64
             " ended with %d (%s)",
             a->attempt, (int)a->verdict, a->cause);
-    } else if (f->link && a->attempt >= f->max_attempts) {
+    } else if (f->link && a->attempt + sw_next_idle_jobs(f) >= f->max_attempts) {
         say(out,
             "nothing is left to do for this link of the chain: %" PRId64
             " attempts were made, and max_attempts is %" PRId64,
-            a->attempt, f->max_attempts);
+            a->attempt + sw_next_idle_jobs(f), f->max_attempts);
     }
     if (out->reason[0] != '\0')
         out->action = SW_NEXT_END;
@@ -82,17 +87,38 @@ struct ending {
     bool progress; /* steps were gained that a checkpoint holds */
 };
 
+/* Once may be late; a node that is gone is among the dead. */
+static bool is_missing_again(const struct sw_next_facts *f, int32_t host)
+{
+    for (int32_t i = 0; i < f->before.count; i++)
+        if (f->before.host[i] == host)
+            return true;
+    return false;
+}
+
 /* "; ranks 4-5 (host n3) did not come" */
-static void say_missing(struct ending *e, int32_t i)
+static void say_missing(struct ending *e)
 {
     const struct sw_next_facts *f = e->f;
-    const int32_t host = f->missing.host[i], first = host * f->ranks_per_node;
-    say(e->out, "%s", i == 0 ? "; " : ", ");
-    if (f->ranks_per_node == 1)
-        say(e->out, "rank %d ", (int)first);
-    else if (f->ranks_per_node > 1)
-        say(e->out, "ranks %d-%d ", (int)first, (int)(first + f->ranks_per_node - 1));
-    say(e->out, "(host %s)%s", f->hosts[host], i + 1 < f->missing.count ? "" : " did not come");
+    const int32_t each = f->ranks_per_node;
+    int32_t again = 0, told = 0;
+    for (int32_t i = 0; i < f->missing.count; i++) {
+        const int32_t host = f->missing.host[i], first = host * each;
+        say(e->out, "%s", i == 0 ? "; " : ", ");
+        if (each == 1)
+            say(e->out, "rank %d ", (int)first);
+        else if (each > 1)
+            say(e->out, "ranks %d-%d ", (int)first, (int)(first + each - 1));
+        say(e->out, "(host %s)", f->hosts[host]);
+        again += is_missing_again(f, host);
+    }
+    if (f->missing.count > 0)
+        say(e->out, " did not come%s", again == 0 ? "" : ", ");
+    for (int32_t i = 0; i < f->missing.count && again < f->missing.count; i++)
+        if (is_missing_again(f, f->missing.host[i]))
+            say(e->out, "%s%s", told++ == 0 ? "and " : ", ", f->hosts[f->missing.host[i]]);
+    if (again > 0)
+        say(e->out, "%snot in the start before either", told > 0 ? " " : "");
 }
 
 /* "attempt 2 ended after step 12: CAUSE" */
@@ -110,8 +136,8 @@ static void say_cause(struct ending *e)
         say(e->out, ": %s", cause);
     else
         say(e->out, " with exit code %d and nobody could say why", (int)e->code);
-    for (int32_t i = 0; e->hung && i < e->f->missing.count; i++)
-        say_missing(e, i);
+    if (e->hung)
+        say_missing(e);
     snprintf(e->out->cause, sizeof e->out->cause, "%.*s", (int)sizeof e->out->cause - 1,
              e->out->reason);
 }
@@ -138,7 +164,8 @@ static void find_bad_nodes(struct ending *e)
     if (!e->began && (f->word.cannot_start || f->word.gone))
         add_node(e->out, f->word.host);
     for (int32_t i = 0; e->hung && i < f->missing.count; i++)
-        add_node(e->out, f->hosts[f->missing.host[i]]);
+        if (is_missing_again(f, f->missing.host[i]))
+            add_node(e->out, f->hosts[f->missing.host[i]]);
 }
 
 static bool has_plan(const struct ending *e)
@@ -147,11 +174,13 @@ static bool has_plan(const struct ending *e)
     return e->f->nodes > 0 && left >= e->f->least && left <= e->f->most;
 }
 
-static bool attempts_remain(struct ending *e)
+/* A job that began nothing counts as an attempt once it is over. */
+static bool attempts_remain(struct ending *e, bool elsewhere)
 {
     const struct sw_next_facts *f = e->f;
-    const int64_t made =
-        f->attempt.attempt > f->restarts + 1 ? f->attempt.attempt : f->restarts + 1;
+    const int64_t jobs = f->restarts + 1, attempts = f->attempt.attempt + sw_next_idle_jobs(f) +
+                                                     (elsewhere && !e->began ? 1 : 0);
+    const int64_t made = attempts > jobs ? attempts : jobs;
     if (made < f->max_attempts)
         return true;
     say(e->out, "; it ends here: %" PRId64 " attempts were made, and max_attempts is %" PRId64,
@@ -181,7 +210,7 @@ static void go_on_elsewhere(struct ending *e)
         say(e->out, "; submit the script again to go on");
         say_where(e);
         say(e->out, ", or let it with slurm.continue");
-    } else if (attempts_remain(e)) {
+    } else if (attempts_remain(e, true)) {
         set(e->out, SW_NEXT_REQUEUE, e->code);
         say(e->out, "; attempt %" PRId64 " goes on", e->f->attempt.attempt + 1);
         say_where(e);
@@ -203,7 +232,7 @@ static void do_without(struct ending *e)
         say(e->out, "; %s%s not answer", f->dead[0],
             f->dead_count > 1 ? " and others do" : " does");
     if (has_plan(e)) {
-        if (!attempts_remain(e))
+        if (!attempts_remain(e, false))
             return;
         set(e->out, SW_NEXT_AGAIN, e->code);
         say(e->out, "; attempt %" PRId64 " goes on", f->attempt.attempt + 1);
@@ -222,9 +251,11 @@ static void start_again(struct ending *e)
     if (f->starts < SW_NEXT_STARTS) {
         set(e->out, SW_NEXT_AGAIN, e->code);
         say(e->out, "; start %d of %d follows", f->starts + 1, SW_NEXT_STARTS);
-    } else if (e->hung && f->how == SW_CONTINUE_REQUEUE && f->checkpoint_step >= 0 &&
-               f->restarts <= f->attempt.attempt) {
-        /* other nodes may do; two jobs in a row that begin nothing are enough */
+    } else if (e->hung && f->how != SW_CONTINUE_NONE && f->checkpoint_step >= 0 &&
+               f->attempt.attempt > 0 && sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
+        /* other nodes may do; srun's 143 would end the run for the next job */
+        if (is_final(e->code))
+            e->out->code = e->code = SW_ENVIRONMENT;
         go_on_elsewhere(e);
     } else {
         say(e->out, "; it ends here, after %d starts", f->starts);

@@ -6,8 +6,11 @@
  *     75                                 another job: the checkpoint is durable
  *     76, or a node that does not answer the nodes are left out: in this allocation where there is
  *                                        a plan for the others, else in another job
- *     nothing was begun (MPI died, or    again, at most SW_NEXT_STARTS times; without the nodes
- *     waited in vain for ranks)          whose ranks did not come, then in another job as above
+ *     nothing was begun: MPI died        again, at most SW_NEXT_STARTS times; then it ends
+ *     nothing was begun: MPI waited in   again, as often; a node whose ranks did not come twice in
+ *     vain for ranks                     a row is left out as above. At last another job, while
+ *                                        there is a whole checkpoint and attempts remain: at most
+ *                                        SW_NEXT_IDLE_JOBS in a row may begin nothing
  *     any other (3, 137, 139, no word)   another job, while there is a whole checkpoint, it gained
  *                                        steps, and attempts remain
  *
@@ -20,7 +23,7 @@
 #include "core/run/excluded.h"
 #include "core/run/launcher.h"
 
-enum { SW_NEXT_STARTS = 3, SW_NEXT_REASON_BYTES = 1024 };
+enum { SW_NEXT_STARTS = 3, SW_NEXT_IDLE_JOBS = 2, SW_NEXT_REASON_BYTES = 1024 };
 
 enum sw_next_action {
     SW_NEXT_GO,     /* start the ranks */
@@ -47,6 +50,7 @@ struct sw_next_facts {
     const char *const *hosts; /* that the ranks were started on, in order; [host_count] */
     int32_t host_count;
     struct sw_launcher_missing missing; /* of those: whose ranks did not come */
+    struct sw_launcher_missing before;  /* of those: whose did not in the start before either */
     int32_t ranks_per_node;             /* 0: not told */
     int32_t nodes;                      /* that the ranks were started on; 0: not told */
     int32_t least, most;                /* numbers of nodes that there are plans for */
@@ -64,6 +68,8 @@ struct sw_next {
 /* Before the ranks are started: GO or END. A job that a person submits goes; a link finds out
  * whether the run was finished or ended. */
 void sw_next_begin(const struct sw_next_facts *facts, struct sw_next *out);
+/* How many jobs in a row began nothing, before this one: what a person submits begins anew. */
+int64_t sw_next_idle_jobs(const struct sw_next_facts *facts);
 /* After they ended. */
 void sw_next_after(const struct sw_next_facts *facts, struct sw_next *out);
 

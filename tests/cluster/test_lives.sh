@@ -655,8 +655,8 @@ life_starting() { # a node is lost while MPI starts, and is back before the othe
     rm "$run/armed"
     bash $cluster mend test 'idle|allocated|mixed|completing' || fail "the node does not come back"
     ends_well 1e-6 1
-    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 20 s: .*; ranks 4-5 \(host n3\) did not come; attempt [0-9]+ goes on from step [0-9]+ with the 3 nodes that are left, without n3$'
-    grep -q '^{"node":"n3",' "$run/excluded_nodes.jsonl" || fail "n3 is not among the excluded nodes"
+    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 20 s: .*; ranks 4-5 \(host n3\) did not come; start 2 of 3 follows$'
+    [ ! -e "$run/excluded_nodes.jsonl" ] || fail "a node that answers again is left out: $(cat "$run/excluded_nodes.jsonl")"
 }
 
 for life; do

@@ -31,13 +31,15 @@ static void test_written(void **state)
                                  "  \"cause\": \"a \\\"cause\\\"\\n\\\"verdict\\\": 0\",\n"
                                  "  \"first_step\": 100,\n"
                                  "  \"step\": 500,\n"
-                                 "  \"job\": \"42\"\n"
+                                 "  \"job\": \"42\",\n"
+                                 "  \"idle_jobs\": 1\n"
                                  "}\n";
     struct sw_attempt a = {.attempt = 2,
                            .verdict = SW_VERDICT_BAD_NODE,
                            .first_step = 100,
                            .step = 500,
                            .job = "42",
+                           .idle_jobs = 1,
                            .cause = "a \"cause\"\n\"verdict\": 0"},
                       b;
     struct sw_error err = {0};

@@ -229,29 +229,33 @@ static void test_begin(void **state)
         int32_t verdict;
         enum sw_next_action action;
         int32_t code;
+        int64_t idle_jobs;
     } begins[] = {
-        {"a new run", false, 0, 0, NO_VERDICT, SW_NEXT_GO, 0},
-        {"a person submits again", false, 3, 0, 143, SW_NEXT_GO, 0},
-        {"a person submits again, many times", false, 30, 0, 75, SW_NEXT_GO, 0},
-        {"requeued", false, 1, 1, 75, SW_NEXT_GO, 0},
-        {"requeued for ever", false, 1, 5, NO_VERDICT, SW_NEXT_END, 3},
-        {"link, the one before was never begun", true, 0, 0, NO_VERDICT, SW_NEXT_GO, 0},
-        {"link", true, 1, 0, 75, SW_NEXT_GO, 0},
-        {"link after a crash", true, 1, 0, 3, SW_NEXT_GO, 0},
-        {"link after a node died", true, 1, 0, NO_VERDICT, SW_NEXT_GO, 0},
-        {"link of a finished run", true, 1, 0, 0, SW_NEXT_END, 0},
-        {"link of an ended run", true, 1, 0, 93, SW_NEXT_END, 0},
-        {"link of a cancelled run", true, 1, 0, 143, SW_NEXT_END, 0},
-        {"link of an interrupted run", true, 1, 0, 130, SW_NEXT_END, 0},
-        {"link after bad input", true, 1, 0, 2, SW_NEXT_END, 0},
-        {"the last link", true, 5, 0, 75, SW_NEXT_END, 0},
+        {"a new run", false, 0, 0, NO_VERDICT, SW_NEXT_GO, 0, 0},
+        {"a person submits again", false, 3, 0, 143, SW_NEXT_GO, 0, 0},
+        {"a person submits again, many times", false, 30, 0, 75, SW_NEXT_GO, 0, 0},
+        {"requeued", false, 1, 1, 75, SW_NEXT_GO, 0, 0},
+        {"requeued for ever", false, 1, 5, NO_VERDICT, SW_NEXT_END, 3, 0},
+        {"link, the one before was never begun", true, 0, 0, NO_VERDICT, SW_NEXT_GO, 0, 0},
+        {"link", true, 1, 0, 75, SW_NEXT_GO, 0, 0},
+        {"link after a crash", true, 1, 0, 3, SW_NEXT_GO, 0, 0},
+        {"link after a node died", true, 1, 0, NO_VERDICT, SW_NEXT_GO, 0, 0},
+        {"link of a finished run", true, 1, 0, 0, SW_NEXT_END, 0, 0},
+        {"link of an ended run", true, 1, 0, 93, SW_NEXT_END, 0, 0},
+        {"link of a cancelled run", true, 1, 0, 143, SW_NEXT_END, 0, 0},
+        {"link of an interrupted run", true, 1, 0, 130, SW_NEXT_END, 0, 0},
+        {"link after bad input", true, 1, 0, 2, SW_NEXT_END, 0, 0},
+        {"the last link", true, 5, 0, 75, SW_NEXT_END, 0, 0},
+        {"the last link, jobs that began nothing among them", true, 3, 0, 3, SW_NEXT_END, 0, 2},
+        {"a person submits again after those", false, 3, 0, 3, SW_NEXT_GO, 0, 2},
     };
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
-        struct sw_next_facts f = {
-            .link = begins[i].link,
-            .restarts = begins[i].restarts,
-            .max_attempts = 5,
-            .attempt = {.attempt = begins[i].attempt, .verdict = begins[i].verdict}};
+        struct sw_next_facts f = {.link = begins[i].link,
+                                  .restarts = begins[i].restarts,
+                                  .max_attempts = 5,
+                                  .attempt = {.attempt = begins[i].attempt,
+                                              .verdict = begins[i].verdict,
+                                              .idle_jobs = begins[i].idle_jobs}};
         struct sw_next next;
         sw_next_begin(&f, &next);
         if (next.action != begins[i].action || next.code != begins[i].code)
@@ -359,15 +363,20 @@ static const char hung[] =
     "srun: error: Timed out waiting for job step to complete\n";
 static const char *const four[] = {"n1", "n2", "n3", "n4"};
 
-static void hang(const struct row *row, const char *text, struct sw_next *next)
+static void hang(const struct row *row, const char *text, const char *before, bool link,
+                 int64_t idle_jobs, struct sw_next *next)
 {
     struct sw_next_facts f;
     fill(row, &f);
     f.hosts = four;
     f.host_count = 4;
     f.ranks_per_node = 2;
+    f.link = link;
+    f.attempt.idle_jobs = idle_jobs;
     sw_launcher_parse(text, &f.word);
     sw_launcher_find_missing(text, four, 4, &f.missing);
+    if (before != NULL)
+        sw_launcher_find_missing(before, four, 4, &f.before);
     sw_next_after(&f, next);
 }
 
@@ -397,57 +406,179 @@ static void test_missing(void **state)
     assert_false(word.hung);
 }
 
+#define HUNG NOT_BEGUN, 3, GAINED
+
 static void test_hung_start(void **state)
 {
     (void)state;
     static const char alone[] = "rank 0 (host n1): error: MPI does not start for 60 s: x\n";
-    static const struct {
+    static const char two[] = "rank 0 (host n1): error: MPI does not start for 60 s: x\n"
+                              "rank 6 (host n4): error: MPI does not start for 60 s: x\n";
+    char all[2048], other[2048];
+    /* who came in this start and in the one before; NULL: that one began something */
+    const char *const n3 = hung, *const n2_n3 = two, *const nobody = all, *const n2 = other;
+    const struct {
         struct row row;
-        bool all_are_heard_of;
+        const char *lacks, *lacked;
+        bool link;
+        int64_t idle_jobs;
     } hangs[] = {
-        {{"three go on", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1, .least = 3, .most = 4,
+        /* one that does not come once may be late */
+        {{"late", HUNG, REQUEUE, .starts = 1, .least = 3, .most = 4, .action = SW_NEXT_AGAIN,
+          .code = 3, .says = "; ranks 4-5 (host n3) did not come; start 2 of 3 follows"},
+         n3,
+         NULL,
+         false,
+         0},
+        {{"one, then another", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4,
+          .action = SW_NEXT_AGAIN, .code = 3, .says = "did not come; start 3 of 3 follows"},
+         n3,
+         n2,
+         false,
+         0},
+        {{"three go on", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4, .action = SW_NEXT_AGAIN,
+          .code = 76, .node = "n3",
+          .says = "; ranks 4-5 (host n3) did not come, not in the start before either; attempt 3 "
+                  "goes on from step 20 with the 3 nodes that are left, without n3"},
+         n3,
+         n3,
+         false,
+         0},
+        {{"two do not come, one of them again", HUNG, REQUEUE, .starts = 2, .least = 3, .most = 4,
           .action = SW_NEXT_AGAIN, .code = 76, .node = "n3",
-          .says = "; ranks 4-5 (host n3) did not come; attempt 3 goes on from step 20 with the 3 "
-                  "nodes that are left, without n3"},
-         false},
-        {{"another job goes on", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1,
-          .action = SW_NEXT_REQUEUE, .code = 76, .node = "n3",
-          .says = "when the job is requeued, without n3"},
-         false},
-        {{"killed by srun", NOT_BEGUN, 137, GAINED, CHAIN, .starts = 1, .action = SW_NEXT_REQUEUE,
+          .says = "; ranks 2-3 (host n2), ranks 4-5 (host n3) did not come, and n3 not in the "
+                  "start before either; attempt 3 goes on"},
+         n2_n3,
+         n3,
+         false,
+         0},
+        {{"another job goes on", HUNG, REQUEUE, .starts = 2, .action = SW_NEXT_REQUEUE, .code = 76,
+          .node = "n3", .says = "when the job is requeued, without n3"},
+         n3,
+         n3,
+         false,
+         0},
+        {{"killed by srun", NOT_BEGUN, 137, GAINED, CHAIN, .starts = 2, .action = SW_NEXT_REQUEUE,
           .code = 76, .node = "n3"},
-         false},
-        {{"nobody else may go on", NOT_BEGUN, 3, NOTHING_KEPT, .starts = 1, .action = SW_NEXT_AGAIN,
-          .code = 3, .says = "did not come; start 2 of 3 follows"},
-         false},
+         n3,
+         n3,
+         false,
+         0},
+        {{"it does not answer: not late", HUNG, CHAIN, .starts = 1, .dead = "n3",
+          .action = SW_NEXT_REQUEUE, .code = 76, .node = "n3",
+          .says = "did not come; n3 does not answer; attempt 3 goes on"},
+         n3,
+         NULL,
+         false,
+         0},
+        {{"nobody else may go on", NOT_BEGUN, 3, NOTHING_KEPT, .starts = 2, .action = SW_NEXT_AGAIN,
+          .code = 3, .says = "either; start 3 of 3 follows"},
+         n3,
+         n3,
+         false,
+         0},
         {{"nobody else may go on, and it does not answer", NOT_BEGUN, 3, NOTHING_KEPT, .starts = 1,
           .dead = "n3", .action = SW_NEXT_END, .code = 76, .node = "n3"},
-         false},
-        {{"all came", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 1, .action = SW_NEXT_AGAIN,
-          .code = 3, .says = "start 2 of 3 follows"},
-         true},
-        {{"all came, thrice", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 3, .restarts = 1,
-          .action = SW_NEXT_REQUEUE, .code = 3, .says = "when the job is requeued"},
-         true},
-        {{"all came, thrice, nothing kept", NOT_BEGUN, 3, NOTHING_KEPT, REQUEUE, .starts = 3,
-          .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
-         true},
-        {{"all came, thrice, in two jobs", NOT_BEGUN, 3, GAINED, REQUEUE, .starts = 3,
-          .restarts = 3, .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
-         true},
+         n3,
+         NULL,
+         false,
+         0},
+        {{"all came", HUNG, REQUEUE, .starts = 1, .action = SW_NEXT_AGAIN, .code = 3,
+          .says = "start 2 of 3 follows"},
+         nobody,
+         NULL,
+         false,
+         0},
         {{"srun ended the others", NOT_BEGUN, 143, GAINED, CHAIN, .starts = 1,
           .action = SW_NEXT_AGAIN, .code = 143},
-         true},
+         nobody,
+         NULL,
+         false,
+         0},
+        /* all starts of a job hung: one other job, of either kind, and no more */
+        {{"thrice", HUNG, REQUEUE, .starts = 3, .action = SW_NEXT_REQUEUE, .code = 3,
+          .says = "; attempt 3 goes on from step 20 when the job is requeued"},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"thrice, chain", HUNG, CHAIN, .starts = 3, .action = SW_NEXT_REQUEUE, .code = 3,
+          .says = "; attempt 3 goes on from step 20 in the next link of the chain"},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"thrice, in a link", HUNG, CHAIN, .starts = 3, .action = SW_NEXT_REQUEUE, .code = 3},
+         nobody,
+         nobody,
+         true,
+         0},
+        {{"thrice, srun ended the others", NOT_BEGUN, 143, GAINED, CHAIN, .starts = 3,
+          .action = SW_NEXT_REQUEUE, .code = 3},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"thrice, nothing kept", NOT_BEGUN, 3, NOTHING_KEPT, REQUEUE, .starts = 3,
+          .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"thrice, alone", HUNG, .starts = 3, .action = SW_NEXT_END, .code = 3,
+          .says = "after 3 starts"},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"in the second job in a row, requeued", HUNG, REQUEUE, .starts = 3, .restarts = 1,
+          .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
+         nobody,
+         nobody,
+         false,
+         1},
+        {{"in the second job in a row, chain", HUNG, CHAIN, .starts = 3, .action = SW_NEXT_END,
+          .code = 3, .says = "after 3 starts"},
+         nobody,
+         nobody,
+         true,
+         1},
+        {{"after many attempts, in the second job in a row", HUNG, REQUEUE, .attempt = 4,
+          .starts = 3, .restarts = 1, .action = SW_NEXT_END, .code = 3, .says = "after 3 starts"},
+         nobody,
+         nobody,
+         false,
+         1},
+        {{"restarted often, and each began something", HUNG, REQUEUE, .attempt = 3, .starts = 3,
+          .restarts = 3, .action = SW_NEXT_REQUEUE, .code = 3},
+         nobody,
+         nobody,
+         false,
+         0},
+        {{"submitted again by a person", HUNG, REQUEUE, .starts = 3, .action = SW_NEXT_REQUEUE,
+          .code = 3},
+         nobody,
+         nobody,
+         false,
+         1},
+        /* nodes that are left out one after the other do not make it endless either */
+        {{"jobs that began nothing are attempts", HUNG, CHAIN, .starts = 2, .action = SW_NEXT_END,
+          .code = 76, .node = "n3", .says = "5 attempts were made, and max_attempts is 5"},
+         n3,
+         n3,
+         true,
+         2},
     };
-    char all[2048];
     snprintf(all, sizeof all,
              "%ssrun: error: n2: tasks 2-3: Killed\nsrun: error: n3: task 4: "
              "Killed\nsrun: error: n4: task 6: Killed\n",
              alone);
+    snprintf(other, sizeof other,
+             "%ssrun: error: n3: task 4: Killed\nsrun: error: n4: task 6: Killed\n", alone);
     for (size_t i = 0; i < sizeof hangs / sizeof hangs[0]; i++) {
         const struct row *row = &hangs[i].row;
         struct sw_next next;
-        hang(row, hangs[i].all_are_heard_of ? all : hung, &next);
+        hang(row, hangs[i].lacks, hangs[i].lacked, hangs[i].link, hangs[i].idle_jobs, &next);
         if (next.action != row->action || next.code != row->code ||
             next.node_count != (row->node != NULL) ||
             (row->node != NULL && strcmp(next.node[0], row->node) != 0) ||

@@ -46,10 +46,11 @@ case "$1 $2" in
     *) echo "$*" >>"$STAND_IN/calls" ;;
 esac
 END
-# A start of the ranks does what $STAND_IN/ranks says; asking a node whether it is there works.
+# A start of the ranks does what $STAND_IN/ranks says; asking a node whether it is there works, but of
+# those in $STAND_IN/deaf.
 cat >"$out/bin/srun" <<'END'
 #!/usr/bin/env bash
-case " $* " in *" --quiet "*) [ ! -e "$STAND_IN/deaf" ]; exit ;; esac
+case " $* " in *" --quiet "*) ! grep -qsF -e "$(grep -oE 'nodelist=[^ ]+' <<<"$*" | cut -d = -f 2)" "$STAND_IN/deaf"; exit ;; esac
 echo "srun $1 $2 $3 $4 $5" >>"$STAND_IN/calls"
 . "$STAND_IN/ranks"
 END
@@ -137,7 +138,7 @@ last_line_is "no other job follows: Slurm does not answer; 'plan submit' goes on
 folder=$out/limit
 # shellcheck disable=SC2016 # the stand-in's
 echo 'sed "s/75/3/; s/the checkpoint signal/rank 0 (host n1): ended by signal 9/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 137' >"$out/ranks"
-touch "$out/deaf"
+echo n1 >"$out/deaf"
 for states in RUNNING COMPLETING; do
     rm -f "$folder/attempt.json"
     job limit "$states"
@@ -212,39 +213,67 @@ for states in RUNNING 'silent silent RUNNING'; do
     was_called 1 'requeue incomplete 17'
 done
 
-# A node is lost while MPI starts. Ranks that are there say so; three nodes go on.
+# A node is missing while MPI starts, and the ranks that are there say so. Once it may be late: all four start
+# again. Twice, or when it does not answer, it is left out, and three go on.
 emit elastic --set nodes=3-4 --set mesh_dim=auto --set global_batch_size=12
 folder=$out/elastic
 never >"$out/end"
 # shellcheck disable=SC2016 # the stand-in's
 {
-    echo 'case $2 in --nodes=3)'
-    echo '    sed "s/\"attempt\": 1/\"attempt\": 3/; s/75/0/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 0 ;;'
-    echo 'esac'
+    echo 'echo start >>"$STAND_IN/starts"'
+    echo 'if [ "$2" = --nodes=3 ] || [ "$(wc -l <"$STAND_IN/starts")" -gt "$(cat "$STAND_IN/late")" ]; then'
+    echo '    sed "s/\"attempt\": 1/\"attempt\": 3/; s/75/0/" "$STAND_IN/saved.json" >"'"$folder"'/attempt.json"; exit 0'
+    echo 'fi'
     echo 'for ((r = 0; r < 8; r++)); do'
     echo '    [ $((r / 2)) -eq 2 ] || echo "rank $r (host n$((r / 2 + 1))): error: MPI does not start for 180 s: not all are there"'
     echo 'done; exit 3'
 } >"$out/ranks"
 mkdir -p "$folder/checkpoints"
-attempt elastic 2 75 5 >"$folder/attempt.json"
-job elastic RUNNING
-[ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
-grep -qxE 'the ranks ended before the first step: rank 0 \(host n1\): MPI does not start for 180 s: .*; ranks 4-5 \(host n3\) did not come; attempt 3 goes on .* with the 3 nodes that are left, without n3' \
-    "$out/job.log" || fail "n3 and its ranks are not named"
+hangs() { # STARTS: that n3 misses
+    rm -f "$folder/excluded_nodes.jsonl" "$out/starts"
+    echo "$1" >"$out/late"
+    attempt elastic 2 75 5 >"$folder/attempt.json"
+    job elastic RUNNING
+}
+missing='the ranks ended before the first step: rank 0 \(host n1\): MPI does not start for 180 s: .*; ranks 4-5 \(host n3\) did not come'
+hangs 1
+[ $status -eq 0 ] || fail "four nodes do not go on: exit $status"
+was_called 2 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'
+last_line_is "$missing; start 2 of 3 follows"
+[ ! -e "$folder/excluded_nodes.jsonl" ] || fail "a node that was late once is left out: $(cat "$folder/excluded_nodes.jsonl")"
 [ "$(grep -c 'MPI does not start' "$out/job.log")" -eq 2 ] || fail "every rank says it in the log"
+hangs 9
+[ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
+was_called 2 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'
+grep -qxE "$missing, not in the start before either; attempt 3 goes on .* with the 3 nodes that are left, without n3" "$out/job.log" ||
+    fail "n3 and its ranks are not named"
 grep -q '^{"node":"n3",' "$folder/excluded_nodes.jsonl" || fail "n3 is not left out later"
 was_called 1 'srun --mpi=pmix --nodes=3 --ntasks=6 --exclude=n3 --overlap'
+echo n3 >"$out/deaf"
+hangs 9
+[ $status -eq 0 ] || fail "three nodes do not go on: exit $status"
+was_called 1 'srun --mpi=pmix --nodes=4 --ntasks=8 .*'
+grep -qxE "$missing; n3 does not answer; attempt 3 goes on .* with the 3 nodes that are left, without n3" "$out/job.log" ||
+    fail "n3 is not asked"
+rm "$out/deaf"
 
 # Starts that fail for good leave their own word, not that of the attempt before.
 rm -f "$folder/excluded_nodes.jsonl"
-sed -i 's/-eq 2 \]/-eq 9 ]/; s/--nodes=3)/never)/' "$out/ranks"
+sed -i 's/-eq 2 \]/-eq 9 ]/; s/--nodes=3 /never /' "$out/ranks"
 attempt elastic 2 75 5 >"$folder/attempt.json"
 job elastic RUNNING
 [ $status -eq 3 ] || fail "exit $status, not 3"
 was_called 3 'srun --mpi=pmix .*'
 last_line_is 'the ranks ended before the first step: .*; it ends here, after 3 starts'
 grep -qx '  "verdict": 3,' "$folder/attempt.json" || fail "attempt.json has the old verdict"
+grep -qx '  "idle_jobs": 1' "$folder/attempt.json" || fail "the job that began nothing is not counted"
 grep -q '^  "cause": "the ranks ended before the first step: rank 0 (host n1): MPI does not start' "$folder/attempt.json" ||
     fail "attempt.json has the old cause"
+# In a row only in jobs that Slurm or the run itself started: what a person submits begins anew.
+echo 99 >"$out/late"
+SLURM_RESTART_COUNT=1 job elastic RUNNING
+grep -qx '  "idle_jobs": 2' "$folder/attempt.json" || fail "the second job that began nothing is not counted"
+job elastic RUNNING
+grep -qx '  "idle_jobs": 1' "$folder/attempt.json" || fail "a job of a person is counted with those before"
 
 echo "the script of a training goes on, or says that it does not"
