@@ -30,8 +30,7 @@ static void set(struct sw_next *out, enum sw_next_action action, int32_t code)
     out->code = code;
 }
 
-/* What is never gone on with. */
-static bool is_final(int32_t verdict)
+bool sw_next_is_final(int32_t verdict)
 {
     switch (verdict) {
     case SW_VERDICT_DONE:
@@ -61,7 +60,7 @@ void sw_next_begin(const struct sw_next_facts *f, struct sw_next *out)
         set(out, SW_NEXT_END, SW_ENVIRONMENT);
         say(out, "this job was started %" PRId64 " times, and max_attempts is %" PRId64,
             f->restarts + 1, f->max_attempts);
-    } else if (f->link && a->attempt > 0 && is_final(a->verdict)) {
+    } else if (f->link && a->attempt > 0 && sw_next_is_final(a->verdict)) {
         say(out,
             "nothing is left to do for this link of the chain: attempt %" PRId64
             " ended with %d (%s)",
@@ -254,7 +253,7 @@ static void start_again(struct ending *e)
     } else if (e->hung && f->how != SW_CONTINUE_NONE && f->checkpoint_step >= 0 &&
                f->attempt.attempt > 0 && sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
         /* other nodes may do; srun's 143 would end the run for the next job */
-        if (is_final(e->code))
+        if (sw_next_is_final(e->code))
             e->out->code = e->code = SW_ENVIRONMENT;
         go_on_elsewhere(e);
     } else {
@@ -291,7 +290,7 @@ void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
     say_cause(&e);
     /* a rank that ended by itself leaves srun with 143 for those that had to follow */
     const bool said = f->word.text[0] != '\0';
-    if (is_final(e.code) && (told || !said))
+    if (sw_next_is_final(e.code) && (told || !said))
         return;
     find_bad_nodes(&e);
     /* the ranks agreed on what is wrong; a crash leaves srun with 128 and more */

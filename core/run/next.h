@@ -73,6 +73,9 @@ int64_t sw_next_idle_jobs(const struct sw_next_facts *facts);
 /* After they ended. */
 void sw_next_after(const struct sw_next_facts *facts, struct sw_next *out);
 
+/* Whether a run with this verdict is never gone on with by its own jobs. */
+bool sw_next_is_final(int32_t verdict);
+
 /* "go", "end", "again", "requeue" */
 const char *sw_next_word(enum sw_next_action action);
 

@@ -215,7 +215,9 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
 {
     const struct sw_run_status *s = &all->run[0];
     struct sw_error err = {0};
-    if (s->state == SW_RUN_NONE)
+    if (s->job_id[0] == '\0' && all->trouble.status != SW_OK)
+        sw_fail_as(&err, &all->trouble);
+    else if (s->state == SW_RUN_NONE)
         sw_fail(&err, SW_UNMET, "no job of this run was submitted yet: 'plan submit' does");
     else if (!s->by_slurm)
         sw_fail(&err, SW_UNMET,

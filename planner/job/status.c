@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/run/excluded.h"
 #include "core/run/launcher.h"
+#include "core/run/next.h"
 #include "planner/format.h"
 #include "planner/job/owned.h"
 #include "planner/job/process.h"
@@ -234,6 +235,14 @@ static void say(struct sw_run_status *s, const char *words, const char *advice)
     snprintf(s->advice, sizeof s->advice, "%s", advice);
 }
 
+static const char killed_words[] = "its job's script was killed, so that Slurm ended the ranks";
+
+static void add_doubt(struct sw_run_status *s)
+{
+    const size_t used = strlen(s->words);
+    snprintf(s->words + used, sizeof s->words - used, "; whether it goes on Slurm does not say");
+}
+
 /* attempt.json is about the job at hand, not about one before it. */
 static bool attempt_is_current(const struct sw_run_status *s)
 {
@@ -248,7 +257,31 @@ static bool attempt_is_current(const struct sw_run_status *s)
     return s->attempt.attempt >= s->submission.attempt;
 }
 
-static void judge_verdict(struct sw_run_status *s)
+/* As its files have it, which it has just written to. */
+static bool grows(const struct sw_run_status *s)
+{
+    const struct sw_progress *p = &s->progress;
+    return p->steps_seen > 0 &&
+           p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds);
+}
+
+/* Slurm says so of a job whose script ended by a signal, as of one whose log cannot be written. */
+static bool script_was_killed(const struct sw_run_status *s)
+{
+    return s->job.id != NULL && !s->job.is_live && strcmp(s->job.reason, "JobLaunchFailure") == 0 &&
+           strcmp(s->job.id, s->attempt.job) == 0 &&
+           (s->attempt.verdict == SW_VERDICT_RUNNING ||
+            s->attempt.verdict == SW_VERDICT_TERMINATED);
+}
+
+/* Nobody tells whether the script, or another job, goes on after this verdict. */
+static bool may_go_on(const struct sw_statuses *all, const struct sw_run_status *s)
+{
+    return all->trouble.status != SW_OK && s->job.id == NULL && s->by_slurm &&
+           !sw_next_is_final(s->attempt.verdict);
+}
+
+static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const int32_t verdict = s->attempt.verdict;
     const bool stopped = verdict == SW_VERDICT_REQUEUE || verdict == SW_VERDICT_INTERRUPTED ||
@@ -257,7 +290,16 @@ static void judge_verdict(struct sw_run_status *s)
     if (verdict != SW_VERDICT_DONE)
         snprintf(s->words, sizeof s->words, "%s%s%.500s", sw_verdict_words(verdict),
                  s->attempt.cause[0] != '\0' ? ": " : "", s->attempt.cause);
+    if (may_go_on(all, s)) {
+        s->state = SW_RUN_UNKNOWN;
+        add_doubt(s);
+        return;
+    }
     sw_verdict_advice(verdict, s->by_slurm, s->advice, sizeof s->advice);
+    if (script_was_killed(s)) {
+        s->state = SW_RUN_FAILED;
+        snprintf(s->words, sizeof s->words, "%s: %.500s", killed_words, s->attempt.cause);
+    }
 }
 
 /* As the files have it, an attempt of its job is on. */
@@ -332,12 +374,12 @@ static void judge_live_job(struct sw_run_status *s)
 /* The attempt ended all at once; Slurm may know of what. */
 static void judge_lost(struct sw_run_status *s)
 {
-    char why[64] = "";
+    char why[sizeof killed_words] = "";
     const char *state = s->job.id != NULL ? s->job.state : "";
     s->state = strcmp(state, "CANCELLED") == 0 ? SW_RUN_STOPPED
                : state[0] != '\0'              ? SW_RUN_FAILED
                                                : SW_RUN_LOST;
-    snprintf(why, sizeof why, "%s", sw_end_words(state));
+    snprintf(why, sizeof why, "%s", script_was_killed(s) ? killed_words : sw_end_words(state));
     snprintf(s->words, sizeof s->words, "%s",
              why[0] != '\0' ? why : "it ended all at once, and none of its ranks could say why");
     snprintf(s->advice, sizeof s->advice, "%s",
@@ -380,10 +422,32 @@ static bool ended_without_attempt(const struct sw_run_status *s)
     return difftime(mktime(&tm), s->attempt_at) > CLOCKS_SECONDS;
 }
 
+/* Of the log that the record names, else of the run. */
+static bool log_folder_is_good(const struct sw_run_status *s)
+{
+    char *folder = s->submission.log[0] != '\0' ? sw_path_folder(s->submission.log) : NULL;
+    const bool good = access(folder != NULL ? folder : s->folder, W_OK | X_OK) == 0;
+    free(folder);
+    return good;
+}
+
 static void judge_job_without_attempt(struct sw_run_status *s)
 {
     const char *end = sw_end_words(s->job.state);
     s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
+    if (strcmp(s->job.reason, "DependencyNeverSatisfied") == 0) {
+        s->state = SW_RUN_FAILED;
+        say(s,
+            "it never began: the job that it waited for ended otherwise than slurm.dependency "
+            "wants",
+            "see how that one ended; 'plan submit' submits this one again");
+        return;
+    }
+    if (strcmp(s->job.reason, "JobLaunchFailure") == 0 && log_folder_is_good(s)) {
+        say(s, "its job's script was killed, or Slurm could not start it",
+            "'plan logs' may say why");
+        return;
+    }
     if (strcmp(s->job.reason, "JobLaunchFailure") == 0) {
         say(s, "Slurm could not start it: the folder of its log is missing or cannot be written",
             "make the folder writable, and submit again");
@@ -429,6 +493,11 @@ static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status 
                      (int)st->failed_task, (int)st->failed_code);
         else
             snprintf(s->words, sizeof s->words, "it ended with exit code %d", (int)st->failed_code);
+        if (all->trouble.status != SW_OK && s->job.id == NULL) {
+            s->state = SW_RUN_UNKNOWN;
+            add_doubt(s);
+            return;
+        }
     } else if (s->job.id != NULL) {
         s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
         snprintf(s->words, sizeof s->words, "%s", end[0] != '\0' ? end : "its job ended");
@@ -474,20 +543,27 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         judge_live_job(s);
     } else if (s->submission.token[0] != '\0' && !s->submission.submitted && s->job.id == NULL &&
                !current) {
-        s->state = all->trouble.status == SW_OK && all->asked ? SW_RUN_NONE : SW_RUN_SUBMITTING;
-        say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
+        const bool none = all->trouble.status == SW_OK && all->asked;
+        s->state = none ? SW_RUN_NONE : SW_RUN_SUBMITTING;
+        if (none)
+            say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
+        else
+            say(s,
+                "it was about to be submitted, and Slurm does not say whether it has a job of it",
+                "");
     } else if (ended && ended_without_attempt(s)) {
         judge_job_without_attempt(s);
     } else if (ended && !was_cancelled(s)) {
-        judge_verdict(s);
+        judge_verdict(all, s);
     } else if (s->by_slurm && s->job.id != NULL) {
         if (current)
             judge_lost(s);
         else
             judge_job_without_attempt(s);
     } else if (s->by_slurm && all->trouble.status != SW_OK) {
-        s->state = SW_RUN_UNKNOWN;
-        say(s, "Slurm does not say whether its job still runs", "");
+        s->state = current && grows(s) ? SW_RUN_RUNNING : SW_RUN_UNKNOWN;
+        if (s->state == SW_RUN_UNKNOWN)
+            say(s, "Slurm does not say whether its job still runs", "");
     } else if (!s->by_slurm && current && lock_is_held(s->folder)) {
         s->state = SW_RUN_RUNNING;
     } else if (current) {
@@ -499,6 +575,11 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
     } else if (s->unreadable) {
         s->state = SW_RUN_UNKNOWN;
         say(s, "the record of its job cannot be read", "");
+    } else if (all->trouble.status != SW_OK && all->count == 1) {
+        s->state = SW_RUN_UNKNOWN;
+        say(s,
+            "nothing of it is written down here, and Slurm does not say whether it has a job of it",
+            "");
     } else {
         s->state = SW_RUN_NONE;
         say(s, "nothing was started here", "");
@@ -585,15 +666,17 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 {
     struct sw_run_status *s = &all->run[0];
     struct sw_slurm_jobs mine = {0};
-    struct sw_error ignored = {0};
+    struct sw_error trouble = {0};
     const bool by_mpirun =
         s->submission.token[0] == '\0' && s->attempt.attempt > 0 && s->attempt.job[0] == '\0';
     if (all->count != 1 || by_mpirun || (s->job.id != NULL && s->job.is_live) ||
         limit_seconds <= 0 || !sw_process_exists("squeue"))
         return;
     struct sw_run_status found = {.folder = s->folder};
-    if (sw_controller_ask(NULL, 0, limit_seconds, &mine, &ignored) == 0)
+    if (sw_controller_ask(NULL, 0, limit_seconds, &mine, &trouble) == 0)
         sw_owned_choose_unrecorded(&mine, &found);
+    else if (!all->asked) /* else it did answer, about the jobs that are written down */
+        all->trouble = trouble;
     if (found.job.id == NULL) {
         sw_slurm_jobs_free(&mine);
         return;
@@ -622,6 +705,7 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     sw_slurm_jobs_free(&all->jobs);
     sw_slurm_jobs_free(&all->history);
     all->asked = unsure || ids_known;
+    all->trouble = (struct sw_error){0};
     if (all->asked)
         (void)sw_controller_ask(unsure ? NULL : ids, count, limit_seconds, &all->jobs, &trouble);
     for (int32_t i = 0; i < all->count; i++)
@@ -635,7 +719,8 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     if (trouble.status == SW_OK && count > 0 && end > sw_clock_now())
         (void)sw_controller_ask_history(ids, count, end - sw_clock_now(), &all->history, NULL);
     free(ids);
-    all->trouble = trouble;
+    if (trouble.status != SW_OK)
+        all->trouble = trouble;
     for (int32_t i = 0; i < all->count; i++) {
         if (all->run[i].job.id == NULL)
             sw_owned_choose(&all->history, &all->run[i]);

@@ -191,15 +191,14 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 }
 
 /* Whether a script that was submitted by hand waits for nodes to work in this folder, and nothing
- * of it stands there yet. */
-static bool has_unrecorded_job(const char *folder)
+ * of it stands there yet. false, with an error, too: Slurm does not answer. */
+static bool has_unrecorded_job(const char *folder, struct sw_error *err)
 {
     char *real = realpath(folder, NULL);
     struct sw_slurm_jobs mine = {0};
-    struct sw_error ignored = {0};
     bool found = false;
     if (real != NULL && sw_process_exists("squeue") &&
-        sw_controller_ask(NULL, 0, ask_seconds, &mine, &ignored) == 0)
+        sw_controller_ask(NULL, 0, ask_seconds, &mine, err) == 0)
         for (int32_t i = 0; i < mine.count; i++)
             found |= sw_owned_by_hand(&mine.job[i], real);
     sw_slurm_jobs_free(&mine);
@@ -246,7 +245,8 @@ int sw_target_find(const struct sw_options *options, struct sw_target *out)
     if (stat(name, &status) == 0 && S_ISDIR(status.st_mode)) {
         if (access(name, R_OK | X_OK) != 0)
             sw_fail(&err, SW_ENVIRONMENT, "cannot look into '%.400s': %s", name, strerror(errno));
-        else if (take(out, name, &err) == 0 && !sw_folder_is_run(name) && !has_unrecorded_job(name))
+        else if (take(out, name, &err) == 0 && !sw_folder_is_run(name) &&
+                 !has_unrecorded_job(name, &err) && err.status == SW_OK)
             sw_fail(&err, SW_BAD_INPUT,
                     "'%.400s' is no run's directory; name one, a run file or a job's number ('plan "
                     "runs' lists the runs below a folder)",

@@ -121,33 +121,134 @@ END
 verdict 0 "done" "step 7"
 verdict 1 failed "the training is no use any more: why"
 verdict 2 failed "cannot be used: why"
-verdict 3 failed "it failed: why"
-verdict 75 stopped "with a durable checkpoint, to go on in another job: why"
-verdict 76 failed "a node is broken: why"
+# after these the run may go on in this job or another, which nobody tells now
+verdict 3 unknown "it failed: why; whether it goes on Slurm does not say"
+verdict 75 unknown "with a durable checkpoint, to go on in another job: why; whether it goes on Slurm does not say"
+verdict 76 unknown "a node is broken: why; whether it goes on Slurm does not say"
+verdict 137 unknown "it failed: why; whether it goes on Slurm does not say"
 verdict 93 failed "gained no step since the attempt before: why"
 verdict 130 stopped "a person stopped it: why"
 verdict 143 stopped "told to end: why"
 verdict null unknown "Slurm does not say whether its job still runs"
-# A job that started again after its last verdict, and ended before it trained, has an end of its own.
+# Slurm says of job 42, and only of it: STATE, REASON and STARTS. Without STATE it does not answer.
 mkdir "$scratch/slurm"
 cat >"$scratch/slurm/squeue" <<'END'
 #!/bin/sh
-printf '42\037TIMEOUT\037TimeLimit\0371\037%s\037%s\037%s\0370:10\03730:00\037n1\037\037\037\036' $STARTS $STARTS $STARTS
+[ -n "$STATE" ] || { echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1; }
+case $* in *--me*) exit ;; esac
+printf '42\037%s\037%s\0371\037%s\037%s\037%s\0370:10\03730:00\037n1\037\037\037\036' $STATE $REASON $STARTS $STARTS $STARTS
 END
 printf '#!/bin/sh\nexit 1\n' >"$scratch/slurm/sacct"
 chmod +x "$scratch/slurm/squeue" "$scratch/slurm/sacct"
-ended() { # STARTS TEXT
-    env STARTS="$(date -d "$1" +%FT%T)" PATH="$scratch/slurm:/usr/bin:/bin" "$plan" status "$scratch/ends/75" >"$scratch/stdout" 2>"$scratch/stderr"
-    shows "$2"
+asks() { # FOLDER STATE REASON STARTS: status by that Slurm
+    env STATE="$2" REASON="$3" STARTS="$(date -d "$4" +%FT%T)" PATH="$scratch/slurm:/usr/bin:/bin" "$plan" status "$1" \
+        >"$scratch/stdout" 2>"$scratch/stderr"
 }
-ended '+1 minute' "its time limit was reached before it trained again"
+# A job that started again after its last verdict, and ended before it trained, has an end of its own.
+asks "$scratch/ends/75" TIMEOUT TimeLimit '+1 minute'
+shows "its time limit was reached before it trained again"
 shows "75: failed, job 42"
-ended '-1 minute' "with a durable checkpoint, to go on in another job: why"
+asks "$scratch/ends/75" TIMEOUT TimeLimit '-1 minute'
+shows "75: stopped, job 42, attempt 2"
+shows "with a durable checkpoint, to go on in another job: why"
+asks "$scratch/ends/3" FAILED NonZeroExitCode '-1 minute'
+shows "3: failed, job 42, attempt 2"
+shows "  end      it failed: why"
+asks "$scratch/ends/76" FAILED NonZeroExitCode '-1 minute'
+shows "76: failed, job 42, attempt 2"
+shows "  end      a node is broken: why"
+# A script that was killed: Slurm then ends the ranks, which nobody asked for. It says JobLaunchFailure.
+asks "$scratch/ends/143" FAILED NonZeroExitCode '-1 minute'
+shows "143: stopped, job 42, attempt 2"
+shows "  end      it was told to end: why"
+for killed in 143 null; do
+    asks "$scratch/ends/$killed" FAILED JobLaunchFailure '-1 minute'
+    shows "$killed: failed, job 42, attempt 2"
+    shows "  end      its job's script was killed, so that Slurm ended the ranks"
+    shows "  next     'plan submit' goes on from the last checkpoint"
+done
+
+# A controller that does not answer, as a person has it.
+asks "$scratch/ends/3" '' '' now
+shows "3: unknown, job 42, attempt 2"
+asks "$scratch/ends/0" '' '' now
+shows "0: done, job 42, attempt 2"
+# a run whose files grow goes on, whoever does not answer
+cp -r "$scratch/ends/null" "$scratch/grows"
+cp "$scratch/run/metrics.jsonl" "$scratch/grows/"
+asks "$scratch/grows" '' '' now
+shows "grows: running, job 42, attempt 2"
+touch -d '-1 hour' "$scratch/grows/metrics.jsonl"
+asks "$scratch/grows" '' '' now
+shows "grows: unknown, job 42, attempt 2"
+shows "Slurm does not say whether its job still runs"
+record() { # FOLDER STATE JOBS: of a submission
+    mkdir -p "$1"
+    cat >"$1/submission.json" <<END
+{"schema": "shardwright.submission/1", "state": "$2", "jobs": [$3], "token": "0123456789abcdef",
+ "run": "waits", "attempt": 1, "plan_digest": "0123456789abcdef", "plan": "/x", "script_digest":
+ "0123456789abcdef", "script": "/x", "log": "$1/slurm-%j.out", "checkpoints": "/x", "submitted_at": "2026-11-22T11:30:00Z",
+ "cluster": "c", "mesh_dim": "1,1,1,1", "nodes": 1, "ranks": 1, "steps": 0, "predicted_step_seconds": null,
+ "band_low_seconds": null, "band_high_seconds": null, "predicted_run_seconds": null}
+END
+}
+# sbatch was cut off: whether there is a job
+record "$scratch/cut" submitting ''
+asks "$scratch/cut" '' '' now
+shows "waits: submitting"
+shows "  now      it was about to be submitted, and Slurm does not say whether it has a job of it"
+asks "$scratch/cut" RUNNING None now
+shows "waits: none"
+shows "it was about to be submitted, and Slurm knows no job of it"
+# submitted by hand, perhaps, and nothing of it is written down
+mkdir "$scratch/hand"
+asks "$scratch/hand" '' '' now
+[ $? -eq 3 ] || complain "a folder without records, and no controller: not exit 3"
+grep -qxF "plan: error: Slurm does not answer: Unable to contact slurm controller (connect failure)" \
+    "$scratch/stderr" || complain "a folder without records, and no controller: $(cat "$scratch/stderr")"
+sed "s#^directory: run#directory: $scratch/hand#" "$scratch/tiny.yaml" >"$scratch/hand.yaml"
+asks "$scratch/hand.yaml" '' '' now
+[ $? -eq 3 ] || complain "a run without records, and no controller: not exit 3"
+shows "  now      nothing of it is written down here, and Slurm does not say whether it has a job of it"
+for command in cancel logs; do
+    PATH="$scratch/slurm:/usr/bin:/bin" "$plan" $command "$scratch/hand.yaml" >"$scratch/stdout" 2>"$scratch/stderr"
+    [ $? -eq 3 ] || complain "$command without records, and no controller: not exit 3"
+    grep -q '^plan: error: Slurm does not answer: ' "$scratch/stderr" || complain "$command: $(cat "$scratch/stderr")"
+done
+# an array of which one task failed
+record "$scratch/array" submitted '"42"'
+cat >"$scratch/array/job.json" <<END
+{"schema": "shardwright.job/1", "type": "generate", "job": "42", "output": "$scratch/array/o.jsonl", "shards": 3, "lines": 9}
+END
+echo '42 1 3' >"$scratch/array/job.ended"
+asks "$scratch/array" '' '' now
+shows "waits: unknown, job 42"
+shows "  now      task 1 of the array ended with exit code 3; whether it goes on Slurm does not say"
+asks "$scratch/array" FAILED NonZeroExitCode now
+shows "waits: failed, job 42"
+
+# What a job waited for ended otherwise: Slurm cancels it, nobody else does.
+record "$scratch/depends" submitted '"42"'
+asks "$scratch/depends" CANCELLED DependencyNeverSatisfied now
+shows "waits: failed, job 42"
+shows "  end      it never began: the job that it waited for ended otherwise than slurm.dependency wants"
+shows "  next     see how that one ended; 'plan submit' submits this one again"
+asks "$scratch/depends" CANCELLED None now
+shows "waits: stopped, job 42"
+shows "  end      it was cancelled before training began"
+# Its script was killed before its ranks began, or Slurm could not write the log.
+asks "$scratch/depends" FAILED JobLaunchFailure now
+shows "  end      its job's script was killed, or Slurm could not start it"
+record "$scratch/depends" submitted '"42"'
+sed -i 's#"log": "[^"]*"#"log": "/nowhere/at/all/slurm-%j.out"#' "$scratch/depends/submission.json"
+asks "$scratch/depends" FAILED JobLaunchFailure now
+shows "  end      Slurm could not start it: the folder of its log is missing or cannot be written"
+
 expect 3 "$no_squeue" runs "$scratch/ends"
 (cd "$scratch/ends" && PATH=$scratch/bin "$plan" status 42) >/dev/null 2>"$scratch/stderr"
-grep -qxF "plan: error: 10 runs below this folder had a job 42, '0' for one; name the run's directory" "$scratch/stderr" ||
+grep -qxF "plan: error: 11 runs below this folder had a job 42, '0' for one; name the run's directory" "$scratch/stderr" ||
     complain "a number of several runs: $(cat "$scratch/stderr")"
-[ "$(wc -l <"$scratch/stdout")" -eq 11 ] || complain "not ten runs: $(cat "$scratch/stdout")"
+[ "$(wc -l <"$scratch/stdout")" -eq 12 ] || complain "not eleven runs: $(cat "$scratch/stdout")"
 
 # Files that are none.
 mkdir "$scratch/broken"
