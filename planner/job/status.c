@@ -4,18 +4,11 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/run/excluded.h"
-#include "core/run/launcher.h"
-#include "core/run/next.h"
-#include "planner/format.h"
+#include "planner/job/judge.h"
 #include "planner/job/owned.h"
 #include "planner/job/process.h"
-#include "planner/job/words.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A lock is renewed every 30 s, and stale after three renewals (runner/checkpoint/lock.h). */
-enum { STALE_SECONDS = 100, STEPS_TO_JUDGE = 3, SILENT_SECONDS = 20, SILENT_STEPS = 10 };
-enum { FULL_BYTES = 1 << 16 };          /* free on a disk: as good as none */
-static const double band_unknown = 1.3; /* over the prediction, where it has no band */
+enum { FULL_BYTES = 1 << 16 }; /* free on a disk: as good as none */
 
 static const char *const state_names[] = {
     [SW_RUN_NONE] = "none",           [SW_RUN_SUBMITTING] = "submitting",
@@ -175,29 +165,6 @@ static void read_folder(struct sw_run_status *s)
     note_full(s, s->folder);
 }
 
-/* Whether the process that holds the folder's lock lives, as far as can be seen from here. */
-static bool lock_is_held(const char *folder)
-{
-    char *path = sw_path_join(folder, "lock"), *text = NULL, host[256];
-    size_t bytes = 0;
-    struct stat status;
-    bool held = false;
-    if (path != NULL && sw_file_read(path, true, 4096, &text, &bytes, &status) == 0 &&
-        gethostname(host, sizeof host) == 0) {
-        host[sizeof host - 1] = '\0';
-        const char *there = strstr(text, "\nhost "), *pid = strstr(text, "\npid ");
-        const size_t length = strlen(host);
-        const bool here =
-            there != NULL && strncmp(there + 6, host, length) == 0 && there[6 + length] == '\n';
-        const long number = pid != NULL ? strtol(pid + 5, NULL, 10) : 0;
-        held = age_of(&status) < STALE_SECONDS &&
-               !(here && number > 0 && kill((pid_t)number, 0) != 0 && errno == ESRCH);
-    }
-    free(text);
-    free(path);
-    return held;
-}
-
 int sw_statuses_read(const char *const *folders, int32_t count, struct sw_statuses *out,
                      struct sw_error *err)
 {
@@ -227,426 +194,20 @@ void sw_statuses_free(struct sw_statuses *statuses)
     *statuses = (struct sw_statuses){0};
 }
 
-/* ---- What there is to say ---- */
-
-static void say(struct sw_run_status *s, const char *words, const char *advice)
-{
-    snprintf(s->words, sizeof s->words, "%s", words);
-    snprintf(s->advice, sizeof s->advice, "%s", advice);
-}
-
-static const char killed_words[] = "its job's script was killed, so that Slurm ended the ranks";
-
-static void add_doubt(struct sw_run_status *s)
-{
-    const size_t used = strlen(s->words);
-    snprintf(s->words + used, sizeof s->words - used, "; whether it goes on Slurm does not say");
-}
-
-/* attempt.json is about the job at hand, not about one before it. */
-static bool attempt_is_current(const struct sw_run_status *s)
-{
-    if (s->attempt.attempt == 0)
-        return false;
-    if (s->submission.token[0] == '\0')
-        return true;
-    if (s->submission.job_count > 0 && s->attempt.job[0] != '\0')
-        for (int32_t i = 0; i < s->submission.job_count; i++)
-            if (strcmp(s->submission.job[i], s->attempt.job) == 0)
-                return true;
-    return s->attempt.attempt >= s->submission.attempt;
-}
-
-/* As its files have it, which it has just written to. */
-static bool grows(const struct sw_run_status *s)
-{
-    const struct sw_progress *p = &s->progress;
-    return p->steps_seen > 0 &&
-           p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds);
-}
-
-/* Slurm says so of a job whose script ended by a signal, as of one whose log cannot be written. */
-static bool script_was_killed(const struct sw_run_status *s)
-{
-    return s->job.id != NULL && !s->job.is_live && strcmp(s->job.reason, "JobLaunchFailure") == 0 &&
-           strcmp(s->job.id, s->attempt.job) == 0 &&
-           (s->attempt.verdict == SW_VERDICT_RUNNING ||
-            s->attempt.verdict == SW_VERDICT_TERMINATED);
-}
-
-/* Nobody tells whether the script, or another job, goes on after this verdict. */
-static bool may_go_on(const struct sw_statuses *all, const struct sw_run_status *s)
-{
-    return all->trouble.status != SW_OK && s->job.id == NULL && s->by_slurm &&
-           !sw_next_is_final(s->attempt.verdict);
-}
-
-static void judge_verdict(const struct sw_statuses *all, struct sw_run_status *s)
-{
-    const int32_t verdict = s->attempt.verdict;
-    const bool stopped = verdict == SW_VERDICT_REQUEUE || verdict == SW_VERDICT_INTERRUPTED ||
-                         verdict == SW_VERDICT_TERMINATED;
-    s->state = verdict == SW_VERDICT_DONE ? SW_RUN_DONE : stopped ? SW_RUN_STOPPED : SW_RUN_FAILED;
-    if (verdict != SW_VERDICT_DONE)
-        snprintf(s->words, sizeof s->words, "%s%s%.500s", sw_verdict_words(verdict),
-                 s->attempt.cause[0] != '\0' ? ": " : "", s->attempt.cause);
-    if (may_go_on(all, s)) {
-        s->state = SW_RUN_UNKNOWN;
-        add_doubt(s);
-        return;
-    }
-    sw_verdict_advice(verdict, s->by_slurm, s->advice, sizeof s->advice);
-    if (script_was_killed(s)) {
-        s->state = SW_RUN_FAILED;
-        snprintf(s->words, sizeof s->words, "%s: %.500s", killed_words, s->attempt.cause);
-    }
-}
-
-/* As the files have it, an attempt of its job is on. */
-static bool does_steps(const struct sw_run_status *s)
-{
-    return s->job.id != NULL && attempt_is_current(s) && s->attempt.verdict == SW_VERDICT_RUNNING &&
-           strcmp(s->attempt.job, s->job.id) == 0;
-}
-
-/* The fewest nodes that the run has a plan for, beside that for `most`: STEM.3.plan.yaml beside
- * STEM.4.plan.yaml. `most`: it is not elastic. */
-static int32_t fewest_nodes(const char *plan, int32_t most)
-{
-    char end[48], stem[PATH_MAX], path[PATH_MAX + 48];
-    const int length = snprintf(end, sizeof end, ".%d.plan.yaml", (int)most);
-    const size_t whole = strlen(plan);
-    int32_t fewest = most;
-    if (whole <= (size_t)length || strcmp(plan + whole - (size_t)length, end) != 0)
-        return most;
-    snprintf(stem, sizeof stem, "%.*s", (int)(whole - (size_t)length), plan);
-    do
-        snprintf(path, sizeof path, "%s.%d.plan.yaml", stem, (int)--fewest);
-    while (fewest > 0 && access(path, F_OK) == 0);
-    return fewest + 1;
-}
-
-/* A job that Slurm itself requeues, as when its first node died, asks for as many tasks as it had,
- * not for the fewest that it would take (22.05): an elastic run would wait for the node. */
-static void advise_fewer(struct sw_run_status *s)
-{
-    const struct sw_submission *sub = &s->submission;
-    if (s->attempt.attempt == 0 || strncmp(s->job.reason, "ReqNodeNotAvail", 15) != 0 ||
-        sub->nodes < 1)
-        return;
-    const int32_t fewest = fewest_nodes(sub->plan, sub->nodes);
-    if (fewest < sub->nodes && s->job.node_count > fewest)
-        snprintf(s->advice, sizeof s->advice,
-                 "'scontrol update JobId=%s NumTasks=%d' lets it go on with %d nodes", s->job.id,
-                 (int)(sub->ranks / sub->nodes * fewest), (int)fewest);
-}
-
-static void judge_live_job(struct sw_run_status *s)
-{
-    const struct sw_slurm_job *job = &s->job;
-    char why[SW_STATUS_WORDS];
-    const bool steps = does_steps(s);
-    const bool waits = strcmp(job->state, "PENDING") == 0;
-    /* Slurm's answer may be half a minute old; the files are not */
-    if (s->did_steps && !steps && strcmp(job->state, "RUNNING") == 0) {
-        s->state = SW_RUN_ENDING;
-        say(s, "it has ended, and its job is about to", "");
-    } else if (strcmp(job->state, "RUNNING") == 0 || (waits && steps && !s->did_steps)) {
-        s->state = steps ? SW_RUN_RUNNING : SW_RUN_STARTING;
-        if (!steps)
-            say(s, "its job has nodes, and has not begun to train", "");
-    } else if (strcmp(job->state, "COMPLETING") == 0) {
-        s->state = SW_RUN_ENDING;
-        say(s, "its job gives its nodes back", "");
-    } else if (strcmp(job->state, "SUSPENDED") == 0 || strcmp(job->state, "STOPPED") == 0) {
-        s->state = SW_RUN_SUSPENDED;
-        say(s, "its job is suspended: 'scontrol resume' lets it go on", "");
-    } else if (strcmp(job->state, "CONFIGURING") == 0) {
-        s->state = SW_RUN_STARTING;
-        say(s, "its nodes are being made ready", "");
-    } else {
-        s->state = SW_RUN_PENDING;
-        say(s, sw_reason_words(job->reason, why, sizeof why, &s->never_starts), "");
-        advise_fewer(s);
-    }
-}
-
-/* The attempt ended all at once; Slurm may know of what. */
-static void judge_lost(struct sw_run_status *s)
-{
-    char why[sizeof killed_words] = "";
-    const char *state = s->job.id != NULL ? s->job.state : "";
-    s->state = strcmp(state, "CANCELLED") == 0 ? SW_RUN_STOPPED
-               : state[0] != '\0'              ? SW_RUN_FAILED
-                                               : SW_RUN_LOST;
-    snprintf(why, sizeof why, "%s", script_was_killed(s) ? killed_words : sw_end_words(state));
-    snprintf(s->words, sizeof s->words, "%s",
-             why[0] != '\0' ? why : "it ended all at once, and none of its ranks could say why");
-    snprintf(s->advice, sizeof s->advice, "%s",
-             s->by_slurm ? "'plan submit' goes on from the last checkpoint"
-                         : "starting it again goes on from the last checkpoint");
-}
-
-/* What its newest launcher-JOB.*.log tells, the file that its script keeps; "": nothing. */
-static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
-{
-    char begin[64], path[PATH_MAX + 300], newest[PATH_MAX + 300] = "";
-    DIR *files = opendir(s->folder);
-    const struct dirent *entry = NULL;
-    struct stat status;
-    time_t at = 0;
-    const int length = snprintf(begin, sizeof begin, "launcher-%s.", s->job.id);
-    while (files != NULL && (entry = readdir(files)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", s->folder, entry->d_name);
-        if (strncmp(entry->d_name, begin, (size_t)length) != 0 || stat(path, &status) != 0 ||
-            status.st_mtime < at)
-            continue;
-        at = status.st_mtime;
-        memcpy(newest, path, sizeof newest);
-    }
-    if (files != NULL)
-        (void)closedir(files);
-    sw_launcher_read(newest[0] != '\0' ? newest : NULL, NULL, 0, out, NULL);
-}
-
-/* Whether the job's last start came after the last word of its ranks: they began nothing then. The
- * clocks of files and of Slurm may differ a little. */
-static bool ended_without_attempt(const struct sw_run_status *s)
-{
-    enum { CLOCKS_SECONDS = 5 };
-    struct tm tm = {.tm_isdst = -1};
-    const char *starts = s->job.id != NULL && !s->job.is_live ? s->job.starts_at : "";
-    if (s->attempt_at <= 0 || strcmp(s->attempt.job, s->job_id) != 0 ||
-        strptime(starts, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-        return false;
-    return difftime(mktime(&tm), s->attempt_at) > CLOCKS_SECONDS;
-}
-
-/* Of the log that the record names, else of the run. */
-static bool log_folder_is_good(const struct sw_run_status *s)
-{
-    char *folder = s->submission.log[0] != '\0' ? sw_path_folder(s->submission.log) : NULL;
-    const bool good = access(folder != NULL ? folder : s->folder, W_OK | X_OK) == 0;
-    free(folder);
-    return good;
-}
-
-static void judge_job_without_attempt(struct sw_run_status *s)
-{
-    const char *end = sw_end_words(s->job.state);
-    s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
-    if (strcmp(s->job.reason, "DependencyNeverSatisfied") == 0) {
-        s->state = SW_RUN_FAILED;
-        say(s,
-            "it never began: the job that it waited for ended otherwise than slurm.dependency "
-            "wants",
-            "see how that one ended; 'plan submit' submits this one again");
-        return;
-    }
-    if (strcmp(s->job.reason, "JobLaunchFailure") == 0 && log_folder_is_good(s)) {
-        say(s, "its job's script was killed, or Slurm could not start it",
-            "'plan logs' may say why");
-        return;
-    }
-    if (strcmp(s->job.reason, "JobLaunchFailure") == 0) {
-        say(s, "Slurm could not start it: the folder of its log is missing or cannot be written",
-            "make the folder writable, and submit again");
-        return;
-    }
-    struct sw_launcher_word word;
-    read_launcher(s, &word);
-    snprintf(s->words, sizeof s->words, "%s before %s%s%s", end[0] != '\0' ? end : "its job ended",
-             s->attempt.attempt > 0 && strcmp(s->attempt.job, s->job_id) == 0 ? "it trained again"
-                                                                              : "training began",
-             word.text[0] != '\0' ? ": " : "", word.text);
-    snprintf(s->advice, sizeof s->advice, "%s",
-             s->state == SW_RUN_STOPPED ? "" : "'plan logs' says why");
-}
-
-/* What ranks say of others that scancel ended first is not why the run ended. */
-static bool was_cancelled(const struct sw_run_status *s)
-{
-    return s->job.id != NULL && strcmp(s->job.state, "CANCELLED") == 0 &&
-           strcmp(s->job.id, s->attempt.job) == 0 && s->attempt.verdict == SW_ENVIRONMENT;
-}
-
-static int32_t tasks_of(const struct sw_run_status *s)
-{
-    return strcmp(s->started.type, "serve") == 0 ? 1 : s->started.shards;
-}
-
-/* A job that does not train, and is over. */
-static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status *s)
-{
-    const struct sw_started *st = &s->started;
-    const bool serves = strcmp(st->type, "serve") == 0;
-    const char *end = s->job.id != NULL ? sw_end_words(s->job.state) : "";
-    if (st->ended == tasks_of(s)) {
-        s->state = SW_RUN_DONE;
-        return;
-    }
-    s->state = SW_RUN_LOST;
-    if (st->failed_task >= 0) {
-        s->state = SW_RUN_FAILED;
-        if (st->shards > 1)
-            snprintf(s->words, sizeof s->words, "task %d of the array ended with exit code %d",
-                     (int)st->failed_task, (int)st->failed_code);
-        else
-            snprintf(s->words, sizeof s->words, "it ended with exit code %d", (int)st->failed_code);
-        if (all->trouble.status != SW_OK && s->job.id == NULL) {
-            s->state = SW_RUN_UNKNOWN;
-            add_doubt(s);
-            return;
-        }
-    } else if (s->job.id != NULL) {
-        s->state = strcmp(s->job.state, "CANCELLED") == 0 ? SW_RUN_STOPPED : SW_RUN_FAILED;
-        snprintf(s->words, sizeof s->words, "%s", end[0] != '\0' ? end : "its job ended");
-    } else if (all->trouble.status != SW_OK) {
-        s->state = SW_RUN_UNKNOWN;
-        say(s, "Slurm does not say whether its job still runs", "");
-        return;
-    } else {
-        say(s, "its job ended all at once, or was cancelled", "");
-    }
-    snprintf(s->advice, sizeof s->advice, "%s",
-             serves ? "'plan submit' starts it again; 'plan logs' says more"
-                    : "'plan submit' goes on: lines that are there are not made again");
-}
-
-static void judge_started(const struct sw_statuses *all, struct sw_run_status *s)
-{
-    s->by_slurm = true;
-    if (s->job.id == NULL || !s->job.is_live) {
-        judge_ended_job(all, s);
-        return;
-    }
-    judge_live_job(s);
-    if (strcmp(s->job.state, "RUNNING") == 0) {
-        s->state = SW_RUN_RUNNING;
-        say(s, "", "");
-    }
-}
-
-static void judge(const struct sw_statuses *all, struct sw_run_status *s)
-{
-    const bool current = attempt_is_current(s);
-    const bool ended = current && s->attempt.verdict != SW_VERDICT_RUNNING;
-    say(s, "", "");
-    s->never_starts = false;
-    if (s->started.type[0] != '\0') {
-        judge_started(all, s);
-        return;
-    }
-    s->by_slurm =
-        s->job.id != NULL || (current ? s->attempt.job[0] != '\0' : s->submission.token[0] != '\0');
-    if (s->job.id != NULL && s->job.is_live) {
-        judge_live_job(s);
-    } else if (s->submission.token[0] != '\0' && !s->submission.submitted && s->job.id == NULL &&
-               !current) {
-        const bool none = all->trouble.status == SW_OK && all->asked;
-        s->state = none ? SW_RUN_NONE : SW_RUN_SUBMITTING;
-        if (none)
-            say(s, "it was about to be submitted, and Slurm knows no job of it", "submit it again");
-        else
-            say(s,
-                "it was about to be submitted, and Slurm does not say whether it has a job of it",
-                "");
-    } else if (ended && ended_without_attempt(s)) {
-        judge_job_without_attempt(s);
-    } else if (ended && !was_cancelled(s)) {
-        judge_verdict(all, s);
-    } else if (s->by_slurm && s->job.id != NULL) {
-        if (current)
-            judge_lost(s);
-        else
-            judge_job_without_attempt(s);
-    } else if (s->by_slurm && all->trouble.status != SW_OK) {
-        s->state = current && grows(s) ? SW_RUN_RUNNING : SW_RUN_UNKNOWN;
-        if (s->state == SW_RUN_UNKNOWN)
-            say(s, "Slurm does not say whether its job still runs", "");
-    } else if (!s->by_slurm && current && lock_is_held(s->folder)) {
-        s->state = SW_RUN_RUNNING;
-    } else if (current) {
-        judge_lost(s);
-    } else if (s->submission.job_count > 0) {
-        s->state = SW_RUN_LOST;
-        say(s, "Slurm no longer knows its job, which never began to train",
-            "'plan logs' may say why");
-    } else if (s->unreadable) {
-        s->state = SW_RUN_UNKNOWN;
-        say(s, "the record of its job cannot be read", "");
-    } else if (all->trouble.status != SW_OK && all->count == 1) {
-        s->state = SW_RUN_UNKNOWN;
-        say(s,
-            "nothing of it is written down here, and Slurm does not say whether it has a job of it",
-            "");
-    } else {
-        s->state = SW_RUN_NONE;
-        say(s, "nothing was started here", "");
-    }
-}
-
-static void judge_speed(struct sw_run_status *s)
-{
-    const struct sw_progress *p = &s->progress;
-    const struct sw_submission *sub = &s->submission;
-    s->predicted = p->predicted_seconds > 0 ? p->predicted_seconds : sub->step_seconds;
-    /* the band belongs to the submission's prediction */
-    const bool same = sub->step_seconds > 0 && fabs(s->predicted / sub->step_seconds - 1) < 1e-3;
-    s->low = same ? sub->low_seconds : 0;
-    s->high = same ? sub->high_seconds : 0;
-    const double most = s->high > 0 ? s->high : s->predicted * band_unknown;
-    s->slower = s->predicted > 0 && p->steps_seen >= STEPS_TO_JUDGE && p->step_seconds > most;
-}
-
-/* A run that was on its way and stands still: a node that does not answer is found by the ranks,
- * but only after a while. */
-static void judge_silence(struct sw_run_status *s)
-{
-    const struct sw_progress *p = &s->progress;
-    char number[SW_FORMAT_BYTES];
-    if (s->state != SW_RUN_RUNNING || p->steps_seen < STEPS_TO_JUDGE ||
-        p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds))
-        return;
-    snprintf(s->words, sizeof s->words, "it has done no step for %s",
-             sw_format_duration(p->age_seconds, number));
-}
-
-static void derive(const struct sw_statuses *all, struct sw_run_status *s)
-{
-    const struct sw_submission *sub = &s->submission;
-    snprintf(s->job_id, sizeof s->job_id, "%.31s",
-             s->job.id != NULL ? s->job.id : sw_owned_last(s));
-    if (s->started.type[0] != '\0' || strchr(s->job_id, '[') != NULL)
-        s->job_id[strcspn(s->job_id, "_")] = '\0'; /* an array goes by its number */
-    judge(all, s);
-    judge_speed(s);
-    judge_silence(s);
-    s->attempt_number = s->attempt.attempt > 0 ? s->attempt.attempt : 0;
-    if (!attempt_is_current(s) && sub->token[0] != '\0')
-        s->attempt_number = sub->attempt;
-    s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
-    if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
-        s->step = s->attempt.step; /* what is kept of it */
-    s->steps = sub->steps > 0 ? sub->steps : s->told_steps;
-    const double each = s->progress.step_seconds > 0 ? s->progress.step_seconds : s->predicted;
-    s->left_seconds = s->steps > 0 && each > 0 && s->state != SW_RUN_DONE && s->step <= s->steps
-                          ? (double)(s->steps - s->step) * each
-                          : -1;
-}
+/* ---- Slurm ---- */
 
 void sw_statuses_refresh(struct sw_statuses *all)
 {
     for (int32_t i = 0; i < all->count; i++) {
         read_folder(&all->run[i]);
-        derive(all, &all->run[i]);
+        sw_status_judge(all, &all->run[i]);
     }
 }
 
 static void note_ending(struct sw_run_status *s)
 {
     const bool ending = s->job.id != NULL && strcmp(s->job.state, "COMPLETING") == 0 &&
-                        attempt_is_current(s) && s->attempt.verdict != SW_VERDICT_RUNNING;
+                        sw_status_attempt_is_current(s) && s->attempt.verdict != SW_VERDICT_RUNNING;
     if (!ending)
         s->ending_since = 0;
     else if (s->ending_since == 0)
@@ -724,9 +285,9 @@ int sw_statuses_ask(struct sw_statuses *all, double limit_seconds, struct sw_err
     for (int32_t i = 0; i < all->count; i++) {
         if (all->run[i].job.id == NULL)
             sw_owned_choose(&all->history, &all->run[i]);
-        all->run[i].did_steps = does_steps(&all->run[i]);
+        all->run[i].did_steps = sw_status_does_steps(&all->run[i]);
         note_ending(&all->run[i]);
-        derive(all, &all->run[i]);
+        sw_status_judge(all, &all->run[i]);
     }
     return 0;
 }
@@ -740,7 +301,7 @@ int sw_status_exit_code(const struct sw_run_status *s)
     case SW_RUN_FAILED:
     case SW_RUN_LOST:
     case SW_RUN_ENDING:
-        if (attempt_is_current(s) && s->attempt.verdict > 0)
+        if (sw_status_attempt_is_current(s) && s->attempt.verdict > 0)
             return s->attempt.verdict;
         return s->state == SW_RUN_ENDING    ? SW_OK
                : s->state == SW_RUN_STOPPED ? SW_VERDICT_TERMINATED
