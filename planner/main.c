@@ -139,12 +139,17 @@ static void print_command_help(const struct command *command)
         fputs(command->details, stdout);
 }
 
-/* What is built in: libslurm stands in a program of its own. */
+/* What is there, in lines as those of `runner --version`: libslurm stands in a program of its own,
+ * and devices are the runner's. */
 static void print_version(void)
 {
     char library[32];
     sw_slurm_library_version(library);
-    printf("plan %s\ncuda: no\nlibslurm: %s\n", sw_version(), library[0] != '\0' ? library : "no");
+    printf("plan %s\n  devices: none, it only plans; see 'runner --version'\n  libslurm: %s\n",
+           sw_version(),
+           library[0] != '\0' ? library
+                              : "none (Slurm is asked by its commands; build plan-slurm where "
+                                "libslurm-dev is, and keep it beside plan)");
 }
 
 static int unknown_command(const char *name)

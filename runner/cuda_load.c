@@ -114,8 +114,8 @@ const struct sw_cuda_module *sw_cuda_module_load(struct sw_error *err)
 {
     (void)sw_fail(
         err, SW_ENVIRONMENT,
-        "cuda devices are asked for, which this runner was built without; build it where "
-        "the CUDA toolkit is, or use cpu for cuda: the plan's device, calibrate's --device");
+        "this runner was built without CUDA; build it where the CUDA toolkit is, or use cpu for "
+        "cuda: the plan's device, calibrate's --device");
     return NULL;
 }
 #endif

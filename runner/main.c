@@ -514,7 +514,7 @@ static int show_help(const char *command)
 
 int main(int argc, char **argv)
 {
-    char text[1024];
+    char text[2048];
     if (argc < 2)
         return wrong_command("no command", NULL);
     for (int i = 2; i < argc; i++)

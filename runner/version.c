@@ -3,6 +3,7 @@
 #include "core/base/json.h"
 #include "runner/accelerator.h"
 #include "runner/launch.h"
+#include "runner/serve/http.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -34,10 +35,16 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
 
 const char *sw_version_text(char *buffer, size_t buffer_bytes)
 {
-    char dnnl[32], mpi[128], cuda[512];
+    char dnnl[32], mpi[128], cuda[512], http[256];
+    struct sw_error err = {0};
     onednn(dnnl);
-    snprintf(buffer, buffer_bytes, "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: %s\n",
+    if (sw_http_is_there(&err))
+        snprintf(http, sizeof http, "libmicrohttpd %.200s", sw_http_version());
+    else
+        snprintf(http, sizeof http, "none (%.200s)", err.message);
+    snprintf(buffer, buffer_bytes,
+             "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: %s\n  HTTP: %s\n",
              SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi),
-             sw_accelerator_versions(cuda, sizeof cuda));
+             sw_accelerator_versions(cuda, sizeof cuda), http);
     return buffer;
 }

@@ -516,6 +516,11 @@ bool sw_http_is_there(struct sw_error *err)
     return true;
 }
 
+const char *sw_http_version(void)
+{
+    return MHD_get_version();
+}
+
 static void say_nothing(void *context, const char *format, va_list arguments)
 {
     (void)context;

@@ -21,6 +21,8 @@ struct sw_http_options {
 struct sw_http;
 /* Whether this build has it; if not, err says so (SW_ENVIRONMENT). */
 bool sw_http_is_there(struct sw_error *err);
+/* Of libmicrohttpd, "0.9.75", in static memory; NULL: this build has none. */
+const char *sw_http_version(void);
 /* The desk and all that options name outlive it. Takes over the listener's fd. */
 int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, struct sw_http **out,
                   struct sw_error *err);

@@ -9,6 +9,11 @@ bool sw_http_is_there(struct sw_error *err)
     return false;
 }
 
+const char *sw_http_version(void)
+{
+    return NULL;
+}
+
 int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, struct sw_http **out,
                   struct sw_error *err)
 {

@@ -155,8 +155,8 @@ if [ -x "$build/plan-slurm" ]; then
     "$plan" import-cluster >"$scratch/library.yaml" 2>/dev/null
     "$scratch/bin/plan" import-cluster >"$scratch/commands.yaml" 2>/dev/null
     cmp "$scratch/library.yaml" "$scratch/commands.yaml" || complain "the commands say something else"
-    "$plan" --version | grep -qE '^libslurm: [0-9]+\.[0-9]+\.[0-9]+$' || complain "--version lacks libslurm"
-    "$scratch/bin/plan" --version | grep -qx 'libslurm: no' || complain "--version without libslurm"
+    "$plan" --version | grep -qE '^  libslurm: [0-9]+\.[0-9]+\.[0-9]+$' || complain "--version lacks libslurm"
+    "$scratch/bin/plan" --version | grep -q '^  libslurm: none (Slurm is asked by its commands; ' || complain "--version without libslurm"
     plan=$scratch/bin/plan
     # and without either
     says "plan: error: there is no 'scontrol' on this machine; do this where Slurm's commands are (Debian: slurm-client)" \

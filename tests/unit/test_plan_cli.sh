@@ -52,6 +52,11 @@ for command in check search explain emit schema; do
 done
 expect 0 '' --version
 grep -q '^plan [0-9]' "$scratch/stdout" || complain "--version"
+# what is there, each in a line: nothing of CUDA, which is the runner's
+grep -qx "  devices: none, it only plans; see 'runner --version'" "$scratch/stdout" || complain "--version: devices"
+if [ -x "$(dirname "$plan")/plan-slurm" ]; then
+    grep -qE '^  libslurm: [0-9]+\.[0-9]+\.[0-9]+$' "$scratch/stdout" || complain "--version lacks libslurm"
+fi
 for command in check search explain emit schema; do expect 0 '' $command --help; done
 expect 2 "plan: error: which command? see 'plan --help'"
 expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" serch
