@@ -443,7 +443,9 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
             continue;
         const enum key_fate fate =
             unknown == UNKNOWN_HUGGING_FACE ? sw_model_key_fate(c, entry) : KEY_UNKNOWN;
-        if (fate == KEY_NOTED)
+        /* what is known to be without effect is told of the model's own file, not of every run that
+         * names it; what nobody knows is told always */
+        if (fate == KEY_NOTED && c->kind == SW_CONFIG_MODEL)
             ignore(c, &ignored, key);
         if (fate != KEY_UNKNOWN)
             continue;

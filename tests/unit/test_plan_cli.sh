@@ -539,10 +539,17 @@ for command in search explain "explain --html $scratch/one.html"; do
 done
 expect 0 '' explain $runs/llama-8b-64.yaml --html "$scratch/band.html"
 grep -q 'A step takes, assumed, [0-9.]* s to [0-9.]* s. Times rest on the profile default: data sheets' "$scratch/band.html" || complain "explain --html: the band"
-# Keys of a config.json that are passed over are noted by search, too.
+# Keys of a config.json that are known to be without effect are told when it is checked itself, not by every run that
+# names it; unknown ones always.
 sed "s,^model:.*,model: $PWD/tests/oracle/published_configs/llama-3.1-8b.json,; s,\.\./,$PWD/configs/," $runs/llama-8b-64.yaml >"$scratch/hub.yaml"
-expect 0 '*' search "$scratch/hub.yaml"
-grep -q 'llama-3.1-8b.json:1:1: note: ignored keys: ' "$scratch/stderr" || complain "search: no note of ignored keys"
+expect 0 '' search "$scratch/hub.yaml"
+expect 0 '*' check "$scratch/hub.yaml"
+grep -q 'ignored keys' "$scratch/stderr" && complain "check of a run: its model's keys that are without effect"
+expect 0 '*' check tests/oracle/published_configs/llama-3.1-8b.json
+grep -q 'llama-3.1-8b.json:1:1: note: ignored keys: attention_dropout, ' "$scratch/stderr" || complain "check: no note of ignored keys"
+sed '2i "something_new": 1,' tests/oracle/published_configs/llama-3.1-8b.json >"$scratch/new.json"
+sed "s,^model:.*,model: new.json," "$scratch/hub.yaml" >"$scratch/new.yaml"
+expect 0 "$scratch/new.json:1:1: note: ignored keys: something_new" search "$scratch/new.yaml"
 expect 0 '' emit $runs/quickstart.yaml -o "$scratch/a b" --set "directory=$scratch/run it's 1%"
 diff -r "$scratch/first" "$scratch/a b" || complain "emit: other bytes the second time"
 # The run file named in another way, as from another folder.
