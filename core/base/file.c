@@ -156,7 +156,7 @@ int sw_file_write(const char *path, const void *data, size_t bytes, mode_t mode,
 int sw_file_make_folder(const char *path, struct sw_error *err)
 {
     struct stat info;
-    int status = -1;
+    int status = -1, reason = ENOTDIR;
     char *part = strdup(path);
     if (part == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", path);
@@ -166,7 +166,8 @@ int sw_file_make_folder(const char *path, struct sw_error *err)
         const char kept = *slash;
         *slash = '\0';
         if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-            sw_fail(err, SW_ENVIRONMENT, "cannot make the folder '%s': %s", part, strerror(errno));
+            reason = errno;
+            sw_fail(err, SW_ENVIRONMENT, "cannot make the folder '%s': %s", part, strerror(reason));
             goto out;
         }
         *slash = kept;
@@ -179,7 +180,32 @@ int sw_file_make_folder(const char *path, struct sw_error *err)
         status = 0;
 out:
     free(part);
+    if (status != 0)
+        errno = reason;
     return status;
+}
+
+enum sw_status sw_path_status(int reason, bool writes)
+{
+    static const int names[] = {ENOENT, ENOTDIR, EISDIR, ESPIPE, ELOOP, ENAMETOOLONG};
+    static const int places[] = {EACCES, EPERM, EROFS, EEXIST};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (reason == names[i])
+            return SW_BAD_INPUT;
+    for (size_t i = 0; writes && i < sizeof places / sizeof places[0]; i++)
+        if (reason == places[i])
+            return SW_BAD_INPUT;
+    return SW_ENVIRONMENT;
+}
+
+int sw_path_blame(struct sw_error *err, int reason, const char *help)
+{
+    if (err == NULL || sw_path_status(reason, true) != SW_BAD_INPUT)
+        return -1;
+    const size_t used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used, "; %s", help);
+    err->status = SW_BAD_INPUT;
+    return -1;
 }
 
 int sw_file_sync_folder(const char *path)

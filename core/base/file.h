@@ -37,8 +37,16 @@ int sw_file_write(const char *path, const void *data, size_t bytes, mode_t mode,
  * crash. File systems that cannot do it alone are content. Returns 0, or -1 and errno. */
 int sw_file_sync_folder(const char *path);
 
-/* Makes a folder and those above it, unless they are there. Errors: SW_ENVIRONMENT. */
+/* Makes a folder and those above it, unless they are there. Errors: SW_ENVIRONMENT, and errno. */
 int sw_file_make_folder(const char *path, struct sw_error *err);
+
+/* Whose fault it is that a path which a user named cannot be opened, by errno: SW_BAD_INPUT where
+ * it is the name of nothing, or of something of another kind; else SW_ENVIRONMENT. writes: where
+ * one may not write is no place to name, either. */
+enum sw_status sw_path_status(int reason, bool writes);
+/* Turns an error of the functions above, about a path that the user named, into one of theirs where
+ * errno, `reason`, says so: its status, and "; HELP" behind its message. Returns -1. */
+int sw_path_blame(struct sw_error *err, int reason, const char *help);
 
 /* "folder/path"; malloc'ed, NULL: no memory. */
 char *sw_path_join(const char *folder, const char *path);

@@ -6,6 +6,7 @@
 #include "planner/search/serve.h"
 #include "planner/serving.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,17 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
                                    &plan->checkpoint, err);
 }
 
+/* The run's folder too: without it Slurm fails the job and leaves no log. */
+static int make_folders(const struct sw_run_config *run, const char *directory,
+                        struct sw_error *err)
+{
+    if (sw_file_make_folder(directory, err) != 0)
+        return sw_path_blame(err, errno, "name another folder with -o");
+    if (sw_file_make_folder(run->directory, err) != 0)
+        return sw_path_blame(err, errno, "name another folder as 'directory' of the run");
+    return 0;
+}
+
 /* Of a job that makes or scores texts: the mesh that serves best, and what serving takes of it in
  * place of a step. */
 static int make_serving_plan(const struct sw_run_config *run, const char *directory,
@@ -104,8 +116,7 @@ static int make_serving_plan(const struct sw_run_config *run, const char *direct
     if (sw_plan_program_options(run, &c->decision, &options, &err) != 0 ||
         (sw_program_admits(&options, NULL, NULL) == SW_FITS &&
          sw_program_set_compile(&options, &programs, &err) != 0) ||
-        sw_file_make_folder(directory, &err) != 0 ||
-        sw_file_make_folder(run->directory, &err) != 0 ||
+        make_folders(run, directory, &err) != 0 ||
         write_plan(run, programs, directory, plan, &err) != 0)
         status = sw_command_fail(&err);
 out:
@@ -130,9 +141,7 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
     } else if (sw_search_evaluate(run, &search.mesh[0].decision, 0, &plan->candidate, NULL, &err) !=
                    0 ||
                make_programs(run, plan, &programs, &err) != 0 ||
-               /* the run's folder too: without it Slurm fails the job and leaves no log */
-               sw_file_make_folder(directory, &err) != 0 ||
-               sw_file_make_folder(run->directory, &err) != 0 ||
+               make_folders(run, directory, &err) != 0 ||
                write_plan(run, programs, directory, plan, &err) != 0) {
         status = sw_command_fail(&err);
     }

@@ -6,6 +6,7 @@
 
 #include "planner/format.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static int write_html(const char *path, const struct sw_explain *x, struct sw_er
 {
     struct sw_new_file file;
     if (sw_file_begin(&file, path, 0666, err) != 0)
-        return -1;
+        return sw_path_blame(err, errno, "name another file with --html");
     sw_html_page(file.out, x);
     return sw_file_commit(&file, err);
 }

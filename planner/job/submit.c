@@ -127,7 +127,8 @@ static int open_run(struct submitting *s, const struct sw_options *options)
     if (err.status == SW_OK && (folder == NULL || sw_script_beside_trains(folder, s->run)))
         (void)sw_command_check_data(s->run, &err);
     if (err.status == SW_OK)
-        (void)sw_file_make_folder(s->run->directory, &err);
+        if (sw_file_make_folder(s->run->directory, &err) != 0)
+            (void)sw_path_blame(&err, errno, "name another folder as 'directory' of the run");
     if (err.status == SW_OK)
         (void)place(s, folder != NULL ? folder : s->run->directory, &err);
     free(folder);

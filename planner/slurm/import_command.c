@@ -60,7 +60,7 @@ static int write_text(const struct sw_options *options, const struct sw_import *
         return 0;
     }
     if (sw_file_write(path, text, strlen(text), 0666, err) != 0)
-        return -1;
+        return sw_path_blame(err, errno, "name another file with -o");
     printf("wrote %s: %d node%s of %d %s, partition %s\n", path, import->nodes,
            import->nodes == 1 ? "" : "s", import->per_node,
            import->sheet != NULL ? import->sheet->name : "accelerators", import->partition);

@@ -124,8 +124,10 @@ static int check_writable(const char *path, struct sw_error *err)
     snprintf(folder, sizeof folder, "%.*s", (int)bytes, path);
     if (access(bytes == 0 ? "." : folder, W_OK | X_OK) == 0)
         return 0;
-    return sw_fail(err, SW_ENVIRONMENT, "cannot write in '%s': %s", bytes == 0 ? "." : folder,
-                   strerror(errno));
+    const int reason = errno;
+    sw_fail(err, SW_ENVIRONMENT, "cannot write in '%s': %s", bytes == 0 ? "." : folder,
+            strerror(reason));
+    return sw_path_blame(err, reason, "name a file in another folder");
 }
 
 static int check_paths(const struct sw_calibrate_options *o, struct sw_error *err)

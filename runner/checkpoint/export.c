@@ -455,8 +455,11 @@ static int name_folders(struct export *e, const char *to)
 static int make_aside(struct export *e)
 {
     struct stat held, there;
-    if (mkdir(e->aside, 0777) != 0 && errno != EEXIST)
-        return cannot(e, "make the folder", e->aside);
+    if (mkdir(e->aside, 0777) != 0 && errno != EEXIST) {
+        const int reason = errno;
+        (void)cannot(e, "make the folder", e->aside);
+        return sw_path_blame(e->err, reason, "name another folder for the copy");
+    }
     const int folder = open(e->aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
         return cannot(e, "open the folder", e->aside);

@@ -165,8 +165,9 @@ static int find_folder(struct sw_model_folder *folder, const char *path, struct 
     const struct sw_place place = {.file = path};
     struct stat status;
     if (stat(path, &status) != 0)
-        return sw_fail_at(err, errno == ENOENT || errno == ENOTDIR ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                          place, "%s", strerror(errno));
+        return sw_fail_at(err, sw_path_status(errno, false), place,
+                          "%s; a Hugging Face model directory or a checkpoint is needed",
+                          strerror(errno));
     if (!S_ISDIR(status.st_mode))
         return sw_fail_at(err, SW_BAD_INPUT, place,
                           "is no folder; a Hugging Face model directory or a checkpoint is needed");

@@ -252,8 +252,8 @@ int sw_generate_read(const char *path, char **text, size_t *bytes, struct sw_err
                            : sw_file_read(path, false, (size_t)1 << 40, text, bytes, NULL);
     return status == 0
                ? 0
-               : sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                            (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
+               : sw_fail_at(err, sw_path_status(errno, false), (struct sw_place){.file = path},
+                            "cannot read it: %s; name a file that can be read", strerror(errno));
 }
 
 /* Every rank has the same prompts: rank 0 reads them, each makes its own of the text. */
@@ -362,8 +362,8 @@ static enum sw_status generate(struct run *r)
     r->end_prompt = sw_lines_part(r->prompts.count, r->options->part + 1, r->options->parts);
     if (r->options->resume)
         status = go_on(r);
-    else if (first && path != NULL)
-        (void)sw_file_begin(&file, path, 0666, &s->err);
+    else if (first && path != NULL && sw_file_begin(&file, path, 0666, &s->err) != 0)
+        (void)sw_path_blame(&s->err, errno, "name another file with -o");
     status = status == SW_OK ? sw_session_agree(s) : status;
     if (status != SW_OK)
         return status;

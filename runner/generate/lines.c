@@ -1,5 +1,7 @@
 #include "runner/generate/lines.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -64,8 +66,11 @@ int sw_lines_open(struct sw_lines *lines, const char *path, sw_lines_check check
     off_t good = 0;
     *lines = (struct sw_lines){.out = NULL};
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd < 0)
-        return fail_errno(path, "cannot open it for writing", err);
+    if (fd < 0) {
+        const int reason = errno;
+        (void)fail_errno(path, "cannot open it for writing", err);
+        return sw_path_blame(err, reason, "name another file with -o");
+    }
     if (fstat(fd, &there) != 0 || !S_ISREG(there.st_mode)) {
         (void)close(fd);
         return sw_fail_at(err, SW_BAD_INPUT, place_of(path, 0),

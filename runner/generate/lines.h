@@ -21,8 +21,8 @@ typedef int (*sw_lines_check)(void *context, int64_t number, const json_t *line,
 
 /* Opens or makes the file, cuts off what is no whole line at its end, and lets `check` see every
  * line. The file is locked against another process that would write it. Errors (SW_BAD_INPUT): it
- * holds something else, and is left as it is; (SW_ENVIRONMENT): it cannot be opened or cut, or
- * another process has it. */
+ * holds something else, and is left as it is, or is no file that one may write; (SW_ENVIRONMENT):
+ * it cannot be opened or cut, or another process has it. */
 int sw_lines_open(struct sw_lines *lines, const char *path, sw_lines_check check, void *context,
                   struct sw_error *err);
 /* After each line: hands it to the system. Errors: sw_lines_close tells. */

@@ -89,8 +89,8 @@ static enum sw_status score_file(struct sw_session *s, const struct sw_score_opt
     enum sw_status status;
     if (s->launch->rank == 0 &&
         sw_file_read(path, false, (size_t)1 << 40, &text, &scored.bytes, NULL) != 0)
-        sw_fail_at(&s->err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT,
-                   (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
+        sw_fail_at(&s->err, sw_path_status(errno, false), (struct sw_place){.file = path},
+                   "cannot read it: %s; name a file that can be read", strerror(errno));
     status = sw_session_agree(s);
     if (status == SW_OK && sw_session_share(s, &text, &scored.bytes) != 0)
         status = SW_ENVIRONMENT;

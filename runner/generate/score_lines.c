@@ -160,8 +160,8 @@ static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
     const int64_t begin = s->next;
     if (first && s->options->resume)
         (void)sw_lines_open(&s->lines, path, check_line, s, &session->err);
-    else if (first && path != NULL)
-        (void)sw_file_begin(file, path, 0666, &session->err);
+    else if (first && path != NULL && sw_file_begin(file, path, 0666, &session->err) != 0)
+        (void)sw_path_blame(&session->err, errno, "name another file with -o");
     const enum sw_status status = sw_session_agree(session);
     if (status != SW_OK)
         return status;

@@ -1,5 +1,7 @@
 #include "runner/serve/listen.h"
 
+#include "core/base/file.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +20,21 @@ static int cannot(const struct sw_listener *l, const char *address, struct sw_er
     const int why = errno;
     if (l->fd >= 0)
         (void)close(l->fd);
-    return sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s%s", address, strerror(why),
-                   why == EADDRINUSE ? "; end what listens there, or name another port (0: a free "
-                                       "one) with --listen"
-                   : why == EACCES   ? "; name a port above 1023 with --listen"
-                                     : "");
+    return sw_fail(err, why == EADDRNOTAVAIL ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                   "cannot listen at '%.200s': %s%s", address, strerror(why),
+                   why == EADDRINUSE      ? "; end what listens there, or name another port (0: a "
+                                            "free one) with --listen"
+                   : why == EACCES        ? "; name a port above 1023 with --listen"
+                   : why == EADDRNOTAVAIL ? "; name an address of this machine with --listen"
+                                          : "");
+}
+
+static int cannot_make(const struct sw_listener *l, const char *address, struct sw_error *err)
+{
+    const int why = errno;
+    (void)close(l->fd);
+    sw_fail(err, SW_ENVIRONMENT, "cannot listen at '%.200s': %s", address, strerror(why));
+    return sw_path_blame(err, why, "name a socket elsewhere with --listen");
 }
 
 /* A socket that nobody listens to is what a server that was killed left behind. */
@@ -51,9 +63,10 @@ static int bind_file(const char *address, const char *path, struct sw_listener *
         (void)unlink(path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* before it is bound: then the file has this mode from the beginning */
-    if (l->fd < 0 || fchmod(l->fd, 0600) != 0 ||
-        bind(l->fd, (const struct sockaddr *)&to, sizeof to) != 0)
+    if (l->fd < 0 || fchmod(l->fd, 0600) != 0)
         return cannot(l, address, err);
+    if (bind(l->fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        return errno == EADDRINUSE ? cannot(l, address, err) : cannot_make(l, address, err);
     l->is_local = l->is_file = true;
     memcpy(l->path, path, strlen(path) + 1);
     snprintf(l->text, sizeof l->text, "unix:%s", path);

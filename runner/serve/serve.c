@@ -313,8 +313,9 @@ static int read_token(const char *path, char **out, struct sw_error *err)
     size_t bytes, length;
     char *text = NULL;
     if (sw_file_read(path, false, TOKEN_FILE_BYTES, &text, &bytes, NULL) != 0)
-        return sw_fail_at(err, errno == ENOENT ? SW_BAD_INPUT : SW_ENVIRONMENT, place,
-                          "cannot read it: %s", strerror(errno));
+        return sw_fail_at(err, sw_path_status(errno, false), place,
+                          "cannot read it: %s; --token-file names a file of one line",
+                          strerror(errno));
     text[strcspn(text, "\r\n")] = '\0';
     for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
         text[--length] = '\0';

@@ -35,8 +35,10 @@ static struct sw_place at_input(const struct making *m)
 
 static int fail_to_write(const struct making *m)
 {
-    return sw_fail_at(m->err, SW_ENVIRONMENT, (struct sw_place){.file = m->to},
-                      "cannot write it: %s", strerror(errno));
+    const int reason = errno;
+    sw_fail_at(m->err, SW_ENVIRONMENT, (struct sw_place){.file = m->to}, "cannot write it: %s",
+               strerror(reason));
+    return sw_path_blame(m->err, reason, "name another file to write");
 }
 
 static int write_header(const struct making *m)
@@ -219,17 +221,12 @@ static int check_files(const struct making *m)
 
 static int open_input(struct making *m)
 {
-    static const int names[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG};
     m->in = fopen(m->from, "rb");
     if (m->in != NULL)
         return check_files(m);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (errno == names[i])
-            return sw_fail_at(m->err, SW_BAD_INPUT, at_input(m),
-                              "cannot open the file to tokenize: %s; name a file that exists",
-                              strerror(errno));
-    return sw_fail_at(m->err, SW_ENVIRONMENT, at_input(m), "cannot open the file to tokenize: %s",
-                      strerror(errno));
+    const enum sw_status status = sw_path_status(errno, false);
+    return sw_fail_at(m->err, status, at_input(m), "cannot open the file to tokenize: %s%s",
+                      strerror(errno), status == SW_BAD_INPUT ? "; name a file that exists" : "");
 }
 
 static void close_input(struct making *m)

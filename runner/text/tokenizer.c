@@ -133,9 +133,7 @@ static int open_file(const char *path, struct sw_tokenizer **out, struct sw_erro
         if (errno == EFBIG)
             return sw_fail_at(err, SW_BAD_INPUT, place, "more than %d MiB, so no tokenizer",
                               (int)(MOST_FILE_BYTES >> 20));
-        const bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EISDIR ||
-                           errno == ESPIPE || errno == ENAMETOOLONG || errno == ELOOP;
-        return sw_fail_at(err, wrong ? SW_BAD_INPUT : SW_ENVIRONMENT, place,
+        return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read the tokenizer: %s; name a tokenizer.json",
                           errno == ESPIPE ? "no regular file" : strerror(errno));
     }

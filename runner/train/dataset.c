@@ -78,19 +78,9 @@ static int read_form(struct sw_dataset *d, struct sw_error *err)
     return 0;
 }
 
-/* A wrong name is the user's mistake; a file that is there and cannot be read is not. */
-static enum sw_status status_of(int reason)
-{
-    static const int names[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (reason == names[i])
-            return SW_BAD_INPUT;
-    return SW_ENVIRONMENT;
-}
-
 static int fail_to_open(const char *path, const char *what, const char *help, struct sw_error *err)
 {
-    const enum sw_status status = status_of(errno);
+    const enum sw_status status = sw_path_status(errno, false);
     return sw_fail_at(err, status, (struct sw_place){.file = path}, "cannot open %s: %s; %s", what,
                       strerror(errno),
                       status == SW_BAD_INPUT ? help : "it must be readable on every node");

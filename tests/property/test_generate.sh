@@ -310,7 +310,7 @@ done
 one score "$out/nothing" >"$out/said" 2>&1
 [ $? -eq 2 ] || fail "a file that is not there gives another exit code than 2"
 sed -i "s#$out/##" "$out/said"
-expect 'nothing: error: cannot read it: No such file or directory
+expect 'nothing: error: cannot read it: No such file or directory; name a file that can be read
 ' "$out/said" "what is said of a file that is not there"
 mpirun -q -np 2 "$build/runner" generate "$out/plan8/small.plan.yaml" --checkpoint "$out/run" \
     --prompt a >"$out/said" 2>&1

@@ -413,12 +413,14 @@ static void mistakes_are_explained(void **state)
         {"--device cuda", 2,
          "runner calibrate: error: calibrate needs -o PROFILE.yaml; see 'runner calibrate "
          "--help'\n"},
-        {"--device cuda -o nowhere/a.yaml", 3,
-         "runner: error: cannot write in 'nowhere/': No such file or directory\n"},
+        {"--device cuda -o nowhere/a.yaml", 2,
+         "runner: error: cannot write in 'nowhere/': No such file or directory; name a file in "
+         "another folder\n"},
         {"--fast -o a.yaml", 2,
          "runner calibrate: error: unknown option --fast; see 'runner calibrate --help'\n"},
-        {"-o nowhere/a.yaml", 3,
-         "runner: error: cannot write in 'nowhere/': No such file or directory\n"},
+        {"-o nowhere/a.yaml", 2,
+         "runner: error: cannot write in 'nowhere/': No such file or directory; name a file in "
+         "another folder\n"},
         {"-o a.yaml --cluster a.yaml", 2,
          "runner: error: 'a.yaml' must be another file in the folder of 'a.yaml', which it "
          "names\n"},

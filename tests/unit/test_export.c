@@ -308,10 +308,14 @@ static void what_is_there_is_not_touched(void **state)
     expect_no_export("m", "out", SW_BAD_INPUT, wanted);
     expect_no_export("m", "out/", SW_BAD_INPUT, wanted);
     snprintf(wanted, sizeof wanted,
-             "error: cannot make the folder '%s/absent/.out.partial': No such file or directory",
+             "error: cannot make the folder '%s/absent/.out.partial': No such file or directory; "
+             "name another folder for the copy",
              folder);
-    expect_no_export("m", "absent/out", SW_ENVIRONMENT, wanted);
-    snprintf(wanted, sizeof wanted, "%s/none: error: No such file or directory", folder);
+    expect_no_export("m", "absent/out", SW_BAD_INPUT, wanted);
+    snprintf(wanted, sizeof wanted,
+             "%s/none: error: No such file or directory; a Hugging Face model directory or a "
+             "checkpoint is needed",
+             folder);
     expect_no_export("none", "new", SW_BAD_INPUT, wanted);
     assert_int_equal(count_entries("."), 2);
     assert_int_equal(count_entries("out"), 1);

@@ -178,6 +178,25 @@ static void a_stale_file_beside_is_no_matter(void **state)
     assert_int_equal(unlink("other"), 0);
 }
 
+static void whose_fault_a_path_is(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    assert_int_equal(sw_path_status(ENOENT, false), SW_BAD_INPUT);
+    assert_int_equal(sw_path_status(EISDIR, false), SW_BAD_INPUT);
+    /* it is there, and may be readable elsewhere; to write there is no good idea anywhere */
+    assert_int_equal(sw_path_status(EACCES, false), SW_ENVIRONMENT);
+    assert_int_equal(sw_path_status(EACCES, true), SW_BAD_INPUT);
+    assert_int_equal(sw_path_status(EROFS, true), SW_BAD_INPUT);
+    assert_int_equal(sw_path_status(ENOSPC, true), SW_ENVIRONMENT);
+    assert_int_equal(sw_path_status(EIO, true), SW_ENVIRONMENT);
+    sw_fail(&err, SW_ENVIRONMENT, "cannot write");
+    assert_int_equal(sw_path_blame(&err, ENOSPC, "name another"), -1);
+    assert_string_equal(err.message, "cannot write");
+    assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_int_equal(sw_path_blame(NULL, ENOENT, "name another"), -1);
+}
+
 static void folders(void **state)
 {
     (void)state;
@@ -190,8 +209,13 @@ static void folders(void **state)
     assert_int_equal(sw_file_make_folder("/", &err), 0);
     assert_int_equal(sw_file_write("one/file", "x", 1, 0666, &err), 0);
     assert_int_equal(sw_file_make_folder("one/file/below", &err), -1);
+    assert_int_equal(errno, ENOTDIR);
     assert_string_equal(err.message, "cannot make the folder 'one/file/below': Not a directory");
     assert_int_equal(err.status, SW_ENVIRONMENT);
+    assert_int_equal(sw_path_blame(&err, errno, "name another"), -1);
+    assert_string_equal(err.message,
+                        "cannot make the folder 'one/file/below': Not a directory; name another");
+    assert_int_equal(err.status, SW_BAD_INPUT);
     err = (struct sw_error){0};
     assert_int_equal(sw_file_make_folder("one/file", &err), -1);
     assert_string_equal(err.message, "'one/file' is not a folder");
@@ -226,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(a_stale_file_beside_is_no_matter),
+        cmocka_unit_test(whose_fault_a_path_is),
         cmocka_unit_test(folders),
         cmocka_unit_test(paths),
     };
