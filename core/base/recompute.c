@@ -3,29 +3,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {[SW_VALUE_N1] = "n1",
-                                    [SW_VALUE_Q0] = "q0",
-                                    [SW_VALUE_Q0_BIASED] = "q0+b",
-                                    [SW_VALUE_K0] = "k0",
-                                    [SW_VALUE_K0_BIASED] = "k0+b",
-                                    [SW_VALUE_V0] = "v0",
-                                    [SW_VALUE_V0_BIASED] = "v0+b",
-                                    [SW_VALUE_QN] = "qn",
-                                    [SW_VALUE_KN] = "kn",
-                                    [SW_VALUE_Q1] = "q1",
-                                    [SW_VALUE_K1] = "k1",
-                                    [SW_VALUE_K2] = "k2",
-                                    [SW_VALUE_V2] = "v2",
-                                    [SW_VALUE_O] = "o",
-                                    [SW_VALUE_LSE] = "lse",
-                                    [SW_VALUE_Y] = "y",
-                                    [SW_VALUE_N2] = "n2",
-                                    [SW_VALUE_GATE] = "gate",
-                                    [SW_VALUE_GATE_BIASED] = "gate+b",
-                                    [SW_VALUE_UP] = "up",
-                                    [SW_VALUE_UP_BIASED] = "up+b",
-                                    [SW_VALUE_H] = "h"};
-_Static_assert(sizeof names / sizeof names[0] == SW_LAYER_VALUES, "a name for every value");
+/* clang-format off: a table */
+static const struct {
+    const char *name, *about;
+} values_of_a_layer[] = {
+    [SW_VALUE_N1] = {"n1", "the layer's input, normalized: what the attention projections read"},
+    [SW_VALUE_Q0] = {"q0", "queries, as projected"},
+    [SW_VALUE_Q0_BIASED] = {"q0+b", "queries with their bias"},
+    [SW_VALUE_K0] = {"k0", "keys, as projected"},
+    [SW_VALUE_K0_BIASED] = {"k0+b", "keys with their bias"},
+    [SW_VALUE_V0] = {"v0", "values of attention, as projected"},
+    [SW_VALUE_V0_BIASED] = {"v0+b", "values of attention with their bias"},
+    [SW_VALUE_QN] = {"qn", "queries, each head normalized"},
+    [SW_VALUE_KN] = {"kn", "keys, each head normalized"},
+    [SW_VALUE_Q1] = {"q1", "queries with their rotary positions"},
+    [SW_VALUE_K1] = {"k1", "keys with their rotary positions"},
+    [SW_VALUE_K2] = {"k2", "keys, copied for ranks of tp that share a kv head"},
+    [SW_VALUE_V2] = {"v2", "values of attention, copied likewise"},
+    [SW_VALUE_O] = {"o", "attention's result, before its output projection"},
+    [SW_VALUE_LSE] = {"lse", "log-sum-exp of each row of attention scores"},
+    [SW_VALUE_Y] = {"y", "the residual stream behind attention"},
+    [SW_VALUE_N2] = {"n2", "the same, normalized: what the MLP reads"},
+    [SW_VALUE_GATE] = {"gate", "the MLP's gate projection"},
+    [SW_VALUE_GATE_BIASED] = {"gate+b", "the same with its bias"},
+    [SW_VALUE_UP] = {"up", "the MLP's up projection"},
+    [SW_VALUE_UP_BIASED] = {"up+b", "the same with its bias"},
+    [SW_VALUE_H] = {"h", "gate and up combined: what the MLP's down projection reads"},
+};
+/* clang-format on */
+_Static_assert(sizeof values_of_a_layer / sizeof values_of_a_layer[0] == SW_LAYER_VALUES,
+               "a name for every value");
 _Static_assert(SW_LAYER_VALUES < 32, "a bit for every value");
 
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers)
@@ -63,37 +70,49 @@ static const char *describe_values(uint32_t values, char buffer[SW_VALUES_BYTES]
                                    : sw_layer_values_format(values, buffer);
 }
 
-const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_RECOMPUTE_BYTES])
+const char *sw_recompute_describe(struct sw_recompute recompute, int32_t layers,
+                                  char buffer[SW_RECOMPUTE_BYTES])
 {
-    char values[SW_VALUES_BYTES], rest[SW_VALUES_BYTES];
+    char values[SW_VALUES_BYTES], rest[SW_VALUES_BYTES], first[64];
     const char *word = sw_recompute_word(recompute);
     const uint32_t more = recompute.values & ~recompute.rest;
-    const int layers = (int)recompute.layers;
-    const char *const plural = layers == 1 ? "" : "s";
+    const int some = (int)recompute.layers;
+    if (layers > 0)
+        snprintf(first, sizeof first, "the first %d of %d layers", some, (int)layers);
+    else
+        snprintf(first, sizeof first, "the first %d layer%s", some, some == 1 ? "" : "s");
     if (strcmp(word, "partial") != 0)
         snprintf(buffer, SW_RECOMPUTE_BYTES, "%s", word);
+    else if (some == SW_ALL_LAYERS || (layers > 0 && some >= layers))
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in all layers",
+                 describe_values(recompute.values, values));
     else if (recompute.rest == 0)
-        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s",
-                 describe_values(recompute.values, values), layers, plural);
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in %s", describe_values(recompute.values, values),
+                 first);
     else if ((recompute.rest & ~recompute.values) == 0 && recompute.values != SW_ALL_VALUES)
-        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in all layers, %s in the first %d",
-                 describe_values(recompute.rest, rest), describe_values(more, values), layers);
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in all layers, %s in %s",
+                 describe_values(recompute.rest, rest), describe_values(more, values), first);
     else
-        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in the first %d layer%s, %s in the rest",
-                 describe_values(recompute.values, values), layers, plural,
+        snprintf(buffer, SW_RECOMPUTE_BYTES, "%s in %s, %s in the rest",
+                 describe_values(recompute.values, values), first,
                  describe_values(recompute.rest, rest));
     return buffer;
 }
 
 const char *sw_layer_value_name(enum sw_layer_value value)
 {
-    return names[value];
+    return values_of_a_layer[value].name;
+}
+
+const char *sw_layer_value_about(enum sw_layer_value value)
+{
+    return values_of_a_layer[value].about;
 }
 
 int32_t sw_layer_value_find(const char *name)
 {
     for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
-        if (strcmp(names[i], name) == 0)
+        if (strcmp(values_of_a_layer[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -105,7 +124,7 @@ const char *sw_layer_values_format(uint32_t values, char buffer[SW_VALUES_BYTES]
     for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
         if (values >> i & 1u)
             used += (size_t)snprintf(buffer + used, SW_VALUES_BYTES - used, "%s%s",
-                                     used > 0 ? ", " : "", names[i]);
+                                     used > 0 ? ", " : "", values_of_a_layer[i].name);
     return buffer;
 }
 

@@ -76,11 +76,15 @@ bool sw_recompute_equal(struct sw_recompute a, struct sw_recompute b);
 extern const char *const sw_recompute_words[];
 /* One of these, of a normal one. */
 const char *sw_recompute_word(struct sw_recompute recompute);
-/* "none", "full", "n1 in all layers, h in the first 20"; of a normal one. Returns buffer. */
-const char *sw_recompute_describe(struct sw_recompute recompute, char buffer[SW_RECOMPUTE_BYTES]);
+/* "none", "full", "n1 in all layers, h in the first 20 of 32 layers"; of a normal one, of a model
+ * of so many layers (0: not known). Returns buffer. */
+const char *sw_recompute_describe(struct sw_recompute recompute, int32_t layers,
+                                  char buffer[SW_RECOMPUTE_BYTES]);
 
 /* The name of one value, in static memory. */
 const char *sw_layer_value_name(enum sw_layer_value value);
+/* What it is, for people, in static memory. */
+const char *sw_layer_value_about(enum sw_layer_value value);
 /* The value of that name, -1: none. */
 int32_t sw_layer_value_find(const char *name);
 /* "n1, h", in the order of a layer. Returns buffer. */

@@ -230,6 +230,21 @@ static bool has_units(const struct field *fields)
     return false;
 }
 
+/* The names that stand in recompute, and the printed program. */
+static void write_values(FILE *out)
+{
+    fputs(
+        "\n## Values of a layer\n\nThe names that `recompute` takes, in the order in which a layer "
+        "makes them; `plan search` and `plan explain` print the same. A\nmodel has not all of "
+        "them.\n\n| name | value |\n| --- | --- |\n",
+        out);
+    for (int32_t i = 0; i < SW_LAYER_VALUES; i++) {
+        fprintf(out, "| `%s` | ", sw_layer_value_name((enum sw_layer_value)i));
+        write_cell(out, sw_layer_value_about((enum sw_layer_value)i));
+        fputs(" |\n", out);
+    }
+}
+
 int sw_config_reference(FILE *out, enum sw_config_kind kind)
 {
     static const char *const intros[] = {
@@ -281,6 +296,8 @@ int sw_config_reference(FILE *out, enum sw_config_kind kind)
             kind == SW_CONFIG_ACCELERATOR ? "an" : "a", sw_config_kind_name(kind), intros[kind],
             kind == SW_CONFIG_MODEL ? "Duplicate" : "Unknown and duplicate");
     write_table(out, NULL, fields);
+    if (kind == SW_CONFIG_RUN)
+        write_values(out);
     if (!has_units(fields))
         return 0;
     fputs("\n## Units\n\nA quantity is a number with a unit, as in `80 GB`; a bare number is in "

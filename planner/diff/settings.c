@@ -1,5 +1,6 @@
 #include "planner/diff/settings.h"
 
+#include "core/base/recompute.h"
 #include "core/base/text.h"
 #include "core/plan/inputs.h"
 #include "planner/diff/diff.h"
@@ -148,7 +149,25 @@ static const char *unit_of(const char *key)
     return NULL;
 }
 
-/* "80 GB" when six digits say it exactly; false: print the number as it is. */
+/* In binary units what is a round number of them, as memory is: "81559 MiB". */
+static bool format_binary(double value, char buffer[SW_SETTING_TEXT])
+{
+    static const struct {
+        double factor;
+        const char *unit;
+    } scale[] = {{1LL << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}};
+    for (size_t i = 0; i < sizeof scale / sizeof scale[0]; i++) {
+        char digits[32];
+        snprintf(digits, sizeof digits, "%.6g", value / scale[i].factor);
+        if (value < scale[i].factor || strtod(digits, NULL) * scale[i].factor != value)
+            continue;
+        snprintf(buffer, SW_SETTING_TEXT, "%s %s", digits, scale[i].unit);
+        return true;
+    }
+    return false;
+}
+
+/* "80 GB" when six digits say it exactly, or "81559 MiB"; false: print the number as it is. */
 static bool format_quantity(double value, const char *unit, char buffer[SW_SETTING_TEXT])
 {
     if (strcmp(unit, "%") == 0) {
@@ -169,12 +188,46 @@ static bool format_quantity(double value, const char *unit, char buffer[SW_SETTI
         snprintf(buffer, SW_SETTING_TEXT, "%.6g", value / scale[i].factor);
         const double back = strtod(buffer, NULL) * scale[i].factor;
         if (back - value > 1e-12 * value || value - back > 1e-12 * value)
-            return false;
+            return strcmp(unit, "B") == 0 && format_binary(value, buffer);
         const size_t used = strlen(buffer);
         snprintf(buffer + used, SW_SETTING_TEXT - used, " %s%s", scale[i].prefix, unit);
         return true;
     }
     return false;
+}
+
+/* The names of a list as plans and runs have it, "[n1, h]" or "all", behind a key; 0: it is not
+ * there. */
+static uint32_t read_values(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    uint32_t values = 0;
+    if (at == NULL)
+        return 0;
+    at += strlen(key);
+    if (strncmp(at, "all", 3) == 0)
+        return SW_ALL_VALUES;
+    for (at += *at == '['; *at != '\0' && *at != ']'; at += strspn(at, ", ")) {
+        char name[16];
+        const size_t length = strcspn(at, ", ]");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        const int32_t value = sw_layer_value_find(name);
+        values |= value >= 0 ? UINT32_C(1) << value : 0;
+        at += length;
+    }
+    return values;
+}
+
+/* "{values: [n1, h], layers: 56, rest: [n1]}" in the words that `search` has for it. */
+static void format_recompute(const char *value, char buffer[SW_SETTING_TEXT])
+{
+    char text[SW_RECOMPUTE_BYTES];
+    const char *layers = strstr(value, "layers: ");
+    const long count = layers != NULL ? strtol(layers + strlen("layers: "), NULL, 10) : 0;
+    const struct sw_recompute recompute = {read_values(value, "values: "),
+                                           count > 0 ? (int32_t)count : SW_ALL_LAYERS,
+                                           read_values(value, "rest: ")};
+    sw_text_shorten(sw_recompute_describe(recompute, 0, text), SHOWN_BYTES, buffer);
 }
 
 char *sw_setting_format(const char *key, const char *value, const char *base,
@@ -185,6 +238,11 @@ char *sw_setting_format(const char *key, const char *value, const char *base,
     const double number = strtod(value, &stop);
     if (unit != NULL && stop != value && *stop == '\0' && format_quantity(number, unit, buffer))
         return buffer;
+    const char *last = strrchr(key, '.');
+    if (strcmp(last != NULL ? last + 1 : key, "recompute") == 0 && value[0] == '{') {
+        format_recompute(value, buffer);
+        return buffer;
+    }
     if (is_path(key))
         path = sw_path_relative(base, value);
     sw_text_shorten(path != NULL ? path : value, SHOWN_BYTES, buffer);

@@ -108,7 +108,7 @@ static void introduction(FILE *out, const struct sw_explain *x)
             "%s, recompute %s, attention %s (%s), residual_seq %s.</p>\n",
             sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
             c->decision.micro_batch_size, c->decision.accumulation_steps, padding,
-            sw_recompute_describe(c->decision.recompute, again),
+            sw_recompute_describe(c->decision.recompute, x->run->model.shape.layers, again),
             sw_word(sw_words_strategy, c->decision.strategy),
             sw_word(sw_words_layout, c->decision.layout),
             c->decision.residual_seq_tp ? "sp,tp" : "sp");

@@ -138,7 +138,8 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     fprintf(out, "          attention %s, %s, residual_seq %s\n          ",
             sw_word(sw_words_strategy, decision->strategy),
             sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
-    snprintf(text, sizeof text, "recompute %s", sw_recompute_describe(decision->recompute, again));
+    snprintf(text, sizeof text, "recompute %s",
+             sw_recompute_describe(decision->recompute, run->model.shape.layers, again));
     sw_format_wrapped(out, text, 10, 20, WIDTH);
     fprintf(out, "memory    %s of %s per accelerator: %s\n",
             sw_format_bytes((double)c->memory.total, a),

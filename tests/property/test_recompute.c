@@ -79,7 +79,7 @@ static void describe(const struct sw_program_options *o, int32_t kind, char text
 {
     char sizes[64], again[SW_RECOMPUTE_BYTES];
     snprintf(text, 512, "mesh %s kind %d, %s", sw_mesh_format(&o->mesh, sizes, sizeof sizes), kind,
-             sw_recompute_describe(sw_recompute_normal(o->recompute, LAYERS), again));
+             sw_recompute_describe(sw_recompute_normal(o->recompute, LAYERS), LAYERS, again));
 }
 
 static int32_t differs(const char *text, const char *what, const double *a, const double *b,

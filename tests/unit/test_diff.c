@@ -278,7 +278,22 @@ static void compares(void **state)
     assert_string_equal(
         sw_setting_format("run.cluster.accelerator.memory", "80000000000", ".", text), "80 GB");
     assert_string_equal(sw_setting_format("x.latency", "3.0e-6", ".", text), "3 us");
-    assert_string_equal(sw_setting_format("x.memory", "85520809984", ".", text), "85520809984");
+    /* memory that is round in the other units */
+    assert_string_equal(sw_setting_format("x.memory", "85520809984", ".", text), "81559 MiB");
+    assert_string_equal(sw_setting_format("x.memory", "34359738368", ".", text), "32 GiB");
+    assert_string_equal(sw_setting_format("x.memory", "1342177280", ".", text), "1.25 GiB");
+    assert_string_equal(sw_setting_format("x.memory", "81219908608", ".", text), "81219908608");
+    assert_string_equal(sw_setting_format("run.recompute", "auto", ".", text), "auto");
+    assert_string_equal(sw_setting_format("decision.recompute",
+                                          "{values: [n1, up, h], layers: 56, rest: [n1, h]}", ".",
+                                          text),
+                        "n1, h in all layers, up in the first 56 layers");
+    assert_string_equal(
+        sw_setting_format("run.recompute", "{values: all, layers: 3, rest: [q0+b]}", ".", text),
+        "all in the first 3 layers, q0+b in the rest");
+    assert_string_equal(
+        sw_setting_format("run.recompute", "{values: [n1, h], layers: all}", ".", text),
+        "n1, h in all layers");
     assert_string_equal(sw_setting_format("run.data.path", "/a/b/c", "/a/d", text), "../b/c");
     assert_string_equal(sw_setting_format("run.init.from", "/a/b/c", "/a/d", text), "../b/c");
     assert_string_equal(sw_setting_format("run.cluster.host_memory", "2000000000000", ".", text),

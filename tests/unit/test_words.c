@@ -1,4 +1,5 @@
 /* The vocabulary: every value has one word, every word one value. */
+#include "core/base/recompute.h"
 #include "core/base/words.h"
 
 #include <setjmp.h>
@@ -9,6 +10,27 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+static void recomputation_is_told_of_the_layers_there_are(void **state)
+{
+    (void)state;
+    char text[SW_RECOMPUTE_BYTES];
+    const uint32_t n1 = UINT32_C(1) << SW_VALUE_N1, h = UINT32_C(1) << SW_VALUE_H;
+    const struct sw_recompute every = {n1, 80, 0}, some = {n1 | h, 56, n1}, one = {h, 1, 0},
+                              other = {h, 2, n1};
+    assert_string_equal(sw_recompute_describe(every, 80, text), "n1 in all layers");
+    assert_string_equal(sw_recompute_describe(every, 0, text), "n1 in the first 80 layers");
+    assert_string_equal(sw_recompute_describe(some, 80, text),
+                        "n1 in all layers, h in the first 56 of 80 layers");
+    assert_string_equal(sw_recompute_describe(one, 80, text), "h in the first 1 of 80 layers");
+    assert_string_equal(sw_recompute_describe(one, 0, text), "h in the first 1 layer");
+    assert_string_equal(sw_recompute_describe(other, 4, text),
+                        "h in the first 2 of 4 layers, n1 in the rest");
+    assert_string_equal(sw_recompute_describe(sw_recompute_full(), 80, text), "full");
+    assert_string_equal(sw_recompute_describe(sw_recompute_none(), 80, text), "none");
+    for (int32_t v = 0; v < SW_LAYER_VALUES; v++)
+        assert_true(strlen(sw_layer_value_about((enum sw_layer_value)v)) > 10);
+}
 
 static void every_value_has_one_word(void **state)
 {
@@ -49,6 +71,8 @@ static void every_value_has_one_word(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_has_one_word)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recomputation_is_told_of_the_layers_there_are),
+        cmocka_unit_test(every_value_has_one_word)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
