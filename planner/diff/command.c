@@ -111,21 +111,23 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
     return SW_OK;
 }
 
-/* The name of the run or plan in a file of one folder alone; NULL: none. The caller's. */
-static char *name_of(const struct sw_diff_pair *pair, const char *const base[2])
+/* The name of the run in a file of one folder alone, NULL: none; the caller's. Of a file that is
+ * wrong nothing is said here: it is read again. Returns an exit code, not SW_OK where even that
+ * would not do. */
+static int name_of(const struct sw_diff_pair *pair, const char *const base[2], char **name)
 {
     struct sw_diff_side side = {0};
     bool is_other = true;
-    char *name = NULL;
     const bool old = pair->before != NULL;
+    *name = NULL;
     if (old == (pair->after != NULL))
-        return NULL;
-    if (sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true, &is_other,
-                          &side) == SW_OK &&
-        !is_other && !side.is_plan && side.run != NULL)
-        name = strdup(side.run->name);
+        return SW_OK;
+    const int status = sw_diff_side_read(old ? pair->before : pair->after, base[old ? 0 : 1], true,
+                                         &is_other, &side);
+    if (status == SW_OK && !is_other && !side.is_plan && side.run != NULL)
+        *name = strdup(side.run->name);
     sw_diff_side_free(&side); /* of one that is wrong, too */
-    return name;
+    return status == SW_ENVIRONMENT ? status : SW_OK;
 }
 
 /* The only file of the one folder (`old`: of the old one) that is in none of the other and has that
@@ -143,16 +145,20 @@ static int32_t find_name(const struct sw_diff_pair *pairs, char *const *names, i
     return found;
 }
 
-/* A run whose file was renamed is the same run: its `name` tells. */
-static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *const base[2],
-                        struct sw_error *err)
+/* A run whose file was renamed is the same run: its `name` tells. Returns an exit code; an error is
+ * printed. */
+static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *const base[2])
 {
+    struct sw_error err = {0};
+    int status = SW_OK;
     char **names = calloc((size_t)count + 1, sizeof *names);
-    if (names == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while comparing");
-    for (int32_t i = 0; i < count; i++)
-        names[i] = name_of(&pairs[i], base);
-    for (int32_t i = 0; i < count; i++) {
+    if (names == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory while comparing");
+        return sw_command_fail(&err);
+    }
+    for (int32_t i = 0; i < count && status == SW_OK; i++)
+        status = name_of(&pairs[i], base, &names[i]);
+    for (int32_t i = 0; i < count && status == SW_OK; i++) {
         if (names[i] == NULL || pairs[i].before != NULL ||
             find_name(pairs, names, count, names[i], false) != i)
             continue;
@@ -174,7 +180,7 @@ static int pair_renamed(struct sw_diff_pair *pairs, int32_t count, const char *c
     for (int32_t i = 0; i < count; i++)
         free(names[i]);
     free(names);
-    return 0;
+    return status;
 }
 
 static int diff_directories(struct sw_diff *diff, const char *const base[2],
@@ -187,8 +193,7 @@ static int diff_directories(struct sw_diff *diff, const char *const base[2],
     diff->is_directory = true;
     if (sw_diff_pair_files(base[0], base[1], &pairs, &count, &err) != 0)
         return sw_command_fail(&err);
-    if (pair_renamed(pairs, count, base, &err) != 0)
-        status = sw_command_fail(&err);
+    status = pair_renamed(pairs, count, base);
     for (int32_t i = 0; i < count && status != SW_ENVIRONMENT; i++)
         if (pairs[i].before != NULL || pairs[i].after != NULL)
             graver(&status, diff_pair(diff, &pairs[i], base, conditions));

@@ -347,7 +347,20 @@ int sw_fail_if_parse_comparison(struct sw_fail_if_parser *p)
                               "use < <= > >= == or !=");
 }
 
-/* A few bytes, where the number lacks its unit. */
+/* Whether the side asks for something that an accelerator has gigabytes of. What a rank sends may
+ * be a few bytes. */
+static bool is_of_memory(const struct sw_fail_if *c, int32_t at)
+{
+    const struct sw_fail_if_node *node = &c->node[at];
+    if (node->kind == '#')
+        return false;
+    if (node->kind == 'm' || node->kind == 'o')
+        return node->measure == SW_MEASURE_MEMORY || node->measure == SW_MEASURE_LIMIT ||
+               node->measure == SW_MEASURE_HEADROOM;
+    return is_of_memory(c, node->left) || (node->kind != '_' && is_of_memory(c, node->right));
+}
+
+/* A few bytes of memory, where the number lacks its unit. */
 static int refuse_few_bytes(const struct sw_fail_if_parser *p)
 {
     for (int32_t i = 0; i < 2; i++) {
@@ -355,7 +368,8 @@ static int refuse_few_bytes(const struct sw_fail_if_parser *p)
         const struct sw_dimension other = p->out->node[p->out->side[1 - i]].dimension;
         char what[96], help[64];
         if (node->kind != '#' || !node->dimension.bare || other.bytes != 1 || other.bare ||
-            node->number == 0 || fabs(node->number) >= 1e6)
+            node->number == 0 || fabs(node->number) >= 1e6 ||
+            !is_of_memory(p->out, p->out->side[1 - i]))
             continue;
         snprintf(what, sizeof what, "%g means %g bytes", node->number, node->number);
         snprintf(help, sizeof help, "write %g GB, or %g B if bytes are meant", node->number,
