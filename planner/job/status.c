@@ -56,6 +56,22 @@ static time_t written_at(const char *folder, const char *name)
     return there ? status.st_mtim.tv_sec : 0;
 }
 
+/* What `latest` names: a symlink, or where there are none a file with the name. false: nothing. */
+static bool read_latest(const char *path, char *name, size_t bytes)
+{
+    char *text = NULL;
+    size_t length = 0;
+    const ssize_t got = readlink(path, name, bytes - 1);
+    name[got > 0 ? got : 0] = '\0';
+    if (got < 0 && errno == EINVAL &&
+        sw_file_read(path, true, bytes - 1, &text, &length, NULL) == 0) {
+        text[strcspn(text, "\r\n")] = '\0';
+        snprintf(name, bytes, "%s", text);
+    }
+    free(text);
+    return name[0] != '\0';
+}
+
 /* `latest` names the newest checkpoint, "step-000500", and is set when it is on the disk. */
 static void read_checkpoint(struct sw_run_status *s)
 {
@@ -68,17 +84,18 @@ static void read_checkpoint(struct sw_run_status *s)
     const int length = folder[0] != '\0'
                            ? snprintf(link, sizeof link, "%s/latest", folder)
                            : snprintf(link, sizeof link, "%s/checkpoints/latest", s->folder);
-    const ssize_t got = length < (int)sizeof link ? readlink(link, name, sizeof name - 1) : -1;
-    if (got <= 0)
+    if (length >= (int)sizeof link || !read_latest(link, name, sizeof name))
         return;
-    name[got] = '\0';
     if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") != strlen(name + 5))
-        return;
-    if (stat(link, &status) != 0)
         return;
     if (snprintf(s->checkpoint, sizeof s->checkpoint, "%.*s%s", length - 6, link, name) >=
         (int)sizeof s->checkpoint)
         s->checkpoint[0] = '\0';
+    /* as old as the folder that is named */
+    if (s->checkpoint[0] == '\0' || stat(s->checkpoint, &status) != 0) {
+        s->checkpoint[0] = '\0';
+        return;
+    }
     s->checkpoint_step = strtoll(name + 5, NULL, 10);
     s->checkpoint_age = age_of(&status);
 }

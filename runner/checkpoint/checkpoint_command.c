@@ -4,6 +4,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "runner/checkpoint/store.h"
+#include "runner/checkpoint/store_internal.h"
 #include "runner/launch.h"
 
 #include <errno.h>
@@ -98,15 +99,14 @@ static int find_all(const char *path, struct meant *out, struct sw_error *err)
 static int find_one(const char *path, struct meant *out, struct sw_error *err)
 {
     struct sw_manifest manifest = {0};
-    char *above = sw_path_folder(path), latest[SW_STEP_NAME_BYTES + 1] = "";
+    struct sw_store_link latest = {""};
+    char *above = sw_path_folder(path);
     out->one = strdup(path);
     out->entry = calloc(1, sizeof *out->entry);
-    char *link = above != NULL ? sw_path_join(above, "latest") : NULL;
-    if (out->one != NULL && out->entry != NULL && link != NULL) {
-        const ssize_t bytes = readlink(link, latest, sizeof latest - 1);
-        latest[bytes > 0 ? bytes : 0] = '\0';
+    if (out->one != NULL && out->entry != NULL && above != NULL &&
+        sw_store_read_latest(above, &latest, err) == 0) {
         out->count = 1;
-        out->entry->is_latest = strcmp(latest, sw_path_name(path)) == 0;
+        out->entry->is_latest = strcmp(latest.target, sw_path_name(path)) == 0;
         out->entry->good = sw_store_check(path, &manifest, NULL) == 0;
         out->entry->bytes = sw_store_bytes(path);
         const int64_t named = sw_store_step_of(sw_path_name(path));
@@ -114,7 +114,6 @@ static int find_one(const char *path, struct meant *out, struct sw_error *err)
         sw_manifest_free(&manifest);
     }
     free(above);
-    free(link);
     return out->count == 1 ? 0 : out_of_memory(err);
 }
 

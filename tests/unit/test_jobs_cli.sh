@@ -105,6 +105,18 @@ expect 130 '' status --watch "$scratch/run"
 shows " stopped, step "
 expect 0 '' runs "$scratch"
 [ "$(wc -l <"$scratch/stdout")" -eq 2 ] || complain "not one run: $(cat "$scratch/stdout")"
+# Where there are no symlinks, `latest` is a file with the name.
+expect 0 '' status "$scratch/run"
+newest=$(readlink "$scratch/run/checkpoints/latest")
+shows "  saved    step $((10#${newest#step-})), "
+rm "$scratch/run/checkpoints/latest"
+echo "$newest" >"$scratch/run/checkpoints/latest"
+expect 0 '' status "$scratch/run"
+shows "  saved    step $((10#${newest#step-})), "
+"$runner" checkpoint ls "$scratch/run/checkpoints/$newest" | grep -q '  latest$' || complain "checkpoint ls of one: not the latest"
+echo step-999999 >"$scratch/run/checkpoints/latest"
+expect 0 '' status "$scratch/run"
+grep -q '  saved  ' "$scratch/stdout" && complain "a checkpoint that is not there: $(cat "$scratch/stdout")"
 
 # Every verdict in words.
 verdict() { # VERDICT STATE TEXT
