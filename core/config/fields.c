@@ -498,6 +498,8 @@ struct section sw_config_read_section(struct sw_config *c, struct node *map,
             continue;
         }
         if (!field->required) {
+            if (value != NULL)
+                sw_slurm_clear(fields, field, base);
             read_fallback(c, field, base);
             section.bad |= meant & bit;
             continue;

@@ -366,6 +366,9 @@ struct sw_option_row {
     const char *name, *key, *why;
 };
 extern const struct sw_option_row sw_option_rows[]; /* ascending, ends with a NULL name */
+/* A key of `slurm`, or of a mapping in it, that a run writes as null: what the cluster says is
+ * forgotten. Nothing for other tables. */
+void sw_slurm_clear(const struct field *fields, const struct field *field, void *base);
 bool sw_config_describe_fabric(struct sw_config *c, struct node *root,
                                struct sw_fabric_config *out);
 /* Of a run's settings, its own and the cluster's; false: mistakes reported. */

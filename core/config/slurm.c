@@ -342,6 +342,34 @@ static void schema_fabric(struct sw_json *j, const struct field *field)
 const struct field_type sw_type_fabric = {read_fabric, write_fabric, schema_fabric,
                                           INSIDE_DESCRIPTION, no_fabric};
 
+/* ---- What null takes away ---- */
+
+static void clear(const struct field *field, void *base)
+{
+    const size_t bytes = field->type == FIELD_TEXT ? sizeof(char *)
+                         : field->type == FIELD_WORD || field->type == FIELD_INTEGER32
+                             ? sizeof(int32_t)
+                         : field->custom == &sw_type_environment ? sizeof(struct sw_environment)
+                         : field->custom == &sw_type_fabric      ? sizeof(struct sw_fabric_config)
+                         : field->type == FIELD_CUSTOM           ? sizeof(struct sw_texts)
+                                                                 : 0;
+    for (const struct field *f = field->fields; f != NULL && f->key != NULL; f++)
+        clear(f, (char *)base + field->offset);
+    if (field->offset != FIELD_NOWHERE)
+        memset((char *)base + field->offset, 0, bytes);
+}
+
+void sw_slurm_clear(const struct field *fields, const struct field *field, void *base)
+{
+    bool is_slurm = fields == sw_slurm_fields;
+    for (const struct field *f = sw_slurm_fields; f->key != NULL; f++)
+        is_slurm = is_slurm || (f->fields != NULL && f->fields == fields);
+    /* a cluster's time is the most that its jobs ask for: a run that leaves its own to the number
+     * of its steps says null, and keeps that */
+    if (is_slurm && strcmp(field->key, "time") != 0)
+        clear(field, base);
+}
+
 /* ---- Checks between settings ---- */
 
 struct checking {

@@ -248,6 +248,43 @@ static void a_run_adds_and_replaces(void **state)
     sw_config_free(c);
 }
 
+static void null_takes_away(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"slurm.qos=null", NULL};
+    struct sw_config *c = read_named(
+        "t",
+        WITH("{account: a, qos: q, partition: p, time: '1:00:00', cpus_per_task: 3, exclude: n1, "
+             "exclusive: true, mail: {type: END, user: me}, environment: {A: 1}, setup: [x], "
+             "container: {image: i, type: apptainer, mounts: ['/a:/b']}, fabric: {environment: {F: "
+             "1}}, nice: 4}",
+             "slurm: {account: null, time: null, cpus_per_task: ~, exclude: null, exclusive: null, "
+             "mail: {type: null}, environment: null, setup: null, container: null, fabric: "
+             "null}\n"),
+        SW_CONFIG_RUN, sets);
+    assert_int_equal(sw_config_error_count(c), 0);
+    const struct sw_slurm_config *s = &sw_config_run(c)->cluster.slurm;
+    assert_null(s->account);
+    assert_null(s->qos);
+    assert_null(s->exclude);
+    assert_null(s->mail_type);
+    assert_null(s->container.image);
+    assert_int_equal(s->container.kind, SW_CONTAINER_PYXIS);
+    assert_int_equal(s->container.mounts.count, 0);
+    assert_int_equal(s->cpus_per_task, 0);
+    assert_int_equal(s->exclusive, SW_EXCLUSIVE_AUTO);
+    assert_int_equal(s->environment.count, 0);
+    assert_int_equal(s->setup.count, 0);
+    assert_null(s->fabric.name);
+    /* what is not named stays, and so does the most that a job asks for */
+    assert_string_equal(s->partition, "p");
+    assert_string_equal(s->mail_user, "me");
+    assert_string_equal(s->time, "1:00:00");
+    assert_int_equal(s->nice, 4);
+    assert_true(sw_config_run(c)->time_is_ceiling);
+    sw_config_free(c);
+}
+
 static void lines_of_a_text(void **state)
 {
     (void)state;
@@ -303,10 +340,10 @@ static void gpus_of_settings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key),         cmocka_unit_test(checks_between_settings),
-        cmocka_unit_test(a_cluster_alone),  cmocka_unit_test(a_run_adds_and_replaces),
-        cmocka_unit_test(lines_of_a_text),  cmocka_unit_test(fabrics),
-        cmocka_unit_test(gpus_of_settings),
+        cmocka_unit_test(each_key),        cmocka_unit_test(checks_between_settings),
+        cmocka_unit_test(a_cluster_alone), cmocka_unit_test(a_run_adds_and_replaces),
+        cmocka_unit_test(null_takes_away), cmocka_unit_test(lines_of_a_text),
+        cmocka_unit_test(fabrics),         cmocka_unit_test(gpus_of_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
