@@ -26,6 +26,7 @@ static const struct measure_info {
     [SW_MEASURE_HEADROOM] = {"headroom", {1, 0, false}},
     [SW_MEASURE_ACCELERATORS] = {"accelerators", {0, 0, false}},
     [SW_MEASURE_DURATION] = {"duration", {0, 1, false}},
+    [SW_MEASURE_ACCELERATOR_HOURS] = {"accelerator_hours", {0, 0, false}},
 };
 
 const char *sw_measure_name(enum sw_measure measure)
@@ -185,7 +186,8 @@ static int fail_name(const struct sw_fail_if_parser *p, const char *from, size_t
     if (near == NULL)
         return sw_fail_if_mistake(
             p, sw_fail_if_column(p, from), what,
-            "use step, duration, memory, limit, headroom, tokens_per_second, mfu, "
+            "use step, duration, accelerator_hours, memory, limit, headroom, tokens_per_second, "
+            "mfu, "
             "communication, communication_bytes or accelerators; mesh, recompute or "
             "verdict with == or !=; or rejected");
     snprintf(name, sizeof name, "did you mean '%.30s'?", near);

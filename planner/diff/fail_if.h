@@ -32,6 +32,7 @@ enum sw_measure {
     SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom wants to stay free */
     SW_MEASURE_ACCELERATORS,        /* number of them */
     SW_MEASURE_DURATION,            /* seconds of all steps of the run */
+    SW_MEASURE_ACCELERATOR_HOURS,   /* of all steps on all accelerators of the cluster */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */

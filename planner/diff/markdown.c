@@ -208,7 +208,7 @@ static void put_outcomes(struct writer *w, const struct sw_diff_file *f)
 
 static void put_file(struct writer *w, const struct sw_diff_file *f, bool detailed)
 {
-    char trust[SW_DIFF_TRUST];
+    char trust[SW_DIFF_TRUST], cost[SW_DIFF_COST];
     if (w->diff->is_directory) {
         fputs("\n", w->out);
         put_code(w->out, f->path);
@@ -220,6 +220,11 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
     if (!detailed) {
         w->cut = true;
         return;
+    }
+    if (sw_diff_cost(f, cost)[0] != '\0') {
+        fputs("\nAll steps: ", w->out);
+        put_text(w->out, cost, sizeof cost);
+        fputs("\n", w->out);
     }
     if (sw_diff_trust(f, trust)[0] != '\0') {
         fputs("\nTimes: ", w->out);

@@ -87,7 +87,7 @@ static void print_outcomes(FILE *out, const struct sw_diff_file *f)
 
 void sw_diff_print_text(FILE *out, const struct sw_diff *diff)
 {
-    char trust[SW_DIFF_TRUST];
+    char trust[SW_DIFF_TRUST], cost[SW_DIFF_COST];
     if (diff->is_directory)
         fprintf(out, "%s\n", diff->headline);
     for (int32_t i = 0; i < diff->count; i++) {
@@ -97,6 +97,8 @@ void sw_diff_print_text(FILE *out, const struct sw_diff *diff)
         if (diff->is_directory)
             fprintf(out, "\n%s: ", f->path);
         fprintf(out, "%s\n", f->headline);
+        if (sw_diff_cost(f, cost)[0] != '\0')
+            fprintf(out, "  all steps: %s\n", cost);
         if (sw_diff_trust(f, trust)[0] != '\0')
             fprintf(out, "  times: %s\n", trust);
         print_changes(out, f, "settings", f->setting, f->setting_count);

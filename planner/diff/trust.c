@@ -1,4 +1,5 @@
-/* What the times of a diff rest on: a profile and its band on each side. */
+/* What all steps of a diff's runs take, and what its times rest on: a profile and its band on each
+ * side. */
 #include "planner/diff/diff.h"
 
 #include "planner/format.h"
@@ -33,5 +34,37 @@ char *sw_diff_trust(const struct sw_diff_file *f, char buffer[SW_DIFF_TRUST])
                  before, after);
     else
         snprintf(buffer, SW_DIFF_TRUST, "%s", f->after.fits ? after : before);
+    return buffer;
+}
+
+/* "17.7 days, 217,360 accelerator-hours" of all steps. */
+static void say_cost(const struct sw_diff_side *side, char out[96])
+{
+    char took[SW_FORMAT_BYTES], hours[SW_FORMAT_BYTES];
+    const double *value = side->measures.value;
+    snprintf(out, 96, "%.30s, %.30s accelerator-hours",
+             sw_format_duration(value[SW_MEASURE_DURATION], took),
+             sw_format_number(value[SW_MEASURE_ACCELERATOR_HOURS], hours));
+}
+
+char *sw_diff_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
+{
+    const struct sw_diff_side *was = &f->before, *is = &f->after;
+    const bool has_old = was->fits && was->run->says_steps,
+               has_new = is->fits && is->run->says_steps;
+    char before[96] = "", after[96] = "", percent[32] = "";
+    buffer[0] = '\0';
+    if (has_old)
+        say_cost(was, before);
+    if (has_new)
+        say_cost(is, after);
+    if (has_old && has_new)
+        sw_diff_percent(was->measures.value[SW_MEASURE_ACCELERATOR_HOURS],
+                        is->measures.value[SW_MEASURE_ACCELERATOR_HOURS], percent);
+    if (has_old || has_new)
+        snprintf(buffer, SW_DIFF_COST, "%s%s%s%s%s%s", before,
+                 has_old && has_new && strcmp(before, after) != 0 ? " -> " : "",
+                 strcmp(before, after) != 0 ? after : "", percent[0] != '\0' ? " (" : "", percent,
+                 percent[0] != '\0' ? ")" : "");
     return buffer;
 }

@@ -19,7 +19,8 @@ static const struct sw_measures before = {.value = {[SW_MEASURE_STEP] = 1.82,
                                                     [SW_MEASURE_COMMUNICATION_BYTES] = 10e9,
                                                     [SW_MEASURE_HEADROOM] = 4e9,
                                                     [SW_MEASURE_ACCELERATORS] = 64,
-                                                    [SW_MEASURE_DURATION] = 7000},
+                                                    [SW_MEASURE_DURATION] = 7000,
+                                                    [SW_MEASURE_ACCELERATOR_HOURS] = 124},
                                           .word = {"1,64,1,1", "none", "fits"}};
 static const struct sw_measures after = {.value = {[SW_MEASURE_STEP] = 1.95,
                                                    [SW_MEASURE_MEMORY] = 77.1e9,
@@ -30,7 +31,8 @@ static const struct sw_measures after = {.value = {[SW_MEASURE_STEP] = 1.95,
                                                    [SW_MEASURE_COMMUNICATION_BYTES] = 20e9,
                                                    [SW_MEASURE_HEADROOM] = 4e9,
                                                    [SW_MEASURE_ACCELERATORS] = 128,
-                                                   [SW_MEASURE_DURATION] = 7500},
+                                                   [SW_MEASURE_DURATION] = 7500,
+                                                   [SW_MEASURE_ACCELERATOR_HOURS] = 267},
                                          .word = {"1,128,1,1", "full", "fits_without_headroom"}};
 
 static void judges(void **state)
@@ -64,6 +66,8 @@ static void judges(void **state)
         {"duration > 2 h", SW_FAIL_IF_FAIL, "2.1 h > 2.0 h"},
         {"duration > 126min", SW_FAIL_IF_PASS, "2.1 h <= 2.1 h"},
         {"duration - old.duration > 8 min", SW_FAIL_IF_FAIL, "8.3 min > 8.0 min"},
+        {"accelerator_hours > +5%", SW_FAIL_IF_FAIL, "267 > 130.2, which is 124 +5 %"},
+        {"accelerator_hours > 300", SW_FAIL_IF_PASS, "267 <= 300"},
         {"accelerators > old.accelerators", SW_FAIL_IF_FAIL, "128 > 64"},
         {"accelerators > +0%", SW_FAIL_IF_FAIL, "128 > 64, which is 64 +0 %"},
         {"mesh != old.mesh", SW_FAIL_IF_FAIL, "1,128,1,1 != 1,64,1,1"},
@@ -122,7 +126,8 @@ static void points_at_mistakes(void **state)
     } cases[] = {
         {"memry > 1", "1: error: unknown name 'memry'; did you mean 'memory'?"},
         {"x: memory > limit * zzz",
-         "21: error: unknown name 'zzz'; use step, duration, memory, limit, headroom, "
+         "21: error: unknown name 'zzz'; use step, duration, accelerator_hours, memory, limit, "
+         "headroom, "
          "tokens_per_second, mfu, communication, communication_bytes or accelerators; mesh, "
          "recompute or verdict with == or !=; or rejected"},
         {"mesh > old.mesh", "6: error: words are only equal or not; use == or !="},

@@ -51,6 +51,15 @@ PYTHON
 sed 's/^global_batch_size: .*/global_batch_size: 64/' "$scratch/default.yaml" >"$scratch/smaller.yaml"
 expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml"
 says '^  times: profile default, '
+# What all steps take, in money's unit.
+says '^  all steps: [0-9.]+ [a-z]+, [0-9,.]+ accelerator-hours -> [0-9.]+ [a-z]+, [0-9,.]+ accelerator-hours \(-[0-9.]+ %\)$'
+sed '/total_steps/d' "$scratch/default.yaml" >"$scratch/endless.yaml"
+sed 's/^global_batch_size: .*/global_batch_size: 64/' "$scratch/endless.yaml" >"$scratch/endless-64.yaml"
+expect 4 diff "$scratch/endless.yaml" "$scratch/endless-64.yaml"
+grep -q 'all steps' "$scratch/stdout" && complain "the time of steps that nobody says: $(cat "$scratch/stdout")"
+expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml" --markdown && says '^All steps: .* accelerator-hours -&gt; '
+expect 1 diff "$scratch/smaller.yaml" "$scratch/default.yaml" --fail-if 'accelerator_hours > +20%'
+expect 4 diff "$scratch/default.yaml" "$scratch/smaller.yaml"
 grep -q 'different profiles' "$scratch/stdout" && complain "one profile is called two"
 
 # Nothing changed: the same files at another place say the same.
