@@ -1,5 +1,6 @@
 /* `plan check` and `plan schema`. */
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "planner/command.h"
 
@@ -24,10 +25,33 @@ static void put_escaped(const char *text, bool property)
             putchar(*p);
 }
 
-/* ::error file=...,line=...,col=...::message */
-static void annotate(const char *level, const char *file, int32_t line, int32_t column,
-                     const char *message, const char *help)
+/* Whether what is found is for a machine: annotations, or messages of a JSON document. */
+static bool annotates(const struct sw_options *options)
 {
+    return options->github || options->messages != NULL;
+}
+
+static void write_message(struct sw_json *j, const char *level, const char *file, int32_t line,
+                          int32_t column, const char *message, const char *help)
+{
+    sw_json_object(j, NULL);
+    sw_json_text(j, "level", strcmp(level, "notice") == 0 ? "note" : level);
+    sw_json_text(j, "file", file);
+    sw_json_integer(j, "line", line);
+    sw_json_integer(j, "column", line > 0 ? column : 0);
+    sw_json_text(j, "message", message);
+    sw_json_text(j, "help", help != NULL && help[0] != '\0' ? help : NULL);
+    sw_json_end(j);
+}
+
+/* ::error file=...,line=...,col=...::message */
+static void annotate(const struct sw_options *options, const char *level, const char *file,
+                     int32_t line, int32_t column, const char *message, const char *help)
+{
+    if (options->messages != NULL) {
+        write_message(options->messages, level, file, line, column, message, help);
+        return;
+    }
     printf("::%s file=", level);
     put_escaped(file, true);
     if (line > 0)
@@ -45,20 +69,21 @@ static void annotate(const char *level, const char *file, int32_t line, int32_t 
 
 static int fail(const struct sw_options *options, const char *path, const struct sw_error *err)
 {
-    if (!options->github)
+    if (!annotates(options))
         return sw_command_fail(err);
-    annotate("error", err->file[0] != '\0' ? err->file : path, err->line, err->column, err->message,
-             NULL);
+    annotate(options, "error", err->file[0] != '\0' ? err->file : path, err->line, err->column,
+             err->message, NULL);
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
 static int32_t diagnose(const struct sw_options *options, const struct sw_config *config)
 {
-    if (!options->github)
+    if (!annotates(options))
         return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        annotate(d->is_warning ? "warning"
+        annotate(options,
+                 d->is_warning ? "warning"
                  : d->is_note  ? "notice"
                                : "error",
                  d->file, d->line, d->column, d->message, d->help);
@@ -70,7 +95,7 @@ static int unmet(const struct sw_options *options, const char *path,
                  const struct sw_run_config *run, const struct sw_search *search)
 {
     char message[512];
-    if (!options->github)
+    if (!annotates(options))
         return sw_command_unmet(run, search);
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
     snprintf(message, sizeof message, "none of %d meshes %s '%s'%s%s", search->count,
@@ -79,8 +104,8 @@ static int unmet(const struct sw_options *options, const char *path,
     const struct sw_place *at = &run->mesh_dim_place;
     /* --set and the command line are no files */
     const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
-    annotate("error", written ? at->file : path, written ? at->line : 0, at->column, message,
-             closest != NULL ? closest->help : NULL);
+    annotate(options, "error", written ? at->file : path, written ? at->line : 0, at->column,
+             message, closest != NULL ? closest->help : NULL);
     return SW_UNMET;
 }
 
@@ -89,9 +114,9 @@ static void warn_of_limit(const struct sw_options *options, const char *path,
                           const struct sw_place *at, const char *message)
 {
     const bool placed = at->file != NULL;
-    if (options->github)
-        annotate("warning", placed ? at->file : sw_command_shown(path), placed ? at->line : 0,
-                 at->column, message, NULL);
+    if (annotates(options))
+        annotate(options, "warning", placed ? at->file : sw_command_shown(path),
+                 placed ? at->line : 0, at->column, message, NULL);
     else if (placed)
         fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": warning: %s\n", at->file, at->line, at->column,
                 message);
@@ -142,9 +167,9 @@ void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_
     for (int32_t i = 0; i < count; i++) {
         const struct sw_place at = lack[i].at;
         const bool note = planned && lack[i].anywhere;
-        if (options->github)
-            annotate(note ? "notice" : "warning", at.file, at.line, at.column, lack[i].message,
-                     lack[i].help);
+        if (annotates(options))
+            annotate(options, note ? "notice" : "warning", at.file, at.line, at.column,
+                     lack[i].message, lack[i].help);
         else
             fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": %s: %s; %s\n", at.file, at.line, at.column,
                     note ? "note" : "warning", lack[i].message, lack[i].help);
@@ -175,28 +200,37 @@ static void print_links(const struct sw_cluster_config *cluster)
     }
 }
 
+/* What a file turned out to be. */
+struct checked {
+    enum sw_config_kind kind;
+    int32_t meshes, feasible; /* of a run; -1: it came not so far */
+};
+
 /* A run's mesh_dim and rules are only understood by trying them. */
 static int check_run(const struct sw_options *options, const char *path,
-                     const struct sw_run_config *run)
+                     const struct sw_run_config *run, struct checked *out)
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
     if (sw_command_check_data(run, &err) != 0 || sw_search_run(run, &search, &err) != 0)
         return fail(options, path, &err);
     int status = SW_OK;
+    out->meshes = search.count;
+    out->feasible = search.feasible;
     if (search.feasible == 0)
         status = unmet(options, path, run, &search);
-    else
+    else if (options->messages == NULL)
         printf("%s: ok, a run: %d of %d meshes fit\n", path, search.feasible, search.count);
     char warning[192] = "";
     if (status == SW_OK)
         sw_headroom_warning(&search.mesh[0].memory, warning, sizeof warning);
-    if (warning[0] != '\0' && options->github)
-        annotate("warning", path, 0, 0, warning, NULL);
+    if (warning[0] != '\0' && annotates(options))
+        annotate(options, "warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
     if (status == SW_OK) {
-        print_links(&run->cluster);
+        if (options->messages == NULL)
+            print_links(&run->cluster);
         sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
         check_limit(options, path, run, &search.mesh[0].decision);
     }
@@ -227,8 +261,8 @@ static void check_inputs(const struct sw_options *options, const char *path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
             sw_text_show(message); /* a path may be any bytes */
             const char *help = "write it again with 'plan emit'";
-            if (options->github)
-                annotate("warning", path, 0, 0, message, help);
+            if (annotates(options))
+                annotate(options, "warning", path, 0, 0, message, help);
             else
                 fprintf(stderr, "%s: warning: %s; %s\n", path, message, help);
         }
@@ -283,7 +317,8 @@ static int check_plan(const struct sw_options *options, const char *path)
         goto out;
     }
     check_inputs(options, path, &plan);
-    printf("%s: ok, a plan, digest %016" PRIx64 "\n", path, plan.digest);
+    if (options->messages == NULL)
+        printf("%s: ok, a plan, digest %016" PRIx64 "\n", path, plan.digest);
 out:
     free(folder);
     sw_program_set_free(programs);
@@ -291,7 +326,7 @@ out:
     return status;
 }
 
-static int check_file(const struct sw_options *options, const char *path)
+static int check_file(const struct sw_options *options, const char *path, struct checked *out)
 {
     static const char *const names[] = {"a model", "an accelerator", "a cluster", "a run",
                                         "a plan",  "a profile",      "a curve",   "a fabric"};
@@ -301,7 +336,7 @@ static int check_file(const struct sw_options *options, const char *path)
     path = sw_command_shown(path);
     if (config == NULL)
         return fail(options, path, &err);
-    const enum sw_config_kind kind = sw_config_get_kind(config);
+    const enum sw_config_kind kind = out->kind = sw_config_get_kind(config);
     int status = SW_OK;
     if (diagnose(options, config) > 0) {
         status = SW_BAD_INPUT;
@@ -312,13 +347,39 @@ static int check_file(const struct sw_options *options, const char *path)
     } else if (kind == SW_CONFIG_PLAN) {
         status = check_plan(options, path);
     } else if (kind == SW_CONFIG_RUN) {
-        status = check_run(options, path, sw_config_run(config));
-    } else {
+        status = check_run(options, path, sw_config_run(config), out);
+    } else if (options->messages == NULL) {
         printf("%s: ok, %s\n", path, kind < SW_CONFIG_UNKNOWN ? names[kind] : "a description");
     }
-    if (status == SW_OK && kind == SW_CONFIG_CLUSTER)
+    if (status == SW_OK && kind == SW_CONFIG_CLUSTER && options->messages == NULL)
         print_links(sw_config_cluster(config));
     sw_config_free(config);
+    return status;
+}
+
+static const char *const kind_names[] = {"model", "accelerator", "cluster", "run",
+                                         "plan",  "profile",     "curve",   "fabric"};
+enum { KINDS = sizeof kind_names / sizeof kind_names[0] };
+_Static_assert((int)SW_CONFIG_UNKNOWN == (int)KINDS, "a name for every kind, in their order");
+
+/* A file and what is said of it, as an object. */
+static int check_as_json(const struct sw_options *options, const char *path, struct sw_json *j)
+{
+    struct sw_options with = *options;
+    struct checked what = {.kind = SW_CONFIG_UNKNOWN, .meshes = -1, .feasible = -1};
+    with.messages = j;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "path", sw_command_shown(path));
+    sw_json_array(j, "messages");
+    const int status = check_file(&with, path, &what);
+    sw_json_end(j);
+    sw_json_bool(j, "ok", status == SW_OK);
+    sw_json_text(j, "kind", what.kind < SW_CONFIG_UNKNOWN ? kind_names[what.kind] : NULL);
+    if (what.meshes >= 0) {
+        sw_json_integer(j, "meshes", what.meshes);
+        sw_json_integer(j, "feasible", what.feasible);
+    }
+    sw_json_end(j);
     return status;
 }
 
@@ -332,19 +393,32 @@ int sw_command_check(const struct sw_options *options)
         sw_fail(&err, SW_BAD_INPUT, "which files? as in 'plan check configs/runs/*.yaml'");
         return sw_command_fail(&err);
     }
+    if (options->json && options->github) {
+        sw_fail(&err, SW_BAD_INPUT, "--json or --format github, not both");
+        return sw_command_fail(&err);
+    }
+    struct sw_json json = {.out = stdout, .style = SW_JSON_TABS};
+    if (options->json) {
+        sw_json_object(&json, NULL);
+        sw_json_text(&json, "schema", "shardwright.check/1");
+        sw_json_array(&json, "files");
+    }
     for (int32_t i = 0; i < options->file_count; i++) {
-        const int one = check_file(options, options->files[i]);
+        struct checked what = {.meshes = -1};
+        const int one = options->json ? check_as_json(options, options->files[i], &json)
+                                      : check_file(options, options->files[i], &what);
         status = one > status ? one : status;
+    }
+    if (options->json) {
+        sw_json_end(&json);
+        sw_json_end(&json);
+        putchar('\n');
     }
     return status;
 }
 
 int sw_command_schema(const struct sw_options *options)
 {
-    static const char *const names[] = {"model", "accelerator", "cluster", "run",
-                                        "plan",  "profile",     "curve",   "fabric"};
-    enum { NAMES = sizeof names / sizeof names[0] };
-    _Static_assert((int)SW_CONFIG_UNKNOWN == (int)NAMES, "a name for every kind, in their order");
     struct sw_error err = {0};
     if (options->file_count != 1) {
         sw_fail(&err, SW_BAD_INPUT,
@@ -361,15 +435,15 @@ int sw_command_schema(const struct sw_options *options)
                 "a template is a script and has no JSON Schema; --markdown shows its placeholders");
         return sw_command_fail(&err);
     }
-    for (int i = 0; i < NAMES; i++)
-        if (strcmp(options->files[0], names[i]) == 0) {
+    for (int i = 0; i < KINDS; i++)
+        if (strcmp(options->files[0], kind_names[i]) == 0) {
             if (options->markdown)
                 sw_config_reference(stdout, (enum sw_config_kind)i);
             else
                 sw_config_schema(stdout, (enum sw_config_kind)i);
             return SW_OK;
         }
-    const char *near = sw_text_nearest(options->files[0], names, NAMES);
+    const char *near = sw_text_nearest(options->files[0], kind_names, KINDS);
     if (near != NULL)
         sw_fail(&err, SW_BAD_INPUT, "no schema '%.40s'; did you mean '%s'?", options->files[0],
                 near);

@@ -74,7 +74,7 @@ static const struct command {
     const char *details; /* after the options; NULL: none */
 } commands[] = {
     {"check", "FILE...", "validate YAML: models, accelerators, profiles, clusters, runs, plans",
-     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_HELP, sw_command_check, NULL},
+     SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON | SW_OPTION_HELP, sw_command_check, NULL},
     {"search", "RUN.yaml", "every mesh with its memory and time, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FOR | SW_OPTION_PREFER |
          SW_OPTION_MESH_DIM | SW_OPTION_SET | SW_OPTION_HELP,
@@ -85,7 +85,7 @@ static const struct command {
      sw_command_explain, NULL},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |
-         SW_OPTION_HELP,
+         SW_OPTION_JSON | SW_OPTION_HELP,
      sw_command_emit, NULL},
     {"submit", "RUN.yaml|NAME.plan.yaml", "plan a run, submit its job, print the job's number",
      SW_OPTION_DRY_RUN | SW_OPTION_SOONEST | SW_OPTION_FORCE | SW_OPTION_TEMPLATE |

@@ -36,6 +36,8 @@ enum sw_option_bit {
     SW_OPTION_FORCE = 1 << 28
 };
 
+struct sw_json;
+
 struct sw_options {
     bool json, rejected, program, help;
     enum sw_program_kind program_kind; /* where `program` */
@@ -53,7 +55,8 @@ struct sw_options {
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;
     bool markdown;
-    bool github; /* --format github: workflow annotations */
+    bool github;              /* --format github: workflow annotations */
+    struct sw_json *messages; /* of check --json: the open array of them; NULL: told as text */
     const char *fail_if[SW_MAX_FAIL_IF];
     int32_t fail_if_count;
     bool fail_all; /* conditions are also about what did not change */

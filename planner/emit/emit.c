@@ -4,6 +4,7 @@
 #include "planner/emit/emit.h"
 
 #include "core/base/file.h"
+#include "core/base/json.h"
 
 #include "planner/emit/script.h"
 #include "planner/format.h"
@@ -11,13 +12,27 @@
 #include "planner/template.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_TEMPLATE_BYTES = 1 << 20 };
+
+/* A line for people; said NULL: they have JSON. */
+static void tell(FILE *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell(FILE *said, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (said != NULL)
+        vfprintf(said, format, arguments);
+    va_end(arguments);
+}
 
 static int write_file(const char *directory, const char *name, const char *text, size_t bytes,
                       mode_t mode, struct sw_error *err)
@@ -80,12 +95,12 @@ static int write_plans(const struct sw_run_config *run, const struct sw_emit_pla
         if (sw_script_plan_name(run, plan[i].nodes, name, err) != 0 ||
             write_file(directory, name, plan[i].text, plan[i].bytes, 0666, err) != 0)
             return -1;
-        fprintf(said, "wrote %s/%s: mesh_dim %s, %s of %s, %s a %s\n", directory, name,
-                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
-                sw_format_bytes((double)c->memory.total, memory),
-                sw_format_bytes((double)c->memory.limit, limit),
-                sw_format_seconds(c->cost.step_seconds, seconds),
-                run->job.type == SW_JOB_TRAIN ? "step" : "token");
+        tell(said, "wrote %s/%s: mesh_dim %s, %s of %s, %s a %s\n", directory, name,
+             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+             sw_format_bytes((double)c->memory.total, memory),
+             sw_format_bytes((double)c->memory.limit, limit),
+             sw_format_seconds(c->cost.step_seconds, seconds),
+             run->job.type == SW_JOB_TRAIN ? "step" : "token");
     }
     return 0;
 }
@@ -167,9 +182,9 @@ static void tell_time(const char *path, const struct sw_run_config *run,
     if (time != NULL && time == run->cluster.slurm.time)
         return;
     if (time != NULL)
-        fprintf(said,
-                "time limit %s, from the predicted time of all steps; 'slurm.time' sets another\n",
-                time);
+        tell(said,
+             "time limit %s, from the predicted time of all steps; 'slurm.time' sets another\n",
+             time);
     else
         fprintf(stderr,
                 "%s: warning: the job has no time limit of its own but its partition's; set "
@@ -188,6 +203,42 @@ static int make_output_folder(const struct sw_run_config *run, const struct sw_s
     const int status = folder != NULL ? sw_file_make_folder(folder, err) : 0;
     free(folder);
     return status;
+}
+
+/* The same for scripts: what was written, and how it is started. */
+static void print_json(const struct sw_run_config *run, const struct sw_script *script,
+                       const struct sw_emit_plan *plan, int32_t count, const char *directory,
+                       const char *path)
+{
+    struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
+    char name[NAME_MAX], file[PATH_MAX + NAME_MAX], text[64];
+    const bool slurm = run->cluster.launcher == SW_LAUNCHER_SLURM;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "schema", "shardwright.emit/1");
+    sw_json_text(j, "run", run->name);
+    sw_json_text(j, "script", path);
+    sw_json_text(j, "starter", slurm ? "sbatch" : "bash");
+    sw_json_text(j, "time", slurm ? script->value[SW_PLACE_TIME].value : NULL);
+    sw_json_array(j, "plans");
+    for (int32_t i = 0; i < count; i++) {
+        const struct sw_candidate *c = &plan[i].candidate;
+        (void)sw_script_plan_name(run, plan[i].nodes, name, NULL); /* it was written by that name */
+        snprintf(file, sizeof file, "%s/%s", directory, name);
+        sw_json_object(j, NULL);
+        sw_json_text(j, "path", file);
+        sw_json_integer(j, "nodes", plan[i].nodes);
+        snprintf(text, sizeof text, "%016" PRIx64, plan[i].digest);
+        sw_json_text(j, "digest", text);
+        sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, text, sizeof text));
+        sw_json_integer(j, "memory", c->memory.total);
+        sw_json_integer(j, "limit", c->memory.limit);
+        sw_json_number(j, run->job.type == SW_JOB_TRAIN ? "step_seconds" : "token_seconds",
+                       c->cost.step_seconds);
+        sw_json_end(j);
+    }
+    sw_json_end(j);
+    sw_json_end(j);
+    putchar('\n');
 }
 
 static int emit(const struct sw_options *options, const struct sw_run_config *run,
@@ -218,16 +269,20 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
         goto out;
     if (slurm)
         tell_time(options->files[0], run, script, said);
-    fprintf(said, "wrote %s/%s\n", directory, script_name);
+    tell(said, "wrote %s/%s\n", directory, script_name);
     if (out != NULL) {
         *out = (struct sw_emitted){.digest = most->digest, .candidate = most->candidate};
         snprintf(out->plan, sizeof out->plan, "%s", script->plan);
         snprintf(out->log, sizeof out->log, "%s", script->log);
     } else {
-        fprintf(said, "start it with: %s ", slurm ? "sbatch" : "bash");
         snprintf(script->plan, sizeof script->plan, "%s/%s", directory, script_name);
-        sw_template_write_word(said, script->plan);
-        fprintf(said, "\n");
+        if (said == NULL) {
+            print_json(run, script, plan, count, directory, script->plan);
+        } else {
+            tell(said, "start it with: %s ", slurm ? "sbatch" : "bash");
+            sw_template_write_word(said, script->plan);
+            tell(said, "\n");
+        }
     }
     warn(options, run, plan, count);
     status = 0;
@@ -275,7 +330,7 @@ int sw_command_emit(const struct sw_options *options)
     struct sw_session session;
     int status = sw_session_open(options, true, &session);
     if (status == SW_OK)
-        status = sw_emit(options, &session, stdout, NULL);
+        status = sw_emit(options, &session, options->json ? NULL : stdout, NULL);
     sw_session_free(&session);
     return status;
 }

@@ -157,7 +157,10 @@ optimizer: {total_steps: 2}
 data: {path: text.txt, holdout: 0.1}
 directory: run
 """ % os.path.realpath("configs/accelerators/cpu-core.yaml"))
-run(build + "/plan", "emit", tiny, "-o", scratch)
+check("plan check --json", plan("check", "--json", tiny, f"{scratch}/no such file", codes=(2,)))
+check("plan emit --json", plan("emit", "--json", "configs/runs/quickstart-slurm.yaml", "-o", f"{scratch}/slurm", "--set",
+                               f"directory={scratch}/slurm"))
+check("plan emit --json", plan("emit", "--json", tiny, "-o", scratch))
 run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml")
 run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml", "--steps", "3")  # from a checkpoint
 for line in open(f"{scratch}/run/metrics.jsonl"):

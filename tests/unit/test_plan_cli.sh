@@ -62,7 +62,28 @@ expect 2 "plan: error: which command? see 'plan --help'"
 expect 2 "plan: error: unknown command 'serch'; did you mean 'search'?" serch
 expect 2 "plan: error: unknown command 'frobnicate'; see 'plan --help'" frobnicate
 expect 2 "plan: error: unknown option '--jsno'; did you mean '--json'?" search --jsno
-expect 2 "plan: error: 'plan emit' has no option '--json'; see 'plan emit --help'" emit --json
+expect 2 "plan: error: 'plan emit' has no option '--top'; see 'plan emit --help'" emit --top 3
+expect 2 "plan: error: --json or --format github, not both" check --json --format github $runs/quickstart.yaml
+# What check and emit tell, for scripts: every file with its messages, and what was written.
+sed 's/^mesh_dim: .*/mesh_dim: 2,2,2,2/' $runs/quickstart.yaml | sed "s,: \.\./,: $PWD/configs/,; s,path: $PWD/configs/,path: $PWD/," >"$scratch/sixteen.yaml"
+expect 1 '' check --json configs/models/quickstart.yaml "$scratch/sixteen.yaml"
+python3 - "$scratch/stdout" <<'PYTHON' || complain "check --json: $(cat "$scratch/stdout")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+good, bad = r["files"]
+assert r["schema"] == "shardwright.check/1" and good["ok"] and good["kind"] == "model" and not good["messages"]
+[message] = [m for m in bad["messages"] if m["level"] == "error"]
+assert not bad["ok"] and bad["kind"] == "run" and (bad["meshes"], bad["feasible"]) == (1, 0)
+assert message["file"].endswith("sixteen.yaml") and message["line"] > 0 and "16 accelerators" in message["message"]
+PYTHON
+expect 0 '' emit $runs/quickstart.yaml --json -o "$scratch/json" --set directory="$scratch/json/run"
+python3 - "$scratch/stdout" <<'PYTHON' || complain "emit --json: $(cat "$scratch/stdout")"
+import json, os, sys
+r = json.load(open(sys.argv[1]))
+[plan] = r["plans"]
+assert r["starter"] == "bash" and os.access(r["script"], os.X_OK) and os.path.exists(plan["path"])
+assert plan["mesh_dim"] == "1,2,2,2" and plan["digest"] in open(plan["path"]).read() and plan["step_seconds"] > 0
+PYTHON
 expect 2 "plan: error: option '--set' needs a value: KEY=VALUE" search --set
 expect 2 "plan: error: option '--json' takes no value" search --json=1
 expect 2 "plan: error: --top needs a number from 1, not '0'" search --top 0
