@@ -59,6 +59,8 @@ int sw_train_arguments(int argc, char **argv, struct sw_train_options *out, cons
             if (last || parse_digest(argv[++i], &out->digest) != 0)
                 return wrong(problem, which, "--digest needs the 16 digits of a plan's digest", "");
             out->wants_digest = true;
+        } else if (strcmp(argv[i], "--quiet") == 0) {
+            out->quiet = true;
         } else if (strcmp(argv[i], "--overwrite") == 0) {
             out->resume.overwrite = true;
         } else if (take_plan(argv[i], &out->plan_path, problem, which) != 0) {

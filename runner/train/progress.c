@@ -19,7 +19,7 @@ static void format_duration(double seconds, char text[32])
 
 void sw_progress_begin(struct sw_progress *p, int64_t first)
 {
-    *p = (struct sw_progress){.first = first};
+    *p = (struct sw_progress){.first = first, .quiet = p->quiet};
     p->started = p->last_line = sw_clock_now();
 }
 
@@ -32,7 +32,7 @@ void sw_progress_step(struct sw_progress *p, int64_t step, int64_t last, double 
     char left[32];
     const bool due =
         terminal ? time - p->last_line >= 0.1 : step % every == 0 || time - p->last_line >= 10;
-    if (!due && !final && step != p->first + 1)
+    if (p->quiet || (!due && !final && step != p->first + 1))
         return;
     p->last_line = time;
     format_duration((time - p->started) / (double)(step - p->first) * (double)(last - step), left);

@@ -9,8 +9,10 @@ struct sw_progress {
     double started, last_line;
     int64_t first;  /* steps that were done when it started */
     bool line_open; /* the terminal's line has no end yet */
+    bool quiet;     /* the caller's: nothing is written */
 };
 
+/* Keeps `quiet`. */
 void sw_progress_begin(struct sw_progress *progress, int64_t first);
 /* On a terminal one line that is written over, at most ten times a second; else a line about every
  * twentieth of the run, or every 10 s. final: whatever the time. */

@@ -110,6 +110,8 @@ static void tell_save(struct training *t, int64_t step)
     (void)sw_metrics_save(t->metrics, &line, &err);
     tell_metrics(t, &err);
     sw_progress_end_line(&t->progress);
+    if (t->progress.quiet)
+        return;
     fprintf(stderr,
             "checkpoint of step %" PRId64 ": %.1f MB, paused %.3f s, durable after %.1f s\n", step,
             (double)line.bytes / 1e6, line.pause_s, line.seconds);
@@ -303,7 +305,9 @@ static int judge(struct training *t, int64_t steps)
     if (t->job.launch->rank != 0 || t->request != SW_REQUEST_NONE)
         return 0;
     sw_progress_end_line(&t->progress);
-    fprintf(stderr, "held-out: %s\n", sw_job_describe_loss(&t->job, loss, &t->bigram, text));
+    (void)sw_job_describe_loss(&t->job, loss, &t->bigram, text); /* which finds the bigram's, too */
+    if (!t->progress.quiet)
+        fprintf(stderr, "held-out: %s\n", text);
     struct sw_error err = {0};
     if (renew_metrics(t, &err) == 0)
         (void)sw_metrics_holdout(t->metrics, steps, loss / log(2), t->bigram, &err);
@@ -622,7 +626,8 @@ static int run(struct training *t)
     sw_launch_started(t->launch);
     if (t->job.launch->rank == 0) {
         begin_metrics(t);
-        announce(t);
+        if (!t->progress.quiet)
+            announce(t);
     }
     bool failed = run_steps(t) != 0;
     const bool judging = !failed && t->request == SW_REQUEST_NONE;
@@ -645,7 +650,7 @@ static int run(struct training *t)
 /* Nothing is left to do. An attempt that was killed behind the last save did not say so. */
 static int leave_finished(struct training *t)
 {
-    if (t->job.launch->rank == 0)
+    if (t->job.launch->rank == 0 && !t->progress.quiet)
         fprintf(stderr, "%s is finished: step %" PRId64 " of %" PRId64 " is in %s\n",
                 t->job.plan->run->name, t->resume.step, t->last, t->resume.folder);
     sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
@@ -661,6 +666,7 @@ int sw_train(struct sw_launch *launch, const struct sw_plan *plan,
         .from = options->resume,
         .last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps,
         .bigram = NAN,
+        .progress = {.quiet = options->quiet},
         .ending = {.launch = launch, .life = options->life, .board = options->board}};
     bool finished = false;
     int status = (int)begin(&t, options, &finished);

@@ -13,6 +13,7 @@ struct sw_train_options {
     const char *plan_path; /* for messages; not NULL */
     int64_t steps;         /* stop after this many; 0: the plan's total_steps */
     struct sw_resume_options resume;
+    bool quiet;        /* says only what is wrong, and why it ended before its last step */
     bool wants_digest; /* the plan must be the one that was meant: */
     uint64_t digest;
     struct sw_life *life;         /* not NULL */

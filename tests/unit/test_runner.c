@@ -278,7 +278,8 @@ static void test_words(void **state)
     assert_string_equal(output,
                         "runner: error: export takes CHECKPOINT OUT; see 'runner export --help'\n");
     expect_exit(2, "%s export absent out 2>&1", runner);
-    assert_string_equal(output, "absent: error: No such file or directory\n");
+    assert_string_equal(output, "absent: error: No such file or directory; a Hugging Face model "
+                                "directory or a checkpoint is needed\n");
     expect_exit(2, "%s calibrate a.yaml 2>&1", runner);
     assert_string_equal(
         output,
@@ -338,6 +339,17 @@ static void test_one_rank(void **state)
             assert_true(number_after(line, "\"loss\":") == m.loss[0]);
     fclose(file);
     assert_int_equal(lines, 43 + 5);
+    /* quietly: the same steps are written, and nothing is said */
+    expect_exit(0, "%s train one.plan.yaml --resume none --overwrite --steps 2 --quiet 2>&1",
+                runner);
+    assert_string_equal(output, "");
+    file = fopen(path, "r");
+    for (lines = 0; fgets(line, sizeof line, file) != NULL;)
+        lines++;
+    fclose(file);
+    assert_int_equal(lines, 43 + 5 + 5);
+    expect_exit(0, "%s train one.plan.yaml --steps 2 --quiet 2>&1", runner); /* is finished */
+    assert_string_equal(output, "");
 }
 
 /* Every mesh reads the same sequences and reaches the same losses. */
