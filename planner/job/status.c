@@ -8,6 +8,7 @@
 #include "planner/job/owned.h"
 #include "planner/job/process.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
