@@ -262,6 +262,7 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     value->role = SW_ROLE_ACTIVATION;
     value->dtype = dtype;
     value->carried = false;
+    value->parameter = NULL;
     value->stack = stack;
     value->base = p->value_count;
     value->alias = -1;

@@ -80,8 +80,8 @@ struct sw_sizes {
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
 
 /* The passes; each returns a new program or changes it in place. 0 or -1. */
-int sw_build_dense(struct sw_builder *b, struct sw_error *err);   /* model/dense.c */
-int sw_build_serving(struct sw_builder *b, struct sw_error *err); /* model/serve.c */
+int sw_build_sequence(struct sw_builder *b, struct sw_error *err); /* model/sequence.c */
+int sw_build_cached(struct sw_builder *b, struct sw_error *err);   /* model/cached.c */
 /* Opens the update region with the reduction of the step's loss. */
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);

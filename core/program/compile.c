@@ -88,12 +88,12 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
     set_sizes(o, &sizes, p);
     p->stage = SW_LOGICAL;
     if (o->kind >= SW_PROGRAM_TRAINING_KINDS) {
-        if (sw_build_serving(&b, err) != 0)
+        if (sw_build_cached(&b, err) != 0)
             return -1;
         p->stage = until == SW_LOGICAL ? SW_LOGICAL : SW_DIFFERENTIATED;
         return 0;
     }
-    if (sw_build_dense(&b, err) != 0)
+    if (sw_build_sequence(&b, err) != 0)
         return -1;
     if (until == SW_LOGICAL)
         return 0;

@@ -264,6 +264,8 @@ static void update_region(struct sw_autodiff *a)
                                              b->program->values[v].stack);
             b->program->values[state[i]].role = SW_ROLE_OPTIMIZER;
             b->program->values[state[i]].initial = SW_INITIAL_ZEROS;
+            b->program->values[state[i]].moment = (uint8_t)(1 + i);
+            b->program->values[state[i]].parameter = b->program->values[v].parameter;
         }
         const int32_t op = sw_builder_op(b, SW_OP_ADAMW, SW_STAGE_UPDATE);
         b->program->ops[op].as.adamw.decay = b->program->values[v].decay;

@@ -110,6 +110,20 @@ enum sw_layer_part {
     SW_LAYERS_COUNT
 };
 
+/* A parameter as its model's builder declares it, in static memory: what the state, checkpoints and
+ * the optimizer go by. Nobody else lists parameters. */
+enum sw_parameter_part { SW_BEFORE_LAYERS, SW_OF_LAYER, SW_BEHIND_LAYERS, SW_PARAMETER_PARTS };
+struct sw_parameter {
+    const char *name;   /* "wq" */
+    const char *stored; /* as Hugging Face's files call it; of a layer behind "model.layers.N." */
+    uint8_t part;       /* enum sw_parameter_part */
+    uint8_t place;      /* among those of its part, in the order of transformers' modules */
+    bool transposed;    /* in files, as torch.nn.Linear has it */
+    bool decays;        /* weight decay applies */
+    uint8_t initial;    /* enum sw_initial */
+    const char *tied;   /* what files call a copy of it where it is the head as well; else NULL */
+};
+
 struct sw_value {
     char name[SW_NAME_BYTES];
     enum sw_role role;
@@ -118,9 +132,11 @@ struct sw_value {
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
     uint8_t initial; /* state: enum sw_initial */
-    uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
-    uint8_t symbol[SW_MAX_DIMS]; /* enum sw_size: where the size comes from */
-    int64_t size[SW_MAX_DIMS];   /* global, of one instance */
+    uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
+    const struct sw_parameter *parameter; /* that it is, or has the moment of; else NULL */
+    uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
+    uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */
+    int64_t size[SW_MAX_DIMS];            /* global, of one instance */
     int64_t padded[SW_MAX_DIMS]; /* what is split: size, or that rounded up to whole shards */
     int64_t unit[SW_MAX_DIMS];   /* elements that may not be separated (head_dim), else 1 */
     int32_t stack; /* 1, or the number of instances (layers, or layers + 1 of what is carried) */

@@ -9,8 +9,10 @@ struct sw_state_row {
     char name[SW_NAME_BYTES];
     enum sw_role role; /* parameter, optimizer or cache */
     enum sw_dtype dtype;
-    enum sw_initial initial; /* normal: of the model's initializer_range */
-    bool decay;              /* weight decay applies */
+    enum sw_initial initial;              /* normal: of the model's initializer_range */
+    bool decay;                           /* weight decay applies */
+    uint8_t moment;                       /* as in struct sw_value */
+    const struct sw_parameter *parameter; /* NULL: of the cache */
     uint8_t ndim;
     uint8_t axis[SW_MAX_DIMS];   /* enum sw_logical */
     int64_t size[SW_MAX_DIMS];   /* global, of one instance */

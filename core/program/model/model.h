@@ -14,10 +14,10 @@ struct sw_made {
     int32_t stack;
 };
 
-/* A parameter. initial, decay: what it starts as, and whether weight decay applies. */
-int32_t sw_build_parameter(struct sw_builder *b, const char *name, uint8_t ndim,
-                           const struct sw_dim *dims, int32_t stack, enum sw_initial initial,
-                           bool decay);
+/* A parameter, of each layer or once. declared: in static memory; trained: the optimizer has it. */
+int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
+                           enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
+                           bool trained);
 /* A weight matrix in the compute precision: the parameter itself or its cast. */
 int32_t sw_build_weight(struct sw_builder *b, int32_t parameter);
 /* Op with one or two operands (w -1: none) of the compute precision's result. */

@@ -1,13 +1,15 @@
 #include "core/program/model/model.h"
 
-int32_t sw_build_parameter(struct sw_builder *b, const char *name, uint8_t ndim,
-                           const struct sw_dim *dims, int32_t stack, enum sw_initial initial,
-                           bool decay)
+int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
+                           enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
+                           bool trained)
 {
+    const int32_t stack = declared->part == SW_OF_LAYER ? b->program->layers : 1;
     const int32_t value =
-        sw_builder_value(b, name, SW_ROLE_PARAMETER, b->options->params, ndim, dims, stack);
-    b->program->values[value].initial = (uint8_t)initial;
-    b->program->values[value].decay = decay;
+        sw_builder_value(b, declared->name, SW_ROLE_PARAMETER, dtype, ndim, dims, stack);
+    b->program->values[value].parameter = declared;
+    b->program->values[value].initial = declared->initial;
+    b->program->values[value].decay = trained && declared->decays;
     return value;
 }
 

@@ -1,0 +1,215 @@
+/* A dense decoder as ops on logical values: pre-norm blocks with RMSNorm, rotary positions,
+ * grouped-query attention and SwiGLU, tied or untied head. Llama (Touvron et al. 2023, Grattafiori
+ * et al. 2024) and Mistral (Jiang et al. 2023) are this; Qwen2 (Yang et al. 2024) adds biases to q,
+ * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k: struct sw_model says which of
+ * these a model has. */
+#include "core/program/model/decoder.h"
+
+#include <stddef.h>
+
+/* ---- Parameters ---- */
+
+enum width { NOTHING, EMBED, ACT_EMBED, VOCAB, QUERIES, KEYS, OUTPUT, MLP, HEAD_DIM, WIDTHS };
+
+/* What there is of it besides struct sw_parameter: a matrix [rows, columns] or a vector [columns],
+ * and the member of struct sw_model without which there is none, ALWAYS. */
+enum { ALWAYS = 0 };
+#define IF(member) offsetof(struct sw_model, member)
+/* clang-format off */
+static const struct declaration {
+    struct sw_parameter is;
+    uint8_t rows, columns; /* enum width */
+    uint16_t wanted;
+} declarations[SW_DECODER_WEIGHTS] = {
+/*   name, name in files, part, place there, transposed there, decays, starts as, tied copy | [rows, columns] | if */
+[SW_W_EMBEDDING] = {{"embedding", "model.embed_tokens.weight", SW_BEFORE_LAYERS, 0, false, true, SW_INITIAL_NORMAL, "lm_head.weight"},
+    VOCAB, EMBED, ALWAYS},
+[SW_W_ATTENTION_NORM] = {{"attention_norm", "input_layernorm.weight", SW_OF_LAYER, 16, false, false, SW_INITIAL_ONES, NULL},
+    NOTHING, ACT_EMBED, ALWAYS},
+[SW_W_Q] = {{"wq", "self_attn.q_proj.weight", SW_OF_LAYER, 0, true, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, QUERIES, ALWAYS},
+[SW_W_K] = {{"wk", "self_attn.k_proj.weight", SW_OF_LAYER, 2, true, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, KEYS, ALWAYS},
+[SW_W_V] = {{"wv", "self_attn.v_proj.weight", SW_OF_LAYER, 4, true, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, KEYS, ALWAYS},
+[SW_W_O] = {{"wo", "self_attn.o_proj.weight", SW_OF_LAYER, 6, false, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, OUTPUT, ALWAYS},
+[SW_W_MLP_NORM] = {{"mlp_norm", "post_attention_layernorm.weight", SW_OF_LAYER, 17, false, false, SW_INITIAL_ONES, NULL},
+    NOTHING, ACT_EMBED, ALWAYS},
+[SW_W_GATE] = {{"w_gate", "mlp.gate_proj.weight", SW_OF_LAYER, 10, true, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, MLP, ALWAYS},
+[SW_W_UP] = {{"w_up", "mlp.up_proj.weight", SW_OF_LAYER, 12, true, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, MLP, ALWAYS},
+[SW_W_DOWN] = {{"w_down", "mlp.down_proj.weight", SW_OF_LAYER, 14, false, true, SW_INITIAL_NORMAL, NULL},
+    EMBED, MLP, ALWAYS},
+[SW_W_FINAL_NORM] = {{"final_norm", "model.norm.weight", SW_BEHIND_LAYERS, 0, false, false, SW_INITIAL_ONES, NULL},
+    NOTHING, ACT_EMBED, ALWAYS},
+[SW_W_HEAD] = {{"head", "lm_head.weight", SW_BEHIND_LAYERS, 1, false, true, SW_INITIAL_NORMAL, NULL},
+    VOCAB, EMBED, ALWAYS},
+[SW_W_Q_BIAS] = {{"bq", "self_attn.q_proj.bias", SW_OF_LAYER, 1, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, QUERIES, IF(qkv_bias)},
+[SW_W_K_BIAS] = {{"bk", "self_attn.k_proj.bias", SW_OF_LAYER, 3, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, KEYS, IF(qkv_bias)},
+[SW_W_V_BIAS] = {{"bv", "self_attn.v_proj.bias", SW_OF_LAYER, 5, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, KEYS, IF(qkv_bias)},
+[SW_W_O_BIAS] = {{"bo", "self_attn.o_proj.bias", SW_OF_LAYER, 7, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, ACT_EMBED, IF(output_bias)},
+[SW_W_GATE_BIAS] = {{"b_gate", "mlp.gate_proj.bias", SW_OF_LAYER, 11, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, MLP, IF(mlp_bias)},
+[SW_W_UP_BIAS] = {{"b_up", "mlp.up_proj.bias", SW_OF_LAYER, 13, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, MLP, IF(mlp_bias)},
+[SW_W_DOWN_BIAS] = {{"b_down", "mlp.down_proj.bias", SW_OF_LAYER, 15, false, false, SW_INITIAL_ZEROS, NULL},
+    NOTHING, ACT_EMBED, IF(mlp_bias)},
+[SW_W_Q_NORM] = {{"q_norm", "self_attn.q_norm.weight", SW_OF_LAYER, 8, false, false, SW_INITIAL_ONES, NULL},
+    NOTHING, HEAD_DIM, IF(qk_norm)},
+[SW_W_K_NORM] = {{"k_norm", "self_attn.k_norm.weight", SW_OF_LAYER, 9, false, false, SW_INITIAL_ONES, NULL},
+    NOTHING, HEAD_DIM, IF(qk_norm)},
+};
+/* clang-format on */
+#undef IF
+
+void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
+{
+    const struct sw_program *p = b->program;
+    const struct sw_model *m = &b->options->model;
+    *d = (struct sw_decoder){.b = b,
+                             .batch = {SW_L_BATCH, p->micro_batch, 1, SW_SIZE_BATCH},
+                             .seq = {SW_L_SEQ, p->sequence_length, 1, SW_SIZE_FIXED}};
+    sw_sizes_of(b->options, &d->sizes);
+    d->residual[0] = d->batch;
+    d->residual[1] = (struct sw_dim){SW_L_RESIDUAL_SEQ, p->sequence_length, 1, SW_SIZE_FIXED};
+    d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
+}
+
+void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim output_width,
+                        bool trained)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_model *m = &b->options->model;
+    const int64_t dim = m->head_dim;
+    /* kv heads that tp cannot split stay whole and are copied after the projection */
+    const bool split_kv =
+        m->kv_heads % sw_axes_size(&b->program->mesh, b->options->rules.axes[SW_L_KV_HEADS]) == 0;
+    const struct sw_dim of[WIDTHS] = {
+        [EMBED] = {SW_L_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
+        [ACT_EMBED] = {SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED},
+        [VOCAB] = {SW_L_VOCAB, m->vocab_size, 1, SW_SIZE_FIXED},
+        [QUERIES] = {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED},
+        [KEYS] = {split_kv ? SW_L_KV_HEADS : SW_L_NONE, m->kv_heads * dim, dim, SW_SIZE_FIXED},
+        [OUTPUT] = output_width,
+        [MLP] = {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED},
+        [HEAD_DIM] = {SW_L_NONE, dim, 1, SW_SIZE_FIXED}};
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
+        const struct declaration *declared = &declarations[i];
+        const struct sw_dim dims[2] = {of[declared->rows], of[declared->columns]};
+        const bool matrix = declared->rows != NOTHING;
+        d->w[i] = -1;
+        if (declared->wanted != ALWAYS && !*((const char *)m + declared->wanted))
+            continue;
+        d->w[i] = i == SW_W_HEAD && m->tied
+                      ? d->w[SW_W_EMBEDDING]
+                      : sw_build_parameter(b, &declared->is, matrix ? dtype : b->options->params,
+                                           matrix ? 2 : 1, matrix ? dims : &dims[1], trained);
+    }
+}
+
+int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
+                         const struct sw_dim *dims)
+{
+    const int32_t value = sw_builder_value(b, name, SW_ROLE_INPUT, dtype, ndim, dims, 1);
+    sw_builder_port(b, &b->program->inputs, name, value);
+    return value;
+}
+
+/* ---- Layers ---- */
+
+static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
+{
+    struct sw_builder *b = d->b;
+    struct sw_program *p = b->program;
+    const struct sw_model *m = &b->options->model;
+    const int32_t *w = d->w;
+    const enum sw_dtype c = b->options->compute;
+    sw_builder_layers(b, name, part);
+    p->regions[b->region].carry = d->x;
+    const int32_t n = p->regions[b->region].repeat;
+    const int64_t dim = m->head_dim;
+    const enum sw_logical kv_axis = (enum sw_logical)p->values[w[SW_W_K]].axis[1];
+    const struct sw_dim *residual = d->residual;
+    const struct sw_dim heads[3] = {
+        d->batch, d->seq, {SW_L_HEADS, m->heads * dim, dim, SW_SIZE_FIXED}};
+    const struct sw_dim kv[3] = {
+        d->batch, d->seq, {kv_axis, m->kv_heads * dim, dim, SW_SIZE_FIXED}};
+    const struct sw_dim mlp[3] = {
+        d->batch, d->seq, {SW_L_MLP, m->intermediate_size, 1, SW_SIZE_FIXED}};
+    const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
+
+    const int32_t n1 =
+        sw_build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n});
+    int32_t q =
+        sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS], (struct sw_made){"q0", heads, n});
+    int32_t k =
+        sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS], (struct sw_made){"k0", kv, n});
+    const int32_t v =
+        sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS], (struct sw_made){"v0", kv, n});
+    q = sw_build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n});
+    k = sw_build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n});
+    q = sw_build_rope(b, q, d->positions, (struct sw_made){"q1", heads, n});
+    k = sw_build_rope(b, k, d->positions, (struct sw_made){"k1", kv, n});
+    const int32_t o = d->attend(d, q, k, v, n);
+    const int32_t a =
+        sw_build_linear(b, true, o, w[SW_W_O], w[SW_W_O_BIAS], (struct sw_made){"a", residual, n});
+    const int32_t mid = sw_builder_value(b, "y", SW_ROLE_ACTIVATION, c, 3, residual, n);
+    sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
+
+    const int32_t n2 = sw_build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
+                                     (struct sw_made){"n2", residual, n});
+    const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
+                                         (struct sw_made){"gate", mlp, n});
+    const int32_t up =
+        sw_build_linear(b, false, n2, w[SW_W_UP], w[SW_W_UP_BIAS], (struct sw_made){"up", mlp, n});
+    const int32_t h = sw_build_result(b, sw_build_apply(b, SW_OP_SWIGLU, gate, up), c, 3,
+                                      &(struct sw_made){"h", mlp, n});
+    const int32_t down = sw_build_linear(b, true, h, w[SW_W_DOWN], w[SW_W_DOWN_BIAS],
+                                         (struct sw_made){"m", residual, n});
+    sw_build_add_into(b, sw_builder_ref(b, mid), down, x_out);
+}
+
+void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
+{
+    struct sw_builder *b = d->b;
+    d->x = sw_builder_value(b, "x", SW_ROLE_ACTIVATION, b->options->compute, 3, d->residual,
+                            b->program->layers + 1);
+    b->program->values[d->x].carried = true;
+    sw_builder_region(b, "embed", SW_PHASE_FORWARD, 1, false);
+    const int32_t op =
+        sw_build_apply(b, SW_OP_EMBEDDING, tokens, sw_build_weight(b, d->w[SW_W_EMBEDDING]));
+    sw_builder_out(b, op, (struct sw_ref){d->x, SW_INDEX_FIXED, 0});
+    if (sw_first_layers(b->options) == 0) {
+        add_layers(d, "layer", SW_LAYERS_WHOLE);
+    } else {
+        add_layers(d, "first layers", SW_LAYERS_FIRST);
+        add_layers(d, "last layers", SW_LAYERS_LAST);
+    }
+}
+
+/* ---- Behind the layers ---- */
+
+int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
+{
+    return sw_build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1});
+}
+
+int32_t sw_decoder_stats(struct sw_decoder *d, int32_t n, int32_t labels)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_dim stats[3] = {
+        d->batch,
+        d->seq,
+        {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
+    const int32_t op =
+        sw_build_apply(b, SW_OP_LM_HEAD_STATS, n, sw_build_weight(b, d->w[SW_W_HEAD]));
+    sw_builder_in(b, op, sw_builder_ref(b, labels));
+    return sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
+                           &(struct sw_made){"stats", stats, 1});
+}

@@ -1,0 +1,72 @@
+/* A dense decoder, whatever it is for. Internal to core/program/model.
+ *
+ * Weights, layers and embedding stand in decoder.c once; what programs differ in is their site:
+ * which positions tokens have, how attention reads keys and values and where these are kept, and
+ * what becomes of the last layer's output. sequence.c is that of whole sequences (train, evaluate),
+ * cached.c that of texts that go on (prefill, decode, score). */
+#ifndef SW_PROGRAM_DECODER_H
+#define SW_PROGRAM_DECODER_H
+
+#include "core/program/model/model.h"
+
+/* In the order in which they lie in the state. */
+enum sw_decoder_weight {
+    SW_W_EMBEDDING,
+    SW_W_ATTENTION_NORM,
+    SW_W_Q,
+    SW_W_K,
+    SW_W_V,
+    SW_W_O,
+    SW_W_MLP_NORM,
+    SW_W_GATE,
+    SW_W_UP,
+    SW_W_DOWN,
+    SW_W_FINAL_NORM,
+    SW_W_HEAD,
+    SW_W_Q_BIAS,
+    SW_W_K_BIAS,
+    SW_W_V_BIAS,
+    SW_W_O_BIAS,
+    SW_W_GATE_BIAS,
+    SW_W_UP_BIAS,
+    SW_W_DOWN_BIAS,
+    SW_W_Q_NORM,
+    SW_W_K_NORM,
+    SW_DECODER_WEIGHTS
+};
+
+struct sw_decoder {
+    struct sw_builder *b;
+    struct sw_sizes sizes;
+    int32_t w[SW_DECODER_WEIGHTS]; /* values; -1: the model has none */
+    struct sw_dim batch, seq;      /* of the tokens of a micro-step */
+    struct sw_dim residual[3];     /* [batch, residual_seq, act_embed] */
+    struct sw_dim kv_copied;       /* kv heads * head_dim with their copies */
+    int32_t x;                     /* the residual stream, carried from layer to layer */
+    int32_t positions;             /* of tokens, as rope takes them */
+    /* The site's: from q, k (rotated) and v, without copies of kv heads, to what the output
+     * projection takes; n instances. */
+    int32_t (*attend)(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n);
+    void *site; /* the site's own */
+};
+
+void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *out);
+/* The parameters: `dtype` of matrices, `output_width` the second dimension of the output
+ * projection; trained: weight decay applies where it is declared. */
+void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim output_width,
+                        bool trained);
+/* Embedding of `tokens` and all layers; the value `x` stands in d->x. */
+void sw_decoder_layers(struct sw_decoder *d, int32_t tokens);
+/* Of the last layer's output, in the open region, or of another value shaped as `made`. */
+int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3]);
+static inline struct sw_ref sw_decoder_output(const struct sw_decoder *d)
+{
+    return (struct sw_ref){d->x, SW_INDEX_FIXED, (int16_t)d->b->program->layers};
+}
+/* lm_head_stats of n against labels. */
+int32_t sw_decoder_stats(struct sw_decoder *d, int32_t n, int32_t labels);
+/* An input of the program. */
+int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
+                         const struct sw_dim *dims);
+
+#endif
