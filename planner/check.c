@@ -298,8 +298,9 @@ static int check_plan(const struct sw_options *options, const char *path)
             status = fail(options, path, &err);
             goto out;
         }
-        for (int32_t k = SW_PROGRAM_KINDS - 1; k >= SW_PROGRAM_TRAINING_KINDS; k--)
-            if (digests[k] != plan.program_digest[k])
+        for (int32_t k = SW_PROGRAM_KINDS - 1; k >= 0; k--)
+            if (sw_program_traits((enum sw_program_kind)k)->state == SW_STATE_SERVING &&
+                digests[k] != plan.program_digest[k])
                 other = (enum sw_program_kind)k;
     }
     if (other != SW_PROGRAM_KINDS) {

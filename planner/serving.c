@@ -281,8 +281,9 @@ int sw_serving_digests(const struct sw_run_config *run, const struct sw_decision
         return -1;
     }
     sw_program_set_digests(set, all);
-    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++)
-        digest[k] = all[k];
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++)
+        if (set->program[k] != NULL)
+            digest[k] = all[k];
     sw_program_set_free(set);
     return 0;
 }

@@ -95,7 +95,7 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
                            .out = x->tensors + op->n_in,
                            .workspace = x->arena + op->workspace_offset,
                            .step = step,
-                           .rows_alike = x->now != &x->programs[SW_PROGRAM_TRAIN]};
+                           .rows_alike = sw_program_traits(x->now->program->kind)->rows_alike};
     struct sw_ring ring = {
         .context = &x->transfers, .start = ring_start, .wait = ring_wait, .size = 1};
     if (sw_op_is_ring(op)) {
@@ -388,7 +388,7 @@ int sw_executor_call(struct sw_executor *x, enum sw_program_kind program,
 {
     const struct sw_step step = {.step = 1, .loss_scale = 1};
     x->now = &x->programs[program];
-    if (x->now->program == NULL || program < SW_PROGRAM_TRAINING_KINDS)
+    if (x->now->program == NULL || sw_program_traits(program)->state != SW_STATE_SERVING)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s' to call",
                        sw_program_kind_name(program));
     if (poison(x, err) != 0 || feed_all(x, feeds, feed_count, err) != 0)

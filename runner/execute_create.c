@@ -101,12 +101,15 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
 static size_t largest_input(const struct sw_program_set *set)
 {
     size_t largest = 1;
-    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++)
-        for (int32_t i = 0; set->program[k] != NULL && i < set->program[k]->inputs.count; i++) {
-            const struct sw_program *p = set->program[k];
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const struct sw_program *p = set->program[k];
+        if (p == NULL || sw_program_traits(p->kind)->state != SW_STATE_SERVING)
+            continue;
+        for (int32_t i = 0; i < p->inputs.count; i++) {
             const int64_t bytes = p->values[p->inputs.at[i].value].slot_bytes;
             largest = (size_t)bytes > largest ? (size_t)bytes : largest;
         }
+    }
     return largest;
 }
 
@@ -121,7 +124,8 @@ static int allocate_host(struct sw_executor *x, struct sw_error *err)
         for (int32_t i = 0; i < p->op_count; i++)
             if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
                 most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
-        if (sw_program_input(p, "tokens") < 0 || k >= SW_PROGRAM_TRAINING_KINDS)
+        if (sw_program_input(p, "tokens") < 0 ||
+            sw_program_traits(p->kind)->state != SW_STATE_TRAINING)
             continue;
         const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
         int64_t offset[SW_MAX_DIMS];

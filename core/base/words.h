@@ -26,11 +26,9 @@ enum sw_program_kind {
     SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
     SW_PROGRAM_EVALUATE, /* the loss alone */
     SW_PROGRAM_SAVE,     /* the state goes to the ranks that write it */
-    SW_PROGRAM_TRAINING_KINDS,
-    /* over a state of weights and a cache of keys and values */
-    SW_PROGRAM_PREFILL = SW_PROGRAM_TRAINING_KINDS, /* a chunk of every prompt, and what follows */
-    SW_PROGRAM_DECODE,                              /* one token more of every text */
-    SW_PROGRAM_SCORE, /* a chunk of every text, and each token's log-probability */
+    SW_PROGRAM_PREFILL,  /* a chunk of every prompt, and what follows */
+    SW_PROGRAM_DECODE,   /* one token more of every text */
+    SW_PROGRAM_SCORE,    /* a chunk of every text, and each token's log-probability */
     SW_PROGRAM_KINDS
 };
 

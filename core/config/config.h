@@ -30,6 +30,17 @@ struct sw_model_config {
     bool use_sliding_window;
 };
 
+/* What Hugging Face calls a family's class, by enum sw_family, then NULL; and keys of config.json
+ * that not every class reads. */
+extern const char *const sw_family_architectures[], *const sw_family_model_types[];
+enum sw_family_key {
+    SW_READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
+    SW_READS_MLP_BIAS = 2,
+    SW_READS_WINDOW = 4,
+    SW_READS_WINDOW_SWITCH = 8 /* use_sliding_window, max_window_layers, layer_types */
+};
+bool sw_family_reads(uint8_t family, enum sw_family_key key);
+
 /* One measured point of an efficiency curve: fraction of peak (0..1] at a size (flops or bytes). */
 struct sw_curve_point {
     double size, fraction;

@@ -7,21 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
-/* The keys that not every family reads. */
-enum {
-    READS_ATTENTION_BIAS = 1, /* of q, k, v and of the output */
-    READS_MLP_BIAS = 2,
-    READS_WINDOW = 4,
-    READS_WINDOW_SWITCH = 8 /* use_sliding_window, max_window_layers, layer_types */
-};
-
 /* clang-format off */
 /*      family   architecture          model_type  qkv_bias  qk_norm  reads */
-#define FAMILIES(ROW)                                                                              \
-    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    false,    false,   READS_ATTENTION_BIAS | READS_MLP_BIAS) \
-    ROW(MISTRAL, "MistralForCausalLM", "mistral",  false,    false,   READS_WINDOW)                \
-    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    true,     false,   READS_WINDOW | READS_WINDOW_SWITCH) \
-    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    false,    true,    READS_ATTENTION_BIAS | READS_WINDOW | READS_WINDOW_SWITCH)
+#define FAMILIES(ROW)                                                                                              \
+    ROW(LLAMA,   "LlamaForCausalLM",   "llama",    false,    false,   SW_READS_ATTENTION_BIAS | SW_READS_MLP_BIAS) \
+    ROW(MISTRAL, "MistralForCausalLM", "mistral",  false,    false,   SW_READS_WINDOW)                             \
+    ROW(QWEN2,   "Qwen2ForCausalLM",   "qwen2",    true,     false,   SW_READS_WINDOW | SW_READS_WINDOW_SWITCH)    \
+    ROW(QWEN3,   "Qwen3ForCausalLM",   "qwen3",    false,    true,    SW_READS_ATTENTION_BIAS | SW_READS_WINDOW | SW_READS_WINDOW_SWITCH)
 /* clang-format on */
 
 #define ARCHITECTURE(family, architecture, type, bias, norm, reads)                                \
@@ -33,8 +25,13 @@ const char *const sw_family_architectures[] = {FAMILIES(ARCHITECTURE) NULL};
 const char *const sw_family_model_types[] = {FAMILIES(MODEL_TYPE) NULL};
 static const struct family {
     bool qkv_bias, qk_norm; /* always */
-    int reads;
+    int reads;              /* SW_READS_... */
 } families[] = {FAMILIES(ROW)};
+
+bool sw_family_reads(uint8_t family, enum sw_family_key key)
+{
+    return (families[family].reads & (int)key) != 0;
+}
 
 /* Keys that may be left out of a LlamaForCausalLM's file only: elsewhere Hugging Face's class has
  * another default than the field table, and a file that relies on it would be computed otherwise.
@@ -547,7 +544,7 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
     const uint8_t family = m->shape.family;
     const bool off = sw_section_wrote(s, "use_sliding_window") && !m->use_sliding_window;
     bool good = true;
-    if ((reads & READS_WINDOW_SWITCH) != 0) {
+    if ((reads & SW_READS_WINDOW_SWITCH) != 0) {
         if (m->use_sliding_window && m->shape.sliding_window == 0) {
             sw_config_error_at(c, sw_section_place(s, "use_sliding_window"),
                                "'use_sliding_window: true' needs a 'sliding_window'",
@@ -557,10 +554,10 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
         if (!has_windows(m))
             m->shape.sliding_window = 0;
     } else {
-        if (m->shape.sliding_window != 0 && (reads & READS_WINDOW) == 0 && !off)
+        if (m->shape.sliding_window != 0 && (reads & SW_READS_WINDOW) == 0 && !off)
             good = not_read(c, s, "sliding_window", family);
         else if (m->use_sliding_window ||
-                 (off && m->shape.sliding_window != 0 && (reads & READS_WINDOW) != 0))
+                 (off && m->shape.sliding_window != 0 && (reads & SW_READS_WINDOW) != 0))
             good = not_read(c, s, "use_sliding_window", family);
         if (m->layer_types == SW_LAYERS_WINDOWED)
             good = not_read(c, s, "layer_types", family);
@@ -568,7 +565,7 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
             m->shape.sliding_window = 0;
     }
     /* As a plan writes them. */
-    m->use_sliding_window = (reads & READS_WINDOW_SWITCH) != 0 && m->shape.sliding_window != 0;
+    m->use_sliding_window = (reads & SW_READS_WINDOW_SWITCH) != 0 && m->shape.sliding_window != 0;
     m->max_window_layers = m->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
     return good;
 }
@@ -581,9 +578,9 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
         return false;
     const struct family *family = &families[m->shape.family];
     bool good = true;
-    if (m->shape.output_bias && (family->reads & READS_ATTENTION_BIAS) == 0)
+    if (m->shape.output_bias && (family->reads & SW_READS_ATTENTION_BIAS) == 0)
         good = not_read(c, s, "attention_bias", m->shape.family);
-    if (m->shape.mlp_bias && (family->reads & READS_MLP_BIAS) == 0)
+    if (m->shape.mlp_bias && (family->reads & SW_READS_MLP_BIAS) == 0)
         good = not_read(c, s, "mlp_bias", m->shape.family);
     if (!apply_window(c, s, m, family->reads))
         good = false;

@@ -272,8 +272,6 @@ const struct field *sw_config_fields(enum sw_config_kind kind); /* NULL: no tabl
 const char *sw_config_kind_name(enum sw_config_kind kind);
 
 /* families.c */
-extern const char *const sw_family_architectures[], *const sw_family_model_types[];
-/* ^ by enum sw_family, then NULL */
 /* Reads architectures and model_type. Of a model that is refused nothing else matters: its reason
  * is reported; a family that is wrong (a typo, a contradiction) is reported too. */
 enum family_fate { FAMILY_KNOWN, FAMILY_WRONG, FAMILY_REFUSED };

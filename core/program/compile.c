@@ -18,14 +18,18 @@ const char *sw_dtype_name(enum sw_dtype dtype)
     return names[dtype];
 }
 
-const char *sw_program_kind_name(enum sw_program_kind kind)
+const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind)
 {
-    static const char *const kinds[] = {
-        [SW_PROGRAM_TRAIN] = "train",   [SW_PROGRAM_EVALUATE] = "evaluate",
-        [SW_PROGRAM_SAVE] = "save",     [SW_PROGRAM_PREFILL] = "prefill",
-        [SW_PROGRAM_DECODE] = "decode", [SW_PROGRAM_SCORE] = "score"};
-    _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a name for every kind");
-    return kinds[kind];
+    /* name, state, backward, rows alike */
+    static const struct sw_program_traits kinds[] = {
+        [SW_PROGRAM_TRAIN] = {"train", SW_STATE_TRAINING, true, false},
+        [SW_PROGRAM_EVALUATE] = {"evaluate", SW_STATE_TRAINING, false, true},
+        [SW_PROGRAM_SAVE] = {"save", SW_STATE_TRAINING, false, true},
+        [SW_PROGRAM_PREFILL] = {"prefill", SW_STATE_SERVING, false, true},
+        [SW_PROGRAM_DECODE] = {"decode", SW_STATE_SERVING, false, true},
+        [SW_PROGRAM_SCORE] = {"score", SW_STATE_SERVING, false, true}};
+    _Static_assert(sizeof kinds / sizeof kinds[0] == SW_PROGRAM_KINDS, "a row for every kind");
+    return &kinds[kind];
 }
 
 /* Copies of each kv head so that the heads inside attention, and the projections, can be split. */
@@ -59,7 +63,7 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
 int32_t sw_first_layers(const struct sw_program_options *o)
 {
     const struct sw_recompute r = sw_recompute_normal(o->recompute, o->model.layers);
-    return o->kind == SW_PROGRAM_TRAIN && r.layers < o->model.layers ? r.layers : 0;
+    return sw_program_traits(o->kind)->backward && r.layers < o->model.layers ? r.layers : 0;
 }
 
 /* What depends on sizes that may differ between programs of one structure. */
@@ -81,13 +85,15 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
                            struct sw_program *p, struct sw_error *err)
 {
     struct sw_builder b = {.program = p, .options = o, .region = -1};
+    const struct sw_program_traits *traits = sw_program_traits(o->kind);
     struct sw_sizes sizes;
     sw_sizes_of(o, &sizes);
+    p->kind = o->kind;
     p->layers = o->model.layers;
     p->sequence_length = o->sequence_length;
     set_sizes(o, &sizes, p);
     p->stage = SW_LOGICAL;
-    if (o->kind >= SW_PROGRAM_TRAINING_KINDS) {
+    if (traits->state == SW_STATE_SERVING) {
         if (sw_build_cached(&b, err) != 0)
             return -1;
         p->stage = until == SW_LOGICAL ? SW_LOGICAL : SW_DIFFERENTIATED;
@@ -97,7 +103,7 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
         return -1;
     if (until == SW_LOGICAL)
         return 0;
-    if (o->kind == SW_PROGRAM_EVALUATE) {
+    if (!traits->backward) {
         sw_build_mean_loss(&b);
         if (b.failed)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
@@ -176,7 +182,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->params = (uint8_t)o->params;
     out->reduce = (uint8_t)o->reduce;
     out->layout = (uint8_t)o->layout;
-    if (o->kind == SW_PROGRAM_TRAIN)
+    if (sw_program_traits(o->kind)->backward)
         out->recompute = sw_recompute_normal(o->recompute, o->model.layers);
     if (first > 1 && o->model.layers - first > 1) /* both parts are loops */
         out->recompute.layers = 0;

@@ -287,8 +287,28 @@ struct sw_ports {
 
 enum sw_program_stage { SW_LOGICAL, SW_DIFFERENTIATED, SW_PARTITIONED, SW_SCHEDULED, SW_LAID_OUT };
 
+/* What a state is for. */
+enum sw_state_kind {
+    SW_STATE_TRAINING, /* parameters and the optimizer's moments */
+    SW_STATE_SERVING   /* weights, and a cache of keys and values */
+};
+
+/* What programs of a kind are like; nobody else tells them apart. */
+struct sw_program_traits {
+    const char *name;         /* "train", "evaluate", "save" ... */
+    enum sw_state_kind state; /* that it is over */
+    bool backward;            /* forward is differentiated: gradients, and an update */
+    bool rows_alike;          /* as device.h has it: what a row comes to is its own affair */
+};
+const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind);
+static inline const char *sw_program_kind_name(enum sw_program_kind kind)
+{
+    return sw_program_traits(kind)->name;
+}
+
 struct sw_program {
     enum sw_program_stage stage;
+    enum sw_program_kind kind;
     struct sw_mesh mesh;
     struct sw_value *values;   /* [value_count] */
     struct sw_op *ops;         /* [op_count], in execution order, region by region */
@@ -317,8 +337,6 @@ struct sw_program {
     struct sw_lifetimes *lifetimes; /* layout's own; NULL before layout */
     struct sw_pool *pool;           /* of the ops' operands */
 };
-
-const char *sw_program_kind_name(enum sw_program_kind kind); /* "train", "evaluate", "save" ... */
 
 /* Of a program of serving; all zero otherwise. sw_serving_options fills it in. */
 struct sw_serving_shape {

@@ -84,6 +84,7 @@ int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
         sw_program_free(program);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the programs");
     }
+    program->kind = kind;
     set->program[kind] = program;
     if (collect(program, &set->state, err) != 0) {
         sw_program_set_free(set);
@@ -187,7 +188,7 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
                                    struct sw_program_set **out, struct sw_error *err)
 {
     struct sw_program_set *set = NULL;
-    for (int32_t k = SW_PROGRAM_TRAINING_KINDS; k < SW_PROGRAM_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         struct sw_program *program = NULL;
         int64_t bytes[SW_PASSES_COUNT];
         enum sw_passes passes;

@@ -52,7 +52,8 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     if (options->html != NULL && write_html(options->html, x, err) != 0)
         return -1;
     const struct sw_program_set *set =
-        options->program_kind < SW_PROGRAM_TRAINING_KINDS ? x->programs : x->serving.programs;
+        sw_program_traits(options->program_kind)->state == SW_STATE_TRAINING ? x->programs
+                                                                             : x->serving.programs;
     if (options->program && set == NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "the run says nothing of serving; add serve: {max_batch: 8}, or "

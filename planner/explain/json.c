@@ -13,7 +13,9 @@ static void write_programs(struct sw_json *j, const struct sw_explain *x)
     char digits[20];
     sw_program_set_digests(x->programs, digest);
     sw_json_array(j, "programs");
-    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        if (x->programs->program[k] == NULL)
+            continue;
         const int64_t arena = x->programs->program[k]->arena_bytes;
         snprintf(digits, sizeof digits, "%016" PRIx64, digest[k]);
         sw_json_object(j, NULL);

@@ -19,16 +19,6 @@ static const char *const dtype_words[SW_STORED_DTYPES] = {
     [SW_STORED_F64] = "float64",
 };
 
-static const struct {
-    const char *architecture, *model_type;
-    bool attention_bias, mlp_bias, window, window_switch; /* keys that its class reads */
-} families[] = {
-    [SW_FAMILY_LLAMA] = {"LlamaForCausalLM", "llama", true, true, false, false},
-    [SW_FAMILY_MISTRAL] = {"MistralForCausalLM", "mistral", false, false, true, false},
-    [SW_FAMILY_QWEN2] = {"Qwen2ForCausalLM", "qwen2", false, false, true, true},
-    [SW_FAMILY_QWEN3] = {"Qwen3ForCausalLM", "qwen3", true, false, true, true},
-};
-
 static int out_of_memory(struct sw_error *err)
 {
     return sw_fail(err, SW_ENVIRONMENT, "out of memory for config.json");
@@ -80,8 +70,8 @@ static json_t *rope_object(const struct sw_rope *rope, bool theta)
 
 static void set_sizes(struct keys *k, const struct sw_model *m)
 {
-    set(k, "architectures", json_pack("[s]", families[m->family].architecture));
-    set(k, "model_type", json_string(families[m->family].model_type));
+    set(k, "architectures", json_pack("[s]", sw_family_architectures[m->family]));
+    set(k, "model_type", json_string(sw_family_model_types[m->family]));
     set(k, "vocab_size", json_integer(m->vocab_size));
     set(k, "hidden_size", json_integer(m->hidden_size));
     set(k, "intermediate_size", json_integer(m->intermediate_size));
@@ -103,17 +93,17 @@ static void set_attention(struct keys *k, const struct sw_model *m, bool keep_wi
     set(k, "rope_scaling",
         m->rope.scaling == SW_ROPE_PLAIN ? json_null() : rope_object(&m->rope, false));
     set(k, "rope_parameters", rope_object(&m->rope, true));
-    if (families[m->family].attention_bias)
+    if (sw_family_reads(m->family, SW_READS_ATTENTION_BIAS))
         set(k, "attention_bias", json_boolean(m->output_bias));
-    if (families[m->family].mlp_bias)
+    if (sw_family_reads(m->family, SW_READS_MLP_BIAS))
         set(k, "mlp_bias", json_boolean(m->mlp_bias));
     set_unless_there(k, "attention_dropout", json_real(0));
-    if (!families[m->family].window || keep_window)
+    if (!sw_family_reads(m->family, SW_READS_WINDOW) || keep_window)
         return;
     const bool window = m->sliding_window != 0;
     (void)json_object_del(k->object, "layer_types");
     set(k, "sliding_window", window ? json_integer(m->sliding_window) : json_null());
-    if (!families[m->family].window_switch)
+    if (!sw_family_reads(m->family, SW_READS_WINDOW_SWITCH))
         return;
     set(k, "use_sliding_window", json_boolean(window));
     set(k, "max_window_layers", json_integer(window ? 0 : m->layers));

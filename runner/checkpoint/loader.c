@@ -107,8 +107,7 @@ static int check_tied(const char *folder, const struct sw_placement *p,
         goto out;
     }
     for (int32_t t = 0; t < p->tensor_count; t++)
-        if (strcmp(p->tensor[t].name, "model.embed_tokens.weight") == 0 &&
-            p->tensor[t].group == SW_STORED_MODEL)
+        if (p->tensor[t].tied != NULL && strcmp(p->tensor[t].tied, copy->name) == 0)
             pair[0] = &p->tensor[t];
     bool equal = pair[0] != NULL && pair[0]->bytes == copy->bytes && pair[0]->dtype == copy->dtype;
     for (int32_t i = 0; i < 2 && equal; i++) {
@@ -130,8 +129,8 @@ static int check_tied(const char *folder, const struct sw_placement *p,
     status = equal ? 0
                    : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = folder},
                                 "its config.json ties the head to the embedding, but "
-                                "lm_head.weight differs from model.embed_tokens.weight; set "
-                                "tie_word_embeddings to false");
+                                "%s differs from %s; set tie_word_embeddings to false",
+                                copy->name, pair[0] == NULL ? "it" : pair[0]->name);
 out:
     for (int32_t i = 0; i < 2; i++) {
         if (fd[i] >= 0)

@@ -1,12 +1,11 @@
 /* Where the tensors of a state lie in the files of a folder. */
 #include "core/base/text.h"
+#include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HEAD "lm_head.weight"
 
 enum { SHOWN_BYTES = 100, SHAPE_BYTES = 200 };
 
@@ -88,19 +87,19 @@ static int match(struct place *p, struct sw_stored_tensor *t, const struct sw_fo
     return 0;
 }
 
-/* The head that a tied model's files hold as well: has the embedding's shape. */
+/* A copy of a tensor that a tied model's files hold as well, the head: has its shape. 1: is one. */
 static int match_tied(struct place *p, const struct sw_folder_tensor *found)
 {
     for (int32_t i = 0; i < p->out->tensor_count; i++) {
         struct sw_stored_tensor copy = p->out->tensor[i];
-        if (strcmp(copy.name, "model.embed_tokens.weight") != 0 || copy.group != SW_STORED_MODEL)
+        if (copy.tied == NULL || strcmp(copy.tied, found->name) != 0)
             continue;
-        snprintf(copy.name, sizeof copy.name, HEAD);
+        snprintf(copy.name, sizeof copy.name, "%s", copy.tied);
         if (match(p, &copy, found) != 0)
             return -1;
         if (p->tied_copy != NULL)
             *p->tied_copy = copy;
-        return 0;
+        return 1;
     }
     return 0;
 }
@@ -114,24 +113,24 @@ static int compare_wanted(const void *left, const void *right)
 static int check_others(struct place *p, const struct sw_folder_tensor *found, int32_t found_count,
                         const char *const *wanted, int32_t wanted_count)
 {
-    static const char *const architectures[] = {[SW_FAMILY_LLAMA] = "Llama",
-                                                [SW_FAMILY_MISTRAL] = "Mistral",
-                                                [SW_FAMILY_QWEN2] = "Qwen2",
-                                                [SW_FAMILY_QWEN3] = "Qwen3"};
+    static const char ending[] = "ForCausalLM";
+    const char *architecture = sw_family_architectures[p->folder->model.family];
     char shown[SHOWN_BYTES + 4], message[512];
     for (int32_t i = 0; i < found_count; i++) {
         const char *name = found[i].name;
         if (bsearch(&name, wanted, (size_t)wanted_count, sizeof *wanted, compare_wanted) != NULL ||
             sw_folder_is_buffer(name))
             continue;
-        const bool model = p->folder->file[found[i].file].group == SW_STORED_MODEL;
-        if (model && strcmp(name, HEAD) == 0) { /* the state has none: it is tied */
-            if (match_tied(p, &found[i]) != 0)
+        if (p->folder->file[found[i].file].group == SW_STORED_MODEL) {
+            const int tied = match_tied(p, &found[i]);
+            if (tied < 0)
                 return -1;
-            continue;
+            if (tied > 0)
+                continue;
         }
-        snprintf(message, sizeof message, "tensor '%s' is none of this %s model",
-                 sw_text_shown(name, SHOWN_BYTES, shown), architectures[p->folder->model.family]);
+        snprintf(message, sizeof message, "tensor '%s' is none of this %.*s model",
+                 sw_text_shown(name, SHOWN_BYTES, shown),
+                 (int)(strlen(architecture) - strlen(ending)), architecture);
         return refuse(p, found[i].file, message);
     }
     return 0;

@@ -437,8 +437,10 @@ static void test_wrong_plans(void **state)
     expect_exit(2, "%s train edited.plan.yaml 2>&1", runner);
     expect_output("edited.plan.yaml:3:10: error: the plan was changed after it was written");
     job = job_of("other", 1, 1, 1, 1);
-    for (int32_t k = 0; k < SW_PROGRAM_TRAINING_KINDS; k++) {
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         char said[256];
+        if (sw_program_traits((enum sw_program_kind)k)->state != SW_STATE_TRAINING)
+            continue;
         memset(job.digest_change, 0, sizeof job.digest_change);
         job.digest_change[k] = 1;
         make_plan(&job);

@@ -41,6 +41,7 @@ int sw_build_snapshot(const struct sw_program_options *options, const struct sw_
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
     struct sw_builder b = {.program = p, .options = options, .region = -1};
     const sw_axis_set all = (1u << SW_AXIS_COUNT) - 1;
+    p->kind = SW_PROGRAM_SAVE;
     p->mesh = options->mesh;
     p->layers = options->model.layers;
     p->sequence_length = options->sequence_length;

@@ -31,6 +31,7 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
     const struct sw_parameter *is = row->parameter;
     struct sw_stored_tensor t = {.row = index,
                                  .instance = instance,
+                                 .tied = row->moment == 0 ? is->tied : NULL,
                                  .group = (enum sw_stored_group)row->moment,
                                  .dtype = stored[row->dtype],
                                  .ndim = row->ndim,

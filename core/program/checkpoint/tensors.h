@@ -28,6 +28,7 @@ const char *sw_stored_dtype_name(enum sw_stored_dtype dtype); /* "F32", as safet
 struct sw_stored_tensor {
     char name[SW_STORED_NAME_BYTES]; /* "model.layers.3.self_attn.q_proj.weight" */
     int32_t row, instance;           /* of the state */
+    const char *tied; /* what files call a copy of it; NULL: there is none, or of a moment */
     enum sw_stored_group group;
     enum sw_stored_dtype dtype; /* in the file; may differ from the row's when loading */
     uint8_t ndim;               /* 1 or 2 */
