@@ -13,9 +13,10 @@ checked=0
 # always include its own folder.
 rules='
 core/base:
-core/config: core/base
+core/model: core/base
+core/config: core/model core/base
 core/sharding: core/base
-core/program: core/sharding core/base
+core/program: core/sharding core/model core/base
 core/cost: core/program core/sharding core/config core/base
 core/plan: core/program core/sharding core/config core/base
 core/run: core/base

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/model.h"
-#include "core/base/recompute.h"
+#include "core/model/recompute.h"
 #include "core/base/words.h"
 
 #include <stdbool.h>

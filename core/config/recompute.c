@@ -27,7 +27,7 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
         return true;
     }
     if (is_before_attention(value->text)) {
-        *out = sw_recompute_all(sw_values_before_attention());
+        *out = sw_recompute_all(sw_layer_values_before("o"));
         return true; /* what it is of the model: check_recompute */
     }
     const char *near = sw_text_nearest(value->text, words, count);
@@ -206,8 +206,8 @@ static void schema_values(struct sw_json *j, const char *key)
     schema_choice(j, "array", all);
     sw_json_inline(j, "items");
     sw_json_array(j, "enum");
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
-        sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
+        sw_json_text(j, NULL, sw_layer_values[i].name);
     sw_json_end(j);
     sw_json_end(j);
     sw_json_end(j);

@@ -238,9 +238,9 @@ static void write_values(FILE *out)
         "makes them; `plan search` and `plan explain` print the same. A\nmodel has not all of "
         "them.\n\n| name | value |\n| --- | --- |\n",
         out);
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++) {
-        fprintf(out, "| `%s` | ", sw_layer_value_name((enum sw_layer_value)i));
-        write_cell(out, sw_layer_value_about((enum sw_layer_value)i));
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++) {
+        fprintf(out, "| `%s` | ", sw_layer_values[i].name);
+        write_cell(out, sw_layer_values[i].about);
         fputs(" |\n", out);
     }
 }

@@ -66,6 +66,7 @@ struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal)
             const struct sw_value value = b->program->values[original];
             copy.out[i].value = a->clone[original] =
                 sw_builder_value_here(b, original, "r ", value.dtype);
+            b->program->values[copy.out[i].value].ordinal = value.ordinal;
         }
         sw_builder_add(b, &copy);
     }
@@ -286,7 +287,7 @@ static void update_region(struct sw_autodiff *a)
 static bool again_in_layer(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
                            uint32_t values)
 {
-    const int32_t named = sw_layer_value_find(a->b->program->values[value].name);
+    const int32_t named = a->b->program->values[value].ordinal;
     if (sw_op_info(op->kind)->lowering == SW_LOWER_CONSTRAINT)
         return a->again[op->in[0].value];
     return named >= 0 ? (values >> named & 1u) != 0 : values != 0;

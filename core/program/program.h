@@ -14,7 +14,7 @@
 #define SW_PROGRAM_H
 
 #include "core/base/model.h"
-#include "core/base/recompute.h"
+#include "core/model/recompute.h"
 #include "core/base/words.h"
 #include "core/sharding/reshard.h"
 #include "core/sharding/sequence.h"
@@ -133,6 +133,7 @@ struct sw_value {
     bool decay;      /* parameters: weight decay applies */
     uint8_t initial; /* state: enum sw_initial */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
+    int8_t ordinal;  /* that it is one of sw_layer_values, perhaps made again; else -1 */
     const struct sw_parameter *parameter; /* that it is, or has the moment of; else NULL */
     uint8_t axis[SW_MAX_DIMS];            /* enum sw_logical */
     uint8_t symbol[SW_MAX_DIMS];          /* enum sw_size: where the size comes from */

@@ -1,6 +1,6 @@
 #include "planner/diff/settings.h"
 
-#include "core/base/recompute.h"
+#include "core/model/recompute.h"
 #include "core/base/text.h"
 #include "core/plan/inputs.h"
 #include "planner/diff/diff.h"
@@ -201,21 +201,10 @@ static bool format_quantity(double value, const char *unit, char buffer[SW_SETTI
 static uint32_t read_values(const char *text, const char *key)
 {
     const char *at = strstr(text, key);
-    uint32_t values = 0;
     if (at == NULL)
         return 0;
     at += strlen(key);
-    if (strncmp(at, "all", 3) == 0)
-        return SW_ALL_VALUES;
-    for (at += *at == '['; *at != '\0' && *at != ']'; at += strspn(at, ", ")) {
-        char name[16];
-        const size_t length = strcspn(at, ", ]");
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        const int32_t value = sw_layer_value_find(name);
-        values |= value >= 0 ? UINT32_C(1) << value : 0;
-        at += length;
-    }
-    return values;
+    return strncmp(at, "all", 3) == 0 ? SW_ALL_VALUES : sw_layer_values_named(at + (*at == '['));
 }
 
 /* "{values: [n1, h], layers: 56, rest: [n1]}" in the words that `search` has for it. */

@@ -124,9 +124,9 @@ static void write_again(struct sw_json *j, const struct sw_explain *x)
         const struct sw_again *again = &x->again[i];
         sw_json_object(j, NULL);
         sw_json_array(j, "values");
-        for (int32_t v = 0; v < SW_LAYER_VALUES; v++)
+        for (int32_t v = 0; sw_layer_values[v].name != NULL; v++)
             if (again->values >> v & 1u)
-                sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)v));
+                sw_json_text(j, NULL, sw_layer_values[v].name);
         sw_json_end(j);
         sw_json_number(j, "layers", again->layers);
         sw_json_number(j, "bytes", again->bytes);

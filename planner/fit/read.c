@@ -247,8 +247,7 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
     if (strcmp(level, "True") == 0 || starts(level, "full"))
         r->decision.recompute = sw_recompute_full();
     else if (selective)
-        r->decision.recompute = sw_recompute_all(
-            sw_values_before_attention() | UINT32_C(1) << SW_VALUE_O | UINT32_C(1) << SW_VALUE_LSE);
+        r->decision.recompute = sw_recompute_all(sw_layer_values_before("y"));
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&

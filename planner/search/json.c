@@ -35,9 +35,9 @@ static void write_memory(struct sw_json *j, const struct sw_memory *m)
 static void write_values(struct sw_json *j, const char *key, uint32_t values)
 {
     sw_json_array(j, key);
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
         if (values >> i & 1u)
-            sw_json_text(j, NULL, sw_layer_value_name((enum sw_layer_value)i));
+            sw_json_text(j, NULL, sw_layer_values[i].name);
     sw_json_end(j);
 }
 

@@ -14,19 +14,24 @@ enum { MAX_TRIES = 10, NOBODY = -1 };
 /* What is known of the values of one program, by the logical value that each is a version of. */
 struct reading {
     const struct sw_program *p;
-    const struct sw_region *region;   /* backward through a layer */
-    bool *again;                      /* [value_count]: made again */
-    bool *counted;                    /* [value_count]: its bytes are in a unit */
-    int8_t *name;                     /* [value_count]: which of a layer's values, or -1 */
-    int32_t *owner;                   /* [value_count]: the unit that it is made for, or NOBODY */
-    int32_t *writer;                  /* [value_count]: op of the region, or -1 */
-    int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
+    const struct sw_region *region; /* backward through a layer */
+    bool *again;                    /* [value_count]: made again */
+    bool *counted;                  /* [value_count]: its bytes are in a unit */
+    int32_t *owner;                 /* [value_count]: the unit that it is made for, or NOBODY */
+    int32_t *writer;                /* [value_count]: op of the region, or -1 */
+    int32_t of_name[SW_MOST_LAYER_VALUES]; /* the unit of a value that backward itself reads */
     struct sw_units *out;
 };
 
 static bool is_gather(const struct sw_op *op)
 {
     return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == SW_ALL_GATHER;
+}
+
+/* Which of a layer's values is made again as that one, -1: none. */
+static int32_t name_of(const struct reading *r, int32_t base)
+{
+    return r->again[base] ? r->p->values[base].ordinal : -1;
 }
 
 /* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before.
@@ -37,7 +42,7 @@ static void count_read(struct reading *r, int32_t value)
     while (r->writer[value] >= 0 && is_gather(&r->p->ops[r->writer[value]]))
         value = r->p->ops[r->writer[value]].in[0].value;
     const struct sw_value *v = &r->p->values[value];
-    const int32_t stored = v->alias >= 0 ? v->alias : value, name = r->name[v->base];
+    const int32_t stored = v->alias >= 0 ? v->alias : value, name = name_of(r, v->base);
     if (name < 0 || r->counted[stored])
         return;
     r->counted[stored] = true;
@@ -61,7 +66,7 @@ static void join(struct reading *r, int32_t into, int32_t name)
         out->kept[i].unit = out->kept[i].unit == from ? into : out->kept[i].unit;
     for (int32_t i = 0; i < out->made_count; i++)
         out->made[i].unit = out->made[i].unit == from ? into : out->made[i].unit;
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+    for (int32_t i = 0; i < SW_MOST_LAYER_VALUES; i++)
         r->of_name[i] = r->of_name[i] == from ? into : r->of_name[i];
 }
 
@@ -71,7 +76,7 @@ static int32_t unit_of(struct reading *r, const struct sw_op *op)
     int32_t unit = NOBODY;
     for (uint16_t k = 0; k < op->n_out; k++) {
         const int32_t base = r->p->values[op->out[k].value].base;
-        const int32_t name = r->name[base];
+        const int32_t name = name_of(r, base);
         if (!r->again[base])
             continue;
         if (unit != NOBODY && name >= 0)
@@ -92,12 +97,12 @@ static void count_made(struct reading *r, int32_t index)
     if (!is_gather(op)) /* which backward would do as well */
         r->out->made[r->out->made_count++] = (struct sw_unit_part){index, unit};
     for (uint16_t k = 0; k < op->n_out; k++) {
-        const int32_t name = r->name[r->p->values[op->out[k].value].base];
+        const int32_t name = name_of(r, r->p->values[op->out[k].value].base);
         if (name >= 0)
             r->out->values[unit] |= UINT32_C(1) << name;
     }
     for (uint16_t k = 0; k < op->n_in; k++) {
-        const int32_t base = r->p->values[op->in[k].value].base, name = r->name[base];
+        const int32_t base = r->p->values[op->in[k].value].base, name = name_of(r, base);
         if (r->again[base] && (name < 0 || r->of_name[name] == NOBODY))
             r->owner[base] = unit;
     }
@@ -108,7 +113,7 @@ static void find_made_again(struct reading *r)
     const int32_t first = r->region->first_op, end = first + r->region->op_count;
     for (int32_t v = 0; v < r->p->value_count; v++) {
         r->owner[v] = NOBODY;
-        r->writer[v] = r->name[v] = -1;
+        r->writer[v] = -1;
     }
     for (int32_t i = first; i < end; i++)
         for (uint16_t k = 0; k < r->p->ops[i].n_out; k++) {
@@ -117,16 +122,13 @@ static void find_made_again(struct reading *r)
             if (r->p->ops[i].stage == SW_STAGE_RECOMPUTE)
                 r->again[r->p->values[v].base] = true;
         }
-    for (int32_t v = 0; v < r->p->value_count; v++)
-        if (r->again[v]) /* called "r n1" */
-            r->name[v] = (int8_t)sw_layer_value_find(r->p->values[v].name + 2);
 }
 
 static void read_units(struct reading *r)
 {
     const int32_t first = r->region->first_op, end = first + r->region->op_count;
     find_made_again(r);
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+    for (int32_t i = 0; i < SW_MOST_LAYER_VALUES; i++)
         r->of_name[i] = NOBODY;
     for (int32_t i = first; i < end; i++)
         for (uint16_t k = 0; r->p->ops[i].stage == SW_STAGE_BACKWARD && k < r->p->ops[i].n_in; k++)
@@ -140,7 +142,7 @@ static void read_units(struct reading *r)
  * the last, whose price grows with the sequence; the others are told apart by factors of four. */
 static int price_class(const struct sw_unit *unit)
 {
-    if (unit->values >> SW_VALUE_O & 1u)
+    if (unit->attends)
         return INT_MAX;
     return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
 }
@@ -172,6 +174,7 @@ static void gather_small(struct sw_levels *levels)
             into->values |= unit.values;
             into->bytes += unit.bytes;
             into->seconds += unit.seconds;
+            into->attends |= unit.attends;
         } else {
             levels->unit[count++] = unit;
         }
@@ -191,18 +194,16 @@ int sw_units_read(const struct sw_program *full, struct sw_units *out, struct sw
         return 0;
     r.again = calloc(values, sizeof *r.again);
     r.counted = calloc(values, sizeof *r.counted);
-    r.name = malloc(values * sizeof *r.name);
     r.owner = malloc(values * sizeof *r.owner);
     r.writer = malloc(values * sizeof *r.writer);
     out->kept = malloc(values * sizeof *out->kept);
     out->made = malloc(ops * sizeof *out->made);
-    const bool failed = r.again == NULL || r.counted == NULL || r.name == NULL || r.owner == NULL ||
+    const bool failed = r.again == NULL || r.counted == NULL || r.owner == NULL ||
                         r.writer == NULL || out->kept == NULL || out->made == NULL;
     if (!failed)
         read_units(&r);
     free(r.again);
     free(r.counted);
-    free(r.name);
     free(r.owner);
     free(r.writer);
     return failed ? sw_fail(err, SW_ENVIRONMENT, "out of memory while searching") : 0;
@@ -220,7 +221,7 @@ static void find_levels(const struct sw_units *units, const struct sw_program *p
                         const struct sw_run_config *run, const double *seconds,
                         struct sw_levels *out)
 {
-    struct sw_unit unit[SW_LAYER_VALUES] = {{0}};
+    struct sw_unit unit[SW_MOST_LAYER_VALUES] = {{0}};
     for (int32_t i = 0; i < units->count; i++)
         unit[i].moves = true;
     *out = (struct sw_levels){.layers = p->layers};
@@ -228,6 +229,7 @@ static void find_levels(const struct sw_units *units, const struct sw_program *p
         unit[units->kept[i].unit].bytes += (double)p->values[units->kept[i].at].slot_bytes;
     for (int32_t i = 0; i < units->made_count; i++) {
         const int32_t op = units->made[i].at;
+        unit[units->made[i].unit].attends |= p->ops[op].kind == SW_OP_ATTENTION;
         unit[units->made[i].unit].moves &=
             sw_op_info(p->ops[op].kind)->cost_class == SW_CLASS_MEMORY;
         unit[units->made[i].unit].seconds += sw_op_is_collective(p->ops[op].kind)
@@ -308,7 +310,7 @@ static int32_t layers_of(struct sw_recompute again, uint32_t values, int32_t lay
 }
 
 int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
-                    struct sw_again out[SW_LAYER_VALUES], struct sw_error *err)
+                    struct sw_again out[SW_MOST_LAYER_VALUES], struct sw_error *err)
 {
     struct sw_searcher s = {.run = run};
     struct sw_decision full = *decision;

@@ -143,7 +143,7 @@ struct sw_again {
 /* Of the decision's mesh, in the order in which the search takes them. Returns how many, -1: err
  * (SW_ENVIRONMENT). */
 int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
-                    struct sw_again out[SW_LAYER_VALUES], struct sw_error *err);
+                    struct sw_again out[SW_MOST_LAYER_VALUES], struct sw_error *err);
 
 /* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
  * fitting first. Sets feasible and fastest. within: of SW_PREFER_FSDP, the share of the fastest

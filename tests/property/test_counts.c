@@ -362,14 +362,14 @@ static void test_recompute_partly(void **state)
                     compare(p, "last layers backward", backward);
     sw_program_free(p);
     o = make_options(sw_mesh_make(4, 1, 1, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 2, 0};
+    o.recompute = (struct sw_recompute){sw_layer_values_named("n1, h"), 2, 0};
     p = compile(&o);
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "last layers backward", (struct counts){.all_reduce = 7}) +
              compare(p, "update", (struct counts){.all_reduce = 1});
     sw_program_free(p);
     o = make_options(sw_mesh_make(1, 1, 4, 1), SW_ATTENTION_RING);
-    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~(1u << SW_VALUE_Y), 2, 0};
+    o.recompute = (struct sw_recompute){SW_ALL_VALUES & ~sw_layer_values_named("y"), 2, 0};
     p = compile(&o); /* y is kept: nothing is reduced again for it */
     wrong += compare(p, "first layers backward", (struct counts){.all_reduce = 2});
     sw_program_free(p);

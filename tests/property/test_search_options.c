@@ -210,7 +210,7 @@ static void constraints(void **state)
     struct sw_search s;
     run.micro_batch_size = 2;
     run.recompute_auto = false;
-    run.recompute = sw_recompute_all(sw_values_before_attention());
+    run.recompute = sw_recompute_all(sw_layer_values_before("o"));
     run.strategy = SW_ATTENTION_GATHER;
     run.layout = SW_CONTIGUOUS;
     search(&run, &s);
@@ -218,7 +218,7 @@ static void constraints(void **state)
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
         assert_int_equal(d->micro_batch_size, 2);
-        assert_int_equal(d->recompute.values, sw_values_before_attention());
+        assert_int_equal(d->recompute.values, sw_layer_values_before("o"));
         assert_int_equal(d->recompute.layers, run.model.shape.layers);
         assert_int_equal(d->strategy, SW_ATTENTION_GATHER);
         assert_int_equal(d->layout, SW_CONTIGUOUS);

@@ -746,7 +746,7 @@ static void read_recompute(const char *text, uint32_t values, int32_t layers, ui
 static void recompute(void **state)
 {
     (void)state;
-    const uint32_t n1_h = 1u << SW_VALUE_N1 | 1u << SW_VALUE_H;
+    const uint32_t n1_h = sw_layer_values_named("n1, h");
     read_recompute("auto", 0, 0, 0);
     read_recompute("none", 0, 0, 0);
     read_recompute("full", SW_ALL_VALUES, SW_ALL_LAYERS, 0);

@@ -334,7 +334,7 @@ static void recomputed_activations(void **state)
                 .kv_heads = 8, .mesh = meshes[i], .residual_seq_tp = megatron == 1};
             const double t = meshes[i].size[SW_TP], tokens = s / meshes[i].size[SW_SP];
             const double residual = megatron == 1 ? h / t : h;
-            setup.recompute = sw_recompute_all(sw_values_before_attention());
+            setup.recompute = sw_recompute_all(sw_layer_values_before("o"));
             struct sw_program *p = compile(setup);
             same(saved(p),
                  tokens * (layers * (6 * residual + (2 * q + 4 * 32 + 6 * f) / t) + 2 * residual));

@@ -21,7 +21,7 @@ static struct sw_decision decision_of(void)
         .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
         .micro_batch_size = 2,
         .accumulation_steps = 1,
-        .recompute = {1u << SW_VALUE_N1 | 1u << SW_VALUE_H, 3, 1u << SW_VALUE_Y},
+        .recompute = {sw_layer_values_named("n1, h"), 3, sw_layer_values_named("y")},
         .strategy = SW_ATTENTION_GATHER,
         .layout = SW_CONTIGUOUS};
 }

@@ -107,11 +107,11 @@ static void test_variants(void **state)
     sw_rules_default(&o.rules, SW_ATTENTION_ULYSSES);
     compare("ulysses", print(&o, SW_SCHEDULED));
     sw_rules_default(&o.rules, SW_ATTENTION_GATHER);
-    o.recompute = sw_recompute_all(sw_values_before_attention());
+    o.recompute = sw_recompute_all(sw_layer_values_before("o"));
     compare("gather", print(&o, SW_SCHEDULED));
     o = small_model(sw_mesh_make(1, 2, 2, 1));
-    o.recompute = (struct sw_recompute){1u << SW_VALUE_N1 | 1u << SW_VALUE_O | 1u << SW_VALUE_H, 2,
-                                        1u << SW_VALUE_N1};
+    o.recompute =
+        (struct sw_recompute){sw_layer_values_named("n1, o, h"), 2, sw_layer_values_named("n1")};
     compare("partial", print(&o, SW_LAID_OUT));
     o = small_model(sw_mesh_make(1, 3, 1, 1)); /* 3 divides neither 32 nor 4 */
     compare("uneven", print(&o, SW_LAID_OUT));

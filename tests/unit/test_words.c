@@ -1,5 +1,5 @@
 /* The vocabulary: every value has one word, every word one value. */
-#include "core/base/recompute.h"
+#include "core/model/recompute.h"
 #include "core/base/words.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@ static void recomputation_is_told_of_the_layers_there_are(void **state)
 {
     (void)state;
     char text[SW_RECOMPUTE_BYTES];
-    const uint32_t n1 = UINT32_C(1) << SW_VALUE_N1, h = UINT32_C(1) << SW_VALUE_H;
+    const uint32_t n1 = sw_layer_values_named("n1"), h = sw_layer_values_named("h");
     const struct sw_recompute every = {n1, 80, 0}, some = {n1 | h, 56, n1}, one = {h, 1, 0},
                               other = {h, 2, n1};
     assert_string_equal(sw_recompute_describe(every, 80, text), "n1 in all layers");
@@ -28,8 +28,19 @@ static void recomputation_is_told_of_the_layers_there_are(void **state)
                         "h in the first 2 of 4 layers, n1 in the rest");
     assert_string_equal(sw_recompute_describe(sw_recompute_full(), 80, text), "full");
     assert_string_equal(sw_recompute_describe(sw_recompute_none(), 80, text), "none");
-    for (int32_t v = 0; v < SW_LAYER_VALUES; v++)
-        assert_true(strlen(sw_layer_value_about((enum sw_layer_value)v)) > 10);
+    for (int32_t v = 0; sw_layer_values[v].name != NULL; v++) {
+        assert_true(strlen(sw_layer_values[v].about) > 10);
+        assert_int_equal(sw_layer_value_find(sw_layer_values[v].name), v);
+        assert_int_equal(sw_layer_values_named(sw_layer_values[v].name), UINT32_C(1) << v);
+        assert_string_equal(sw_layer_values_format(UINT32_C(1) << v, text),
+                            sw_layer_values[v].name);
+    }
+    assert_true(sw_layer_values_named("n1, none, h] y") == (n1 | h));
+    assert_string_equal(sw_layer_values_format(sw_layer_values_before("q1"), text),
+                        "n1, q0, q0+b, k0, k0+b, v0, v0+b, qn, kn");
+    const struct sw_model plain = {.mlp_bias = true};
+    assert_string_equal(sw_layer_values_format(sw_model_layer_values(&plain), text),
+                        "n1, q0, k0, v0, q1, k1, k2, v2, o, lse, y, n2, gate, gate+b, up, up+b, h");
 }
 
 static void every_value_has_one_word(void **state)

@@ -1,8 +1,8 @@
 /* What backward makes again instead of keeping it: some values in the first layers of a model, and
  * perhaps fewer in the rest of them.
  *
- * Owns the names of a layer's values as printed programs, run files and plans have them. Plain
- * values: nothing to free. */
+ * Owns the list of a layer's values, as builders make them and printed programs, run files and
+ * plans call them. Plain values: nothing to free. */
 #ifndef SW_RECOMPUTE_H
 #define SW_RECOMPUTE_H
 
@@ -12,40 +12,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order in which a layer makes them. A model has not all of them: biases (`+b`), norms of
- * heads (qn, kn) and copies of kv heads (k2, v2) are of some only. */
-enum sw_layer_value {
-    SW_VALUE_N1,
-    SW_VALUE_Q0,
-    SW_VALUE_Q0_BIASED,
-    SW_VALUE_K0,
-    SW_VALUE_K0_BIASED,
-    SW_VALUE_V0,
-    SW_VALUE_V0_BIASED,
-    SW_VALUE_QN,
-    SW_VALUE_KN,
-    SW_VALUE_Q1,
-    SW_VALUE_K1,
-    SW_VALUE_K2,
-    SW_VALUE_V2,
-    SW_VALUE_O,
-    SW_VALUE_LSE,
-    SW_VALUE_Y,
-    SW_VALUE_N2,
-    SW_VALUE_GATE,
-    SW_VALUE_GATE_BIASED,
-    SW_VALUE_UP,
-    SW_VALUE_UP_BIASED,
-    SW_VALUE_H,
-    SW_LAYER_VALUES
+/* A value that a layer of a decoder makes and backward may keep. A model has not all of them. Its
+ * ordinal is its place in the list, in the order in which a layer makes them. */
+struct sw_layer_value {
+    const char *name, *about; /* for people */
+    uint16_t wanted; /* the member of struct sw_model without which there is none; 0: always */
 };
+/* Ends with a NULL name; no more than SW_MOST_LAYER_VALUES. */
+extern const struct sw_layer_value sw_layer_values[];
 
-enum { SW_ALL_LAYERS = INT32_MAX, SW_VALUES_BYTES = 160, SW_RECOMPUTE_BYTES = 384 };
-#define SW_ALL_VALUES ((UINT32_C(1) << SW_LAYER_VALUES) - 1)
+enum {
+    SW_MOST_LAYER_VALUES = 32,
+    SW_ALL_LAYERS = INT32_MAX,
+    SW_VALUES_BYTES = 160,
+    SW_RECOMPUTE_BYTES = 384
+};
+#define SW_ALL_VALUES UINT32_MAX /* whatever the model has */
 
 /* {0}: nothing. */
 struct sw_recompute {
-    uint32_t values; /* a bit for each enum sw_layer_value; SW_ALL_VALUES: whatever the model has */
+    uint32_t values; /* those of these ordinals: 1 << ordinal */
     int32_t layers;  /* the first ones; more than there are: all */
     uint32_t rest;   /* the same of the other layers */
 };
@@ -81,19 +67,17 @@ const char *sw_recompute_word(struct sw_recompute recompute);
 const char *sw_recompute_describe(struct sw_recompute recompute, int32_t layers,
                                   char buffer[SW_RECOMPUTE_BYTES]);
 
-/* The name of one value, in static memory. */
-const char *sw_layer_value_name(enum sw_layer_value value);
-/* What it is, for people, in static memory. */
-const char *sw_layer_value_about(enum sw_layer_value value);
-/* The value of that name, -1: none. */
+/* The ordinal of that name, -1: none. */
 int32_t sw_layer_value_find(const char *name);
+/* The set that a list of names is: "n1, h", up to its end or a bracket. What is no name is passed
+ * over. */
+uint32_t sw_layer_values_named(const char *list);
+/* Those that a layer makes before the one of that name, which is in the list. */
+uint32_t sw_layer_values_before(const char *name);
 /* "n1, h", in the order of a layer. Returns buffer. */
 const char *sw_layer_values_format(uint32_t values, char buffer[SW_VALUES_BYTES]);
 
 /* The values that layers of this model may have, whatever the mesh. */
 uint32_t sw_model_layer_values(const struct sw_model *model);
-/* What comes before attention in a layer, whose result is kept: what a run file once called
- * before_attention. */
-uint32_t sw_values_before_attention(void);
 
 #endif

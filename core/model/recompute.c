@@ -1,39 +1,40 @@
-#include "core/base/recompute.h"
+#include "core/model/recompute.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* clang-format off: a table */
-static const struct {
-    const char *name, *about;
-} values_of_a_layer[] = {
-    [SW_VALUE_N1] = {"n1", "the layer's input, normalized: what the attention projections read"},
-    [SW_VALUE_Q0] = {"q0", "queries, as projected"},
-    [SW_VALUE_Q0_BIASED] = {"q0+b", "queries with their bias"},
-    [SW_VALUE_K0] = {"k0", "keys, as projected"},
-    [SW_VALUE_K0_BIASED] = {"k0+b", "keys with their bias"},
-    [SW_VALUE_V0] = {"v0", "values of attention, as projected"},
-    [SW_VALUE_V0_BIASED] = {"v0+b", "values of attention with their bias"},
-    [SW_VALUE_QN] = {"qn", "queries, each head normalized"},
-    [SW_VALUE_KN] = {"kn", "keys, each head normalized"},
-    [SW_VALUE_Q1] = {"q1", "queries with their rotary positions"},
-    [SW_VALUE_K1] = {"k1", "keys with their rotary positions"},
-    [SW_VALUE_K2] = {"k2", "keys, copied for ranks of tp that share a kv head"},
-    [SW_VALUE_V2] = {"v2", "values of attention, copied likewise"},
-    [SW_VALUE_O] = {"o", "attention's result, before its output projection"},
-    [SW_VALUE_LSE] = {"lse", "log-sum-exp of each row of attention scores"},
-    [SW_VALUE_Y] = {"y", "the residual stream behind attention"},
-    [SW_VALUE_N2] = {"n2", "the same, normalized: what the MLP reads"},
-    [SW_VALUE_GATE] = {"gate", "the MLP's gate projection"},
-    [SW_VALUE_GATE_BIASED] = {"gate+b", "the same with its bias"},
-    [SW_VALUE_UP] = {"up", "the MLP's up projection"},
-    [SW_VALUE_UP_BIASED] = {"up+b", "the same with its bias"},
-    [SW_VALUE_H] = {"h", "gate and up combined: what the MLP's down projection reads"},
+#define IF(member) offsetof(struct sw_model, member)
+const struct sw_layer_value sw_layer_values[] = {
+    {"n1", "the layer's input, normalized: what the attention projections read", 0},
+    {"q0", "queries, as projected", 0},
+    {"q0+b", "queries with their bias", IF(qkv_bias)},
+    {"k0", "keys, as projected", 0},
+    {"k0+b", "keys with their bias", IF(qkv_bias)},
+    {"v0", "values of attention, as projected", 0},
+    {"v0+b", "values of attention with their bias", IF(qkv_bias)},
+    {"qn", "queries, each head normalized", IF(qk_norm)},
+    {"kn", "keys, each head normalized", IF(qk_norm)},
+    {"q1", "queries with their rotary positions", 0},
+    {"k1", "keys with their rotary positions", 0},
+    {"k2", "keys, copied for ranks of tp that share a kv head", 0},
+    {"v2", "values of attention, copied likewise", 0},
+    {"o", "attention's result, before its output projection", 0},
+    {"lse", "log-sum-exp of each row of attention scores", 0},
+    {"y", "the residual stream behind attention", 0},
+    {"n2", "the same, normalized: what the MLP reads", 0},
+    {"gate", "the MLP's gate projection", 0},
+    {"gate+b", "the same with its bias", IF(mlp_bias)},
+    {"up", "the MLP's up projection", 0},
+    {"up+b", "the same with its bias", IF(mlp_bias)},
+    {"h", "gate and up combined: what the MLP's down projection reads", 0},
+    {NULL, NULL, 0},
 };
+#undef IF
 /* clang-format on */
-_Static_assert(sizeof values_of_a_layer / sizeof values_of_a_layer[0] == SW_LAYER_VALUES,
-               "a name for every value");
-_Static_assert(SW_LAYER_VALUES < 32, "a bit for every value");
+_Static_assert(sizeof sw_layer_values / sizeof sw_layer_values[0] <= SW_MOST_LAYER_VALUES,
+               "a bit for every value, and one more");
 
 struct sw_recompute sw_recompute_normal(struct sw_recompute recompute, int32_t layers)
 {
@@ -99,49 +100,51 @@ const char *sw_recompute_describe(struct sw_recompute recompute, int32_t layers,
     return buffer;
 }
 
-const char *sw_layer_value_name(enum sw_layer_value value)
-{
-    return values_of_a_layer[value].name;
-}
-
-const char *sw_layer_value_about(enum sw_layer_value value)
-{
-    return values_of_a_layer[value].about;
-}
-
 int32_t sw_layer_value_find(const char *name)
 {
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
-        if (strcmp(values_of_a_layer[i].name, name) == 0)
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
+        if (strcmp(sw_layer_values[i].name, name) == 0)
             return i;
     return -1;
+}
+
+uint32_t sw_layer_values_named(const char *list)
+{
+    uint32_t values = 0;
+    while (*list != '\0' && *list != ']') {
+        char name[16];
+        const size_t length = strcspn(list, ", ]");
+        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        const int32_t ordinal = sw_layer_value_find(name);
+        values |= ordinal >= 0 ? UINT32_C(1) << ordinal : 0;
+        list += length;
+        list += strspn(list, ", ");
+    }
+    return values;
+}
+
+uint32_t sw_layer_values_before(const char *name)
+{
+    return (UINT32_C(1) << sw_layer_value_find(name)) - 1;
 }
 
 const char *sw_layer_values_format(uint32_t values, char buffer[SW_VALUES_BYTES])
 {
     size_t used = 0;
     buffer[0] = '\0';
-    for (int32_t i = 0; i < SW_LAYER_VALUES; i++)
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
         if (values >> i & 1u)
             used += (size_t)snprintf(buffer + used, SW_VALUES_BYTES - used, "%s%s",
-                                     used > 0 ? ", " : "", values_of_a_layer[i].name);
+                                     used > 0 ? ", " : "", sw_layer_values[i].name);
     return buffer;
 }
 
 uint32_t sw_model_layer_values(const struct sw_model *model)
 {
-    uint32_t values = SW_ALL_VALUES;
-    if (!model->qkv_bias)
-        values &= ~(UINT32_C(1) << SW_VALUE_Q0_BIASED | UINT32_C(1) << SW_VALUE_K0_BIASED |
-                    UINT32_C(1) << SW_VALUE_V0_BIASED);
-    if (!model->qk_norm)
-        values &= ~(UINT32_C(1) << SW_VALUE_QN | UINT32_C(1) << SW_VALUE_KN);
-    if (!model->mlp_bias)
-        values &= ~(UINT32_C(1) << SW_VALUE_GATE_BIASED | UINT32_C(1) << SW_VALUE_UP_BIASED);
+    uint32_t values = 0;
+    for (int32_t i = 0; sw_layer_values[i].name != NULL; i++)
+        if (sw_layer_values[i].wanted == 0 ||
+            *((const char *)model + sw_layer_values[i].wanted) != 0)
+            values |= UINT32_C(1) << i;
     return values;
-}
-
-uint32_t sw_values_before_attention(void)
-{
-    return (UINT32_C(1) << SW_VALUE_O) - 1;
 }
