@@ -4,7 +4,7 @@
 #include "core/base/text.h"
 #include "planner/command.h"
 
-#include "core/cost/device.h"
+#include "core/base/device.h"
 #include "core/program/state.h"
 #include "planner/emit/script.h"
 #include "planner/format.h"

@@ -72,13 +72,9 @@ static struct sw_device *create_cpu(const struct sw_launch *launch, int32_t thre
     return sw_cpu_device_create(threads, err);
 }
 
-static int host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
-                     const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
-                     double stall_seconds, struct sw_comm **out, struct sw_error *err)
+int sw_accelerator_host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
+                             double stall_seconds, struct sw_comm **out, struct sw_error *err)
 {
-    (void)groups;
-    (void)group_count;
-    (void)device;
     (void)stall_seconds; /* without MPI */
     if (launch->size == 1)
         return sw_comm_single_create(out, err);
@@ -138,7 +134,7 @@ static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
 {
     bool staged = true;
     if (launch->size == 1)
-        return host_comm(launch, mesh, groups, group_count, device, stall_seconds, out, err);
+        return sw_accelerator_host_comm(launch, mesh, stall_seconds, out, err);
     const struct sw_cuda_module *cuda = sw_cuda_module_load(err);
     if (cuda == NULL || choose(cuda->nccl_create != NULL, &staged, err) != 0)
         return -1;
@@ -155,21 +151,21 @@ static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
                                  stall_seconds, out, err);
     }
     struct sw_comm *inner = NULL;
-    if (host_comm(launch, mesh, groups, group_count, device, stall_seconds, &inner, err) != 0)
+    if (sw_accelerator_host_comm(launch, mesh, stall_seconds, &inner, err) != 0)
         return -1;
     return sw_comm_staged_create(inner, device, out, err);
 }
 
-/* ---- The kinds; what prices know of them is in core/cost/device.c ---- */
+/* ---- The kinds; what is known of them before is in core/base/device.c ---- */
 
 static const struct {
     struct sw_device *(*create)(const struct sw_launch *launch, int32_t threads,
                                 struct sw_error *err);
+    /* NULL: the host's */
     int (*comm)(const struct sw_launch *launch, const struct sw_mesh *mesh,
                 const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
                 double stall_seconds, struct sw_comm **out, struct sw_error *err);
-} kinds[] = {
-    [SW_DEVICE_CPU] = {create_cpu, host_comm}, [SW_DEVICE_CUDA] = {create_cuda, cuda_comm}};
+} kinds[] = {[SW_DEVICE_CPU] = {create_cpu, NULL}, [SW_DEVICE_CUDA] = {create_cuda, cuda_comm}};
 _Static_assert(sizeof kinds / sizeof kinds[0] == SW_DEVICE_COUNT, "a row for each kind of device");
 
 struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_device_kind kind,
@@ -183,6 +179,8 @@ int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *me
                         enum sw_device_kind kind, double stall_seconds, struct sw_comm **out,
                         struct sw_error *err)
 {
+    if (kinds[kind].comm == NULL)
+        return sw_accelerator_host_comm(launch, mesh, stall_seconds, out, err);
     return kinds[kind].comm(launch, mesh, groups, group_count, device, stall_seconds, out, err);
 }
 

@@ -2,7 +2,7 @@
 #ifndef SW_RUNNER_ACCELERATOR_H
 #define SW_RUNNER_ACCELERATOR_H
 
-#include "core/cost/device.h"
+#include "core/base/device.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 #include "runner/launch.h"
@@ -22,6 +22,10 @@ int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *me
                         const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
                         enum sw_device_kind kind, double stall_seconds, struct sw_comm **out,
                         struct sw_error *err);
+
+/* The communicator over the host's memory, whatever the device. Errors (SW_ENVIRONMENT). */
+int sw_accelerator_host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
+                             double stall_seconds, struct sw_comm **out, struct sw_error *err);
 
 /* "13.0, cuBLASLt 13.0.2, cuDNN 9.19.0, NCCL", or "none (WHY)". Loads the CUDA device. */
 const char *sw_accelerator_versions(char *buffer, size_t buffer_bytes);

@@ -1,5 +1,6 @@
 /* Warnings of what is allowed and hardly meant: figures without their unit, sizes that do not go
  * together. Each says what was probably meant; none changes anything. */
+#include "core/base/device.h"
 #include "core/config/internal.h"
 
 #include <inttypes.h>
@@ -124,7 +125,7 @@ static void warn_of_gpus(struct sw_config *c, const struct node *at,
     const int32_t per_node = cluster->accelerators_per_node;
     const int64_t gpus = sw_slurm_gpus(&cluster->slurm);
     if (at == NULL || text == NULL || cluster->launcher != SW_LAUNCHER_SLURM ||
-        cluster->accelerator.device == SW_DEVICE_CPU || gpus == per_node ||
+        !sw_device_row(cluster->accelerator.device)->allocated || gpus == per_node ||
         (gpus < per_node && c->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
         return;
     const char *colon = strchr(text, ':');

@@ -1,4 +1,5 @@
 /* Which profile a cluster is priced with, and the one that is assumed where nobody measured. */
+#include "core/base/device.h"
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -11,28 +12,14 @@ static struct sw_curve share(double fraction)
     return (struct sw_curve){1, {{1, fraction}}};
 }
 
-/* CUDA: what is expected of cuBLASLt and cuDNN, which `runner` calls. Attention reaches half of the
- * peak at heads of 128: FlashAttention-2 and cuDNN reach more forward, less backward (Dao 2023,
- * arXiv:2307.08691, figures 4 to 6; Shah et al. 2024, arXiv:2407.08608, table 2). Products and
- * memory: within what `plan fit` gives for published software (configs/profiles: 0.46 to 1.00 and
- * 0.21 to 0.83). From one short kernel's start to the next one's: an estimate between 1.3 us on an
- * H100 in a CUDA graph (Hazy Research, "Look Ma, No Bubbles!") and 5 to 20 us that a CPU takes to
- * launch one (facebookresearch/HolisticTraceAnalysis, cuda_kernel_launch_stats.rst). CPUs: oneDNN's
- * matrix products and our attention on one core of several, an estimate. */
 struct sw_profile_config sw_profile_default(enum sw_device_kind device)
 {
-    static const struct {
-        double matmul, attention, memory, launch_s;
-    } usual[] = {
-        [SW_DEVICE_CPU] = {0.70, 0.30, 0.60, 0},
-        [SW_DEVICE_CUDA] = {0.71, 0.50, 0.64, 3e-6},
-    };
-    _Static_assert(sizeof usual / sizeof usual[0] == SW_DEVICE_COUNT, "a row for each device");
+    const struct sw_device_row *row = sw_device_row(device);
     return (struct sw_profile_config){.name = default_name,
-                                      .matmul = share(usual[device].matmul),
-                                      .attention = share(usual[device].attention),
-                                      .memory = share(usual[device].memory),
-                                      .launch_latency_s = usual[device].launch_s,
+                                      .matmul = share(row->usual.matmul),
+                                      .attention = share(row->usual.attention),
+                                      .memory = share(row->usual.memory),
+                                      .launch_latency_s = row->usual.launch_s,
                                       .band_low = 0.7,
                                       .band_high = 1.3};
 }

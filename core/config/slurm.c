@@ -1,5 +1,6 @@
 /* Slurm's settings: the values that are no scalars, and the checks between settings. What a single
  * value may look like is in checks_slurm.c, the keys are in tables_slurm.c. */
+#include "core/base/device.h"
 #include "core/base/shell.h"
 #include "core/config/internal.h"
 
@@ -444,7 +445,8 @@ static void check_gpus(struct checking *k)
     if (both)
         fail(k, place_of(k, "gres", NULL), "'gres' and 'gpus_per_node' both ask for GPUs",
              "write them in one of the two");
-    else if (k->run->cluster.accelerator.device != SW_DEVICE_CPU && gpus > 0 && gpus < per_node)
+    else if (sw_device_row(k->run->cluster.accelerator.device)->allocated && gpus > 0 &&
+             gpus < per_node)
         fail(k, place_of(k, key, NULL),
              sw_config_format(
                  k->c, "'%s' asks for %" PRId64 " of a node, but 'accelerators_per_node' is %d",

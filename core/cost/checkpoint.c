@@ -10,7 +10,7 @@ bool sw_checkpoint_background(const struct sw_run_config *run, int64_t memory_to
                               int64_t snapshot_bytes)
 {
     const struct sw_cluster_config *cluster = &run->cluster;
-    if (cluster->accelerator.device == SW_DEVICE_CPU)
+    if (sw_device_row(cluster->accelerator.device)->host_bandwidth == 0)
         return memory_total + snapshot_bytes <= cluster->accelerator.memory_bytes;
     return cluster->host_memory_bytes == 0 ||
            snapshot_bytes <= cluster->host_memory_bytes / cluster->accelerators_per_node;

@@ -40,10 +40,10 @@ struct sw_checkpoint_cost {
 };
 
 /* Whether a snapshot of snapshot_bytes a rank fits, so that the save is written in the background.
- * On the CPU device it lies in the same memory as everything else: memory_total (of a rank, with
- * what is reserved) and it must fit in the accelerator's `memory`. Elsewhere those of a node's
- * ranks must fit in the cluster's host_memory; where that is not told, they are taken to fit.
- * Runner and planner both ask here. */
+ * On a device whose memory is the host's it lies in the same memory as everything else:
+ * memory_total (of a rank, with what is reserved) and it must fit in the accelerator's `memory`.
+ * Elsewhere those of a node's ranks must fit in the cluster's host_memory; where that is not told,
+ * they are taken to fit. Runner and planner both ask here. */
 bool sw_checkpoint_background(const struct sw_run_config *run, int64_t memory_total,
                               int64_t snapshot_bytes);
 

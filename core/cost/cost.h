@@ -8,8 +8,8 @@
 #ifndef SW_PLANNER_COST_H
 #define SW_PLANNER_COST_H
 
+#include "core/base/device.h"
 #include "core/config/config.h"
-#include "core/cost/device.h"
 #include "core/cost/traffic.h"
 #include "core/program/op/op.h"
 #include "core/program/state.h"

@@ -1,3 +1,4 @@
+#include "core/base/device.h"
 #include "core/base/hash.h"
 #include "core/plan/internal.h"
 
@@ -48,7 +49,7 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->mesh = decision->mesh;
     out->layout = decision->layout;
     out->recompute = decision->recompute;
-    out->gpu_attention = run->cluster.accelerator.device == SW_DEVICE_CUDA;
+    out->target = sw_device_row(run->cluster.accelerator.device)->target;
     sw_rules_default(&out->rules, decision->strategy);
     if (decision->residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};

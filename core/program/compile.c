@@ -77,7 +77,7 @@ static void set_sizes(const struct sw_program_options *o, const struct sw_sizes 
     p->padding_sequences = p->accumulation_steps * p->micro_batch - o->global_batch;
     p->tokens_per_step = o->global_batch * o->sequence_length;
     p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
-    p->gpu_attention = o->gpu_attention;
+    p->target = o->target;
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 
@@ -188,7 +188,7 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
         out->recompute.layers = 0;
     out->kind = (uint8_t)o->kind;
     out->logits = o->logits;
-    out->gpu_attention = o->gpu_attention;
+    out->target = o->target;
     out->one_micro_step = sizes.of[SW_SIZE_BATCH] >= o->global_batch;
     out->padded = sizes.of[SW_SIZE_EMBED] != o->model.hidden_size;
     out->kv_copies = sizes.of[SW_SIZE_COPIES] > 1;

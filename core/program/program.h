@@ -13,6 +13,7 @@
 #ifndef SW_PROGRAM_H
 #define SW_PROGRAM_H
 
+#include "core/base/device.h"
 #include "core/base/model.h"
 #include "core/model/recompute.h"
 #include "core/base/words.h"
@@ -325,7 +326,7 @@ struct sw_program {
     int64_t tokens_per_step;
     enum sw_sequence_layout sequence_layout;
     int32_t sequence_shards;
-    bool gpu_attention; /* as in the options */
+    struct sw_program_target target; /* as in the options */
     /* inputs: tokens, labels i32 [batch, seq], positions i32 [seq]; none (save). Outputs, complete
      * after the update phase: loss f32 [1] (mean of the step), grad_norm f32 [1] (train), logits
      * (asked for)
@@ -363,7 +364,7 @@ struct sw_program_options {
     enum sw_sequence_layout layout;
     struct sw_recompute recompute; /* any form; of training alone */
     enum sw_program_kind kind;
-    bool gpu_attention; /* room in the arena for what a GPU's attention works in (workspace.h) */
+    struct sw_program_target target;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
     struct sw_serving_shape serving;
     /* Not looked over between passes: a search compiles hundreds, and what it shows once more. */
@@ -410,7 +411,8 @@ struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
     uint8_t layout, compute, params, reduce, kind;
-    bool logits, one_micro_step, kv_copies, split_kv, padded, gpu_attention;
+    bool logits, one_micro_step, kv_copies, split_kv, padded;
+    struct sw_program_target target;
     int64_t sequence_length, global_batch;
     struct sw_model model;
 };
@@ -431,13 +433,6 @@ void sw_program_place(struct sw_program *program);
 /* The value behind an input or output of that name; -1: none. */
 int32_t sw_program_input(const struct sw_program *program, const char *name);
 int32_t sw_program_output(const struct sw_program *program, const char *name);
-
-/* Who carries messages: which device the ranks have says so (core/cost/device.h). */
-enum sw_carrier {
-    SW_CARRIER_HOST,   /* runner/collective/direct.c over MPI or threads: everything is packed */
-    SW_CARRIER_QUEUED, /* runner/collective/nccl_calls.c: few, large rows go as they are */
-    SW_CARRIER_COUNT
-};
 
 /* The readable text of a program, golden-tested. Same program, same bytes. A collective of a
  * laid-out one says what a rank sends in a call, how often a step calls it, in how many messages to

@@ -81,13 +81,12 @@ const char *sw_passes_name(enum sw_passes passes)
     return passes == SW_PASSES_CACHE ? "keys and values" : "queries";
 }
 
-/* An int8 cache has no collective; of a GPU there is no kernel of attention over a
- * whole cache. */
+/* An int8 cache has no collective. */
 bool sw_serving_may_pass_cache(const struct sw_program_options *training,
                                const struct sw_serving *want)
 {
     return sw_axes_size(&training->mesh, training->rules.axes[SW_L_CACHE_SEQ]) > 1 &&
-           want->cache != SW_I8 && !training->gpu_attention;
+           want->cache != SW_I8 && !training->target.lacks_whole_cache;
 }
 
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,

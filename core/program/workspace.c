@@ -102,7 +102,7 @@ static int64_t attention_bytes(const struct sw_program *program, const struct sw
     struct sw_attention_workspace layout;
     sw_attention_workspace_layout(q->local, k->local, as->head_dim, q->dtype, hops, backward,
                                   &layout);
-    if (!program->gpu_attention)
+    if (!program->target.cudnn_attention)
         return layout.bytes;
     return layout.bytes +
            sw_attention_library_bytes(q->local, k->local, as->head_dim, q->dtype, hops,
@@ -134,13 +134,13 @@ void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t
     out->bytes = out->stats + align(slots * heads * out->count * 2 * (int64_t)sizeof(float));
 }
 
-/* For a GPU alone, and one token of each slot. */
+/* Of one token of each slot. */
 static int64_t cached_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *q = operand(program, op->in[0]), *keys = operand(program, op->in[1]);
     const int32_t head_dim = op->as.attention.head_dim;
     struct sw_decode_ranges ranges;
-    if (!program->gpu_attention || q->local[1] != 1)
+    if (!program->target.cache_ranges || q->local[1] != 1)
         return 0;
     sw_decode_ranges_of(q->local[0], q->local[2] / head_dim, keys->local[2] / head_dim,
                         keys->local[1], head_dim, &ranges);

@@ -2,6 +2,7 @@
  * folder that the run needs at the same path as outside. */
 #include "planner/emit/script.h"
 
+#include "core/base/device.h"
 #include "core/base/file.h"
 
 #include <stdlib.h>
@@ -127,11 +128,11 @@ static void write_pyxis(FILE *out, const struct sw_container_config *container,
 
 /* https://apptainer.org/docs/user/latest/cli/apptainer_exec.html */
 static void write_exec(FILE *out, const struct sw_container_config *container,
-                       const struct folders *f, bool gpu)
+                       const struct folders *f, const char *flag)
 {
-    fprintf(out, " %s exec%s",
+    fprintf(out, " %s exec%s%s",
             container->kind == SW_CONTAINER_APPTAINER ? "apptainer" : "singularity",
-            gpu ? " --nv" : "");
+            flag != NULL ? " " : "", flag != NULL ? flag : "");
     write_mounts(out, "--bind=", f, &container->mounts);
     write_options(out, &container->options);
     fputc(' ', out);
@@ -155,7 +156,8 @@ int sw_script_prepare_container(struct sw_script *s, const struct sw_run_config 
     if (status == 0 && container->kind == SW_CONTAINER_PYXIS)
         write_pyxis(options, container, &f);
     else if (status == 0)
-        write_exec(prefix, container, &f, run->cluster.accelerator.device == SW_DEVICE_CUDA);
+        write_exec(prefix, container, &f,
+                   sw_device_row(run->cluster.accelerator.device)->container_flag);
     for (int32_t i = 0; i < f.count; i++)
         free(f.path[i]);
     return status;

@@ -2,7 +2,7 @@
  * that prepare the ranks' environment. */
 #include "planner/emit/script.h"
 
-#include "core/cost/device.h"
+#include "core/base/device.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,6 +2,7 @@
  * share. */
 #include "planner/explain/data.h"
 
+#include "core/base/device.h"
 #include "planner/format.h"
 
 #include <inttypes.h>
@@ -54,7 +55,7 @@ static void say_place(const struct sw_explain *x, struct sw_explain_line *line)
     const double node = (double)c->most_bytes * cluster->accelerators_per_node;
     const int64_t free_bytes = x->c.memory.limit - x->memory_total;
     sw_format_bytes((double)c->most_bytes, a);
-    if (cluster->accelerator.device == SW_DEVICE_CPU)
+    if (sw_device_row(cluster->accelerator.device)->host_bandwidth == 0)
         say(line, "%s a rank %s the %s beside %s", a, c->background ? "fit in" : "are more than",
             sw_format_bytes(free_bytes > 0 ? (double)free_bytes : 0, b),
             sw_format_bytes((double)x->memory_total, d));
@@ -116,7 +117,7 @@ static void say_failures(const struct sw_explain *x, struct sw_explain_line *lin
 
 int64_t sw_explain_snapshot_bytes(const struct sw_explain *x)
 {
-    const bool mine = x->run->cluster.accelerator.device == SW_DEVICE_CPU;
+    const bool mine = sw_device_row(x->run->cluster.accelerator.device)->host_bandwidth == 0;
     return mine ? x->checkpoint.snapshot_bytes : 0;
 }
 

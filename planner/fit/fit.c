@@ -97,14 +97,14 @@ static int objective(struct sw_fit_set *set, const char *group, const char *with
     return 0;
 }
 
-/* What is assumed for the device of the group's runs. */
+/* What is assumed for the device of the last of the group's runs. */
 static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
 {
-    enum sw_device_kind device = SW_DEVICE_CUDA;
-    for (int32_t i = 0; i < set->count; i++)
-        if (is_of(&set->run[i], group))
-            device = set->run[i].run.cluster.accelerator.device;
-    const struct sw_profile_config p = sw_profile_default(device);
+    int32_t last = set->count - 1;
+    while (last > 0 && !is_of(&set->run[last], group))
+        last--;
+    const struct sw_profile_config p =
+        sw_profile_default(set->run[last].run.cluster.accelerator.device);
     return (struct sw_efficiency){p.matmul.point[0].fraction, p.attention.point[0].fraction,
                                   p.memory.point[0].fraction, 0};
 }

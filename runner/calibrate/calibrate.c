@@ -73,8 +73,7 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
     }
     told[c->launch->rank] = c->launch->local_size;
     told[size + c->launch->rank] = host_number(c->launch->host);
-    if (sw_accelerator_comm(c->launch, &flat, NULL, 0, c->device, SW_DEVICE_CPU, stall_seconds(),
-                            &comm, err) != 0 ||
+    if (sw_accelerator_host_comm(c->launch, &flat, stall_seconds(), &comm, err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -163,7 +162,7 @@ static void set_facts(struct calibrating *c)
                                              .cluster_name = c->cluster_name,
                                              .known = c->sheet != NULL,
                                              .versions = c->versions,
-                                             .device = c->device->vtable->name,
+                                             .device = c->options->device,
                                              .nodes = c->nodes,
                                              .ranks_per_node = launch->size / c->nodes,
                                              .threads = c->threads};

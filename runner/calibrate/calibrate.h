@@ -3,7 +3,7 @@
 #ifndef SW_CALIBRATE_H
 #define SW_CALIBRATE_H
 
-#include "core/cost/device.h"
+#include "core/base/device.h"
 #include "runner/launch.h"
 
 struct sw_calibrate_options {

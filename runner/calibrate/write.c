@@ -241,7 +241,8 @@ void sw_calibration_write_profile(FILE *out, const struct sw_calibration *c,
 static void write_accelerator(FILE *out, const struct sw_calibration *c,
                               const struct sw_calibration_facts *f)
 {
-    fprintf(out, "accelerator:\n  name: %s\n  device: %s\n", f->accelerator_name, f->device);
+    fprintf(out, "accelerator:\n  name: %s\n  device: %s\n", f->accelerator_name,
+            sw_word(sw_words_device, (int32_t)f->device));
     fprintf(out, "  memory: %lld MB\n  reserved_memory: %lld MB\n",
             (long long)(f->memory_bytes / 1000000), (long long)(f->reserved_bytes / 1000000 + 1));
     write_peaks(out, c, "  ");
@@ -285,7 +286,7 @@ void sw_calibration_write_cluster(FILE *out, const struct sw_calibration *c,
         write_link(out, "network", ranks, f->across);
     if (f->partition == NULL)
         fputs("launcher: mpirun\n", out);
-    else if (strcmp(f->device, "cuda") == 0)
+    else if (sw_device_row(f->device)->allocated)
         fprintf(out,
                 "launcher: slurm\nslurm: {partition: '%s', gpus_per_node: '%d', cpus_per_task: "
                 "%d}\n",

@@ -5,6 +5,7 @@
 #ifndef SW_CALIBRATE_WRITE_H
 #define SW_CALIBRATE_WRITE_H
 
+#include "core/base/device.h"
 #include "runner/calibrate/kernels.h"
 #include "runner/calibrate/links.h"
 
@@ -36,8 +37,8 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
 struct sw_calibration_facts {
     const char *accelerator_name, *cluster_name;
     bool known; /* the accelerator is one of configs/accelerators: the profile is of that only */
-    const char *versions;  /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
-    const char *device;    /* "cpu", "cuda" */
+    const char *versions; /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
+    enum sw_device_kind device;
     const char *basis;     /* comment lines: what the figures rest on; NULL: a CPU's */
     int32_t compute_units; /* multiprocessors; 0: not told */
     int32_t nodes, ranks_per_node, threads; /* threads of a rank */

@@ -133,7 +133,7 @@ static void judge_facts(struct preflight *p)
 {
     const struct sw_run_config *run = p->plan->run;
     const int32_t per_node = run->cluster.accelerators_per_node;
-    const bool gpu = run->cluster.accelerator.device != SW_DEVICE_CPU;
+    const bool gpu = sw_device_row(run->cluster.accelerator.device)->allocated;
     const int64_t needs = p->plan->prediction.memory_total;
     for (int32_t n = 0; n < p->nodes; n++) {
         const struct sw_node_facts *f = &p->all[p->first[n]].facts;

@@ -124,7 +124,7 @@ static struct sw_program_options make_options(struct sw_mesh mesh, const struct 
         .reduce = SW_F32,
         .mesh = mesh,
         .layout = SW_CONTIGUOUS,
-        .gpu_attention = true,
+        .target = {.cudnn_attention = true, .cache_ranges = true, .lacks_whole_cache = true},
     };
     sw_rules_default(&o.rules, SW_ATTENTION_RING);
     return o;

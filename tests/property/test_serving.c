@@ -477,7 +477,7 @@ static void a_gpu_has_room_for_its_attention(void **state)
         struct sw_decode_ranges ranges;
         struct sw_error err = {0};
         int32_t found = 0;
-        options.gpu_attention = gpu;
+        options.target.cache_ranges = gpu;
         serving.max_tokens = 1 << 12;
         if (sw_program_set_compile_serving(&options, &serving, generating, &set, &err) != 0)
             fail_msg("%s", err.message);
@@ -621,8 +621,7 @@ static void what_goes_round_is_fewer_bytes(void **state)
                              bytes[set->passes]);
             chosen[set->passes] += may;
             sw_program_set_free(set);
-            /* a GPU has no kernel for it */
-            options.gpu_attention = true;
+            options.target.lacks_whole_cache = true;
             set = compiled(&options, &serving);
             assert_int_equal(set->passes, SW_PASSES_QUERIES);
             assert_int_equal(set->chunk_bytes[SW_PASSES_CACHE], 0);

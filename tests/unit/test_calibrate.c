@@ -164,7 +164,7 @@ static void plan_reads_what_is_written(void **state)
     struct texts t = {.facts = {.accelerator_name = "rank",
                                 .cluster_name = "four-nodes",
                                 .versions = "tests",
-                                .device = "cpu",
+                                .device = SW_DEVICE_CPU,
                                 .nodes = 4,
                                 .ranks_per_node = 2,
                                 .threads = 3,

@@ -292,7 +292,7 @@ static void what_is_written_prices_another_program(void **state)
                                 .known = true,
                                 .cluster_name = "gpus",
                                 .versions = "tests",
-                                .device = "cuda",
+                                .device = SW_DEVICE_CUDA,
                                 .basis = "# a comment\n",
                                 .compute_units = 132,
                                 .nodes = 1,

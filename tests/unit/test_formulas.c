@@ -239,7 +239,7 @@ static double most_at_once(const struct sw_program *p, enum sw_phase phase,
 /* What attention works in on a GPU is added to the op's own, which the papers count. */
 static double library_of(const struct sw_program *p, const struct sw_op *op)
 {
-    if (!sw_op_is_ring(op) || !p->gpu_attention)
+    if (!sw_op_is_ring(op) || !p->target.cudnn_attention)
         return 0;
     const struct sw_value *q = &p->values[op->in[0].value], *k = &p->values[op->in[1].value];
     const bool hops = sw_axes_size(&p->mesh, op->axes) > 1;

@@ -1,4 +1,4 @@
-#include "core/cost/device.h"
+#include "core/base/device.h"
 
 /* GPUs: compute beside a collective, which takes multiprocessors, memory bandwidth and power from
  * it, is 18.9 % slower on average over A100, H100, MI210 and MI250 (Lee et al. 2025,
@@ -11,19 +11,35 @@
  * nccl-tests is 5 to 15 us); MPI in a node exchanges a short one in about 1 us. Both are
  * estimates, too small to matter where messages are few.
  *
+ * What is usual: of CUDA, what is expected of cuBLASLt and cuDNN, which `runner` calls. Attention
+ * reaches half of the peak at heads of 128: FlashAttention-2 and cuDNN reach more forward, less
+ * backward (Dao 2023, arXiv:2307.08691, figures 4 to 6; Shah et al. 2024, arXiv:2407.08608,
+ * table 2). Products and memory: within what `plan fit` gives for published software
+ * (configs/profiles: 0.46 to 1.00 and 0.21 to 0.83). From one short kernel's start to the next
+ * one's: an estimate between 1.3 us on an H100 in a CUDA graph (Hazy Research, "Look Ma, No
+ * Bubbles!") and 5 to 20 us that a CPU takes to launch one
+ * (facebookresearch/HolisticTraceAnalysis, cuda_kernel_launch_stats.rst). Of CPUs: oneDNN's matrix
+ * products and our attention on one core of several, an estimate.
+ *
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
     [SW_DEVICE_CPU] = {.copies = true,
                        .adds_apart = true,
                        .transport = SW_CARRIER_HOST,
-                       .message_s = 1e-6},
-    [SW_DEVICE_CUDA] = {.contention = 0.19,
+                       .message_s = 1e-6,
+                       .usual = {0.70, 0.30, 0.60, 0}},
+    [SW_DEVICE_CUDA] = {.target = {.cudnn_attention = true,
+                                   .cache_ranges = true,
+                                   .lacks_whole_cache = true},
+                        .contention = 0.19,
                         .host_bandwidth = 25e9,
                         .tiled = true,
                         .cache_in_fp32 = true,
                         .transport = SW_CARRIER_QUEUED,
                         .message_s = 6e-6,
+                        .usual = {0.71, 0.50, 0.64, 3e-6},
                         .allocated = true,
+                        .container_flag = "--nv",
                         .untried = true},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == SW_DEVICE_COUNT, "a row for each kind of device");

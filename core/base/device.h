@@ -1,0 +1,53 @@
+/* What is known of each kind of device before it runs: what programs for it need and lack, what
+ * prices, checks and scripts ask. One row a kind, whose word is in words.c; the running half of a
+ * kind is its row in runner/accelerator.c. Owns nothing. */
+#ifndef SW_DEVICE_ROW_H
+#define SW_DEVICE_ROW_H
+
+#include "core/base/words.h"
+
+#include <stdbool.h>
+
+/* Who carries messages. */
+enum sw_carrier {
+    SW_CARRIER_HOST,   /* runner/collective/direct.c over MPI or threads: everything is packed */
+    SW_CARRIER_QUEUED, /* runner/collective/nccl_calls.c: few, large rows go as they are */
+    SW_CARRIER_COUNT
+};
+
+/* What a program is compiled for. All zero: a device that needs and lacks nothing. */
+struct sw_program_target {
+    bool cudnn_attention;   /* attention also works in what cuDNN or its stand-in asks for, and */
+    bool cache_ranges;      /* over a cache in partial results (core/program/workspace.h) */
+    bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
+};
+
+struct sw_device_row {
+    struct sw_program_target target;
+    /* prices */
+    double contention;     /* how much slower compute is beside a collective: 0.19 is 19 % */
+    bool tiled;            /* products fill it tile by tile: their shape decides the share */
+    bool adds_apart;       /* an addend costs a pass of its own, not one inside the product */
+    bool cache_in_fp32;    /* attention over a cache is arithmetic of fp32, without tensor cores */
+    bool copies;           /* its cores carry messages inside a node: compute beside them waits */
+    double host_bandwidth; /* bytes/s of copies to the host; 0: its memory is the host's */
+    enum sw_carrier transport; /* of its collectives */
+    double message_s;          /* of each message of a call but the first, whatever its length */
+    /* Of one that nobody measured: shares of peak of large products and attention, share of the
+     * memory's bandwidth, seconds from one kernel's start to the next. */
+    struct {
+        double matmul, attention, memory, launch_s;
+    } usual;
+    /* jobs */
+    bool allocated;             /* schedulers hand them out by number */
+    const char *container_flag; /* that lets apptainer's containers see it; NULL: none */
+    bool untried;               /* never run on such hardware: whoever emits or submits is told */
+};
+
+/* Never NULL. */
+const struct sw_device_row *sw_device_row(enum sw_device_kind kind);
+
+/* Seconds of so many messages beyond the first of their calls, by who carries them. */
+double sw_device_message_seconds(enum sw_device_kind kind, const double messages[SW_CARRIER_COUNT]);
+
+#endif
