@@ -1,5 +1,5 @@
 /* What prices know of each kind of device: one row a kind, whose word is in core/base/words.c. The
- * running half of a kind is its row in runner/accelerator.c. Owns nothing. */
+ * running half of a kind is its row in runner/rank/accelerator.c. Owns nothing. */
 #ifndef SW_COST_DEVICE_H
 #define SW_COST_DEVICE_H
 
