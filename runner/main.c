@@ -6,13 +6,14 @@
 #include "runner/generate/arguments.h"
 #include "runner/next_command.h"
 #include "runner/preflight/preflight.h"
+#include "runner/serve/http.h"
 #include "runner/serve/serve.h"
 #include "runner/text/tokenize_command.h"
 #include "runner/train/arguments.h"
 #include "runner/train/train.h"
-#include "runner/train/watch.h"
+#include "runner/rank/watch.h"
 #include "runner/usage.h"
-#include "runner/version.h"
+#include "runner/rank/version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -515,9 +516,19 @@ static int show_help(const char *command)
     return show(text);
 }
 
+static int show_version(void)
+{
+    char http[256], text[2048];
+    struct sw_error err = {0};
+    if (sw_http_is_there(&err))
+        snprintf(http, sizeof http, "libmicrohttpd %.200s", sw_http_version());
+    else
+        snprintf(http, sizeof http, "none (%.200s)", err.message);
+    return show(sw_version_text(http, text, sizeof text));
+}
+
 int main(int argc, char **argv)
 {
-    char text[2048];
     if (argc < 2)
         return wrong_command("no command", NULL);
     for (int i = 2; i < argc; i++)
@@ -529,6 +540,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
         return show(help);
     if (strcmp(argv[1], "--version") == 0)
-        return show(sw_version_text(text, sizeof text));
+        return show_version();
     return wrong_command("unknown command ", argv[1]);
 }

@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 #include "core/run/next.h"
 #include "runner/checkpoint/store.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 #include <errno.h>
 #include <inttypes.h>

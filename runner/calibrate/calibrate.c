@@ -3,13 +3,13 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/config/config.h"
-#include "runner/accelerator.h"
+#include "runner/rank/accelerator.h"
 #include "runner/calibrate/few_rows.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
 #include "runner/calibrate/write.h"
-#include "runner/gpu_kinds.h"
-#include "runner/version.h"
+#include "runner/rank/gpu_kinds.h"
+#include "runner/rank/version.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #define SW_CALIBRATE_H
 
 #include "core/base/device.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 struct sw_calibrate_options {
     const char *profile_path;   /* -o; never NULL */

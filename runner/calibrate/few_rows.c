@@ -7,7 +7,7 @@
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
-#include "runner/train/init.h"
+#include "runner/rank/execute.h"
+#include "runner/rank/init.h"
 #include "runner/calibrate/marker.h"
 
 #include <stdlib.h>

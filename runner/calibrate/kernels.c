@@ -5,7 +5,7 @@
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "runner/checkpoint/store.h"
 #include "runner/checkpoint/store_internal.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 #include <errno.h>
 #include <inttypes.h>

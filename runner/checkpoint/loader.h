@@ -8,8 +8,8 @@
 
 #include "core/config/config.h"
 #include "runner/checkpoint/manifest.h"
-#include "runner/execute.h"
-#include "runner/launch.h"
+#include "runner/rank/execute.h"
+#include "runner/rank/launch.h"
 
 struct sw_loading {
     const char *folder; /* of the checkpoint or model */

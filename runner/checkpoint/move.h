@@ -9,7 +9,7 @@
 #define SW_CHECKPOINT_MOVE_H
 
 #include "core/program/checkpoint/exchange.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 struct sw_mover;
 

@@ -10,8 +10,8 @@
 #define SW_CHECKPOINT_SAVER_H
 
 #include "runner/checkpoint/manifest.h"
-#include "runner/execute.h"
-#include "runner/launch.h"
+#include "runner/rank/execute.h"
+#include "runner/rank/launch.h"
 
 struct sw_saver;
 

@@ -14,7 +14,7 @@
 #define SW_ENGINE_H
 
 #include "core/program/sampling.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 /* How tokens are chosen: core/program/sampling.h. {0} with penalty 1 and top_p 1: the most probable
  * one. */

@@ -1,9 +1,9 @@
 #include "runner/generate/session.h"
 
-#include "runner/accelerator.h"
+#include "runner/rank/accelerator.h"
 #include "runner/checkpoint/loader.h"
-#include "runner/gpu_kinds.h"
-#include "runner/train/resume.h"
+#include "runner/rank/gpu_kinds.h"
+#include "runner/checkpoint/resume.h"
 
 #include <stdlib.h>
 #include <string.h>

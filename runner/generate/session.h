@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "runner/generate/engine.h"
 #include "runner/generate/letters.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 struct sw_session {
     const struct sw_launch *launch;

@@ -2,7 +2,7 @@
 
 #include "core/program/state.h"
 #include "core/run/attempt.h"
-#include "runner/accelerator.h"
+#include "runner/rank/accelerator.h"
 #include "runner/preflight/facts.h"
 #include "runner/preflight/judge.h"
 #include "runner/preflight/probe.h"

@@ -5,7 +5,7 @@
 #define SW_SERVE_ORDERS_H
 
 #include "runner/generate/engine.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 #include "runner/text/tokenizer.h"
 
 /* Since the last program; {0}: nothing. Rank 0's. */

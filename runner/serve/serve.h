@@ -3,8 +3,8 @@
 #define SW_SERVE_H
 
 #include "core/plan/plan.h"
-#include "runner/launch.h"
-#include "runner/train/life.h"
+#include "runner/rank/launch.h"
+#include "runner/rank/life.h"
 
 struct sw_serve_options {
     const char *plan_path, *checkpoint;

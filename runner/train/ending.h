@@ -3,9 +3,9 @@
 #ifndef SW_ENDING_H
 #define SW_ENDING_H
 
-#include "runner/launch.h"
-#include "runner/train/life.h"
-#include "runner/train/watch.h"
+#include "runner/rank/launch.h"
+#include "runner/rank/life.h"
+#include "runner/rank/watch.h"
 
 enum { SW_ENDING_HOST_BYTES = 256 };
 

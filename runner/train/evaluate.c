@@ -3,7 +3,7 @@
 #include "core/base/json.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/train/job.h"
-#include "runner/train/resume.h"
+#include "runner/checkpoint/resume.h"
 
 #include <errno.h>
 #include <inttypes.h>

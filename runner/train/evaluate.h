@@ -4,7 +4,7 @@
 #define SW_EVALUATE_H
 
 #include "core/plan/plan.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 struct sw_evaluate_options {
     const char *plan_path;  /* for messages; not NULL */

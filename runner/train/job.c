@@ -2,8 +2,8 @@
 
 #include "core/plan/data_file.h"
 #include "core/program/workspace_collective.h"
-#include "runner/accelerator.h"
-#include "runner/gpu_kinds.h"
+#include "runner/rank/accelerator.h"
+#include "runner/rank/gpu_kinds.h"
 
 #include <inttypes.h>
 #include <math.h>

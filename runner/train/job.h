@@ -5,8 +5,8 @@
 #define SW_JOB_H
 
 #include "core/plan/plan.h"
-#include "runner/execute.h"
-#include "runner/launch.h"
+#include "runner/rank/execute.h"
+#include "runner/rank/launch.h"
 #include "runner/train/dataset.h"
 
 enum { SW_JOB_VOTES = 8 };

@@ -2,7 +2,7 @@
 #ifndef SW_NUMBERS_H
 #define SW_NUMBERS_H
 
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 /* Errors (SW_UNMET): the loss is not finite, or the gradient's norm (before clipping) is not, or it
  * is zero, and then every later one is, too. */

@@ -12,7 +12,7 @@
 #include "runner/train/metrics.h"
 #include "runner/train/numbers.h"
 #include "runner/train/progress.h"
-#include "runner/version.h"
+#include "runner/rank/version.h"
 
 #include <inttypes.h>
 #include <math.h>

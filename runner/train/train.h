@@ -4,10 +4,10 @@
 #define SW_TRAIN_H
 
 #include "core/plan/plan.h"
-#include "runner/launch.h"
-#include "runner/train/life.h"
-#include "runner/train/resume.h"
-#include "runner/train/watch.h"
+#include "runner/rank/launch.h"
+#include "runner/rank/life.h"
+#include "runner/checkpoint/resume.h"
+#include "runner/rank/watch.h"
 
 struct sw_train_options {
     const char *plan_path; /* for messages; not NULL */

@@ -13,7 +13,7 @@
 #include "core/base/number.h"
 #include "core/program/sampling.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 #include "tests/bench/products.h"
 
 #include <stdio.h>

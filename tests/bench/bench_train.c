@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 #include "tests/bench/products.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@ Nothing here shares code with the C program. The model is written with jax.numpy
 attention, SwiGLU) and differentiated by jax.grad; only these conventions are taken over, so that
 fixtures need not hold inputs:
 
-* parameters: the counter-based generator of runner/train/init.h, reimplemented in generator.py with
+* parameters: the counter-based generator of runner/rank/init.h, reimplemented in generator.py with
   numpy and rounded to float32. Norm weights are 1 there; here they are 1 + that generator's value, so that a
   forgotten weight shows. tests/support/harness.h does the same.
 * training: "losses" are the mean losses of STEPS steps of AdamW (Loshchilov & Hutter 2019; decay only on

@@ -8,7 +8,7 @@
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
 #include "runner/device/cuda/device.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 #include "tests/support/harness.h"
 #ifdef SW_EMULATED_NCCL
 #include "tests/support/nccl_stand_in.h"

@@ -3,7 +3,7 @@
 #include "core/base/number.h"
 #include "core/program/program.h"
 #include "runner/checkpoint/move.h"
-#include "runner/train/init.h"
+#include "runner/rank/init.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #define SW_TEST_HARNESS_H
 
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 enum { SW_HARNESS_MAX_VALUES = 24 };
 

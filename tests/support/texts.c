@@ -1,7 +1,7 @@
 #include "tests/support/texts.h"
 
 #include "core/base/number.h"
-#include "runner/train/init.h"
+#include "runner/rank/init.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,13 +2,7 @@
 if(TARGET sw_runner)
   if(TARGET sw_device_cpu)
     sw_test(test_init SOURCES test_init.c LIBRARIES sw_runner sw_device_cpu)
-    sw_test(test_accelerator
-            SOURCES test_accelerator.c ${CMAKE_SOURCE_DIR}/runner/accelerator.c
-                    ${CMAKE_SOURCE_DIR}/runner/cuda_load.c ${CMAKE_SOURCE_DIR}/runner/launch.c
-            LIBRARIES sw_runner sw_device_cpu)
-    if(TARGET test_accelerator)
-      target_compile_definitions(test_accelerator PRIVATE SW_VERSION="${PROJECT_VERSION}")
-    endif()
+    sw_test(test_accelerator SOURCES test_accelerator.c LIBRARIES sw_rank)
   endif()
   sw_test(test_dataset SOURCES test_dataset.c LIBRARIES sw_text sw_runner sw_plan
           ARGS ${CMAKE_BINARY_DIR}/tests)
@@ -39,11 +33,8 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
 endif()
 # One kind of device in a job: as ranks of a real one, with stand-ins for the GPUs.
 if(TARGET sw_collective_mpi AND SW_MPIRUN)
-  sw_test(test_kinds SOURCES test_kinds.c ${CMAKE_SOURCE_DIR}/runner/gpu_kinds.c
-                             ${CMAKE_SOURCE_DIR}/runner/launch.c
-          LIBRARIES sw_collective_mpi sw_base)
+  sw_test(test_kinds SOURCES test_kinds.c LIBRARIES sw_rank)
   if(TEST test_kinds)
-    target_compile_definitions(test_kinds PRIVATE SW_HAVE_MPI)
     add_test(NAME test_kinds_mpi COMMAND ${SW_MPIRUN} --oversubscribe --bind-to none -np 3
                                          $<TARGET_FILE:test_kinds> mpi)
     sw_test_properties(test_kinds_mpi PROPERTIES TIMEOUT 60 ENVIRONMENT

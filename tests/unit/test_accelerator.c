@@ -1,5 +1,5 @@
 /* Which collectives a rank of each kind of device gets. */
-#include "runner/accelerator.h"
+#include "runner/rank/accelerator.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 #include "tests/support/fake_gpu.h"
 
 #include <math.h>

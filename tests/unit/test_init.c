@@ -1,10 +1,10 @@
 /* The generator of initial parameters against values from an independent implementation (Python
  * integers, math.log and math.cos, from the formula in init.h). */
-#include "runner/train/init.h"
+#include "runner/rank/init.h"
 
 #include "core/program/program.h"
 #include "runner/collective/comm.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  *   test_kinds                   the messages
  *   mpirun -np N test_kinds mpi  the ranks of a job with stand-ins for GPUs; the exit code is 0
  * when every rank got the answer that it should */
-#include "runner/gpu_kinds.h"
+#include "runner/rank/gpu_kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Signals become requests. Each case is a process of its own: what a signal ends is its exit
  * code. */
 #include "core/base/clock.h"
-#include "runner/train/life.h"
+#include "runner/rank/life.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * Open MPI says of a peer that is gone. */
 #include "runner/preflight/facts.h"
 #include "runner/preflight/judge.h"
-#include "runner/train/peer.h"
+#include "runner/rank/peer.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

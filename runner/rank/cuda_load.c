@@ -1,4 +1,4 @@
-#include "runner/cuda_load.h"
+#include "runner/rank/cuda_load.h"
 
 #ifdef SW_CUDA_PACKAGES
 #include <dlfcn.h>

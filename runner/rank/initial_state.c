@@ -1,7 +1,7 @@
 /* The state's first values: sw_executor_init_state. */
 #include "core/base/number.h"
-#include "runner/execute.h"
-#include "runner/train/init.h"
+#include "runner/rank/execute.h"
+#include "runner/rank/init.h"
 
 #include <pthread.h>
 #include <sched.h>

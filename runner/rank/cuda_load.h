@@ -1,8 +1,8 @@
-/* Finds and loads runner-cuda.so, in which the CUDA device is (runner/cuda_module.h). */
+/* Finds and loads runner-cuda.so, in which the CUDA device is (runner/rank/cuda_module.h). */
 #ifndef SW_RUNNER_CUDA_LOAD_H
 #define SW_RUNNER_CUDA_LOAD_H
 
-#include "runner/cuda_module.h"
+#include "runner/rank/cuda_module.h"
 
 /* From the runner's own folder, or ../lib/shardwright beside it. Loaded once; stays until the
  * process ends. NULL with an error (SW_ENVIRONMENT): this runner was built without CUDA; the file

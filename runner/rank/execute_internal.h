@@ -3,7 +3,7 @@
 #define SW_RUNNER_EXECUTE_INTERNAL_H
 
 #include "runner/collective/call.h"
-#include "runner/execute.h"
+#include "runner/rank/execute.h"
 
 enum { RING_TRANSFERS = 8, POISON_BYTES = 1 << 20 };
 

@@ -28,7 +28,7 @@ int sw_executor_create(const struct sw_program_set *set, struct sw_device *devic
 void sw_executor_free(struct sw_executor *executor);
 
 /* Fills the whole state with what it starts as: parameters of `normal` from the counter-based
- * generator (train/init.h), everything else by its row. */
+ * generator (init.h), everything else by its row. */
 int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
                            struct sw_error *err);
 

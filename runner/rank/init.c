@@ -1,4 +1,4 @@
-#include "runner/train/init.h"
+#include "runner/rank/init.h"
 
 #include "core/base/hash.h"
 

@@ -1,4 +1,4 @@
-#include "runner/train/life.h"
+#include "runner/rank/life.h"
 
 #include "core/base/clock.h"
 #include "core/run/attempt.h"

@@ -1,4 +1,4 @@
-#include "runner/cuda_module.h"
+#include "runner/rank/cuda_module.h"
 
 #ifdef SW_HAVE_NCCL
 #include "runner/collective/nccl.h"

@@ -1,9 +1,9 @@
-#include "runner/train/watch.h"
+#include "runner/rank/watch.h"
 
 #include "core/base/clock.h"
-#include "runner/launch.h"
-#include "runner/train/life.h"
-#include "runner/train/peer.h"
+#include "runner/rank/launch.h"
+#include "runner/rank/life.h"
+#include "runner/rank/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "runner/train/resume.h"
+#include "runner/checkpoint/resume.h"
 
 #include "core/base/file.h"
 #include "core/base/words.h"

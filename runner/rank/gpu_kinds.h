@@ -4,7 +4,7 @@
 #define SW_KINDS_H
 
 #include "runner/device/device.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 /* What one rank tells the others. */
 struct sw_rank_kind {

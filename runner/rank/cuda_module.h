@@ -1,5 +1,5 @@
 /* The CUDA device as a file of its own, runner-cuda.so, which the runner loads when a plan asks for
- * cuda (runner/cuda_load.h): the runner itself names no library of NVIDIA's and starts without
+ * cuda (runner/rank/cuda_load.h): the runner itself names no library of NVIDIA's and starts without
  * them. The file has code of its own for everything that both use; they share no state. */
 #ifndef SW_RUNNER_CUDA_MODULE_H
 #define SW_RUNNER_CUDA_MODULE_H

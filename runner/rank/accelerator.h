@@ -5,7 +5,7 @@
 #include "core/base/device.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 /* kind: the plan's. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
  * the node's visible ones. Errors (SW_ENVIRONMENT): as sw_cuda_module_load's for a cuda device; no

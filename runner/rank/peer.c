@@ -1,4 +1,4 @@
-#include "runner/train/peer.h"
+#include "runner/rank/peer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "runner/execute_internal.h"
+#include "runner/rank/execute_internal.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "runner/gpu_kinds.h"
+#include "runner/rank/gpu_kinds.h"
 
 #include <stdarg.h>
 #include <stdio.h>

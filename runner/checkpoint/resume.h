@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/store.h"
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 struct sw_resume_options {
     const char *from;               /* --resume: "auto", "none" or a folder; NULL: auto */

@@ -1,9 +1,9 @@
-#include "runner/accelerator.h"
+#include "runner/rank/accelerator.h"
 
 #include "runner/collective/comm.h"
 #include "runner/collective/nccl.h"
 #include "runner/collective/staged.h"
-#include "runner/cuda_load.h"
+#include "runner/rank/cuda_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

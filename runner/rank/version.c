@@ -1,9 +1,8 @@
-#include "runner/version.h"
+#include "runner/rank/version.h"
 
 #include "core/base/json.h"
-#include "runner/accelerator.h"
-#include "runner/launch.h"
-#include "runner/serve/http.h"
+#include "runner/rank/accelerator.h"
+#include "runner/rank/launch.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -33,15 +32,10 @@ const char *sw_version_json(char *buffer, size_t buffer_bytes)
     return buffer;
 }
 
-const char *sw_version_text(char *buffer, size_t buffer_bytes)
+const char *sw_version_text(const char *http, char *buffer, size_t buffer_bytes)
 {
-    char dnnl[32], mpi[128], cuda[512], http[256];
-    struct sw_error err = {0};
+    char dnnl[32], mpi[128], cuda[512];
     onednn(dnnl);
-    if (sw_http_is_there(&err))
-        snprintf(http, sizeof http, "libmicrohttpd %.200s", sw_http_version());
-    else
-        snprintf(http, sizeof http, "none (%.200s)", err.message);
     snprintf(buffer, buffer_bytes,
              "runner %s\n  devices: cpu (oneDNN %s)\n  MPI: %s\n  CUDA: %s\n  HTTP: %s\n",
              SW_VERSION, dnnl, sw_launch_mpi_version(mpi, sizeof mpi),

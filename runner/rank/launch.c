@@ -1,4 +1,4 @@
-#include "runner/launch.h"
+#include "runner/rank/launch.h"
 
 #include "core/base/clock.h"
 

@@ -6,7 +6,7 @@
 
 /* {"shardwright":"0.1.0","onednn":"2.6.3","mpi":"Open MPI v4.1.4"}; returns buffer. */
 const char *sw_version_json(char *buffer, size_t buffer_bytes);
-/* The same for people. */
-const char *sw_version_text(char *buffer, size_t buffer_bytes);
+/* The same for people, with the devices; http: what answers requests, of what version. */
+const char *sw_version_text(const char *http, char *buffer, size_t buffer_bytes);
 
 #endif
