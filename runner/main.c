@@ -240,62 +240,9 @@ static void forbid_core_dumps(void)
     (void)setenv("OMPI_MCA_opal_signal", "", 0); /* the watcher says it in one line */
 }
 
-/* Reads the plan and does what `work` makes of it, on every rank. */
-static int on_plan(struct sw_launch *launch, const char *path,
-                   int (*work)(struct sw_launch *launch, const struct sw_plan *plan, void *options),
-                   void *options)
-{
-    struct sw_plan plan;
-    struct sw_error err = {0};
-    if (sw_launch_begin(launch, &err) != 0) {
-        if (launch->rank == 0)
-            sw_launch_print_error(&err);
-        return (int)err.status;
-    }
-    const int read = sw_plan_read(path, &plan, &err);
-    int status = (int)sw_launch_agree(launch, read == 0 ? NULL : &err);
-    if (status == SW_OK)
-        status = work(launch, &plan, options);
-    if (read == 0)
-        sw_plan_free(&plan);
-    sw_launch_end(launch);
-    return status;
-}
-
-/* Agreed on by all ranks. */
-static int check_digest(const struct sw_launch *launch, const struct sw_plan *plan,
-                        const char *path, bool wanted, uint64_t digest)
-{
-    struct sw_error err = {0};
-    if (wanted && plan->digest != digest)
-        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path},
-                   "it has digest %016" PRIx64
-                   ", the script that starts it was written for %016" PRIx64
-                   ": the run was emitted again since; use the script that is there now",
-                   plan->digest, digest);
-    return (int)sw_launch_agree(launch, err.status == SW_OK ? NULL : &err);
-}
-
-static int train_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    struct sw_train_options *o = options;
-    const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
-    if (status != SW_OK)
-        return status;
-    sw_life_set_checkpoint_signal(o->life, plan->run->checkpoint_signal);
-    return sw_train(launch, plan, o);
-}
-
-static int evaluate_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    sw_launch_started(launch);
-    return sw_evaluate(launch, plan, options);
-}
-
 static int train(int argc, char **argv)
 {
     struct sw_train_options options = {0};
-    struct sw_launch launch = {0};
     struct sw_error err = {0};
     struct sw_watch_board own = {0};
     const char *problem = NULL, *which = "";
@@ -310,62 +257,50 @@ static int train(int argc, char **argv)
         sw_launch_print_error(&err);
         return (int)err.status;
     }
-    const int status = on_plan(&launch, options.plan_path, train_plan, &options);
+    const struct sw_rank_command command = {.plan_path = options.plan_path,
+                                            .digest = options.wants_digest ? &options.digest : NULL,
+                                            .starts_itself = true,
+                                            .run = sw_train,
+                                            .options = &options};
+    const int status = sw_rank_run(&command);
     sw_life_end(options.life);
     sw_watch_end(watched);
     return status;
 }
 
-static int preflight_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    const struct sw_preflight_options *o = options;
-    sw_launch_started(launch);
-    const int status = check_digest(launch, plan, o->plan_path, o->wants_digest, o->digest);
-    return status == SW_OK ? sw_preflight(launch, plan, o) : status;
-}
-
 static int preflight(int argc, char **argv)
 {
     struct sw_preflight_options options = {.full = false};
-    struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     if (sw_preflight_arguments(argc, argv, &options, &problem, &which) != 0)
         return usage(argv[1], problem, which);
     forbid_core_dumps();
-    return on_plan(&launch, options.plan_path, preflight_plan, &options);
+    return sw_rank_run(
+        &(struct sw_rank_command){.plan_path = options.plan_path,
+                                  .digest = options.wants_digest ? &options.digest : NULL,
+                                  .run = sw_preflight,
+                                  .options = &options});
 }
 
 static int evaluate(int argc, char **argv)
 {
     struct sw_evaluate_options options = {0};
-    struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     if (sw_evaluate_arguments(argc, argv, &options, &problem, &which) != 0)
         return usage(argv[1], problem, which);
-    return on_plan(&launch, options.plan_path, evaluate_plan, &options);
-}
-
-static int generate_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    sw_launch_started(launch);
-    return sw_generate(launch, plan, options);
-}
-
-static int score_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    sw_launch_started(launch);
-    return sw_score(launch, plan, options);
+    return sw_rank_run(&(struct sw_rank_command){
+        .plan_path = options.plan_path, .run = sw_evaluate, .options = &options});
 }
 
 static int generate(int argc, char **argv)
 {
     struct sw_generate_options options;
-    struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     char text[160];
     const bool good = sw_generate_arguments(argc, argv, &options, text, &problem, &which) == 0;
-    const int status = good ? on_plan(&launch, options.plan_path, generate_plan, &options)
-                            : usage(argv[1], problem, which);
+    const struct sw_rank_command command = {
+        .plan_path = options.plan_path, .run = sw_generate, .options = &options};
+    const int status = good ? sw_rank_run(&command) : usage(argv[1], problem, which);
     sw_stops_free(&options.stops);
     return status;
 }
@@ -373,28 +308,21 @@ static int generate(int argc, char **argv)
 static int score(int argc, char **argv)
 {
     struct sw_score_options options;
-    struct sw_launch launch = {0};
     const char *problem = NULL, *which = "";
     char **files = calloc((size_t)argc + 1, sizeof *files);
     if (files == NULL)
         return SW_ENVIRONMENT;
     const bool good = sw_score_arguments(argc, argv, &options, files, &problem, &which) == 0;
-    const int status = good ? on_plan(&launch, options.plan_path, score_plan, &options)
-                            : usage(argv[1], problem, which);
+    const struct sw_rank_command command = {
+        .plan_path = options.plan_path, .run = sw_score, .options = &options};
+    const int status = good ? sw_rank_run(&command) : usage(argv[1], problem, which);
     free(files);
     return status;
-}
-
-static int serve_plan(struct sw_launch *launch, const struct sw_plan *plan, void *options)
-{
-    sw_launch_started(launch);
-    return sw_serve(launch, plan, options);
 }
 
 static int serve(int argc, char **argv)
 {
     struct sw_serve_options options;
-    struct sw_launch launch = {0};
     struct sw_error err = {0};
     const char *problem = NULL, *which = "";
     if (sw_serve_arguments(argc, argv, &options, &problem, &which) != 0)
@@ -406,7 +334,9 @@ static int serve(int argc, char **argv)
         sw_launch_print_error(&err);
         return (int)err.status;
     }
-    const int status = on_plan(&launch, options.plan_path, serve_plan, &options);
+    const struct sw_rank_command command = {
+        .plan_path = options.plan_path, .run = sw_serve, .options = &options};
+    const int status = sw_rank_run(&command);
     sw_life_end(options.life);
     sw_watch_end(watched);
     return status;
@@ -464,16 +394,8 @@ static int calibrate(int argc, char **argv)
     }
     if (options.profile_path == NULL)
         return usage(argv[1], "calibrate needs -o PROFILE.yaml", "");
-    struct sw_launch launch;
-    struct sw_error err = {0};
-    if (sw_launch_begin(&launch, &err) != 0) {
-        if (launch.rank == 0)
-            sw_launch_print_error(&err);
-        return (int)err.status;
-    }
-    const int status = sw_calibrate(&launch, &options);
-    sw_launch_end(&launch);
-    return status;
+    return sw_rank_run(
+        &(struct sw_rank_command){.starts_itself = true, .run = sw_calibrate, .options = &options});
 }
 
 static const struct command {

@@ -25,11 +25,9 @@ static const double kernels_alone = 0.77, kernels_of_job = 0.49, links_of_job = 
 static const double few_rows_share = 0.19;
 
 struct calibrating {
-    const struct sw_launch *launch;
+    struct sw_rank *rank;
     const struct sw_calibrate_options *options;
     int32_t nodes, threads;
-    struct sw_device *device;
-    struct sw_comm *comm;
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
@@ -41,7 +39,7 @@ struct calibrating {
 /* Whether the device works off a queue, with a clock of its own, as GPUs do. */
 static bool queues(const struct calibrating *c)
 {
-    return c->device->vtable->mark != NULL;
+    return c->rank->device->vtable->mark != NULL;
 }
 
 /* ---- Set-up ---- */
@@ -53,27 +51,26 @@ static double host_number(const char *host)
 }
 
 /* Ranks wait while others measure, whose parts take longer on some machines than on others. */
-static double stall_seconds(void)
-{
-    return sw_launch_stall_seconds(150);
-}
+static const double longest_s = 150;
 
 /* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */
 static int check_placement(struct calibrating *c, struct sw_error *err)
 {
-    const int32_t size = c->launch->size;
+    const int32_t size = c->rank->launch->size;
     const struct sw_mesh flat = sw_mesh_make(size, 1, 1, 1);
     struct sw_comm *comm = NULL;
     int status = -1;
     double *told = calloc((size_t)size * 2, sizeof *told);
     if (told == NULL) {
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory");
-        sw_launch_abort(c->launch, err, (int)err->status); /* the others go on to a collective */
+        sw_launch_abort(c->rank->launch, err,
+                        (int)err->status); /* the others go on to a collective */
         return -1;
     }
-    told[c->launch->rank] = c->launch->local_size;
-    told[size + c->launch->rank] = host_number(c->launch->host);
-    if (sw_accelerator_host_comm(c->launch, &flat, stall_seconds(), &comm, err) != 0 ||
+    told[c->rank->launch->rank] = c->rank->launch->local_size;
+    told[size + c->rank->launch->rank] = host_number(c->rank->launch->host);
+    if (sw_accelerator_host_comm(c->rank->launch, &flat, sw_launch_stall_seconds(longest_s), &comm,
+                                 err) != 0 ||
         sw_calibrate_sum(comm, told, 2 * size, err) != 0)
         goto out;
     const int32_t local = (int32_t)told[0];
@@ -147,7 +144,7 @@ static int check_paths(const struct sw_calibrate_options *o, struct sw_error *er
 
 static void set_facts(struct calibrating *c)
 {
-    const struct sw_launch *launch = c->launch;
+    const struct sw_launch *launch = c->rank->launch;
     char versions[400];
     struct rusage usage;
     if (c->options->cluster_path != NULL)
@@ -181,7 +178,7 @@ static void set_facts(struct calibrating *c)
 static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
 {
     char kind[128], versions[256];
-    const int64_t available = c->device->vtable->free_bytes(c->device);
+    const int64_t available = c->rank->device->vtable->free_bytes(c->rank->device);
     if (available < 0)
         return sw_fail(err, SW_ENVIRONMENT, "the GPU does not say how much memory is free");
     sw_kinds_name(&c->gpu, kind);
@@ -193,7 +190,7 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
               "shares of\n# them; with fp32's peak the same shares give the times that fp32 "
               "took."
             : "Peaks are the best rates that were measured, fractions are shares of them.",
-        c->launch->size > 1
+        c->rank->launch->size > 1
             ? ""
             : "# reserved_memory is without NCCL's buffers, which a single rank does not have.\n");
     const size_t used = strlen(c->versions);
@@ -208,13 +205,14 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
 
 static int set_up(struct calibrating *c, struct sw_error *err)
 {
-    if (c->launch->rank == 0 && check_paths(c->options, err) != 0)
+    if (c->rank->launch->rank == 0 && check_paths(c->options, err) != 0)
         return -1;
-    c->threads = sw_launch_threads(c->launch);
-    c->device = sw_accelerator_device(c->launch, c->options->device, c->threads, err);
-    if (c->device == NULL || c->device->vtable->facts == NULL)
-        return c->device == NULL ? -1 : 0;
-    if (c->device->vtable->facts(c->device, &c->gpu, err) != 0)
+    c->threads = sw_launch_threads(c->rank->launch);
+    if (sw_rank_open_device(c->rank, c->options->device) != 0)
+        return -1;
+    if (c->rank->device->vtable->facts == NULL)
+        return 0;
+    if (c->rank->device->vtable->facts(c->rank->device, &c->gpu, err) != 0)
         return -1;
     c->sheet = sw_data_sheet_find(c->gpu.name);
     return 0;
@@ -225,28 +223,29 @@ static int set_up(struct calibrating *c, struct sw_error *err)
 static int measure_kernels(struct calibrating *c, double seconds, struct sw_error *err)
 {
     struct sw_kernel_rates rates;
-    const int32_t ranks = c->launch->size;
+    const int32_t ranks = c->rank->launch->size;
     const double few_rows = c->options->seconds * few_rows_share; /* of GPUs' kernels, too */
     if (!queues(c))
-        return sw_calibrate_kernels(c->device, c->comm, seconds, &rates, err) != 0 ||
-                       sw_calibrate_few_rows(c->device, c->comm, few_rows, &rates.few_rows, err) !=
-                           0
+        return sw_calibrate_kernels(c->rank->device, c->rank->comm, seconds, &rates, err) != 0 ||
+                       sw_calibrate_few_rows(c->rank->device, c->rank->comm, few_rows,
+                                             &rates.few_rows, err) != 0
                    ? -1
                    : sw_calibration_make(&rates, ranks, &c->calibration, err);
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
-    if (sw_gpu_kernels(c->device, c->comm, seconds + few_rows, shape, shapes, &rates, err) != 0)
+    if (sw_gpu_kernels(c->rank->device, c->rank->comm, seconds + few_rows, shape, shapes, &rates,
+                       err) != 0)
         return -1;
     return sw_gpu_calibration(&rates, ranks, c->sheet, &c->calibration, err);
 }
 
 static int measure_gpu_links(struct calibrating *c, double each, struct sw_error *err)
 {
-    const int32_t local = c->launch->size / c->nodes;
+    const int32_t local = c->rank->launch->size / c->nodes;
     /* those through host memory are MPI's, which are queued nowhere and direct */
-    struct sw_gpu_level level = {.parts = local, .direct = !c->comm->queued};
+    struct sw_gpu_level level = {.parts = local, .direct = !c->rank->comm->queued};
     if (local > 1) {
-        if (sw_gpu_link(c->device, c->comm, &level, each, &c->inside, err) != 0)
+        if (sw_gpu_link(c->rank->device, c->rank->comm, &level, each, &c->inside, err) != 0)
             return -1;
         c->facts.inside = &c->inside;
     }
@@ -254,7 +253,7 @@ static int measure_gpu_links(struct calibrating *c, double each, struct sw_error
     level.members = local;
     level.inner_latency_s = c->inside.latency_s;
     if (c->nodes > 1) {
-        if (sw_gpu_link(c->device, c->comm, &level, each, &c->across, err) != 0)
+        if (sw_gpu_link(c->rank->device, c->rank->comm, &level, each, &c->across, err) != 0)
             return -1;
         c->facts.across = &c->across;
     }
@@ -263,15 +262,14 @@ static int measure_gpu_links(struct calibrating *c, double each, struct sw_error
 
 static int measure(struct calibrating *c, struct sw_error *err)
 {
-    const int32_t ranks = c->launch->size, local = ranks / c->nodes;
+    const int32_t ranks = c->rank->launch->size, local = ranks / c->nodes;
     const struct sw_link_group in_node = {.axes = {1, {SW_TP}}, .share = 1};
     /* one member per node, and everyone: of ranks - 1 others, local (nodes - 1) are elsewhere */
     const struct sw_link_group across[2] = {
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}}, .share = (double)local * (c->nodes - 1) / (ranks - 1.0)}};
     const struct sw_mesh mesh = sw_mesh_make(c->nodes, 1, local, 1);
-    if (sw_accelerator_comm(c->launch, &mesh, NULL, 0, c->device, c->options->device,
-                            stall_seconds(), &c->comm, err) != 0)
+    if (sw_rank_connect(c->rank, &mesh, NULL, 0, longest_s) != 0)
         return -1;
     const double seconds = c->options->seconds;
     if (measure_kernels(c, seconds * (ranks > 1 ? kernels_of_job : kernels_alone), err) != 0)
@@ -280,12 +278,12 @@ static int measure(struct calibrating *c, struct sw_error *err)
     if (queues(c))
         return measure_gpu_links(c, each, err);
     if (local > 1) {
-        if (sw_calibrate_link(c->comm, &in_node, 1, each, &c->inside, err) != 0)
+        if (sw_calibrate_link(c->rank->comm, &in_node, 1, each, &c->inside, err) != 0)
             return -1;
         c->facts.inside = &c->inside;
     }
     if (c->nodes > 1) {
-        if (sw_calibrate_link(c->comm, across, local > 1 ? 2 : 1, each, &c->across, err) != 0)
+        if (sw_calibrate_link(c->rank->comm, across, local > 1 ? 2 : 1, each, &c->across, err) != 0)
             return -1;
         c->facts.across = &c->across;
     }
@@ -347,7 +345,7 @@ static void report_cores(const struct calibrating *c)
             "measured %d rank%s of %d thread%s on %d node%s, each with a core for %.0f %% of its "
             "time\nmatmul    %.3g GFLOP/s fp32, %.3g bf16, per rank at best\nmemory    %.3g GB/s "
             "per rank at best\nop        %.3g us at least\n",
-            c->launch->size, c->launch->size == 1 ? "" : "s", c->threads,
+            c->rank->launch->size, c->rank->launch->size == 1 ? "" : "s", c->threads,
             c->threads == 1 ? "" : "s", c->nodes, c->nodes == 1 ? "" : "s", found->share * 100,
             found->fp32_flops / 1e9, found->bf16_flops / 1e9, found->memory_bandwidth / 1e9,
             found->launch_latency_s * 1e6);
@@ -367,7 +365,7 @@ static void report_gpus(const struct calibrating *c)
             "measured %d GPU%s (%s) on %d node%s; of the largest ops\nmatmul    %.3g TFLOP/s bf16, "
             "%.3g fp32\nattention %.3g TFLOP/s bf16\nmemory    %.3g GB/s\nop        %.3g us at "
             "least, replayed\nreserved  %.3g GB\n",
-            c->launch->size, c->launch->size == 1 ? "" : "s", c->gpu.name, c->nodes,
+            c->rank->launch->size, c->rank->launch->size == 1 ? "" : "s", c->gpu.name, c->nodes,
             c->nodes == 1 ? "" : "s", matmul * found->bf16_flops / 1e12,
             matmul * found->fp32_flops / 1e12,
             largest(&found->curve[SW_RATE_ATTENTION]) * found->bf16_flops / 1e12,
@@ -394,38 +392,29 @@ static void report(const struct calibrating *c)
                 "it, or says profile: FILE\n");
 }
 
-static void tear_down(struct calibrating *c)
+int sw_calibrate(struct sw_rank *rank, const void *given)
 {
-    if (c->comm != NULL)
-        c->comm->vtable->destroy(c->comm);
-    if (c->device != NULL)
-        c->device->vtable->destroy(c->device);
-}
-
-int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_options *options)
-{
-    struct calibrating c = {.launch = launch, .options = options, .nodes = 1};
-    struct sw_error err = {0};
-    enum sw_status status = sw_launch_agree(launch, set_up(&c, &err) == 0 ? NULL : &err);
-    if (status == SW_OK && launch->size > 1)
-        status = sw_launch_agree(launch, check_placement(&c, &err) == 0 ? NULL : &err);
+    const struct sw_calibrate_options *options = given;
+    struct calibrating c = {.rank = rank, .options = options, .nodes = 1};
+    struct sw_error *err = &rank->err;
+    (void)set_up(&c, err);
+    enum sw_status status = sw_rank_agree(rank);
+    if (status == SW_OK && rank->launch->size > 1)
+        (void)check_placement(&c, err);
     if (status == SW_OK)
-        status = sw_launch_agree(launch, sw_kinds_check(launch, c.device, &err) == 0 ? NULL : &err);
-    if (status != SW_OK) {
-        tear_down(&c);
+        status = sw_rank_meet(rank, NULL, 0);
+    if (status != SW_OK)
         return (int)status;
-    }
     set_facts(&c);
-    if (launch->rank == 0)
+    if (rank->launch->rank == 0)
         fprintf(stderr, "measuring for about %.0f s; the machine should have nothing else to do\n",
                 options->seconds);
-    if (measure(&c, &err) != 0)
-        sw_launch_abort(launch, &err, (int)err.status); /* the others wait in a collective */
-    const bool failed =
-        launch->rank == 0 && ((queues(&c) && set_gpu_facts(&c, &err) != 0) || save(&c, &err) != 0);
-    status = sw_launch_agree(launch, failed ? &err : NULL);
-    if (status == SW_OK && launch->rank == 0)
+    if (measure(&c, err) != 0)
+        sw_launch_abort(rank->launch, err, (int)err->status); /* the others wait in a collective */
+    if (rank->launch->rank == 0 && (!queues(&c) || set_gpu_facts(&c, err) == 0))
+        (void)save(&c, err);
+    status = sw_rank_agree(rank);
+    if (status == SW_OK && rank->launch->rank == 0)
         report(&c);
-    tear_down(&c);
     return (int)status;
 }

@@ -3,8 +3,7 @@
 #ifndef SW_CALIBRATE_H
 #define SW_CALIBRATE_H
 
-#include "core/base/device.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_calibrate_options {
     const char *profile_path;   /* -o; never NULL */
@@ -17,8 +16,8 @@ struct sw_calibrate_options {
 #define SW_CALIBRATE_SECONDS 55.0
 #define SW_CALIBRATE_QUICK_SECONDS 8.0
 
-/* Collective over the launched ranks. Prints what it found and its errors; returns the exit code.
- * Nothing is written unless everything was measured. */
-int sw_calibrate(const struct sw_launch *launch, const struct sw_calibrate_options *options);
+/* Collective, of a rank without a plan. options: struct sw_calibrate_options. Prints what it found
+ * and its errors; returns the exit code. Nothing is written unless everything was measured. */
+int sw_calibrate(struct sw_rank *rank, const void *options);
 
 #endif

@@ -131,7 +131,8 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 /* ---- Finding ---- */
 
-int sw_resume_named(const char *from, const char *what, char folder[4096], struct sw_error *err)
+/* what: the option or key that names it. */
+static int find_named(const char *from, const char *what, char folder[4096], struct sw_error *err)
 {
     char *meant, note[SW_STORE_NOTE_BYTES];
     struct stat info;
@@ -148,6 +149,22 @@ int sw_resume_named(const char *from, const char *what, char folder[4096], struc
     snprintf(folder, 4096, "%s", meant);
     free(meant);
     return 0;
+}
+
+enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folder[4096],
+                              struct sw_manifest *manifest)
+{
+    struct sw_loading loading = {.folder = folder};
+    memset(folder, 0, 4096);
+    if (rank->launch->rank == 0)
+        (void)find_named(from, "--checkpoint", folder, &rank->err);
+    sw_launch_broadcast(rank->launch, folder, 4096);
+    const enum sw_status status = sw_rank_agree(rank);
+    if (status != SW_OK)
+        return status;
+    (void)sw_loader_load(rank->launch, rank->programs, rank->executor,
+                         &rank->plan->run->model.shape, &loading, manifest, &rank->err);
+    return sw_rank_agree(rank);
 }
 
 static int start_over(const struct sw_run_config *run, const char *plan_path, bool overwrite,
@@ -206,12 +223,12 @@ static int find(const struct sw_plan *plan, const char *plan_path,
             return -1;
     } else {
         out->start = SW_START_RESUME;
-        if (sw_resume_named(from, "--resume", out->folder, err) != 0)
+        if (find_named(from, "--resume", out->folder, err) != 0)
             return -1;
     }
     if (out->start == SW_START_FRESH && run->init_from != NULL) {
         out->start = SW_START_MODEL;
-        return sw_resume_named(run->init_from, "init.from", out->folder, err);
+        return find_named(run->init_from, "init.from", out->folder, err);
     }
     return 0;
 }

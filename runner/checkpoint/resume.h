@@ -3,10 +3,9 @@
 #ifndef SW_RESUME_H
 #define SW_RESUME_H
 
-#include "core/plan/plan.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/store.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_resume_options {
     const char *from;               /* --resume: "auto", "none" or a folder; NULL: auto */
@@ -25,9 +24,12 @@ struct sw_resume {
 
 bool sw_resume_is_auto(const struct sw_resume_options *options);
 
-/* sw_store_resolve; its note is said. what: the option or key that names it. Errors: as there;
- * SW_BAD_INPUT: it is no folder. */
-int sw_resume_named(const char *from, const char *what, char folder[4096], struct sw_error *err);
+/* Collective, for --checkpoint of what does not train: finds the folder on rank 0
+ * (sw_store_resolve; its note is said), and loads its parameters into the state. folder, manifest:
+ * as found, on every rank. Returns what the ranks agreed on, the error printed once. Errors: as
+ * there, and as sw_loader_load; SW_BAD_INPUT: it is no folder. */
+enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folder[4096],
+                              struct sw_manifest *manifest);
 
 /* Collective. data_tokens: of the data, all of it. Prints, on rank 0, what is gone on with (unless
  * `last` steps are done) and what differs from the run that saved it (batch, learning rate, data,

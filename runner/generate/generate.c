@@ -91,11 +91,11 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     struct run *r = context;
     struct making *m = &r->text[text->number];
     const bool more =
-        sw_making_take(&m->text, r->session->letters, token, logprob, top, &r->session->err);
+        sw_making_take(&m->text, r->session->letters, token, logprob, top, &r->session->rank->err);
     (void)index;
     if (r->streams && r->out != NULL)
         stream(r, m);
-    return more && r->session->err.status == SW_OK;
+    return more && r->session->rank->err.status == SW_OK;
 }
 
 /* ---- Writing ---- */
@@ -129,7 +129,7 @@ static void write_text(const struct run *r, const struct making *m)
     json_t *string = json_stringn(text, bytes);
     char *written = string != NULL ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
     if (written == NULL)
-        sw_fail(&r->session->err, SW_ENVIRONMENT, "out of memory for a text");
+        sw_fail(&r->session->rank->err, SW_ENVIRONMENT, "out of memory for a text");
     if (sw_letters_can_read(r->session->letters) && written != NULL)
         sw_json_raw(&j, "text", written, strlen(written));
     else
@@ -190,14 +190,14 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
 static enum sw_status go_on(struct run *r)
 {
     struct sw_session *s = r->session;
-    const bool first = s->launch->rank == 0;
+    const bool first = s->rank->launch->rank == 0;
     if (first)
-        (void)sw_lines_open(&r->lines, r->options->out_path, check_line, r, &s->err);
-    const enum sw_status status = sw_session_agree(s);
+        (void)sw_lines_open(&r->lines, r->options->out_path, check_line, r, &s->rank->err);
+    const enum sw_status status = sw_rank_agree(s->rank);
     if (status != SW_OK)
         return status;
     r->done = r->lines.done;
-    sw_launch_broadcast(s->launch, &r->done, sizeof r->done);
+    sw_launch_broadcast(s->rank->launch, &r->done, sizeof r->done);
     for (int64_t i = 0; i < r->done && !first; i++)
         pass_text(r);
     r->started = r->written = r->done;
@@ -210,7 +210,7 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
 {
     struct run *r = context;
     struct making *m = &r->text[text->number];
-    sw_making_end(&m->text, &r->session->err);
+    sw_making_end(&m->text, &r->session->rank->err);
     r->cut += full && strcmp(m->text.reason, "length") == 0;
     if (r->streams && r->out != NULL) {
         stream(r, m);
@@ -261,23 +261,23 @@ static enum sw_status read_prompts(struct run *r)
 {
     struct sw_session *s = r->session;
     const struct sw_generate_options *o = r->options;
-    const struct sw_prompt_limits limits = {.vocab = s->plan->run->model.shape.vocab_size,
+    const struct sw_prompt_limits limits = {.vocab = s->rank->plan->run->model.shape.vocab_size,
                                             .max_tokens = sw_engine_max_tokens(s->engine)};
     char *text = NULL;
     size_t bytes = 0;
     if (o->prompt != NULL) {
         (void)sw_prompts_single(o->prompt, s->letters, &limits, &o->wish, &o->stops, &r->prompts,
-                                &s->err);
-        return sw_session_agree(s);
+                                &s->rank->err);
+        return sw_rank_agree(s->rank);
     }
-    if (s->launch->rank == 0)
-        (void)sw_generate_read(o->prompts_path, &text, &bytes, &s->err);
-    enum sw_status status = sw_session_agree(s);
+    if (s->rank->launch->rank == 0)
+        (void)sw_generate_read(o->prompts_path, &text, &bytes, &s->rank->err);
+    enum sw_status status = sw_rank_agree(s->rank);
     if (status == SW_OK && sw_session_share(s, &text, &bytes) == 0) {
         (void)sw_prompts_read(o->prompts_path, text, bytes, s->letters, &limits, &o->wish,
-                              &o->stops, s->launch->rank == 0 ? stderr : NULL, &r->prompts,
-                              &s->err);
-        status = sw_session_agree(s);
+                              &o->stops, s->rank->launch->rank == 0 ? stderr : NULL, &r->prompts,
+                              &s->rank->err);
+        status = sw_rank_agree(s->rank);
     } else if (status == SW_OK) {
         status = SW_ENVIRONMENT;
     }
@@ -289,8 +289,8 @@ static enum sw_status read_prompts(struct run *r)
 static bool are_weights_cached(const struct sw_session *s)
 {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return s->device->vtable->in_host_memory && cache > 0 &&
-           s->programs->state.parameter_bytes <= cache;
+    return s->rank->device->vtable->in_host_memory && cache > 0 &&
+           s->rank->programs->state.parameter_bytes <= cache;
 }
 
 /* To stderr: what was done, and how much of the memory's bandwidth reading the weights took. */
@@ -305,11 +305,11 @@ static void say_counts(const struct run *r)
                 "room for %" PRId64 " tokens; set a larger serve.max_tokens in the run file, and "
                 "emit the plan again\n",
                 r->cut, r->cut == 1 ? " was" : "s were", sw_engine_max_tokens(s->engine));
-    const struct sw_cluster_config *cluster = &s->plan->run->cluster;
+    const struct sw_cluster_config *cluster = &s->rank->plan->run->cluster;
     const double bandwidth = cluster->profile.memory_bandwidth > 0
                                  ? cluster->profile.memory_bandwidth
                                  : cluster->accelerator.memory_bandwidth;
-    const double read = c->decode_seconds > 0 ? (double)s->programs->state.parameter_bytes *
+    const double read = c->decode_seconds > 0 ? (double)s->rank->programs->state.parameter_bytes *
                                                     (double)c->decodes / c->decode_seconds
                                               : 0;
     const int64_t made = r->started - r->done;
@@ -338,19 +338,20 @@ static enum sw_status make_texts(struct run *r)
         .next = next_text, .token = take_token, .ended = text_ended, .context = r};
     r->text = calloc((size_t)r->prompts.samples + 1, sizeof *r->text);
     if (r->text == NULL)
-        sw_fail(&s->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts", r->prompts.samples);
-    const enum sw_status status = sw_session_agree(s);
+        sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts",
+                r->prompts.samples);
+    const enum sw_status status = sw_rank_agree(s->rank);
     if (status != SW_OK)
         return status;
-    if (sw_engine_run(s->engine, &calls, &s->err) != 0) /* the others wait for this rank */
-        sw_launch_abort(s->launch, &s->err, (int)s->err.status);
-    return sw_session_agree(s);
+    if (sw_engine_run(s->engine, &calls, &s->rank->err) != 0) /* the others wait for this rank */
+        sw_launch_abort(s->rank->launch, &s->rank->err, (int)s->rank->err.status);
+    return sw_rank_agree(s->rank);
 }
 
 static enum sw_status generate(struct run *r)
 {
     struct sw_session *s = r->session;
-    const bool first = s->launch->rank == 0;
+    const bool first = s->rank->launch->rank == 0;
     const char *path = r->options->out_path;
     struct sw_new_file file = {0};
     enum sw_status status = read_prompts(r);
@@ -362,26 +363,26 @@ static enum sw_status generate(struct run *r)
     r->end_prompt = sw_lines_part(r->prompts.count, r->options->part + 1, r->options->parts);
     if (r->options->resume)
         status = go_on(r);
-    else if (first && path != NULL && sw_file_begin(&file, path, 0666, &s->err) != 0)
-        (void)sw_path_blame(&s->err, errno, "name another file with -o");
-    status = status == SW_OK ? sw_session_agree(s) : status;
+    else if (first && path != NULL && sw_file_begin(&file, path, 0666, &s->rank->err) != 0)
+        (void)sw_path_blame(&s->rank->err, errno, "name another file with -o");
+    status = status == SW_OK ? sw_rank_agree(s->rank) : status;
     if (status != SW_OK)
         return status;
     r->out = !first ? NULL : r->options->resume ? r->lines.out : path != NULL ? file.out : stdout;
     status = make_texts(r);
     if (r->options->resume) {
         if (first && status == SW_OK)
-            (void)sw_lines_close(&r->lines, path, &s->err);
+            (void)sw_lines_close(&r->lines, path, &s->rank->err);
         sw_lines_abandon(&r->lines);
     } else if (first && path != NULL && status == SW_OK) {
-        (void)sw_file_commit(&file, &s->err);
+        (void)sw_file_commit(&file, &s->rank->err);
     } else if (first && path != NULL) {
         sw_file_abandon(&file);
     } else if (first && (ferror(stdout) || fflush(stdout) != 0)) {
-        sw_fail(&s->err, SW_ENVIRONMENT, "cannot write the output: %s", strerror(errno));
+        sw_fail(&s->rank->err, SW_ENVIRONMENT, "cannot write the output: %s", strerror(errno));
     }
     if (status == SW_OK)
-        status = sw_session_agree(s);
+        status = sw_rank_agree(s->rank);
     if (first && status == SW_OK)
         say_counts(r);
     return status;
@@ -393,15 +394,12 @@ static int64_t texts_wanted(const struct sw_generate_options *o)
     return o->prompt != NULL ? o->wish.n : 0;
 }
 
-int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
-                const struct sw_generate_options *options)
+int sw_generate(struct sw_rank *rank, const void *given)
 {
+    const struct sw_generate_options *options = given;
     const uint32_t kinds = 1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE;
-    struct sw_session session = {.launch = launch,
-                                 .plan = plan,
-                                 .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint,
-                                 .wants_bytes = options->bytes};
+    struct sw_session session = {
+        .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     struct run run = {.session = &session, .options = options};
     enum sw_status status = sw_session_open(&session, kinds, texts_wanted(options));
     if (status == SW_OK)

@@ -20,11 +20,10 @@ struct sw_generate_options {
     int64_t part, parts; /* of the prompts; 0 of 1: all */
 };
 
-/* Collective. Writes the texts on rank 0, and errors to stderr, once per job. Returns the exit
- * code.
+/* Collective. options: struct sw_generate_options. Writes the texts on rank 0, and errors to
+ * stderr, once per job. Returns the exit code.
  */
-int sw_generate(const struct sw_launch *launch, const struct sw_plan *plan,
-                const struct sw_generate_options *options);
+int sw_generate(struct sw_rank *rank, const void *options);
 
 struct sw_score_options {
     const char *plan_path, *checkpoint;
@@ -37,9 +36,8 @@ struct sw_score_options {
     bool logprobs, resume;  /* with texts_path, as of generating */
     int64_t part, parts;
 };
-/* Collective. `runner score`: how probable texts are. */
-int sw_score(const struct sw_launch *launch, const struct sw_plan *plan,
-             const struct sw_score_options *options);
+/* Collective. options: struct sw_score_options. `runner score`: how probable texts are. */
+int sw_score(struct sw_rank *rank, const void *options);
 /* score_lines.c: the same of a file of texts, a line for each. */
 enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_options *options);
 

@@ -27,7 +27,7 @@ static int score_tokens(struct sw_session *s, const int32_t *tokens, int64_t cou
     float *logprobs = malloc((size_t)(slots * window) * sizeof *logprobs);
     int status = -1;
     if (text == NULL || to == NULL || logprobs == NULL) {
-        sw_fail(&s->err, SW_ENVIRONMENT, "out of memory for the scores of a text");
+        sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for the scores of a text");
         goto out;
     }
     for (int64_t at = 0; at + 1 < count;) {
@@ -38,8 +38,8 @@ static int score_tokens(struct sw_session *s, const int32_t *tokens, int64_t cou
             to[n] = logprobs + n * window;
             at += these;
         }
-        if (sw_engine_score(s->engine, text, n, to, &s->err) != 0)
-            sw_launch_abort(s->launch, &s->err, (int)s->err.status);
+        if (sw_engine_score(s->engine, text, n, to, &s->rank->err) != 0)
+            sw_launch_abort(s->rank->launch, &s->rank->err, (int)s->rank->err.status);
         for (int64_t i = 0; i < n; i++)
             for (int64_t t = 0; t + 1 < text[i].token_count; t++) {
                 out->sum += (double)to[i][t];
@@ -87,31 +87,32 @@ static enum sw_status score_file(struct sw_session *s, const struct sw_score_opt
     int32_t *tokens = NULL;
     int64_t count = 0;
     enum sw_status status;
-    if (s->launch->rank == 0 &&
+    if (s->rank->launch->rank == 0 &&
         sw_file_read(path, false, (size_t)1 << 40, &text, &scored.bytes, NULL) != 0)
-        sw_fail_at(&s->err, sw_path_status(errno, false), (struct sw_place){.file = path},
+        sw_fail_at(&s->rank->err, sw_path_status(errno, false), (struct sw_place){.file = path},
                    "cannot read it: %s; name a file that can be read", strerror(errno));
-    status = sw_session_agree(s);
+    status = sw_rank_agree(s->rank);
     if (status == SW_OK && sw_session_share(s, &text, &scored.bytes) != 0)
         status = SW_ENVIRONMENT;
     if (status != SW_OK)
         goto out;
-    if (sw_letters_encode(s->letters, text, scored.bytes, true, &tokens, &count, &s->err) == 0 &&
+    if (sw_letters_encode(s->letters, text, scored.bytes, true, &tokens, &count, &s->rank->err) ==
+            0 &&
         count < 2)
-        sw_fail_at(&s->err, SW_BAD_INPUT, (struct sw_place){.file = path},
+        sw_fail_at(&s->rank->err, SW_BAD_INPUT, (struct sw_place){.file = path},
                    "it has %" PRId64 " token%s; what follows the first is scored", count,
                    count == 1 ? "" : "s");
-    for (int64_t i = 0; i < count && s->err.status == SW_OK; i++)
-        if (tokens[i] < 0 || tokens[i] >= s->plan->run->model.shape.vocab_size)
-            sw_fail_at(&s->err, SW_BAD_INPUT, (struct sw_place){.file = path},
+    for (int64_t i = 0; i < count && s->rank->err.status == SW_OK; i++)
+        if (tokens[i] < 0 || tokens[i] >= s->rank->plan->run->model.shape.vocab_size)
+            sw_fail_at(&s->rank->err, SW_BAD_INPUT, (struct sw_place){.file = path},
                        "token %" PRId32 " is none of the model's %" PRId64, tokens[i],
-                       s->plan->run->model.shape.vocab_size);
-    status = sw_session_agree(s);
+                       s->rank->plan->run->model.shape.vocab_size);
+    status = sw_rank_agree(s->rank);
     if (status != SW_OK)
         goto out;
     (void)score_tokens(s, tokens, count, &scored);
-    status = sw_session_agree(s);
-    if (status == SW_OK && s->launch->rank == 0)
+    status = sw_rank_agree(s->rank);
+    if (status == SW_OK && s->rank->launch->rank == 0)
         show(o, path, s, &scored);
 out:
     free(text);
@@ -119,24 +120,21 @@ out:
     return status;
 }
 
-int sw_score(const struct sw_launch *launch, const struct sw_plan *plan,
-             const struct sw_score_options *options)
+int sw_score(struct sw_rank *rank, const void *given)
 {
-    struct sw_session session = {.launch = launch,
-                                 .plan = plan,
-                                 .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint,
-                                 .wants_bytes = options->bytes};
+    const struct sw_score_options *options = given;
+    struct sw_session session = {
+        .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     enum sw_status status = sw_session_open(&session, 1u << SW_PROGRAM_SCORE, 0);
     if (status == SW_OK && options->texts_path != NULL)
         status = sw_score_lines(&session, options);
     for (int32_t i = 0; i < options->file_count && status == SW_OK; i++)
         status = score_file(&session, options, options->files[i]);
-    if (status == SW_OK && launch->rank == 0 && (ferror(stdout) || fflush(stdout) != 0)) {
+    if (status == SW_OK && rank->launch->rank == 0 && (ferror(stdout) || fflush(stdout) != 0)) {
         fprintf(stderr, "runner: error: cannot write the output: %s\n", strerror(errno));
         status = SW_ENVIRONMENT;
     }
-    const enum sw_status worst = (enum sw_status)sw_launch_max(launch, (int64_t)status);
+    const enum sw_status worst = (enum sw_status)sw_launch_max(rank->launch, (int64_t)status);
     sw_session_close(&session);
     return (int)worst;
 }

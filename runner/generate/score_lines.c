@@ -44,7 +44,8 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
 static enum sw_status read_texts(struct scoring *s)
 {
     struct sw_session *session = s->session;
-    const struct sw_prompt_limits limits = {.vocab = session->plan->run->model.shape.vocab_size,
+    const struct sw_prompt_limits limits = {.vocab =
+                                                session->rank->plan->run->model.shape.vocab_size,
                                             .max_tokens = sw_engine_max_tokens(session->engine),
                                             .scored = true};
     const struct sw_wish wish = sw_wish_default();
@@ -52,13 +53,14 @@ static enum sw_status read_texts(struct scoring *s)
     const char *path = s->options->texts_path;
     char *text = NULL;
     size_t bytes = 0;
-    if (session->launch->rank == 0)
-        (void)sw_generate_read(path, &text, &bytes, &session->err);
-    enum sw_status status = sw_session_agree(session);
+    if (session->rank->launch->rank == 0)
+        (void)sw_generate_read(path, &text, &bytes, &session->rank->err);
+    enum sw_status status = sw_rank_agree(session->rank);
     if (status == SW_OK && sw_session_share(session, &text, &bytes) == 0) {
         (void)sw_prompts_read(path, text, bytes, session->letters, &limits, &wish, &stops,
-                              session->launch->rank == 0 ? stderr : NULL, &s->texts, &session->err);
-        status = sw_session_agree(session);
+                              session->rank->launch->rank == 0 ? stderr : NULL, &s->texts,
+                              &session->rank->err);
+        status = sw_rank_agree(session->rank);
     } else if (status == SW_OK) {
         status = SW_ENVIRONMENT;
     }
@@ -139,16 +141,17 @@ static enum sw_status score_all(struct scoring *s)
     s->made = malloc(slots * window * sizeof *s->made);
     s->scores = malloc((size_t)longest * sizeof *s->scores);
     if (s->batch == NULL || s->to == NULL || s->made == NULL || s->scores == NULL)
-        sw_fail(&session->err, SW_ENVIRONMENT, "out of memory for the scores of a text");
-    const enum sw_status status = sw_session_agree(session);
+        sw_fail(&session->rank->err, SW_ENVIRONMENT, "out of memory for the scores of a text");
+    const enum sw_status status = sw_rank_agree(session->rank);
     if (status != SW_OK)
         return status;
     while ((n = fill_batch(s, &text, &at)) > 0) {
-        if (sw_engine_score(session->engine, s->batch, n, s->to, &session->err) != 0)
-            sw_launch_abort(session->launch, &session->err, (int)session->err.status);
+        if (sw_engine_score(session->engine, s->batch, n, s->to, &session->rank->err) != 0)
+            sw_launch_abort(session->rank->launch, &session->rank->err,
+                            (int)session->rank->err.status);
         take_batch(s, n);
     }
-    return sw_session_agree(session);
+    return sw_rank_agree(session->rank);
 }
 
 /* Opens the output; what is there already is passed over. file: of a command that starts anew. */
@@ -156,17 +159,17 @@ static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
 {
     struct sw_session *session = s->session;
     const char *path = s->options->out_path;
-    const bool first = session->launch->rank == 0;
+    const bool first = session->rank->launch->rank == 0;
     const int64_t begin = s->next;
     if (first && s->options->resume)
-        (void)sw_lines_open(&s->lines, path, check_line, s, &session->err);
-    else if (first && path != NULL && sw_file_begin(file, path, 0666, &session->err) != 0)
-        (void)sw_path_blame(&session->err, errno, "name another file with -o");
-    const enum sw_status status = sw_session_agree(session);
+        (void)sw_lines_open(&s->lines, path, check_line, s, &session->rank->err);
+    else if (first && path != NULL && sw_file_begin(file, path, 0666, &session->rank->err) != 0)
+        (void)sw_path_blame(&session->rank->err, errno, "name another file with -o");
+    const enum sw_status status = sw_rank_agree(session->rank);
     if (status != SW_OK)
         return status;
     s->done = s->lines.done;
-    sw_launch_broadcast(session->launch, &s->done, sizeof s->done);
+    sw_launch_broadcast(session->rank->launch, &s->done, sizeof s->done);
     s->next = begin + s->done;
     s->out = !first ? NULL : s->options->resume ? s->lines.out : path != NULL ? file->out : stdout;
     return SW_OK;
@@ -190,7 +193,7 @@ enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_
     struct scoring s = {.session = session, .options = options};
     struct sw_new_file file = {0};
     const char *path = options->out_path;
-    const bool first = session->launch->rank == 0;
+    const bool first = session->rank->launch->rank == 0;
     enum sw_status status = read_texts(&s);
     if (status == SW_OK) {
         s.next = sw_lines_part(s.texts.count, options->part, options->parts);
@@ -201,13 +204,13 @@ enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_
         goto out;
     status = score_all(&s);
     if (first && status == SW_OK && s.lines.out != NULL)
-        (void)sw_lines_close(&s.lines, path, &session->err);
+        (void)sw_lines_close(&s.lines, path, &session->rank->err);
     else if (first && status == SW_OK && path != NULL)
-        (void)sw_file_commit(&file, &session->err);
+        (void)sw_file_commit(&file, &session->rank->err);
     else if (first && file.out != NULL)
         sw_file_abandon(&file);
     if (status == SW_OK)
-        status = sw_session_agree(session);
+        status = sw_rank_agree(session->rank);
     if (first && status == SW_OK)
         say_counts(&s);
 out:

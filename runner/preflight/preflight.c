@@ -1,8 +1,6 @@
 #include "runner/preflight/preflight.h"
 
-#include "core/program/state.h"
 #include "core/run/attempt.h"
-#include "runner/rank/accelerator.h"
 #include "runner/preflight/facts.h"
 #include "runner/preflight/judge.h"
 #include "runner/preflight/probe.h"
@@ -23,11 +21,7 @@ struct card {
 };
 
 struct preflight {
-    const struct sw_launch *launch;
-    const struct sw_plan *plan;
-    struct sw_program_set *programs;
-    struct sw_device *device;
-    struct sw_comm *comm;
+    struct sw_rank *rank;
     double budget_s;
     struct card mine, *all; /* [ranks] */
     int32_t *node;          /* [ranks]: of each rank, in the order in which they appear */
@@ -39,19 +33,18 @@ struct preflight {
     int32_t groups;
     struct sw_attempt found; /* the nodes that are out of their band, and why */
     bool *suspect;           /* [nodes]: out of it the first time; NULL: this is the first */
-    struct sw_error err;
 };
 
 /* ---- Ranks and nodes ---- */
 
 static void gather(struct preflight *p)
 {
-    sw_launch_gather(p->launch, &p->mine, (int32_t)sizeof p->mine, p->all);
+    sw_launch_gather(p->rank->launch, &p->mine, (int32_t)sizeof p->mine, p->all);
 }
 
 static int find_nodes(struct preflight *p)
 {
-    const size_t ranks = (size_t)p->launch->size;
+    const size_t ranks = (size_t)p->rank->launch->size;
     p->all = calloc(ranks, sizeof *p->all);
     p->node = calloc(ranks, sizeof *p->node);
     p->first = calloc(ranks, sizeof *p->first);
@@ -60,11 +53,11 @@ static int find_nodes(struct preflight *p)
     p->seen = calloc(ranks, sizeof *p->seen);
     if (p->all == NULL || p->node == NULL || p->first == NULL || p->rate == NULL ||
         p->slow == NULL || p->seen == NULL)
-        return sw_fail(&p->err, SW_ENVIRONMENT, "out of memory");
-    snprintf(p->mine.host, sizeof p->mine.host, "%s", p->launch->host);
+        return sw_fail(&p->rank->err, SW_ENVIRONMENT, "out of memory");
+    snprintf(p->mine.host, sizeof p->mine.host, "%s", p->rank->launch->host);
     p->mine.pair_rate = NAN;
     gather(p);
-    for (int32_t r = 0; r < p->launch->size; r++) {
+    for (int32_t r = 0; r < p->rank->launch->size; r++) {
         int32_t n = 0;
         while (n < p->nodes && strcmp(p->all[p->first[n]].host, p->all[r].host) != 0)
             n++;
@@ -82,7 +75,7 @@ static const char *name_of(const struct preflight *p, int32_t node)
 
 static bool speaks(const struct preflight *p)
 {
-    return p->launch->rank == 0;
+    return p->rank->launch->rank == 0;
 }
 
 /* The same on every rank. */
@@ -131,10 +124,10 @@ static void judge(struct preflight *p, const char *what, double predicted, doubl
 
 static void judge_facts(struct preflight *p)
 {
-    const struct sw_run_config *run = p->plan->run;
+    const struct sw_run_config *run = p->rank->plan->run;
     const int32_t per_node = run->cluster.accelerators_per_node;
     const bool gpu = sw_device_row(run->cluster.accelerator.device)->allocated;
-    const int64_t needs = p->plan->prediction.memory_total;
+    const int64_t needs = p->rank->plan->prediction.memory_total;
     for (int32_t n = 0; n < p->nodes; n++) {
         const struct sw_node_facts *f = &p->all[p->first[n]].facts;
         char text[256] = "";
@@ -162,13 +155,13 @@ static void judge_facts(struct preflight *p)
 
 static int try_compute(struct preflight *p)
 {
-    if (sw_probe_compute(p->plan, p->device, p->budget_s, &p->mine.compute_s, &p->mine.predicted_s,
-                         &p->err) != 0)
+    if (sw_probe_compute(p->rank->plan, p->rank->device, p->budget_s, &p->mine.compute_s,
+                         &p->mine.predicted_s, &p->rank->err) != 0)
         return -1;
     gather(p);
     for (int32_t n = 0; n < p->nodes; n++)
         p->rate[n] = INFINITY;
-    for (int32_t r = 0; r < p->launch->size; r++) /* a node is as fast as its slowest rank */
+    for (int32_t r = 0; r < p->rank->launch->size; r++) /* a node is as fast as its slowest rank */
         p->rate[p->node[r]] = fmin(p->rate[p->node[r]], 1 / p->all[r].compute_s);
     judge(p, "layers of the plan's shapes", 1 / p->mine.predicted_s, 1, "per second");
     return 0;
@@ -178,18 +171,18 @@ static int try_compute(struct preflight *p)
  * partners is slow itself. */
 static int try_pairs(struct preflight *p)
 {
-    const int32_t all = sw_judge_rounds(p->nodes), mine = p->node[p->launch->rank];
+    const int32_t all = sw_judge_rounds(p->nodes), mine = p->node[p->rank->launch->rank];
     const int32_t rounds = all < PAIR_ROUNDS ? all : PAIR_ROUNDS;
-    const struct sw_cluster_config *cluster = &p->plan->run->cluster;
+    const struct sw_cluster_config *cluster = &p->rank->plan->run->cluster;
     if (rounds == 0)
         return 0;
     for (int32_t n = 0; n < p->nodes; n++)
         p->rate[n] = NAN;
     for (int32_t round = 0; round < rounds; round++) {
         const int32_t partner = sw_judge_partner(mine, round, p->nodes);
-        const bool talks = p->first[mine] == p->launch->rank && partner >= 0;
-        if (sw_probe_pair(p->comm, p->device, talks ? p->first[partner] : -1, p->budget_s / rounds,
-                          &p->mine.pair_rate, &p->err) != 0)
+        const bool talks = p->first[mine] == p->rank->launch->rank && partner >= 0;
+        if (sw_probe_pair(p->rank->comm, p->rank->device, talks ? p->first[partner] : -1,
+                          p->budget_s / rounds, &p->mine.pair_rate, &p->rank->err) != 0)
             return -1;
         gather(p);
         for (int32_t n = 0; n < p->nodes; n++)
@@ -204,10 +197,10 @@ static int try_pairs(struct preflight *p)
 static int try_group(struct preflight *p, int32_t g)
 {
     const struct sw_probe_group *group = &p->group[g];
-    const struct sw_mesh *mesh = &p->plan->decision.mesh;
+    const struct sw_mesh *mesh = &p->rank->plan->decision.mesh;
     char axes[32], what[96];
-    if (sw_probe_collective(p->comm, p->device, group, p->budget_s / p->groups, &p->mine.group_s[g],
-                            &p->err) != 0)
+    if (sw_probe_collective(p->rank->comm, p->rank->device, group, p->budget_s / p->groups,
+                            &p->mine.group_s[g], &p->rank->err) != 0)
         return -1;
     gather(p);
     snprintf(what, sizeof what, "the plan's %s over %s", sw_collective_name(group->kind),
@@ -216,7 +209,7 @@ static int try_group(struct preflight *p, int32_t g)
     bool inside = true;
     for (int32_t n = 0; n < p->nodes; n++)
         p->rate[n] = INFINITY;
-    for (int32_t r = 0; r < p->launch->size; r++) {
+    for (int32_t r = 0; r < p->rank->launch->size; r++) {
         worst = fmax(worst, p->all[r].group_s[g]);
         p->rate[p->node[r]] = fmin(p->rate[p->node[r]], 1 / p->all[r].group_s[g]);
         for (int32_t i = 0; i < sw_axes_size(mesh, group->axes); i++)
@@ -244,7 +237,7 @@ static int try_everything(struct preflight *p)
 static int try_twice(struct preflight *p)
 {
     bool *suspect = calloc((size_t)p->nodes, sizeof *suspect);
-    int status = suspect != NULL ? 0 : sw_fail(&p->err, SW_ENVIRONMENT, "out of memory");
+    int status = suspect != NULL ? 0 : sw_fail(&p->rank->err, SW_ENVIRONMENT, "out of memory");
     for (int32_t i = 0; i < 2 && status == 0; i++) {
         p->found = (struct sw_attempt){.attempt = 0};
         judge_facts(p);
@@ -261,42 +254,25 @@ static int try_twice(struct preflight *p)
 
 /* ---- The command ---- */
 
-static int set_up(struct preflight *p)
+static enum sw_status set_up(struct preflight *p)
 {
-    struct sw_program_options options;
-    const struct sw_run_config *run = p->plan->run;
-    const enum sw_device_kind kind = run->cluster.accelerator.device;
-    const int32_t ranks = sw_mesh_rank_count(&p->plan->decision.mesh);
-    if (p->launch->size != ranks)
-        return sw_fail(&p->err, SW_BAD_INPUT, "the plan needs %d ranks, %d were started",
-                       (int)ranks, (int)p->launch->size);
-    if (sw_plan_program_options(run, &p->plan->decision, &options, &p->err) != 0 ||
-        sw_program_set_compile(&options, &p->programs, &p->err) != 0)
-        return -1;
-    p->device = sw_accelerator_device(p->launch, kind, sw_launch_threads(p->launch), &p->err);
-    if (p->device == NULL)
-        return -1;
-    sw_node_facts_find(run->directory, &p->mine.facts);
-    return 0;
-}
-
-static int connect(struct preflight *p)
-{
-    const struct sw_run_config *run = p->plan->run;
+    struct sw_rank *rank = p->rank;
     const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
     struct sw_axes groups[SW_PROBE_GROUPS + 1] = {every}; /* what ranks tell each other, too */
-    p->groups = sw_probe_groups(p->plan, p->programs->program[SW_PROGRAM_TRAIN], p->group);
+    if (sw_rank_compile(rank, 0, 0) == 0)
+        sw_node_facts_find(rank->plan->run->directory, &p->mine.facts);
+    enum sw_status status = sw_rank_meet(rank, NULL, 0);
+    if (status != SW_OK)
+        return status;
+    (void)find_nodes(p);
+    status = sw_rank_agree(rank);
+    if (status != SW_OK)
+        return status;
+    p->groups = sw_probe_groups(rank->plan, rank->programs->program[SW_PROGRAM_TRAIN], p->group);
     for (int32_t g = 0; g < p->groups; g++)
         groups[g + 1] = p->group[g].axes;
-    return sw_accelerator_comm(p->launch, &p->plan->decision.mesh, groups, p->groups + 1, p->device,
-                               run->cluster.accelerator.device, sw_launch_stall_seconds(0),
-                               &p->comm, &p->err);
-}
-
-static bool agree(struct preflight *p, int *code)
-{
-    *code = (int)sw_launch_agree(p->launch, p->err.status == SW_OK ? NULL : &p->err);
-    return *code == SW_OK;
+    (void)sw_rank_connect(rank, &rank->plan->decision.mesh, groups, p->groups + 1, 0);
+    return sw_rank_agree(rank);
 }
 
 /* So that what follows knows which nodes to do without. */
@@ -305,12 +281,12 @@ static void write_down(struct preflight *p)
     struct sw_attempt before;
     struct sw_error err = {0};
     char note[256];
-    if (sw_attempt_read(p->plan->run->directory, &before, note, &err) == 0) {
+    if (sw_attempt_read(p->rank->plan->run->directory, &before, note, &err) == 0) {
         p->found.attempt = before.attempt + 1;
         p->found.verdict = SW_VERDICT_BAD_NODE;
         p->found.step = p->found.first_step = before.step;
         snprintf(p->found.job, sizeof p->found.job, "%s", sw_launch_job());
-        if (sw_attempt_write(p->plan->run->directory, &p->found, &err) == 0)
+        if (sw_attempt_write(p->rank->plan->run->directory, &p->found, &err) == 0)
             return;
     }
     sw_launch_print_error(&err);
@@ -318,11 +294,6 @@ static void write_down(struct preflight *p)
 
 static void tear_down(struct preflight *p)
 {
-    if (p->comm != NULL)
-        p->comm->vtable->destroy(p->comm);
-    if (p->device != NULL)
-        p->device->vtable->destroy(p->device);
-    sw_program_set_free(p->programs);
     free(p->all);
     free(p->node);
     free(p->first);
@@ -331,28 +302,20 @@ static void tear_down(struct preflight *p)
     free(p->seen);
 }
 
-int sw_preflight(const struct sw_launch *launch, const struct sw_plan *plan,
-                 const struct sw_preflight_options *options)
+int sw_preflight(struct sw_rank *rank, const void *given)
 {
-    struct preflight p = {
-        .launch = launch, .plan = plan, .budget_s = options->full ? full_s : quick_s};
-    int code;
-    (void)set_up(&p);
-    if (!agree(&p, &code))
-        goto out;
-    (void)find_nodes(&p);
-    if (!agree(&p, &code))
-        goto out;
-    (void)connect(&p);
-    if (!agree(&p, &code))
+    const struct sw_preflight_options *options = given;
+    struct preflight p = {.rank = rank, .budget_s = options->full ? full_s : quick_s};
+    int code = (int)set_up(&p);
+    if (code != SW_OK)
         goto out;
     if (try_twice(&p) != 0)
-        sw_launch_abort(launch, &p.err, (int)p.err.status);
+        sw_launch_abort(rank->launch, &rank->err, (int)rank->err.status);
     code = p.found.node_count > 0 ? SW_VERDICT_BAD_NODE : SW_OK;
-    if (code != SW_OK && launch->rank == 0)
+    if (code != SW_OK && rank->launch->rank == 0)
         write_down(&p);
-    (void)sw_launch_agree(launch, NULL); /* nobody leaves before it is written down */
-    if (code == SW_OK && launch->rank == 0)
+    (void)sw_launch_agree(rank->launch, NULL); /* nobody leaves before it is written down */
+    if (code == SW_OK && rank->launch->rank == 0)
         fprintf(stderr, "preflight: %d node%s as they should be\n", (int)p.nodes,
                 p.nodes == 1 ? " is" : "s are");
 out:

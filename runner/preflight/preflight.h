@@ -3,8 +3,7 @@
 #ifndef SW_PREFLIGHT_H
 #define SW_PREFLIGHT_H
 
-#include "core/plan/plan.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_preflight_options {
     const char *plan_path;
@@ -13,10 +12,9 @@ struct sw_preflight_options {
     bool full; /* for about a minute instead of ten seconds */
 };
 
-/* Collective. Rank 0 prints a line for each thing that was tried, and names each node that is out
- * of its band; then attempt.json in the run's folder says so, too. Returns the exit code:
- * SW_VERDICT_BAD_NODE, or an error's. */
-int sw_preflight(const struct sw_launch *launch, const struct sw_plan *plan,
-                 const struct sw_preflight_options *options);
+/* Collective. options: struct sw_preflight_options. Rank 0 prints a line for each thing that was
+ * tried, and names each node that is out of its band; then attempt.json in the run's folder says
+ * so, too. Returns the exit code: SW_VERDICT_BAD_NODE, or an error's. */
+int sw_preflight(struct sw_rank *rank, const void *options);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SW_LAUNCH_VALUES = 8 };
+enum { SW_LAUNCH_VALUES = 16 };
 
 struct sw_pulse;
 struct sw_launch {

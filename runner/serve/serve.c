@@ -141,7 +141,7 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
     *p = (struct place){0};
     /* the others do not know which tokens end a text */
     if (sw_orders_drop(&s->orders, text->number) != 0)
-        sw_fail(&s->session->err, SW_ENVIRONMENT, "out of memory for orders");
+        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for orders");
     end_text(s, done.job, done.text);
 }
 
@@ -153,7 +153,7 @@ static void drop(void *context, struct sw_job_text *text)
     sw_engine_drop(s->session->engine, text->slot);
     s->place[text->slot] = (struct place){0};
     if (sw_orders_drop(&s->orders, text->slot) != 0)
-        sw_fail(&s->session->err, SW_ENVIRONMENT, "out of memory for orders");
+        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for orders");
 }
 
 static int32_t top_of(const struct sw_api_request *r)
@@ -281,7 +281,7 @@ static void give_up(struct server *s)
         sw_desk_wait(s->desk, look_s);
         sw_desk_tidy(s->desk, drop, s);
     }
-    sw_launch_abort(session->launch, &session->err, (int)session->err.status);
+    sw_launch_abort(session->rank->launch, &session->rank->err, (int)session->rank->err.status);
 }
 
 static void serve_requests(struct server *s)
@@ -294,14 +294,14 @@ static void serve_requests(struct server *s)
             sw_desk_wait(s->desk, look_s);
             continue;
         }
-        sw_orders_send(session->launch, &s->orders, false);
-        if (session->err.status != SW_OK ||
-            sw_engine_step(session->engine, &s->calls, &session->err) != 0)
+        sw_orders_send(session->rank->launch, &s->orders, false);
+        if (session->rank->err.status != SW_OK ||
+            sw_engine_step(session->engine, &s->calls, &session->rank->err) != 0)
             give_up(s);
         const struct sw_engine_counts *c = sw_engine_counts(session->engine);
         sw_desk_count_tokens(s->desk, c->prompt_tokens, c->new_tokens);
     }
-    sw_orders_send(session->launch, &s->orders, true);
+    sw_orders_send(session->rank->launch, &s->orders, true);
 }
 
 /* ---- The beginning ---- */
@@ -384,7 +384,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
 {
     struct sw_session *session = s->session;
     const struct sw_serve_options *o = s->options;
-    const char *model = o->model != NULL ? o->model : session->plan->run->name;
+    const char *model = o->model != NULL ? o->model : session->rank->plan->run->name;
     const int64_t slots = sw_engine_slots(session->engine);
     struct sw_http_options http = {
         .listener = listener,
@@ -393,12 +393,12 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
         .client_timeout_s = o->client_timeout_s,
         .slots = slots,
         .rules = {.letters = session->letters,
-                  .limits = {.vocab = session->plan->run->model.shape.vocab_size,
+                  .limits = {.vocab = session->rank->plan->run->model.shape.vocab_size,
                              .max_tokens = sw_engine_max_tokens(session->engine)},
                   .model = model}};
     if (!sw_letters_can_read(session->letters) && sw_tokenizer_file(session->folder) == NULL)
-        return sw_fail_as(&session->err, sw_letters_why(session->letters));
-    if (choose_chat(session, chat, &http.rules, &session->err) != 0)
+        return sw_fail_as(&session->rank->err, sw_letters_why(session->letters));
+    if (choose_chat(session, chat, &http.rules, &session->rank->err) != 0)
         return -1;
     s->answerer = (struct sw_answerer){session->letters, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
@@ -408,9 +408,10 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                                         .context = s};
     s->place = calloc((size_t)slots, sizeof *s->place);
     if (s->place == NULL)
-        return sw_fail(&session->err, SW_ENVIRONMENT, "out of memory for the server");
-    if (sw_desk_create(slots, (int64_t)o->queue, sw_http_wake, &s->desk, &session->err) != 0 ||
-        sw_http_start(&http, s->desk, &s->http, &session->err) != 0)
+        return sw_fail(&session->rank->err, SW_ENVIRONMENT, "out of memory for the server");
+    if (sw_desk_create(slots, (int64_t)o->queue, sw_http_wake, &s->desk, &session->rank->err) !=
+            0 ||
+        sw_http_start(&http, s->desk, &s->http, &session->rank->err) != 0)
         return -1;
     fprintf(stderr, "serving %s at %s: %" PRId64 " texts at a time, of up to %" PRId64 " tokens\n",
             model, listener->text, slots, http.rules.limits.max_tokens);
@@ -421,39 +422,36 @@ static enum sw_status serve(struct server *s, struct sw_listener *listener, cons
                             const struct sw_chat_template *chat)
 {
     struct sw_session *session = s->session;
-    const bool first = session->launch->rank == 0;
+    const bool first = session->rank->launch->rank == 0;
     const struct sw_life_hooks hooks = {0};
     if (first)
         (void)start(s, listener, token, chat);
-    enum sw_status status = sw_session_agree(session);
+    enum sw_status status = sw_rank_agree(session->rank);
     if (status != SW_OK)
         return status;
     sw_life_arm(s->options->life, &hooks);
     if (first)
         serve_requests(s);
-    else if (sw_orders_obey(session->launch, session->engine, &session->err) != 0)
-        sw_launch_abort(session->launch, &session->err, (int)session->err.status);
+    else if (sw_orders_obey(session->rank->launch, session->engine, &session->rank->err) != 0)
+        sw_launch_abort(session->rank->launch, &session->rank->err, (int)session->rank->err.status);
     sw_life_disarm(s->options->life);
-    return sw_session_agree(session);
+    return sw_rank_agree(session->rank);
 }
 
-int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
-             const struct sw_serve_options *options)
+int sw_serve(struct sw_rank *rank, const void *given)
 {
+    const struct sw_serve_options *options = given;
     const uint32_t kinds =
         1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_SCORE;
-    struct sw_session session = {.launch = launch,
-                                 .plan = plan,
-                                 .plan_path = options->plan_path,
-                                 .checkpoint = options->checkpoint,
-                                 .wants_bytes = options->bytes};
+    struct sw_session session = {
+        .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     struct server s = {.session = &session, .options = options};
     struct sw_listener listener = {.fd = -1};
     const struct sw_chat_template *chat = NULL;
     char *token = NULL;
-    if (launch->rank == 0)
-        (void)open_door(options, &listener, &token, &chat, &session.err);
-    int status = (int)sw_session_agree(&session);
+    if (rank->launch->rank == 0)
+        (void)open_door(options, &listener, &token, &chat, &rank->err);
+    int status = (int)sw_rank_agree(rank);
     if (status == SW_OK)
         status = (int)sw_session_open(&session, kinds, 0);
     if (status == SW_OK)
@@ -465,7 +463,7 @@ int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
     free(token);
     sw_listener_close(&listener);
     sw_session_close(&session);
-    const int64_t cut = sw_launch_max(launch, s.cut);
+    const int64_t cut = sw_launch_max(rank->launch, s.cut);
     return status == SW_OK && cut > 0 ? sw_request_exit_code(sw_life_requested(options->life))
                                       : status;
 }

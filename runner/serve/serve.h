@@ -2,9 +2,8 @@
 #ifndef SW_SERVE_H
 #define SW_SERVE_H
 
-#include "core/plan/plan.h"
-#include "runner/rank/launch.h"
 #include "runner/rank/life.h"
+#include "runner/rank/rank.h"
 
 struct sw_serve_options {
     const char *plan_path, *checkpoint;
@@ -21,9 +20,9 @@ struct sw_serve_options {
 int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, const char **problem,
                        const char **which);
 
-/* Collective. Serves until a signal ends it. Errors to stderr, once per job. Returns the exit code:
- * 0: a signal, and every answer was given; 130 or 143: some were cut off. */
-int sw_serve(const struct sw_launch *launch, const struct sw_plan *plan,
-             const struct sw_serve_options *options);
+/* Collective. options: struct sw_serve_options. Serves until a signal ends it. Errors to stderr,
+ * once per job. Returns the exit code: 0: a signal, and every answer was given; 130 or 143: some
+ * were cut off. */
+int sw_serve(struct sw_rank *rank, const void *options);
 
 #endif

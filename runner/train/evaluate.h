@@ -3,18 +3,16 @@
 #ifndef SW_EVALUATE_H
 #define SW_EVALUATE_H
 
-#include "core/plan/plan.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_evaluate_options {
-    const char *plan_path;  /* for messages; not NULL */
+    const char *plan_path;  /* not NULL */
     const char *checkpoint; /* a folder; the folder of a run's checkpoints: the newest. not NULL */
     bool json;
 };
 
-/* Collective over the ranks of the launch. Prints the result to stdout and its own errors to
- * stderr, once per job. Returns the exit code. */
-int sw_evaluate(const struct sw_launch *launch, const struct sw_plan *plan,
-                const struct sw_evaluate_options *options);
+/* Collective. options: struct sw_evaluate_options. Prints the result to stdout and its own errors
+ * to stderr, once per job. Returns the exit code. */
+int sw_evaluate(struct sw_rank *rank, const void *options);
 
 #endif

@@ -7,7 +7,7 @@
 #include "runner/checkpoint/saver.h"
 #include "runner/checkpoint/store.h"
 #include "runner/train/ending.h"
-#include "runner/train/job.h"
+#include "runner/train/trainer.h"
 #include "runner/train/learning_rate.h"
 #include "runner/train/metrics.h"
 #include "runner/train/numbers.h"
@@ -27,8 +27,8 @@ enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SA
 enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
 
 struct training {
-    struct sw_launch *launch;
-    struct sw_job job;
+    struct sw_rank *rank;
+    struct sw_trainer trainer;
     int64_t last;                    /* the run's last step */
     struct sw_resume_options from;   /* where it may begin */
     struct sw_resume resume;         /* where it begins */
@@ -55,7 +55,7 @@ static int renew_metrics(struct training *t, struct sw_error *err)
     if (renewed > 0) {
         sw_progress_end_line(&t->progress);
         fprintf(stderr, "note: %s/metrics.jsonl was removed; it is begun again\n",
-                t->job.plan->run->directory);
+                t->rank->plan->run->directory);
     }
     return renewed < 0 ? -1 : 0;
 }
@@ -70,7 +70,7 @@ static void tell_metrics(struct training *t, const struct sw_error *err)
     if (failing)
         fprintf(stderr, "note: %s; the run goes on, and tries again at every step\n", err->message);
     else
-        fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->job.plan->run->directory);
+        fprintf(stderr, "note: %s/metrics.jsonl is written again\n", t->rank->plan->run->directory);
     t->metrics_failing = failing;
 }
 
@@ -78,7 +78,7 @@ static void begin_metrics(struct training *t)
 {
     struct sw_error err = {0};
     char versions[512];
-    (void)sw_metrics_header(t->metrics, t->job.plan, sw_version_json(versions, sizeof versions),
+    (void)sw_metrics_header(t->metrics, t->rank->plan, sw_version_json(versions, sizeof versions),
                             t->ending.board->attempt.attempt,
                             t->resume.start == SW_START_FRESH ? NULL : &t->loaded, &err);
     tell_metrics(t, &err);
@@ -96,10 +96,10 @@ static void record(struct training *t, const struct sw_metrics_step *line)
 
 static void tell_save(struct training *t, int64_t step)
 {
-    const struct sw_placement *p = &t->job.programs->placement;
+    const struct sw_placement *p = &t->rank->programs->placement;
     struct sw_error err = {0};
     t->save_s = sw_clock_now() - t->save_begun;
-    if (t->job.launch->rank != 0)
+    if (t->rank->launch->rank != 0)
         return;
     const struct sw_metrics_save line = {.step = step,
                                          .bytes = sw_placement_bytes(p),
@@ -124,11 +124,12 @@ static int check_locks(struct training *t)
     for (int32_t i = 0; i < 2; i++)
         if (t->lock[i] != NULL && !sw_lock_held(t->lock[i])) {
             lost = 1;
-            sw_fail(&t->job.err, SW_ENVIRONMENT,
+            sw_fail(&t->rank->err, SW_ENVIRONMENT,
                     "another job took over '%s' while this one did not answer",
-                    i == 0 ? t->job.plan->run->directory : t->job.plan->run->checkpoint_directory);
+                    i == 0 ? t->rank->plan->run->directory
+                           : t->rank->plan->run->checkpoint_directory);
         }
-    if (sw_job_vote(&t->job, &lost, 1, &t->job.err) != 0)
+    if (sw_rank_vote(t->rank, &lost, 1, &t->rank->err) != 0)
         return -1;
     t->together = lost > 0;
     return t->together ? -1 : 0;
@@ -144,7 +145,7 @@ static int advance_save(struct training *t, const float *sums)
     bool failed;
     if (t->saver == NULL)
         return 0;
-    if (sw_saver_advance(t->saver, sums, &done, &failed, &t->job.err) != 0)
+    if (sw_saver_advance(t->saver, sums, &done, &failed, &t->rank->err) != 0)
         return -1;
     t->save_failed = t->save_failed || failed;
     if (done > 0)
@@ -163,10 +164,10 @@ static int exchange(struct training *t)
     const enum sw_request mine = sw_life_requested(t->ending.life);
     if (mine != SW_REQUEST_NONE)
         flags[mine - 1] = 1;
-    flags[FLAG_ERROR] = t->job.err.status != SW_OK ? 1 : 0;
+    flags[FLAG_ERROR] = t->rank->err.status != SW_OK ? 1 : 0;
     if (t->saver != NULL)
         sw_saver_flags(t->saver, flags + FLAG_SAVER);
-    if (sw_job_vote(&t->job, flags, FLAGS, &t->job.err) != 0)
+    if (sw_rank_vote(t->rank, flags, FLAGS, &t->rank->err) != 0)
         return -1;
     t->request = SW_REQUEST_NONE;
     for (int32_t i = 0; i < FLAG_ERROR; i++)
@@ -181,12 +182,13 @@ static int exchange(struct training *t)
 /* Data and generator go on behind the sequences that were trained on. */
 static int64_t sequence_after(const struct training *t, int64_t step)
 {
-    return t->resume.next_sequence + (step - t->resume.step) * t->job.plan->run->global_batch_size;
+    return t->resume.next_sequence +
+           (step - t->resume.step) * t->rank->plan->run->global_batch_size;
 }
 
 static int64_t data_tokens(const struct training *t)
 {
-    return sw_dataset_train_tokens(t->job.data) + sw_dataset_holdout_tokens(t->job.data);
+    return sw_dataset_train_tokens(t->trainer.data) + sw_dataset_holdout_tokens(t->trainer.data);
 }
 
 static int begin_save(struct training *t)
@@ -194,14 +196,14 @@ static int begin_save(struct training *t)
     const int64_t step = t->ending.board->step_done;
     struct sw_manifest facts;
     bool begun;
-    sw_resume_facts(t->job.plan, t->ending.board->attempt.attempt, step, sequence_after(t, step),
+    sw_resume_facts(t->rank->plan, t->ending.board->attempt.attempt, step, sequence_after(t, step),
                     data_tokens(t), step == t->last, &facts);
     t->save_due = false;
     t->save_begun = sw_clock_now();
     if (check_locks(t) != 0)
         return -1;
-    if (sw_saver_begin(t->saver, &facts, &begun, &t->pause_s, &t->job.err) != 0)
-        return sw_fail_context(&t->job.err, "the checkpoint of step %" PRId64, step);
+    if (sw_saver_begin(t->saver, &facts, &begun, &t->pause_s, &t->rank->err) != 0)
+        return sw_fail_context(&t->rank->err, "the checkpoint of step %" PRId64, step);
     t->save_failed = t->save_failed || !begun;
     return 0;
 }
@@ -209,14 +211,14 @@ static int begin_save(struct training *t)
 static int vote(void *context, float *flags, int32_t count, struct sw_error *err)
 {
     struct training *t = context;
-    return sw_job_vote(&t->job, flags, count, err);
+    return sw_rank_vote(t->rank, flags, count, err);
 }
 
 static int finish_save(struct training *t)
 {
     int64_t done;
     bool failed;
-    if (sw_saver_finish(t->saver, vote, t, &done, &failed, &t->job.err) != 0)
+    if (sw_saver_finish(t->saver, vote, t, &done, &failed, &t->rank->err) != 0)
         return -1;
     t->save_failed = t->save_failed || failed;
     if (done > 0) {
@@ -242,11 +244,11 @@ static int save_last(struct training *t)
 static int fits_grace(struct training *t, bool *fits)
 {
     const double asked = sw_life_requested_at(t->ending.life);
-    const double needs = t->save_s > 0 ? t->save_s : t->job.plan->prediction.save_seconds;
+    const double needs = t->save_s > 0 ? t->save_s : t->rank->plan->prediction.save_seconds;
     const double left =
         asked > 0 ? asked + sw_launch_grace_seconds(GRACE_SECONDS) - sw_clock_now() : needs;
     float late = left < needs ? 1 : 0;
-    if (sw_job_vote(&t->job, &late, 1, &t->job.err) != 0)
+    if (sw_rank_vote(t->rank, &late, 1, &t->rank->err) != 0)
         return -1;
     *fits = late == 0;
     return 0;
@@ -259,11 +261,11 @@ static int train_batch(void *context, int64_t step, int32_t micro_step, int64_t 
 {
     struct training *t = context;
     (void)err;
-    sw_job_read(&t->job, sw_dataset_train,
-                sequence_after(t, step - 1) +
-                    micro_step * t->job.programs->program[SW_PROGRAM_TRAIN]->micro_batch +
-                    first_row,
-                rows, tokens, labels);
+    sw_trainer_read(&t->trainer, sw_dataset_train,
+                    sequence_after(t, step - 1) +
+                        micro_step * t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch +
+                        first_row,
+                    rows, tokens, labels);
     return 0;
 }
 
@@ -298,14 +300,15 @@ static int judge(struct training *t, int64_t steps)
 {
     double loss;
     char text[96];
-    if (sw_dataset_holdout_labels(t->job.data) == 0)
+    if (sw_dataset_holdout_labels(t->trainer.data) == 0)
         return 0;
-    if (sw_job_held_out(&t->job, stop_judging, t, &loss) != 0)
+    if (sw_trainer_held_out(&t->trainer, stop_judging, t, &loss) != 0)
         return -1;
-    if (t->job.launch->rank != 0 || t->request != SW_REQUEST_NONE)
+    if (t->rank->launch->rank != 0 || t->request != SW_REQUEST_NONE)
         return 0;
     sw_progress_end_line(&t->progress);
-    (void)sw_job_describe_loss(&t->job, loss, &t->bigram, text); /* which finds the bigram's, too */
+    (void)sw_trainer_describe_loss(&t->trainer, loss, &t->bigram,
+                                   text); /* which finds the bigram's, too */
     if (!t->progress.quiet)
         fprintf(stderr, "held-out: %s\n", text);
     struct sw_error err = {0};
@@ -318,40 +321,41 @@ static int judge(struct training *t, int64_t steps)
 /* One step and the ranks' word about it. */
 static int run_step(struct training *t, int64_t number)
 {
-    const struct sw_job *job = &t->job;
-    const struct sw_run_config *run = job->plan->run;
+    const struct sw_rank *rank = t->rank;
+    const struct sw_run_config *run = rank->plan->run;
     const struct sw_batches inputs = {.read = train_batch, .context = t};
     struct sw_step step = make_step(&run->optimizer, number);
     struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
     const double begin = sw_clock_now();
-    if (sw_executor_run(job->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->job.err) != 0)
-        return sw_fail_context(&t->job.err, "step %" PRId64, number);
+    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->rank->err) !=
+        0)
+        return sw_fail_context(&t->rank->err, "step %" PRId64, number);
     const double seconds = sw_clock_now() - begin;
     if (exchange(t) != 0)
         return -1;
     t->ending.board->step_done = number;
-    if (job->launch->rank == 0) {
-        const struct sw_metrics_step line = {.step = number,
-                                             .tokens = job->programs->tokens_per_step,
-                                             .loss = out[0].value,
-                                             .grad_norm = out[1].value,
-                                             .learning_rate = step.learning_rate,
-                                             .step_seconds = seconds,
-                                             .mfu = job->flops_per_step / seconds /
-                                                    (peak_flops(run) * job->launch->size),
-                                             .arena_bytes = sw_executor_arena_bytes(job->executor)};
+    if (rank->launch->rank == 0) {
+        const struct sw_metrics_step line = {
+            .step = number,
+            .tokens = rank->programs->tokens_per_step,
+            .loss = out[0].value,
+            .grad_norm = out[1].value,
+            .learning_rate = step.learning_rate,
+            .step_seconds = seconds,
+            .mfu = t->trainer.flops_per_step / seconds / (peak_flops(run) * rank->launch->size),
+            .arena_bytes = sw_executor_arena_bytes(rank->executor)};
         record(t, &line);
         sw_progress_step(&t->progress, number, t->last, out[0].value, (double)line.tokens / seconds,
                          number == t->last || t->request != SW_REQUEST_NONE);
     }
-    t->together = sw_numbers_check(number, out[0].value, out[1].value, &t->job.err) != 0;
+    t->together = sw_numbers_check(number, out[0].value, out[1].value, &t->rank->err) != 0;
     return t->together ? -1 : 0; /* every rank has the same numbers */
 }
 
 /* What a step that is done brings with it, before the next one. */
 static int between_steps(struct training *t, int64_t number)
 {
-    const struct sw_run_config *run = t->job.plan->run;
+    const struct sw_run_config *run = t->rank->plan->run;
     const int64_t save = run->checkpoint_every_steps, every = run->evaluate_every_steps;
     if (number == t->last || t->request != SW_REQUEST_NONE)
         return 0;
@@ -382,25 +386,27 @@ static int run_steps(struct training *t)
 
 static void announce(const struct training *t)
 {
-    const struct sw_job *job = &t->job;
+    const struct sw_rank *rank = t->rank;
     char mesh[64], attempt[40] = "";
     if (t->ending.board->attempt.attempt > 1)
         snprintf(attempt, sizeof attempt, ", attempt %" PRId64, t->ending.board->attempt.attempt);
     fprintf(stderr,
             "training %s: %" PRId64 " step%s of %" PRId64
             " tokens on mesh %s (%d rank%s), arena %.1f MB per rank%s\n",
-            job->plan->run->name, t->last, t->last == 1 ? "" : "s", job->programs->tokens_per_step,
-            sw_mesh_format(&job->plan->decision.mesh, mesh, sizeof mesh), job->launch->size,
-            job->launch->size == 1 ? "" : "s", (double)sw_executor_arena_bytes(job->executor) / 1e6,
-            attempt);
+            rank->plan->run->name, t->last, t->last == 1 ? "" : "s",
+            rank->programs->tokens_per_step,
+            sw_mesh_format(&rank->plan->decision.mesh, mesh, sizeof mesh), rank->launch->size,
+            rank->launch->size == 1 ? "" : "s",
+            (double)sw_executor_arena_bytes(rank->executor) / 1e6, attempt);
 }
 
 /* Rank 0. What a copy of the folder, or a kill, has left in that of the checkpoints. */
 static int tidy(struct training *t)
 {
-    const char *folder = t->job.plan->run->checkpoint_directory;
+    const char *folder = t->rank->plan->run->checkpoint_directory;
     char note[SW_STORE_NOTE_BYTES];
-    if (sw_store_clean(folder, &t->job.err) != 0 || sw_store_mend(folder, note, &t->job.err) != 0)
+    if (sw_store_clean(folder, &t->rank->err) != 0 ||
+        sw_store_mend(folder, note, &t->rank->err) != 0)
         return -1;
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
@@ -412,14 +418,14 @@ static int tidy(struct training *t)
  */
 static int take_locks(struct training *t)
 {
-    const struct sw_run_config *run = t->job.plan->run;
+    const struct sw_run_config *run = t->rank->plan->run;
     struct sw_lock_owner me = {.pid = getpid()};
     struct sw_attempt before;
     char note[SW_LOCK_NOTE_BYTES] = "";
     const size_t length = strlen(run->directory);
     (void)sw_attempt_read(run->directory, &before, note, NULL);
     me.attempt = before.attempt + 1;
-    snprintf(me.host, sizeof me.host, "%s", t->job.launch->host);
+    snprintf(me.host, sizeof me.host, "%s", t->rank->launch->host);
     snprintf(me.job, sizeof me.job, "%s", sw_launch_job());
     const bool inside = strncmp(run->checkpoint_directory, run->directory, length) == 0 &&
                         run->checkpoint_directory[length] == '/';
@@ -427,7 +433,7 @@ static int take_locks(struct training *t)
     for (int32_t i = 0; i < 2; i++) {
         if (folder[i] == NULL)
             continue;
-        if (sw_lock_take(folder[i], &me, 0, &t->lock[i], note, &t->job.err) != 0)
+        if (sw_lock_take(folder[i], &me, 0, &t->lock[i], note, &t->rank->err) != 0)
             return -1;
         if (note[0] != '\0')
             fprintf(stderr, "note: %s\n", note);
@@ -438,7 +444,7 @@ static int take_locks(struct training *t)
 /* Collective: of all ranks. */
 static void sum_loading(struct training *t, const struct sw_loading *mine)
 {
-    const struct sw_launch *launch = t->job.launch;
+    const struct sw_launch *launch = t->rank->launch;
     const int64_t counts[2] = {mine->bytes_read, mine->reads};
     int64_t(*all)[2] = calloc((size_t)launch->size, sizeof *all);
     const bool room = sw_launch_max(launch, all == NULL) == 0;
@@ -458,28 +464,28 @@ static void sum_loading(struct training *t, const struct sw_loading *mine)
 /* The state's contents. Returns whether they are to be looked for once more. */
 static bool fill_state(struct training *t, struct sw_resume_options *options)
 {
-    struct sw_job *job = &t->job;
-    const struct sw_run_config *run = job->plan->run;
+    struct sw_rank *rank = t->rank;
+    const struct sw_run_config *run = rank->plan->run;
     struct sw_loading loading = {.folder = t->resume.folder,
                                  .resume = t->resume.start == SW_START_RESUME};
     struct sw_manifest manifest;
     if (t->resume.start == SW_START_FRESH) {
-        (void)sw_executor_init_state(job->executor, run->data_seed,
-                                     run->model.shape.initializer_range, &job->err);
+        (void)sw_executor_init_state(rank->executor, run->data_seed,
+                                     run->model.shape.initializer_range, &rank->err);
         return false;
     }
-    (void)sw_loader_load(job->launch, job->programs, job->executor, &run->model.shape, &loading,
-                         &manifest, &job->err);
+    (void)sw_loader_load(rank->launch, rank->programs, rank->executor, &run->model.shape, &loading,
+                         &manifest, &rank->err);
     sum_loading(t, &loading);
-    return sw_resume_again(job->launch, &t->resume, &loading, options, &job->err);
+    return sw_resume_again(rank->launch, &t->resume, &loading, options, &rank->err);
 }
 
 /* Rank 0, once a checkpoint was read and is whole. */
 static int keep_damaged(struct training *t)
 {
-    const char *folder = t->job.plan->run->checkpoint_directory;
+    const char *folder = t->rank->plan->run->checkpoint_directory;
     char note[SW_STORE_NOTE_BYTES];
-    if (sw_store_keep_damaged(folder, t->resume.folder, t->from.damage, note, &t->job.err) != 0)
+    if (sw_store_keep_damaged(folder, t->resume.folder, t->from.damage, note, &t->rank->err) != 0)
         return -1;
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
@@ -490,12 +496,12 @@ static int keep_damaged(struct training *t)
  * is left to do. */
 static enum sw_status find_start(struct training *t, bool *finished)
 {
-    struct sw_job *job = &t->job;
+    struct sw_rank *rank = t->rank;
     bool again = true;
     while (again) {
-        (void)sw_resume_find(job->launch, job->plan, job->plan_path, &t->from, data_tokens(t),
-                             t->last, &t->resume, &job->err);
-        const enum sw_status status = sw_job_agree(job);
+        (void)sw_resume_find(rank->launch, rank->plan, rank->plan_path, &t->from, data_tokens(t),
+                             t->last, &t->resume, &rank->err);
+        const enum sw_status status = sw_rank_agree(rank);
         *finished =
             status == SW_OK && t->resume.start == SW_START_RESUME && t->resume.step >= t->last;
         if (status != SW_OK || *finished)
@@ -503,12 +509,13 @@ static enum sw_status find_start(struct training *t, bool *finished)
         again = fill_state(t, &t->from);
     }
     /* one that some rank could not read was not shown to be whole */
-    const enum sw_status status = sw_job_agree(job);
+    const enum sw_status status = sw_rank_agree(rank);
     if (status != SW_OK)
         return status;
-    if (job->launch->rank == 0 && sw_resume_is_auto(&t->from) && t->resume.start == SW_START_RESUME)
+    if (rank->launch->rank == 0 && sw_resume_is_auto(&t->from) &&
+        t->resume.start == SW_START_RESUME)
         (void)keep_damaged(t);
-    return sw_job_agree(job);
+    return sw_rank_agree(rank);
 }
 
 /* Once every rank has read its part: what it holds came from all of them. */
@@ -516,53 +523,55 @@ static int check_loaded(struct training *t)
 {
     return t->resume.start == SW_START_FRESH
                ? 0
-               : sw_numbers_check_loaded(t->job.executor, t->resume.folder,
-                                         t->resume.start == SW_START_RESUME, &t->job.err);
+               : sw_numbers_check_loaded(t->rank->executor, t->resume.folder,
+                                         t->resume.start == SW_START_RESUME, &t->rank->err);
 }
 
 static int open_saver(struct training *t)
 {
-    const struct sw_run_config *run = t->job.plan->run;
-    t->background = sw_checkpoint_background(run, t->job.plan->prediction.memory_total,
-                                             sw_placement_most_bytes(&t->job.programs->placement));
+    const struct sw_run_config *run = t->rank->plan->run;
+    t->background =
+        sw_checkpoint_background(run, t->rank->plan->prediction.memory_total,
+                                 sw_placement_most_bytes(&t->rank->programs->placement));
     const struct sw_saver_options options = {
         .folder = run->checkpoint_directory,
         .keep = run->checkpoint_keep,
         .keep_every = run->checkpoint_keep_every,
-        .bytes_per_second = run->checkpoint_bandwidth / t->job.launch->size,
+        .bytes_per_second = run->checkpoint_bandwidth / t->rank->launch->size,
         .background = t->background,
         .model = &run->model.shape,
         .source = t->resume.folder[0] != '\0' ? t->resume.folder : NULL};
-    return sw_saver_create(t->job.launch, t->job.programs, t->job.executor, &options, &t->saver,
-                           &t->job.err);
+    return sw_saver_create(t->rank->launch, t->rank->programs, t->rank->executor, &options,
+                           &t->saver, &t->rank->err);
 }
 
 /* Everything up to the first step. *finished: there is none, the run is over. */
 static enum sw_status begin(struct training *t, const struct sw_train_options *options,
                             bool *finished)
 {
-    struct sw_job *job = &t->job;
-    enum sw_status status = sw_job_open(job, job->plan->run->data_holdout, options->steps);
+    struct sw_rank *rank = t->rank;
+    enum sw_status status =
+        sw_trainer_open(&t->trainer, rank->plan->run->data_holdout, options->steps);
     if (status != SW_OK)
         return status;
-    if (job->launch->rank == 0)
+    if (rank->launch->rank == 0)
         (void)take_locks(t);
-    status = sw_job_agree(job);
+    status = sw_rank_agree(rank);
     if (status != SW_OK)
         return status;
     status = find_start(t, finished);
     if (status != SW_OK || *finished)
         return status;
-    if (check_loaded(t) == 0 && open_saver(t) == 0 && job->launch->rank == 0)
-        (void)sw_metrics_open(job->plan->run->directory, &t->metrics, &job->err);
-    return sw_job_agree(job);
+    if (check_loaded(t) == 0 && open_saver(t) == 0 && rank->launch->rank == 0)
+        (void)sw_metrics_open(rank->plan->run->directory, &t->metrics, &rank->err);
+    return sw_rank_agree(rank);
 }
 
 static void end(struct training *t)
 {
     sw_metrics_close(t->metrics);
     sw_saver_free(t->saver);
-    sw_job_close(&t->job);
+    sw_trainer_close(&t->trainer);
     sw_ending_free(&t->ending);
     sw_store_free_damage(t->from.damage);
     for (int32_t i = 0; i < 2; i++)
@@ -585,16 +594,16 @@ static int leave(struct training *t, bool judging)
     if ((t->request == SW_REQUEST_TERMINATE && fits_grace(t, &fits) != 0) ||
         (fits && save_last(t) != 0)) {
         if (t->together)
-            return sw_ending_fail(&t->ending, t->job.err.status == SW_OK ? NULL : &t->job.err);
-        sw_ending_abort(&t->ending, &t->job.err);
+            return sw_ending_fail(&t->ending, t->rank->err.status == SW_OK ? NULL : &t->rank->err);
+        sw_ending_abort(&t->ending, &t->rank->err);
     }
     const int64_t kept = board->attempt.step;
     const char *const why = fits ? "it could not be saved" : "there was no time to save it";
-    if (t->job.launch->rank == 0) {
+    if (t->rank->launch->rank == 0) {
         fprintf(stderr, "stopped after step %" PRId64 " of %" PRId64 "%s; ", done, t->last,
                 judging ? ", before the held-out loss was known" : "");
         if (kept == done && done > 0)
-            fprintf(stderr, "the checkpoint is in %s\n", t->job.plan->run->checkpoint_directory);
+            fprintf(stderr, "the checkpoint is in %s\n", t->rank->plan->run->checkpoint_directory);
         else if (done == 0)
             fprintf(stderr, "there is nothing to save yet\n");
         else if (kept == 0)
@@ -612,19 +621,19 @@ static void fail_unsaved(struct training *t)
 {
     const struct sw_error *why = sw_saver_failure(t->saver);
     const bool told = why->status != SW_OK;
-    if (told || t->job.launch->rank == t->job.launch->size - 1)
-        (void)sw_fail(&t->job.err, SW_ENVIRONMENT,
+    if (told || t->rank->launch->rank == t->rank->launch->size - 1)
+        (void)sw_fail(&t->rank->err, SW_ENVIRONMENT,
                       "the run is done, but its last checkpoint could not be written to %.250s%s%s",
-                      t->job.plan->run->checkpoint_directory, told ? ": " : "",
+                      t->rank->plan->run->checkpoint_directory, told ? ": " : "",
                       told ? why->message : "");
 }
 
 /* Returns the exit code. */
 static int run(struct training *t)
 {
-    sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
-    sw_launch_started(t->launch);
-    if (t->job.launch->rank == 0) {
+    sw_ending_begin(&t->ending, t->rank->plan->run->directory, t->resume.step);
+    sw_launch_started(t->rank->launch);
+    if (t->rank->launch->rank == 0) {
         begin_metrics(t);
         if (!t->progress.quiet)
             announce(t);
@@ -639,9 +648,9 @@ static int run(struct training *t)
         fail_unsaved(t);
     }
     if (failed && !t->together)
-        sw_ending_abort(&t->ending, &t->job.err);
+        sw_ending_abort(&t->ending, &t->rank->err);
     if (failed)
-        return sw_ending_fail(&t->ending, t->job.err.status == SW_OK ? NULL : &t->job.err);
+        return sw_ending_fail(&t->ending, t->rank->err.status == SW_OK ? NULL : &t->rank->err);
     if (t->request != SW_REQUEST_NONE)
         return leave(t, judging);
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done");
@@ -650,25 +659,26 @@ static int run(struct training *t)
 /* Nothing is left to do. An attempt that was killed behind the last save did not say so. */
 static int leave_finished(struct training *t)
 {
-    if (t->job.launch->rank == 0 && !t->progress.quiet)
+    if (t->rank->launch->rank == 0 && !t->progress.quiet)
         fprintf(stderr, "%s is finished: step %" PRId64 " of %" PRId64 " is in %s\n",
-                t->job.plan->run->name, t->resume.step, t->last, t->resume.folder);
-    sw_ending_begin(&t->ending, t->job.plan->run->directory, t->resume.step);
+                t->rank->plan->run->name, t->resume.step, t->last, t->resume.folder);
+    sw_ending_begin(&t->ending, t->rank->plan->run->directory, t->resume.step);
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done before");
 }
 
-int sw_train(struct sw_launch *launch, const struct sw_plan *plan,
-             const struct sw_train_options *options)
+int sw_train(struct sw_rank *rank, const void *given)
 {
+    const struct sw_train_options *options = given;
     struct training t = {
-        .launch = launch,
-        .job = {.launch = launch, .plan = plan, .plan_path = options->plan_path},
+        .rank = rank,
+        .trainer = {.rank = rank},
         .from = options->resume,
-        .last = options->steps > 0 ? options->steps : plan->run->optimizer.total_steps,
+        .last = options->steps > 0 ? options->steps : rank->plan->run->optimizer.total_steps,
         .bigram = NAN,
         .progress = {.quiet = options->quiet},
-        .ending = {.launch = launch, .life = options->life, .board = options->board}};
+        .ending = {.launch = rank->launch, .life = options->life, .board = options->board}};
     bool finished = false;
+    sw_life_set_checkpoint_signal(options->life, rank->plan->run->checkpoint_signal);
     int status = (int)begin(&t, options, &finished);
     if (status == SW_OK)
         status = finished ? leave_finished(&t) : run(&t);

@@ -413,15 +413,42 @@ static void test_evaluates_on_the_way(void **state)
     }
 }
 
+/* What is behind PLAN of every command that sets up a rank of a plan; none gets so far as to look.
+ */
+static const struct {
+    const char *name, *arguments;
+    enum sw_program_kind first; /* of its programs */
+} on_ranks[] = {{"train", "", SW_PROGRAM_TRAIN},
+                {"evaluate", "--checkpoint none", SW_PROGRAM_TRAIN},
+                {"preflight", "", SW_PROGRAM_TRAIN},
+                {"generate", "--checkpoint none --prompt a", SW_PROGRAM_PREFILL},
+                {"score", "text.txt --checkpoint none", SW_PROGRAM_SCORE},
+                {"serve", "--checkpoint none --listen 127.0.0.1:0", SW_PROGRAM_PREFILL}};
+enum { ON_RANKS = sizeof on_ranks / sizeof on_ranks[0] };
+
+/* `serve` is left out where the build has no HTTP. */
+static bool is_built(const char *command)
+{
+    if (strcmp(command, "serve") != 0)
+        return true;
+    expect_exit(0, "%s --version", runner);
+    return strstr(output, "HTTP: none") == NULL;
+}
+
 static void test_wrong_plans(void **state)
 {
     (void)state;
     struct job job = job_of("two", 1, 2, 1, 1);
     make_plan(&job);
-    expect_exit(2, "%s train two.plan.yaml 2>&1", runner);
-    assert_string_equal(output,
-                        "two.plan.yaml: error: the plan needs 2 ranks, 1 was started; start it "
-                        "with mpirun -np 2, or srun --mpi=pmix -n 2\n");
+    for (int32_t c = 0; c < ON_RANKS; c++) {
+        if (!is_built(on_ranks[c].name))
+            continue;
+        expect_exit(2, "%s %s two.plan.yaml %s 2>&1", runner, on_ranks[c].name,
+                    on_ranks[c].arguments);
+        assert_string_equal(output,
+                            "two.plan.yaml: error: the plan needs 2 ranks, 1 was started; start it "
+                            "with mpirun -np 2, or srun --mpi=pmix -n 2\n");
+    }
     if (strcmp(mpirun, "none") != 0) {
         expect_exit(2, "%s %s train two.plan.yaml 2>&1", launch(3), runner);
         expect_output("two.plan.yaml: error: the plan needs 2 ranks, 3 were started; start it ");
@@ -436,21 +463,39 @@ static void test_wrong_plans(void **state)
                    ">edited.plan.yaml");
     expect_exit(2, "%s train edited.plan.yaml 2>&1", runner);
     expect_output("edited.plan.yaml:3:10: error: the plan was changed after it was written");
-    job = job_of("other", 1, 1, 1, 1);
+}
+
+static void expect_another(int32_t command, enum sw_program_kind kind)
+{
+    char said[256];
+    snprintf(said, sizeof said,
+             "other.plan.yaml: error: this runner makes another '%s' program of the plan than "
+             "the plan tool that wrote it; emit the plan again with the plan tool of the same "
+             "version\n",
+             sw_program_kind_name(kind));
+    expect_exit(2, "%s %s other.plan.yaml %s 2>&1", runner, on_ranks[command].name,
+                on_ranks[command].arguments);
+    assert_string_equal(output, said);
+}
+
+static void test_other_programs(void **state)
+{
+    (void)state;
+    struct job job = job_of("other", 1, 1, 1, 1);
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        char said[256];
         if (sw_program_traits((enum sw_program_kind)k)->state != SW_STATE_TRAINING)
             continue;
         memset(job.digest_change, 0, sizeof job.digest_change);
         job.digest_change[k] = 1;
         make_plan(&job);
-        expect_exit(2, "%s train other.plan.yaml 2>&1", runner);
-        snprintf(said, sizeof said,
-                 "other.plan.yaml: error: this runner makes another '%s' program of the plan than "
-                 "the plan tool that wrote it; emit the plan again with the plan tool of the same "
-                 "version\n",
-                 sw_program_kind_name((enum sw_program_kind)k));
-        assert_string_equal(output, said);
+        expect_another(0, (enum sw_program_kind)k);
+    }
+    for (int32_t c = 1; c < ON_RANKS; c++) {
+        memset(job.digest_change, 0, sizeof job.digest_change);
+        job.digest_change[on_ranks[c].first] = 1;
+        make_plan(&job);
+        if (is_built(on_ranks[c].name))
+            expect_another(c, on_ranks[c].first);
     }
     assert_int_equal(access("other/metrics.jsonl", F_OK), -1);
 }
@@ -625,12 +670,12 @@ static void test_data_on_one_node_only(void **state)
 
 /* One program of two ranks: after "runner train" the first has `first`, the second
  * `second`, in that folder. */
-static void expect_different(const char *first, const char *folder_of_second, const char *second,
-                             const char *message)
+static void expect_different(const char *command, const char *first, const char *folder_of_second,
+                             const char *second, const char *message)
 {
-    expect_exit(2, "%s %s train %s : %s -np 1 --wdir \"$PWD\"/%s %s train %s 2>&1", launch(1),
-                runner, first, geteuid() == 0 ? "--allow-run-as-root" : "", folder_of_second,
-                runner, second);
+    expect_exit(2, "%s %s %s %s : %s -np 1 --wdir \"$PWD\"/%s %s %s %s 2>&1", launch(1), runner,
+                command, first, geteuid() == 0 ? "--allow-run-as-root" : "", folder_of_second,
+                runner, command, second);
     expect_output(message);
     assert_int_equal(occurrences(output, "error: "), 1);
 }
@@ -643,20 +688,26 @@ static void test_ranks_that_differ(void **state)
     struct job job = job_of("same", 1, 2, 1, 1);
     make_plan(&job);
     expect_different(
-        "same.plan.yaml --steps 2", ".", "same.plan.yaml --steps 3",
+        "train", "same.plan.yaml --steps 2", ".", "same.plan.yaml --steps 3",
         "runner: error: not every rank has the same --steps; give all of them the same\n");
     job = job_of("differs", 1, 1, 2, 1);
     make_plan(&job);
-    expect_different("same.plan.yaml", ".", "differs.plan.yaml",
-                     "same.plan.yaml: error: not every rank has this plan; give all of them the "
-                     "same file\n");
+    for (int32_t c = 0; c < ON_RANKS; c++) {
+        char first[128], second[128];
+        snprintf(first, sizeof first, "same.plan.yaml %s", on_ranks[c].arguments);
+        snprintf(second, sizeof second, "differs.plan.yaml %s", on_ranks[c].arguments);
+        if (is_built(on_ranks[c].name))
+            expect_different(on_ranks[c].name, first, ".", second,
+                             "same.plan.yaml: error: not every rank has this plan; give all of "
+                             "them the same file\n");
+    }
     if (access("/proc/self/cwd", F_OK) != 0)
         return;
     job = job_of("length", 1, 2, 1, 1);
     job.data = "/proc/self/cwd/text.txt";
     make_plan(&job);
     expect_exit(0, "mkdir shorter && head -c 3000 text.txt >shorter/text.txt");
-    expect_different("length.plan.yaml", "shorter", "../length.plan.yaml",
+    expect_different("train", "length.plan.yaml", "shorter", "../length.plan.yaml",
                      "/proc/self/cwd/text.txt: error: the data file has another length on some "
                      "node; copy it to all\n");
 }
@@ -1048,6 +1099,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_meshes),
         cmocka_unit_test(test_evaluates_on_the_way),
         cmocka_unit_test(test_wrong_plans),
+        cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_srun_without_mpi),
         cmocka_unit_test(test_wrong_data),
         cmocka_unit_test(test_token_too_large),

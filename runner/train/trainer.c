@@ -1,0 +1,139 @@
+#include "runner/train/trainer.h"
+
+#include "core/plan/data_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Set-up ---- */
+
+static int set_up(struct sw_trainer *trainer, double holdout)
+{
+    struct sw_rank *rank = trainer->rank;
+    const struct sw_plan *plan = rank->plan;
+    const struct sw_run_config *run = plan->run;
+    const struct sw_place place = {.file = rank->plan_path};
+    struct sw_program_options options;
+    if (sw_rank_compile(rank, 0, 0) != 0)
+        return -1;
+    if (plan->program_digest[SW_PROGRAM_TRAIN] == 0)
+        return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
+                          "the plan is of a mesh that serves, and has no program that trains; emit "
+                          "one without 'job'");
+    if (run->data_path == NULL)
+        return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
+                          "the run names no data to train on; add data: {path: FILE} to "
+                          "the run file and emit the plan again");
+    if (sw_plan_program_options(run, &plan->decision, &options, &rank->err) != 0 ||
+        sw_program_model_flops(&options, &trainer->flops_per_step, &rank->err) != 0 ||
+        sw_data_check(run, &rank->err) != 0)
+        return -1;
+    return sw_dataset_open(run->data_path, sw_data_is_bytes(run), holdout, run->data_seed,
+                           run->model.shape.vocab_size, run->sequence_length, &trainer->data,
+                           &rank->err);
+}
+
+static int64_t data_tokens(const struct sw_dataset *data)
+{
+    return data == NULL ? 0 : sw_dataset_train_tokens(data) + sw_dataset_holdout_tokens(data);
+}
+
+enum sw_status sw_trainer_open(struct sw_trainer *trainer, double holdout, int64_t steps)
+{
+    const struct sw_plan *plan = trainer->rank->plan;
+    const struct sw_plan_prediction *p = &plan->prediction;
+    (void)set_up(trainer, holdout);
+    const struct sw_rank_same same[] = {
+        {(uint64_t)steps, NULL, "not every rank has the same --steps; give all of them the same"},
+        {(uint64_t)data_tokens(trainer->data), plan->run->data_path,
+         "the data file has another length on some node; copy it to all"}};
+    /* that a rank may say nothing: a step, or a save that is written in the pause */
+    return sw_rank_join(trainer->rank, same, 2, fmax(p->step_seconds, p->save_seconds));
+}
+
+void sw_trainer_close(struct sw_trainer *trainer)
+{
+    sw_dataset_close(trainer->data);
+}
+
+/* ---- Data ---- */
+
+void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first, int64_t rows,
+                     int32_t *tokens, int32_t *labels)
+{
+    const int64_t s = trainer->rank->plan->run->sequence_length;
+    for (int64_t r = 0; r < rows; r++) {
+        if (trainer->rank->err.status == SW_OK && read(trainer->data, first + r, tokens + r * s,
+                                                       labels + r * s, &trainer->rank->err) == 0)
+            continue;
+        memset(tokens + r * s, 0, (size_t)s * sizeof *tokens);
+        memset(labels + r * s, 0, (size_t)s * sizeof *labels);
+    }
+}
+
+/* ---- The held-out tail ---- */
+
+static int held_out_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
+                          int64_t rows, int32_t *tokens, int32_t *labels, struct sw_error *err)
+{
+    struct sw_trainer *trainer = context;
+    (void)err;
+    sw_trainer_read(trainer, sw_dataset_holdout,
+                    (step - 1) * trainer->rank->plan->run->global_batch_size +
+                        micro_step *
+                            trainer->rank->programs->program[SW_PROGRAM_EVALUATE]->micro_batch +
+                        first_row,
+                    rows, tokens, labels);
+    return 0;
+}
+
+static int64_t held_out_labels(void *context, int64_t step)
+{
+    const struct sw_trainer *trainer = context;
+    const int64_t batch = trainer->rank->plan->run->global_batch_size;
+    return sw_dataset_holdout_counted(trainer->data, (step - 1) * batch, batch);
+}
+
+int sw_trainer_held_out(struct sw_trainer *trainer, int (*stop)(void *context, bool *stops),
+                        void *context, double *loss)
+{
+    const struct sw_batches inputs = {held_out_batch, held_out_labels, trainer};
+    const int64_t batch = trainer->rank->plan->run->global_batch_size;
+    const int64_t batches = (sw_dataset_holdout_sequences(trainer->data) + batch - 1) / batch;
+    double sum = 0;
+    *loss = NAN;
+    for (int64_t b = 1; b <= batches; b++) {
+        struct sw_step step = {.step = b};
+        struct sw_output out = {.name = "loss"};
+        bool stops = false;
+        if (sw_executor_run(trainer->rank->executor, SW_PROGRAM_EVALUATE, &step, &inputs, &out, 1,
+                            &trainer->rank->err) != 0)
+            return sw_fail_context(&trainer->rank->err, "held-out loss");
+        if (stop(context, &stops) != 0)
+            return -1;
+        if (stops)
+            return 0;
+        sum += out.value * (double)held_out_labels(trainer, b);
+    }
+    *loss = sum / (double)sw_dataset_holdout_labels(trainer->data);
+    return 0;
+}
+
+const char *sw_trainer_describe_loss(const struct sw_trainer *trainer, double loss, double *bigram,
+                                     char text[96])
+{
+    const double bits = loss / log(2);
+    if (!sw_dataset_is_bytes(trainer->data)) {
+        snprintf(text, 96, "%.3f bits/token", bits);
+        return text;
+    }
+    if (isnan(*bigram) &&
+        sw_dataset_train_tokens(trainer->data) > 1) /* reads all that is trained on */
+        *bigram = sw_dataset_bigram_bits(trainer->data);
+    if (isnan(*bigram))
+        snprintf(text, 96, "%.3f bits/byte", bits);
+    else
+        snprintf(text, 96, "%.3f bits/byte (byte-bigram %.3f)", bits, *bigram);
+    return text;
+}
