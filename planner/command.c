@@ -78,7 +78,7 @@ out:
     return config;
 }
 
-int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out)
+int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out)
 {
     struct sw_error err = {0};
     memset(out, 0, sizeof *out);
@@ -124,10 +124,10 @@ bool sw_command_serves(const struct sw_options *options, const struct sw_run_con
                                     : run->job.type != SW_JOB_TRAIN;
 }
 
-void sw_session_free(struct sw_session *session)
+void sw_run_file_free(struct sw_run_file *run_file)
 {
-    sw_config_free(session->config);
-    memset(session, 0, sizeof *session);
+    sw_config_free(run_file->config);
+    memset(run_file, 0, sizeof *run_file);
 }
 
 const char *sw_command_lacks(const struct sw_candidate *closest)

@@ -23,15 +23,15 @@ int sw_command_import_cluster(const struct sw_options *options);
 int sw_command_schema(const struct sw_options *options);
 
 /* A run file, with the command line's overrides. */
-struct sw_session {
+struct sw_run_file {
     struct sw_config *config; /* owns what run points to */
     struct sw_run_config run;
 };
 /* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
- * files that are written). Returns an exit code; mistakes are printed. Free with sw_session_free.
+ * files that are written). Returns an exit code; mistakes are printed. Free with sw_run_file_free.
  */
-int sw_session_open(const struct sw_options *options, bool absolute, struct sw_session *out);
-void sw_session_free(struct sw_session *session);
+int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out);
+void sw_run_file_free(struct sw_run_file *run_file);
 
 /* Whether the data of a run that trains can be meant (sw_data_check). */
 int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);

@@ -190,6 +190,7 @@ step "build (gcc, warnings are errors)" configure_and_build build -DSW_WERROR=ON
 step "headers compile alone" bash tests/check_headers.sh
 [ "$all" != --build ] || finish
 step "includes go the allowed way" bash tests/check_includes.sh
+step "a name means one thing" bash tests/check_names.sh
 step "configs are accepted" check_configs
 if [ -z "$all" ]; then
     run_ctest gcc build -LE slow

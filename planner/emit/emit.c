@@ -302,7 +302,7 @@ static int check_folder(const char *path, struct sw_error *err)
                    path);
 }
 
-int sw_emit(const struct sw_options *options, const struct sw_session *session, FILE *said,
+int sw_emit(const struct sw_options *options, const struct sw_run_file *run_file, FILE *said,
             struct sw_emitted *out)
 {
     const char *directory = options->output == NULL ? "." : options->output;
@@ -315,10 +315,10 @@ int sw_emit(const struct sw_options *options, const struct sw_session *session, 
         sw_fail(&err, SW_ENVIRONMENT, "out of memory for the plans");
         return sw_command_fail(&err);
     }
-    int status = sw_command_check_data(&session->run, &err) == 0 ? SW_OK : sw_command_fail(&err);
+    int status = sw_command_check_data(&run_file->run, &err) == 0 ? SW_OK : sw_command_fail(&err);
     if (status == SW_OK)
-        status = sw_emit_plans(&session->run, directory, plan, &count);
-    if (status == SW_OK && emit(options, &session->run, plan, count, said, out, &err) != 0)
+        status = sw_emit_plans(&run_file->run, directory, plan, &count);
+    if (status == SW_OK && emit(options, &run_file->run, plan, count, said, out, &err) != 0)
         status = sw_command_fail(&err);
     sw_emit_plans_free(plan, count);
     free(plan);
@@ -327,10 +327,10 @@ int sw_emit(const struct sw_options *options, const struct sw_session *session, 
 
 int sw_command_emit(const struct sw_options *options)
 {
-    struct sw_session session;
-    int status = sw_session_open(options, true, &session);
+    struct sw_run_file run_file;
+    int status = sw_run_file_open(options, true, &run_file);
     if (status == SW_OK)
-        status = sw_emit(options, &session, options->json ? NULL : stdout, NULL);
-    sw_session_free(&session);
+        status = sw_emit(options, &run_file, options->json ? NULL : stdout, NULL);
+    sw_run_file_free(&run_file);
     return status;
 }

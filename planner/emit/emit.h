@@ -14,10 +14,10 @@ struct sw_emitted {
 };
 
 /* Searches, and writes NAME.plan.yaml and NAME.sbatch (or NAME.sh) into options->output. The
- * session's paths are absolute. said: where the lines for people go. out (may be NULL: then the
+ * run_file's paths are absolute. said: where the lines for people go. out (may be NULL: then the
  * command that starts it is said, too, and where said is NULL, all of it is printed as JSON).
  * Returns an exit code; mistakes are printed. */
-int sw_emit(const struct sw_options *options, const struct sw_session *session, FILE *said,
+int sw_emit(const struct sw_options *options, const struct sw_run_file *run_file, FILE *said,
             struct sw_emitted *out);
 
 #endif

@@ -111,15 +111,15 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
 
 int sw_command_explain(const struct sw_options *options)
 {
-    struct sw_session session;
+    struct sw_run_file run_file;
     struct sw_search search = {0}, others = {0};
     struct sw_explain x = {0};
     struct sw_error err = {0};
     bool requested = false;
-    int status = sw_session_open(options, false, &session);
+    int status = sw_run_file_open(options, false, &run_file);
     if (status != SW_OK)
         goto out;
-    const struct sw_run_config *run = &session.run;
+    const struct sw_run_config *run = &run_file.run;
     if (sw_command_serves(options, run)) {
         status = explain_serving(options, run);
         goto out;
@@ -154,6 +154,6 @@ out:
     sw_explain_free(&x);
     sw_search_free(&others);
     sw_search_free(&search);
-    sw_session_free(&session);
+    sw_run_file_free(&run_file);
     return status;
 }

@@ -57,10 +57,10 @@ static int read_request(const char *script, const char *digest, struct sw_slurm_
 
 /* Writes plan and script as a submission does, but into `folder`, and reads what the script asks
  * Slurm for. Returns an exit code. */
-static int ask_of_script(const struct sw_options *options, const struct sw_session *session,
+static int ask_of_script(const struct sw_options *options, const struct sw_run_file *run_file,
                          char *folder, struct sw_slurm_request *out, struct sw_error *err)
 {
-    struct sw_session aside = *session;
+    struct sw_run_file aside = *run_file;
     struct sw_options emit = *options;
     struct sw_emitted *emitted = calloc(1, sizeof *emitted);
     char path[2 * PATH_MAX];
@@ -76,7 +76,7 @@ static int ask_of_script(const struct sw_options *options, const struct sw_sessi
     status = sw_emit(&emit, &aside, nowhere, emitted);
     if (status != SW_OK)
         goto out;
-    snprintf(path, sizeof path, "%s/%s.sbatch", folder, session->run.name);
+    snprintf(path, sizeof path, "%s/%s.sbatch", folder, run_file->run.name);
     status = read_request(path, NULL, out, err) == 0 ? SW_OK : sw_command_fail(err);
 out:
     if (nowhere != NULL)
@@ -96,14 +96,14 @@ static struct sw_slurm *open_slurm(const struct sw_run_config *run, struct sw_er
 }
 
 /* Asks for everything; *slurm is to be closed. Returns an exit code. */
-static int gather(const struct sw_options *options, const struct sw_session *session,
+static int gather(const struct sw_options *options, const struct sw_run_file *run_file,
                   struct sw_slurm **slurm, struct sw_start_choices *out)
 {
     struct sw_error err = {0};
     struct sw_slurm_request base = {0};
     const char *temporary = getenv("TMPDIR");
     char folder[PATH_MAX];
-    *slurm = open_slurm(&session->run, &err);
+    *slurm = open_slurm(&run_file->run, &err);
     if (*slurm == NULL)
         return sw_command_fail(&err);
     snprintf(folder, sizeof folder, "%s/shardwright.XXXXXX",
@@ -112,10 +112,10 @@ static int gather(const struct sw_options *options, const struct sw_session *ses
         sw_fail(&err, SW_ENVIRONMENT, "cannot make a folder '%s': %s", folder, strerror(errno));
         return sw_command_fail(&err);
     }
-    int status = ask_of_script(options, session, folder, &base, &err);
+    int status = ask_of_script(options, run_file, folder, &base, &err);
     remove_folder(folder);
     if (status == SW_OK &&
-        sw_start_choices_gather(*slurm, &session->run, &base, NULL, out, &err) != 0)
+        sw_start_choices_gather(*slurm, &run_file->run, &base, NULL, out, &err) != 0)
         status = sw_command_fail(&err);
     sw_slurm_request_free(&base);
     return status;
@@ -282,13 +282,13 @@ int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan
     return status;
 }
 
-int sw_dry_run(const struct sw_options *options, struct sw_session *session)
+int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file)
 {
     struct sw_start_choices all = {0};
     struct sw_slurm *slurm = NULL;
-    int status = gather(options, session, &slurm, &all);
+    int status = gather(options, run_file, &slurm, &all);
     if (status == SW_OK)
-        status = show(options, &session->run, slurm, &all);
+        status = show(options, &run_file->run, slurm, &all);
     sw_start_choices_free(&all);
     sw_slurm_close(slurm);
     return status;
@@ -306,13 +306,13 @@ static int set(struct sw_options *options, const char *text)
     return SW_OK;
 }
 
-int sw_soonest_choose(const struct sw_options *options, struct sw_session *session,
+int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_file,
                       struct sw_options *out, struct sw_soonest *texts)
 {
     struct sw_start_choices all = {0};
     struct sw_slurm *slurm = NULL;
     char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], mesh[64];
-    int status = gather(options, session, &slurm, &all);
+    int status = gather(options, run_file, &slurm, &all);
     *out = *options;
     if (status == SW_OK && !any_starts(&all))
         status = fail_none(&all);

@@ -6,9 +6,10 @@
 #include "planner/command.h"
 
 /* Prints when and where the run could start, and when its result would be there. Submits and leaves
- * nothing. The session's paths are absolute. Returns an exit code; SW_UNMET when nothing can start.
+ * nothing. The run_file's paths are absolute. Returns an exit code; SW_UNMET when nothing can
+ * start.
  */
-int sw_dry_run(const struct sw_options *options, struct sw_session *session);
+int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file);
 
 /* The same of a plan as its script asks for it, which stands beside it: when and where that one
  * could start. Returns an exit code. */
@@ -21,7 +22,7 @@ int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan
 struct sw_soonest {
     char nodes[48], partition[192];
 };
-int sw_soonest_choose(const struct sw_options *options, struct sw_session *session,
+int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_file,
                       struct sw_options *out, struct sw_soonest *texts);
 
 #endif

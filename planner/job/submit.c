@@ -31,8 +31,8 @@ enum { SCRIPT_BYTES_MAX = 1 << 22 };
 /* One submission on its way. */
 struct submitting {
     char folder[PATH_MAX], plan[PATH_MAX], script[PATH_MAX];
-    struct sw_session session; /* of a run file; config NULL: none */
-    struct sw_plan read;       /* of a plan file; config NULL: none */
+    struct sw_run_file run_file; /* of a run file; config NULL: none */
+    struct sw_plan read;         /* of a plan file; config NULL: none */
     const struct sw_run_config *run;
     struct sw_submission before, record; /* before: what stood in the folder */
     struct sw_admission admission;
@@ -109,10 +109,10 @@ static int open_run(struct submitting *s, const struct sw_options *options)
         if (folder == NULL || realpath(path, s->plan) == NULL)
             sw_fail(&err, SW_ENVIRONMENT, "cannot name the plan '%s': %s", path, strerror(errno));
     } else {
-        const int status = sw_session_open(options, true, &s->session);
+        const int status = sw_run_file_open(options, true, &s->run_file);
         if (status != SW_OK)
             return status;
-        s->run = &s->session.run;
+        s->run = &s->run_file.run;
     }
     if (err.status == SW_OK && s->run->cluster.launcher != SW_LAUNCHER_SLURM)
         sw_fail(&err, SW_BAD_INPUT,
@@ -478,7 +478,7 @@ static int submit_run(struct submitting *s, const struct sw_options *options)
         return sw_command_fail(&err);
     }
     emit.output = s->folder;
-    int status = sw_emit(&emit, &s->session, stderr, emitted);
+    int status = sw_emit(&emit, &s->run_file, stderr, emitted);
     if (status == SW_OK) {
         memcpy(s->plan, emitted->plan, sizeof s->plan);
         status = submit(s, emitted->digest, &emitted->candidate.decision, &emitted->candidate.cost);
@@ -520,7 +520,7 @@ static int submit_as_told(const struct sw_options *options)
         (void)close(s->lock);
     if (s->read.config != NULL)
         sw_plan_free(&s->read);
-    sw_session_free(&s->session);
+    sw_run_file_free(&s->run_file);
     free(s);
     return status;
 }
@@ -553,7 +553,7 @@ out:
 static int ask_first(const struct sw_options *options, struct sw_options *out,
                      struct sw_soonest *texts)
 {
-    struct sw_session session = {0};
+    struct sw_run_file run_file = {0};
     struct sw_error err = {0};
     const char *path = options->file_count == 1 ? options->files[0] : "";
     if (ends_with(path, ".plan.yaml") && !options->soonest)
@@ -564,13 +564,13 @@ static int ask_first(const struct sw_options *options, struct sw_options *out,
                 "run file; --dry-run tells when the plan could start");
         return sw_command_fail(&err);
     }
-    int status = sw_session_open(options, true, &session);
-    if (status == SW_OK && sw_command_check_data(&session.run, &err) != 0)
+    int status = sw_run_file_open(options, true, &run_file);
+    if (status == SW_OK && sw_command_check_data(&run_file.run, &err) != 0)
         status = sw_command_fail(&err);
     if (status == SW_OK)
-        status = options->dry_run ? sw_dry_run(options, &session)
-                                  : sw_soonest_choose(options, &session, out, texts);
-    sw_session_free(&session);
+        status = options->dry_run ? sw_dry_run(options, &run_file)
+                                  : sw_soonest_choose(options, &run_file, out, texts);
+    sw_run_file_free(&run_file);
     return status;
 }
 

@@ -221,13 +221,13 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         status = take(out, plan.run->directory, &err);
         sw_plan_free(&plan);
     } else {
-        struct sw_session session;
-        status = sw_session_open(options, true, &session);
+        struct sw_run_file run_file;
+        status = sw_run_file_open(options, true, &run_file);
         if (status == SW_OK) {
-            out->steps = session.run.optimizer.total_steps;
-            status = take(out, session.run.directory, &err);
+            out->steps = run_file.run.optimizer.total_steps;
+            status = take(out, run_file.run.directory, &err);
         }
-        sw_session_free(&session);
+        sw_run_file_free(&run_file);
     }
     return err.status == SW_OK ? status : sw_command_fail(&err);
 }

@@ -156,7 +156,7 @@ const char *sw_letters_bytes(const struct sw_letters *letters, int32_t token, si
 /* ---- Token by token ---- */
 
 struct sw_spelling {
-    struct sw_decoder *decoder; /* NULL: of letters that cannot be read */
+    struct sw_text_decoder *decoder; /* NULL: of letters that cannot be read */
     struct sw_chars text;
 };
 
@@ -170,7 +170,7 @@ int sw_spelling_new(const struct sw_letters *letters, bool continues, struct sw_
         return out_of_memory(err);
     }
     if (letters->tokenizer != NULL &&
-        sw_decoder_new(letters->tokenizer, &options, &s->decoder, err) != 0) {
+        sw_text_decoder_new(letters->tokenizer, &options, &s->decoder, err) != 0) {
         sw_spelling_free(s);
         return -1;
     }
@@ -182,7 +182,7 @@ void sw_spelling_free(struct sw_spelling *s)
 {
     if (s == NULL)
         return;
-    sw_decoder_free(s->decoder);
+    sw_text_decoder_free(s->decoder);
     sw_chars_free(&s->text);
     free(s);
 }
@@ -198,8 +198,9 @@ int sw_spelling_feed(struct sw_spelling *s, int32_t token, struct sw_error *err)
     size_t bytes = 0;
     if (s->decoder == NULL)
         return 0;
-    return sw_decoder_feed(s->decoder, token, &piece, &bytes, err) != 0 ? -1
-                                                                        : add(s, piece, bytes, err);
+    return sw_text_decoder_feed(s->decoder, token, &piece, &bytes, err) != 0
+               ? -1
+               : add(s, piece, bytes, err);
 }
 
 int sw_spelling_finish(struct sw_spelling *s, struct sw_error *err)
@@ -208,7 +209,8 @@ int sw_spelling_finish(struct sw_spelling *s, struct sw_error *err)
     size_t bytes = 0;
     if (s->decoder == NULL)
         return 0;
-    return sw_decoder_finish(s->decoder, &piece, &bytes, err) != 0 ? -1 : add(s, piece, bytes, err);
+    return sw_text_decoder_finish(s->decoder, &piece, &bytes, err) != 0 ? -1
+                                                                        : add(s, piece, bytes, err);
 }
 
 const char *sw_spelling_text(const struct sw_spelling *s, size_t *bytes)

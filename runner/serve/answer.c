@@ -97,21 +97,21 @@ struct legacy_lists {
     json_t *tokens, *logprobs, *best, *offsets;
 };
 
-static void add_legacy(const struct sw_answerer *a, const struct sw_job *job, const char *text,
-                       const struct token *t, struct legacy_lists *to)
+static void add_legacy(const struct sw_answerer *a, const struct sw_completion *completion,
+                       const char *text, const struct token *t, struct legacy_lists *to)
 {
     (void)json_array_append_new(to->tokens, token_text(a, t->id));
     (void)json_array_append_new(to->logprobs, t->known ? number(t->logprob) : json_null());
-    if (job->request.logprobs > 0)
-        (void)json_array_append_new(to->best, list_of_best(a, t, job->request.logprobs));
+    if (completion->request.logprobs > 0)
+        (void)json_array_append_new(to->best, list_of_best(a, t, completion->request.logprobs));
     (void)json_array_append_new(to->offsets, json_integer((json_int_t)characters(text, t->begin)));
 }
 
 /* The prompt's tokens, spelled once more for where they begin. */
-static void add_prompt(const struct sw_answerer *a, const struct sw_job *job,
-                       const struct sw_job_text *text, struct legacy_lists *to)
+static void add_prompt(const struct sw_answerer *a, const struct sw_completion *completion,
+                       const struct sw_completion_text *text, struct legacy_lists *to)
 {
-    const struct sw_request_prompt *prompt = &job->request.prompt[text->prompt];
+    const struct sw_request_prompt *prompt = &completion->request.prompt[text->prompt];
     struct sw_spelling *spelling = NULL;
     if (sw_spelling_new(a->letters, false, &spelling, NULL) != 0)
         return;
@@ -123,10 +123,10 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_job *job,
             t.logprob = text->prompt_logprobs[i];
         }
         if (text->top != NULL) {
-            t.top = text->top + i * job->request.logprobs;
-            t.top_logprob = text->top_logprobs + i * job->request.logprobs;
+            t.top = text->top + i * completion->request.logprobs;
+            t.top_logprob = text->top_logprobs + i * completion->request.logprobs;
         }
-        add_legacy(a, job, spelled, &t, to);
+        add_legacy(a, completion, spelled, &t, to);
         (void)sw_spelling_feed(spelling, prompt->tokens[i], NULL);
     }
     sw_spelling_free(spelling);
@@ -143,19 +143,20 @@ static struct token new_token(const struct sw_making *m, int64_t i)
 }
 
 /* New tokens from `first` on. */
-static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_job *job,
-                               const struct sw_job_text *text, int64_t first, bool with_prompt)
+static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_completion *completion,
+                               const struct sw_completion_text *text, int64_t first,
+                               bool with_prompt)
 {
     struct legacy_lists lists = {json_array(), json_array(), json_array(), json_array()};
     size_t bytes;
     const char *spelled = sw_making_text(&text->making, &bytes);
     if (with_prompt)
-        add_prompt(a, job, text, &lists);
+        add_prompt(a, completion, text, &lists);
     for (int64_t i = first; i < text->making.count; i++) {
         const struct token t = new_token(&text->making, i);
-        add_legacy(a, job, spelled, &t, &lists);
+        add_legacy(a, completion, spelled, &t, &lists);
     }
-    if (job->request.logprobs == 0) {
+    if (completion->request.logprobs == 0) {
         json_decref(lists.best);
         lists.best = json_null();
     }
@@ -174,14 +175,14 @@ static json_t *chat_token(const struct sw_answerer *a, int32_t id, double logpro
                      "bytes", bytes);
 }
 
-static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_job *job,
-                             const struct sw_job_text *text, int64_t first)
+static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_completion *completion,
+                             const struct sw_completion_text *text, int64_t first)
 {
     json_t *content = json_array();
     for (int64_t i = first; i < text->making.count; i++) {
         const struct token t = new_token(&text->making, i);
         json_t *one = chat_token(a, t.id, t.logprob), *best = json_array();
-        for (int32_t k = 0; k < job->request.logprobs && t.top[k] >= 0; k++)
+        for (int32_t k = 0; k < completion->request.logprobs && t.top[k] >= 0; k++)
             (void)json_array_append_new(best, chat_token(a, t.top[k], t.top_logprob[k]));
         (void)json_object_set_new(one, "top_logprobs", best);
         (void)json_array_append_new(content, one);
@@ -189,74 +190,78 @@ static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_job *j
     return json_pack("{s:o, s:n}", "content", content, "refusal");
 }
 
-static json_t *logprobs_of(const struct sw_answerer *a, const struct sw_job *job,
-                           const struct sw_job_text *text, int64_t first, bool with_prompt)
+static json_t *logprobs_of(const struct sw_answerer *a, const struct sw_completion *completion,
+                           const struct sw_completion_text *text, int64_t first, bool with_prompt)
 {
-    if (job->request.logprobs < 0)
+    if (completion->request.logprobs < 0)
         return json_null();
-    return job->request.endpoint == SW_CHAT_COMPLETIONS
-               ? chat_logprobs(a, job, text, first)
-               : legacy_logprobs(a, job, text, first, with_prompt);
+    return completion->request.endpoint == SW_CHAT_COMPLETIONS
+               ? chat_logprobs(a, completion, text, first)
+               : legacy_logprobs(a, completion, text, first, with_prompt);
 }
 
 /* ---- Whole answers ---- */
 
-static json_t *usage_of(const struct sw_job *job)
+static json_t *usage_of(const struct sw_completion *completion)
 {
     json_int_t prompt = 0, made = 0;
-    for (int64_t i = 0; i < job->request.prompt_count; i++)
-        prompt += job->request.prompt[i].count;
-    for (int64_t i = 0; i < job->text_count; i++)
-        made += job->text[i].making.count;
+    for (int64_t i = 0; i < completion->request.prompt_count; i++)
+        prompt += completion->request.prompt[i].count;
+    for (int64_t i = 0; i < completion->text_count; i++)
+        made += completion->text[i].making.count;
     return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made,
                      "total_tokens", prompt + made);
 }
 
-static json_t *frame(const struct sw_answerer *a, const struct sw_job *job, bool chunk,
-                     json_t *choices)
+static json_t *frame(const struct sw_answerer *a, const struct sw_completion *completion,
+                     bool chunk, json_t *choices)
 {
-    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS;
-    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object",
+    const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS;
+    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", completion->id, "object",
                      !chat   ? "text_completion"
                      : chunk ? "chat.completion.chunk"
                              : "chat.completion",
-                     "created", (json_int_t)job->created, "model", a->model, "choices", choices);
+                     "created", (json_int_t)completion->created, "model", a->model, "choices",
+                     choices);
 }
 
-static json_t *choice(const struct sw_job *job, const struct sw_job_text *text, const char *key,
-                      json_t *content, json_t *logprobs, const char *reason)
+static json_t *choice(const struct sw_completion *completion, const struct sw_completion_text *text,
+                      const char *key, json_t *content, json_t *logprobs, const char *reason)
 {
-    return json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)(text - job->text), key, content,
-                     "logprobs", logprobs, "finish_reason", reason);
+    return json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)(text - completion->text), key,
+                     content, "logprobs", logprobs, "finish_reason", reason);
 }
 
-int sw_answer_whole(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out)
+int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *completion,
+                    struct sw_chars *out)
 {
-    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS;
+    const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS;
     json_t *choices = json_array();
-    for (int64_t i = 0; i < job->text_count; i++) {
-        const struct sw_job_text *text = &job->text[i];
+    for (int64_t i = 0; i < completion->text_count; i++) {
+        const struct sw_completion_text *text = &completion->text[i];
         size_t bytes;
         const char *spelled = sw_making_text(&text->making, &bytes);
         json_t *content = json_stringn(spelled, bytes);
         if (chat)
             content =
                 json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", content, "refusal");
-        (void)json_array_append_new(choices, choice(job, text, chat ? "message" : "text", content,
-                                                    logprobs_of(a, job, text, 0, job->request.echo),
-                                                    text->making.reason));
+        (void)json_array_append_new(
+            choices, choice(completion, text, chat ? "message" : "text", content,
+                            logprobs_of(a, completion, text, 0, completion->request.echo),
+                            text->making.reason));
     }
-    json_t *root = frame(a, job, false, choices);
-    (void)json_object_set_new(root, "usage", usage_of(job));
+    json_t *root = frame(a, completion, false, choices);
+    (void)json_object_set_new(root, "usage", usage_of(completion));
     return put(root, "", "\n", out);
 }
 
 /* ---- Streams ---- */
 
-int sw_answer_chunk(const struct sw_answerer *a, const struct sw_job *job, struct sw_job_text *text,
-                    struct sw_chars *out)
+int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *completion,
+                    struct sw_completion_text *text, struct sw_chars *out)
 {
-    const bool chat = job->request.endpoint == SW_CHAT_COMPLETIONS, first = !text->told_prompt;
+    const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS,
+               first = !text->told_prompt;
     const char *reason = text->making.reason;
     size_t bytes;
     const char *spelled = sw_making_text(&text->making, &bytes);
@@ -264,7 +269,8 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_job *job, struc
     if (bytes <= told && reason == NULL)
         return 0;
     json_t *content = json_stringn(spelled + told, bytes > told ? bytes - told : 0);
-    json_t *logprobs = logprobs_of(a, job, text, text->told_tokens, first && job->request.echo);
+    json_t *logprobs =
+        logprobs_of(a, completion, text, text->told_tokens, first && completion->request.echo);
     if (chat && first)
         content = json_pack("{s:s, s:o}", "role", "assistant", "content", content);
     else if (chat)
@@ -274,16 +280,17 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_job *job, struc
     text->told_prompt = true;
     json_t *choices = json_array();
     (void)json_array_append_new(
-        choices, choice(job, text, chat ? "delta" : "text", content, logprobs, reason));
-    return put(frame(a, job, true, choices), "data: ", "\n\n", out);
+        choices, choice(completion, text, chat ? "delta" : "text", content, logprobs, reason));
+    return put(frame(a, completion, true, choices), "data: ", "\n\n", out);
 }
 
-int sw_answer_done(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out)
+int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *completion,
+                   struct sw_chars *out)
 {
     static const char done[] = "data: [DONE]\n\n";
-    if (job->request.include_usage) {
-        json_t *root = frame(a, job, true, json_array());
-        (void)json_object_set_new(root, "usage", usage_of(job));
+    if (completion->request.include_usage) {
+        json_t *root = frame(a, completion, true, json_array());
+        (void)json_object_set_new(root, "usage", usage_of(completion));
         if (put(root, "data: ", "\n\n", out) != 0)
             return -1;
     }

@@ -2,7 +2,7 @@
 #ifndef SW_SERVE_ANSWER_H
 #define SW_SERVE_ANSWER_H
 
-#include "runner/serve/job.h"
+#include "runner/serve/completion.h"
 
 struct sw_answerer {
     const struct sw_letters *letters;
@@ -11,13 +11,15 @@ struct sw_answerer {
 
 /* All add to *out, and return -1 when memory runs out. */
 
-/* The whole answer of a job whose texts have ended. */
-int sw_answer_whole(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out);
-/* What is new of a text; nothing, when nothing is. */
-int sw_answer_chunk(const struct sw_answerer *a, const struct sw_job *job, struct sw_job_text *text,
+/* The whole answer of a completion whose texts have ended. */
+int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *completion,
                     struct sw_chars *out);
+/* What is new of a text; nothing, when nothing is. */
+int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *completion,
+                    struct sw_completion_text *text, struct sw_chars *out);
 /* The end of a stream whose texts have ended. */
-int sw_answer_done(const struct sw_answerer *a, const struct sw_job *job, struct sw_chars *out);
+int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *completion,
+                   struct sw_chars *out);
 /* {"error": {...}}; stream: as an event, and the end of it. */
 int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_chars *out);
 /* /v1/models */

@@ -19,7 +19,7 @@ struct sw_desk {
     bool has_news;
     int64_t slots, queue;
     void (*wake)(void *connection);
-    struct sw_job *first, *last; /* in the order in which they came */
+    struct sw_completion *first, *last; /* in the order in which they came */
     struct sw_desk_counts counts;
     const char *closed;
 };
@@ -43,18 +43,18 @@ int sw_desk_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
     return 0;
 }
 
-static void free_job(struct sw_job *job)
+static void free_completion(struct sw_completion *completion)
 {
-    for (int64_t i = 0; i < job->text_count; i++) {
-        sw_making_free(&job->text[i].making);
-        free(job->text[i].prompt_logprobs);
-        free(job->text[i].top);
-        free(job->text[i].top_logprobs);
+    for (int64_t i = 0; i < completion->text_count; i++) {
+        sw_making_free(&completion->text[i].making);
+        free(completion->text[i].prompt_logprobs);
+        free(completion->text[i].top);
+        free(completion->text[i].top_logprobs);
     }
-    free(job->text);
-    sw_chars_free(&job->out);
-    sw_api_request_free(&job->request);
-    free(job);
+    free(completion->text);
+    sw_chars_free(&completion->out);
+    sw_api_request_free(&completion->request);
+    free(completion);
 }
 
 void sw_desk_free(struct sw_desk *d)
@@ -62,9 +62,9 @@ void sw_desk_free(struct sw_desk *d)
     if (d == NULL)
         return;
     while (d->first != NULL) {
-        struct sw_job *job = d->first;
-        d->first = job->next;
-        free_job(job);
+        struct sw_completion *completion = d->first;
+        d->first = completion->next;
+        free_completion(completion);
     }
     (void)pthread_cond_destroy(&d->news);
     (void)pthread_mutex_destroy(&d->mutex);
@@ -73,33 +73,33 @@ void sw_desk_free(struct sw_desk *d)
 
 /* ---- The thread of HTTP ---- */
 
-struct sw_job *sw_job_new(struct sw_api_request *request)
+struct sw_completion *sw_completion_new(struct sw_api_request *request)
 {
-    struct sw_job *job = calloc(1, sizeof *job);
+    struct sw_completion *completion = calloc(1, sizeof *completion);
     const int64_t n = request->wish.n;
     uint64_t number = 0;
-    if (job == NULL)
+    if (completion == NULL)
         return NULL;
-    job->text_count = request->prompt_count * n;
-    job->text = calloc((size_t)job->text_count, sizeof *job->text);
-    if (job->text == NULL) {
-        free(job);
+    completion->text_count = request->prompt_count * n;
+    completion->text = calloc((size_t)completion->text_count, sizeof *completion->text);
+    if (completion->text == NULL) {
+        free(completion);
         return NULL;
     }
-    for (int64_t i = 0; i < job->text_count; i++)
-        job->text[i].prompt = i / n;
+    for (int64_t i = 0; i < completion->text_count; i++)
+        completion->text[i].prompt = i / n;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         number = (uint64_t)(sw_clock_now() * 1e9);
-    snprintf(job->id, sizeof job->id, "%s%016llx",
+    snprintf(completion->id, sizeof completion->id, "%s%016llx",
              request->endpoint == SW_COMPLETIONS ? "cmpl-" : "chatcmpl-",
              (unsigned long long)number);
     if (!request->has_seed)
         request->wish.seed = (int64_t)(number >> 11);
-    job->created = (int64_t)time(NULL);
-    job->arrived_s = sw_clock_now();
-    job->request = *request;
+    completion->created = (int64_t)time(NULL);
+    completion->arrived_s = sw_clock_now();
+    completion->request = *request;
     *request = (struct sw_api_request){0};
-    return job;
+    return completion;
 }
 
 static void tell(struct sw_desk *d)
@@ -117,7 +117,7 @@ static int32_t retry_seconds(const struct sw_desk *d)
     return wanted < 1 ? 1 : wanted > MOST_RETRY_S ? MOST_RETRY_S : (int32_t)wanted;
 }
 
-int sw_desk_submit(struct sw_desk *d, struct sw_job *job, struct sw_refusal *refusal,
+int sw_desk_submit(struct sw_desk *d, struct sw_completion *completion, struct sw_refusal *refusal,
                    int32_t *retry_s)
 {
     int status = 0;
@@ -129,64 +129,64 @@ int sw_desk_submit(struct sw_desk *d, struct sw_job *job, struct sw_refusal *ref
         refusal->type = "server_error";
         refusal->code = "draining";
         status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%s", d->closed);
-    } else if (d->counts.waiting > 0 && d->counts.waiting + job->text_count > d->queue) {
+    } else if (d->counts.waiting > 0 && d->counts.waiting + completion->text_count > d->queue) {
         d->counts.busy++;
         status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld text%s already; try again in %d s",
                          (long long)d->counts.waiting, d->counts.waiting == 1 ? " waits" : "s wait",
                          (int)*retry_s);
     } else {
         if (d->last != NULL)
-            d->last->next = job;
+            d->last->next = completion;
         else
-            d->first = job;
-        d->last = job;
+            d->first = completion;
+        d->last = completion;
         d->counts.requests++;
-        d->counts.waiting += job->text_count;
+        d->counts.waiting += completion->text_count;
         tell(d);
     }
     pthread_mutex_unlock(&d->mutex);
     if (status != 0)
-        free_job(job);
+        free_completion(completion);
     return status;
 }
 
-int64_t sw_desk_read(struct sw_desk *d, struct sw_job *job, char *to, size_t most,
+int64_t sw_desk_read(struct sw_desk *d, struct sw_completion *completion, char *to, size_t most,
                      void (*sleep)(void *connection), void *connection)
 {
     pthread_mutex_lock(&d->mutex);
-    const size_t left = job->out.count - job->sent, n = left < most ? left : most;
-    int64_t result = n == 0 && job->finished ? -1 : (int64_t)n;
+    const size_t left = completion->out.count - completion->sent, n = left < most ? left : most;
+    int64_t result = n == 0 && completion->finished ? -1 : (int64_t)n;
     if (n > 0) {
-        memcpy(to, job->out.byte + job->sent, n);
-        job->sent += n;
+        memcpy(to, completion->out.byte + completion->sent, n);
+        completion->sent += n;
     } else if (result == 0) {
-        job->asleep = true;
-        job->connection = connection;
+        completion->asleep = true;
+        completion->connection = connection;
         sleep(connection);
     }
     pthread_mutex_unlock(&d->mutex);
     return result;
 }
 
-bool sw_desk_is_finished(struct sw_desk *d, struct sw_job *job, void (*sleep)(void *connection),
-                         void *connection)
+bool sw_desk_is_finished(struct sw_desk *d, struct sw_completion *completion,
+                         void (*sleep)(void *connection), void *connection)
 {
     pthread_mutex_lock(&d->mutex);
-    const bool finished = job->finished;
+    const bool finished = completion->finished;
     if (!finished) {
-        job->asleep = true;
-        job->connection = connection;
+        completion->asleep = true;
+        completion->connection = connection;
         sleep(connection);
     }
     pthread_mutex_unlock(&d->mutex);
     return finished;
 }
 
-void sw_desk_release(struct sw_desk *d, struct sw_job *job)
+void sw_desk_release(struct sw_desk *d, struct sw_completion *completion)
 {
     pthread_mutex_lock(&d->mutex);
-    job->released = true;
-    d->counts.gone += !job->finished;
+    completion->released = true;
+    d->counts.gone += !completion->finished;
     tell(d);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -232,12 +232,12 @@ void sw_desk_wait(struct sw_desk *d, double seconds)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* Texts of a job that nobody reads. */
-static void end_texts(struct sw_desk *d, struct sw_job *job,
-                      void (*drop)(void *context, struct sw_job_text *text), void *context)
+/* Texts of a completion that nobody reads. */
+static void end_texts(struct sw_desk *d, struct sw_completion *completion,
+                      void (*drop)(void *context, struct sw_completion_text *text), void *context)
 {
-    for (int64_t i = 0; i < job->text_count; i++) {
-        struct sw_job_text *text = &job->text[i];
+    for (int64_t i = 0; i < completion->text_count; i++) {
+        struct sw_completion_text *text = &completion->text[i];
         d->counts.waiting -= text->stage == SW_TEXT_WAITS;
         d->counts.running -= text->stage == SW_TEXT_RUNS;
         if (text->stage == SW_TEXT_RUNS)
@@ -246,38 +246,41 @@ static void end_texts(struct sw_desk *d, struct sw_job *job,
     }
 }
 
-void sw_desk_tidy(struct sw_desk *d, void (*drop)(void *context, struct sw_job_text *text),
+void sw_desk_tidy(struct sw_desk *d, void (*drop)(void *context, struct sw_completion_text *text),
                   void *context)
 {
-    struct sw_job *kept = NULL;
+    struct sw_completion *kept = NULL;
     pthread_mutex_lock(&d->mutex);
-    for (struct sw_job *job = d->first, *next; job != NULL; job = next) {
-        next = job->next;
-        if (job->released || job->finished)
-            end_texts(d, job, drop, context);
-        if (!job->released) {
-            kept = job;
+    for (struct sw_completion *completion = d->first, *next; completion != NULL;
+         completion = next) {
+        next = completion->next;
+        if (completion->released || completion->finished)
+            end_texts(d, completion, drop, context);
+        if (!completion->released) {
+            kept = completion;
             continue;
         }
         if (kept != NULL)
             kept->next = next;
         else
             d->first = next;
-        free_job(job);
+        free_completion(completion);
     }
     d->last = kept;
     pthread_mutex_unlock(&d->mutex);
 }
 
-struct sw_job_text *sw_desk_next(struct sw_desk *d, struct sw_job **out)
+struct sw_completion_text *sw_desk_next(struct sw_desk *d, struct sw_completion **out)
 {
-    struct sw_job_text *found = NULL;
+    struct sw_completion_text *found = NULL;
     pthread_mutex_lock(&d->mutex);
-    for (struct sw_job *job = d->first; job != NULL && found == NULL; job = job->next)
-        for (int64_t i = 0; i < job->text_count && found == NULL && !job->released; i++)
-            if (job->text[i].stage == SW_TEXT_WAITS) {
-                found = &job->text[i];
-                *out = job;
+    for (struct sw_completion *completion = d->first; completion != NULL && found == NULL;
+         completion = completion->next)
+        for (int64_t i = 0; i < completion->text_count && found == NULL && !completion->released;
+             i++)
+            if (completion->text[i].stage == SW_TEXT_WAITS) {
+                found = &completion->text[i];
+                *out = completion;
             }
     if (found != NULL) {
         found->stage = SW_TEXT_RUNS;
@@ -289,53 +292,54 @@ struct sw_job_text *sw_desk_next(struct sw_desk *d, struct sw_job **out)
     return found;
 }
 
-void sw_desk_ended(struct sw_desk *d, struct sw_job *job, struct sw_job_text *text)
+void sw_desk_ended(struct sw_desk *d, struct sw_completion *completion,
+                   struct sw_completion_text *text)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.running--;
     text->stage = SW_TEXT_ENDED;
-    job->ended++;
+    completion->ended++;
     pthread_mutex_unlock(&d->mutex);
 }
 
 /* With the mutex held; the connection to wake, or NULL. */
-static void *rouse(struct sw_job *job)
+static void *rouse(struct sw_completion *completion)
 {
-    void *connection = job->asleep ? job->connection : NULL;
-    job->asleep = false;
+    void *connection = completion->asleep ? completion->connection : NULL;
+    completion->asleep = false;
     return connection;
 }
 
-void sw_desk_write(struct sw_desk *d, struct sw_job *job, const struct sw_chars *bytes,
-                   bool finished, int32_t status)
+void sw_desk_write(struct sw_desk *d, struct sw_completion *completion,
+                   const struct sw_chars *bytes, bool finished, int32_t status)
 {
     pthread_mutex_lock(&d->mutex);
     const bool written =
-        bytes->count == 0 || sw_chars_add(&job->out, bytes->byte, bytes->count) == 0;
+        bytes->count == 0 || sw_chars_add(&completion->out, bytes->byte, bytes->count) == 0;
     if (finished) {
-        job->finished = true;
-        job->status = written ? status : 500;
+        completion->finished = true;
+        completion->status = written ? status : 500;
         d->counts.answered++;
         d->counts.failed += status >= 500;
-        d->counts.answer_s += sw_clock_now() - job->arrived_s;
-        if (job->first_token_s > 0)
-            d->counts.first_token_s += job->first_token_s - job->arrived_s;
+        d->counts.answer_s += sw_clock_now() - completion->arrived_s;
+        if (completion->first_token_s > 0)
+            d->counts.first_token_s += completion->first_token_s - completion->arrived_s;
     }
-    void *connection = finished || job->request.stream ? rouse(job) : NULL;
+    void *connection = finished || completion->request.stream ? rouse(completion) : NULL;
     pthread_mutex_unlock(&d->mutex);
     if (connection != NULL)
         d->wake(connection);
 }
 
-void sw_desk_gone(struct sw_desk *d, struct sw_job *job)
+void sw_desk_gone(struct sw_desk *d, struct sw_completion *completion)
 {
     static const struct sw_chars nothing = {0};
     pthread_mutex_lock(&d->mutex);
-    const bool over = job->finished;
+    const bool over = completion->finished;
     d->counts.gone += !over;
     pthread_mutex_unlock(&d->mutex);
     if (!over)
-        sw_desk_write(d, job, &nothing, true, 499);
+        sw_desk_write(d, completion, &nothing, true, 499);
 }
 
 void sw_desk_close(struct sw_desk *d, const char *why)
@@ -355,22 +359,22 @@ bool sw_desk_is_empty(struct sw_desk *d)
 
 void sw_desk_fail(struct sw_desk *d, const struct sw_refusal *refusal)
 {
-    struct sw_job *job;
+    struct sw_completion *completion;
     pthread_mutex_lock(&d->mutex);
-    job = d->first;
+    completion = d->first;
     pthread_mutex_unlock(&d->mutex);
-    while (job != NULL) { /* only this thread takes jobs away */
+    while (completion != NULL) { /* only this thread takes completions away */
         struct sw_chars out = {0};
         pthread_mutex_lock(&d->mutex);
-        const bool over = job->finished;
+        const bool over = completion->finished;
         pthread_mutex_unlock(&d->mutex);
         if (!over) {
-            (void)sw_answer_error(refusal, job->request.stream, &out);
-            sw_desk_write(d, job, &out, true, refusal->status);
+            (void)sw_answer_error(refusal, completion->request.stream, &out);
+            sw_desk_write(d, completion, &out, true, refusal->status);
         }
         sw_chars_free(&out);
         pthread_mutex_lock(&d->mutex);
-        job = job->next;
+        completion = completion->next;
         pthread_mutex_unlock(&d->mutex);
     }
 }

@@ -1,5 +1,5 @@
-/* Where the thread of HTTP and the one that runs the programs meet: jobs come in, as many as there
- * is room for, and their bytes go out. Owns the jobs. */
+/* Where the thread of HTTP and the one that runs the programs meet: completions come in, as many as
+ * there is room for, and their bytes go out. Owns the completions. */
 #ifndef SW_SERVE_DESK_H
 #define SW_SERVE_DESK_H
 
@@ -7,38 +7,40 @@
 
 /* What /metrics says, since the start. */
 struct sw_desk_counts {
-    int64_t requests, refused, busy, gone, failed; /* jobs taken; of others; 429; clients gone */
+    int64_t requests, refused, busy, gone,
+        failed; /* completions taken; of others; 429; clients gone */
     int64_t texts, prompt_tokens, new_tokens;
     int64_t waiting, running; /* texts, now */
     int64_t answered;
-    double first_token_s, answer_s; /* summed over the jobs that were answered */
+    double first_token_s, answer_s; /* summed over the completions that were answered */
 };
 
 struct sw_desk;
 
-/* queue: texts that may wait. wake(connection): the connection of a job has something to read; on
- * the thread that runs the programs, with no lock held. */
+/* queue: texts that may wait. wake(connection): the connection of a completion has something to
+ * read; on the thread that runs the programs, with no lock held. */
 int sw_desk_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
                    struct sw_desk **out, struct sw_error *err);
-void sw_desk_free(struct sw_desk *desk); /* and the jobs; NULL: nothing */
+void sw_desk_free(struct sw_desk *desk); /* and the completions; NULL: nothing */
 
 /* ---- The thread of HTTP ---- */
 
-/* A job of the request, which it takes over. NULL: no memory, the request is the caller's. */
-struct sw_job *sw_job_new(struct sw_api_request *request);
-/* The desk takes the job over. Returns 0, or -1 and *refusal (429, 503); then the job is freed.
- * *retry_s: when to come again. */
-int sw_desk_submit(struct sw_desk *desk, struct sw_job *job, struct sw_refusal *refusal,
-                   int32_t *retry_s);
+/* A completion of the request, which it takes over. NULL: no memory, the request is the caller's.
+ */
+struct sw_completion *sw_completion_new(struct sw_api_request *request);
+/* The desk takes the completion over. Returns 0, or -1 and *refusal (429, 503); then the completion
+ * is freed. *retry_s: when to come again. */
+int sw_desk_submit(struct sw_desk *desk, struct sw_completion *completion,
+                   struct sw_refusal *refusal, int32_t *retry_s);
 /* Copies what is there to send, at most `most` bytes; -1: that was all. When nothing is there, and
  * 0 is returned, `sleep` was called with the lock held, so that no waking is missed. */
-int64_t sw_desk_read(struct sw_desk *desk, struct sw_job *job, char *to, size_t most,
+int64_t sw_desk_read(struct sw_desk *desk, struct sw_completion *completion, char *to, size_t most,
                      void (*sleep)(void *connection), void *connection);
 /* Whether the answer is whole. If not, as above: `sleep` was called. */
-bool sw_desk_is_finished(struct sw_desk *desk, struct sw_job *job, void (*sleep)(void *connection),
-                         void *connection);
+bool sw_desk_is_finished(struct sw_desk *desk, struct sw_completion *completion,
+                         void (*sleep)(void *connection), void *connection);
 /* Nobody reads it any more. It is freed later, by the other thread. */
-void sw_desk_release(struct sw_desk *desk, struct sw_job *job);
+void sw_desk_release(struct sw_desk *desk, struct sw_completion *completion);
 void sw_desk_count_refused(struct sw_desk *desk);
 struct sw_desk_counts sw_desk_counts(const struct sw_desk *desk);
 /* NULL while all is well; "draining" ... */
@@ -48,22 +50,24 @@ const char *sw_desk_closed(const struct sw_desk *desk);
 
 /* Until something may have changed, at most so long. */
 void sw_desk_wait(struct sw_desk *desk, double seconds);
-/* Frees jobs that are over. Calls `drop` for each text that runs and that nobody waits for. */
-void sw_desk_tidy(struct sw_desk *desk, void (*drop)(void *context, struct sw_job_text *text),
-                  void *context);
+/* Frees completions that are over. Calls `drop` for each text that runs and that nobody waits for.
+ */
+void sw_desk_tidy(struct sw_desk *desk,
+                  void (*drop)(void *context, struct sw_completion_text *text), void *context);
 /* The text that waits longest; NULL: none. */
-struct sw_job_text *sw_desk_next(struct sw_desk *desk, struct sw_job **job);
+struct sw_completion_text *sw_desk_next(struct sw_desk *desk, struct sw_completion **completion);
 /* A text that runs has ended. */
-void sw_desk_ended(struct sw_desk *desk, struct sw_job *job, struct sw_job_text *text);
-/* Adds to what the job's client gets; finished: that was all, with this status. */
-void sw_desk_write(struct sw_desk *desk, struct sw_job *job, const struct sw_chars *bytes,
-                   bool finished, int32_t status);
-/* The client of a job is gone: its connection is woken to find that out. */
-void sw_desk_gone(struct sw_desk *desk, struct sw_job *job);
-/* No new jobs, and why. */
+void sw_desk_ended(struct sw_desk *desk, struct sw_completion *completion,
+                   struct sw_completion_text *text);
+/* Adds to what the completion's client gets; finished: that was all, with this status. */
+void sw_desk_write(struct sw_desk *desk, struct sw_completion *completion,
+                   const struct sw_chars *bytes, bool finished, int32_t status);
+/* The client of a completion is gone: its connection is woken to find that out. */
+void sw_desk_gone(struct sw_desk *desk, struct sw_completion *completion);
+/* No new completions, and why. */
 void sw_desk_close(struct sw_desk *desk, const char *why);
 bool sw_desk_is_empty(struct sw_desk *desk); /* nothing waits, runs or is yet to be sent */
-/* Every job that is not finished ends with this error. */
+/* Every completion that is not finished ends with this error. */
 void sw_desk_fail(struct sw_desk *desk, const struct sw_refusal *refusal);
 void sw_desk_count_tokens(struct sw_desk *desk, int64_t prompt, int64_t made);
 

@@ -28,7 +28,7 @@ struct client {
     int fd;
     double since_s; /* when it came, or its last answer was over */
     bool asked;     /* its request is whole */
-    struct sw_job *job;
+    struct sw_completion *completion;
 };
 
 struct sw_http {
@@ -47,7 +47,7 @@ struct exchange {
     const struct route *route;
     struct sw_chars body;
     size_t received;
-    struct sw_job *job;
+    struct sw_completion *completion;
 };
 
 /* ---- Responses ---- */
@@ -189,7 +189,7 @@ void sw_http_wake(void *connection)
 
 struct stream {
     struct sw_desk *desk;
-    struct sw_job *job;
+    struct sw_completion *completion;
     struct MHD_Connection *connection;
 };
 
@@ -197,17 +197,17 @@ static ssize_t read_stream(void *context, uint64_t at, char *to, size_t most)
 {
     const struct stream *s = context;
     (void)at;
-    const int64_t n = sw_desk_read(s->desk, s->job, to, most, put_to_sleep, s->connection);
+    const int64_t n = sw_desk_read(s->desk, s->completion, to, most, put_to_sleep, s->connection);
     return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
 }
 
 static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection *connection,
-                                    struct sw_job *job)
+                                    struct sw_completion *completion)
 {
     struct stream *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return MHD_NO;
-    *stream = (struct stream){http->desk, job, connection};
+    *stream = (struct stream){http->desk, completion, connection};
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, read_stream, stream, free);
     if (response == NULL) {
@@ -225,12 +225,12 @@ static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection 
 static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *connection,
                               struct exchange *exchange)
 {
-    struct sw_job *job = exchange->job;
-    if (!sw_desk_is_finished(http->desk, job, put_to_sleep, connection))
+    struct sw_completion *completion = exchange->completion;
+    if (!sw_desk_is_finished(http->desk, completion, put_to_sleep, connection))
         return MHD_YES;
-    return job->out.count == 0
-               ? MHD_NO /* nobody waits for it */
-               : respond(connection, job->status, "application/json", NULL, NULL, &job->out);
+    return completion->out.count == 0 ? MHD_NO /* nobody waits for it */
+                                      : respond(connection, completion->status, "application/json",
+                                                NULL, NULL, &completion->out);
 }
 
 static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *connection,
@@ -239,21 +239,22 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
     struct sw_refusal refusal;
     char seconds[16];
     int32_t retry_s = 0;
-    struct sw_job *job = sw_job_new(request);
-    if (job == NULL) {
+    struct sw_completion *completion = sw_completion_new(request);
+    if (completion == NULL) {
         sw_api_request_free(request);
         return MHD_NO;
     }
-    const bool streams = job->request.stream;
-    if (sw_desk_submit(http->desk, job, &refusal, &retry_s) != 0) {
+    const bool streams = completion->request.stream;
+    if (sw_desk_submit(http->desk, completion, &refusal, &retry_s) != 0) {
         snprintf(seconds, sizeof seconds, "%d", (int)retry_s);
         return refuse(http, connection, &refusal, "Retry-After", seconds);
     }
-    exchange->job = job;
+    exchange->completion = completion;
     pthread_mutex_lock(&http->mutex);
-    exchange->client->job = job;
+    exchange->client->completion = completion;
     pthread_mutex_unlock(&http->mutex);
-    return streams ? begin_stream(http, connection, job) : answer(http, connection, exchange);
+    return streams ? begin_stream(http, connection, completion)
+                   : answer(http, connection, exchange);
 }
 
 static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *connection,
@@ -405,7 +406,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         *upload_bytes = 0;
         return result;
     }
-    if (exchange->job != NULL)
+    if (exchange->completion != NULL)
         return answer(http, connection, exchange);
     pthread_mutex_lock(&http->mutex);
     exchange->client->asked = true;
@@ -429,11 +430,11 @@ static void end_exchange(void *context, struct MHD_Connection *connection, void 
         return;
     pthread_mutex_lock(&http->mutex);
     exchange->client->asked = false;
-    exchange->client->job = NULL;
+    exchange->client->completion = NULL;
     exchange->client->since_s = sw_clock_now();
     pthread_mutex_unlock(&http->mutex);
-    if (exchange->job != NULL)
-        sw_desk_release(http->desk, exchange->job);
+    if (exchange->completion != NULL)
+        sw_desk_release(http->desk, exchange->completion);
     sw_chars_free(&exchange->body);
     free(exchange);
     *of_request = NULL;
@@ -490,15 +491,15 @@ static bool is_gone(const struct client *client)
 void sw_http_sweep(struct sw_http *http)
 {
     const double now = sw_clock_now();
-    for (struct sw_job *gone;;) {
+    for (struct sw_completion *gone;;) {
         gone = NULL;
         pthread_mutex_lock(&http->mutex);
         for (struct client *c = http->clients; c != NULL && gone == NULL; c = c->next) {
             if (!c->asked && now - c->since_s > http->options.client_timeout_s)
                 (void)shutdown(c->fd, SHUT_RDWR);
-            if (c->job != NULL && is_gone(c)) {
-                gone = c->job; /* this thread alone frees jobs */
-                c->job = NULL;
+            if (c->completion != NULL && is_gone(c)) {
+                gone = c->completion; /* this thread alone frees completions */
+                c->completion = NULL;
             }
         }
         pthread_mutex_unlock(&http->mutex);

@@ -29,9 +29,9 @@ int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, s
 /* To be called a few times a second by the thread that runs the programs: looks after clients that
  * are gone or too slow. */
 void sw_http_sweep(struct sw_http *http);
-/* Every job is finished by now. NULL: nothing. */
+/* Every completion is finished by now. NULL: nothing. */
 void sw_http_stop(struct sw_http *http);
-/* The connection of a job has something to read. */
+/* The connection of a completion has something to read. */
 void sw_http_wake(void *connection);
 
 #endif

@@ -22,8 +22,8 @@ enum { TOKEN_FILE_BYTES = 4096 };
 
 /* What a slot works on. */
 struct place {
-    struct sw_job *job; /* NULL: nothing */
-    struct sw_job_text *text;
+    struct sw_completion *completion; /* NULL: nothing */
+    struct sw_completion_text *text;
 };
 
 struct server {
@@ -41,32 +41,34 @@ struct server {
 
 /* ---- What the engine tells ---- */
 
-static void fail_job(struct server *s, struct sw_job *job, const struct sw_error *err)
+static void fail_completion(struct server *s, struct sw_completion *completion,
+                            const struct sw_error *err)
 {
     const struct sw_refusal refusal = {.status = 500, .type = "server_error", .err = *err};
     struct sw_chars out = {0};
-    if (!job->finished) {
-        (void)sw_answer_error(&refusal, job->request.stream, &out);
-        sw_desk_write(s->desk, job, &out, true, 500);
+    if (!completion->finished) {
+        (void)sw_answer_error(&refusal, completion->request.stream, &out);
+        sw_desk_write(s->desk, completion, &out, true, 500);
     }
     sw_chars_free(&out);
 }
 
-static void out_of_memory(struct server *s, struct sw_job *job)
+static void out_of_memory(struct server *s, struct sw_completion *completion)
 {
     struct sw_error err = {0};
     sw_fail(&err, SW_ENVIRONMENT, "the server is out of memory for this text");
-    fail_job(s, job, &err);
+    fail_completion(s, completion, &err);
 }
 
 /* What is new of a text that streams. */
-static void tell_news(struct server *s, struct sw_job *job, struct sw_job_text *text)
+static void tell_news(struct server *s, struct sw_completion *completion,
+                      struct sw_completion_text *text)
 {
     struct sw_chars out = {0};
-    if (sw_answer_chunk(&s->answerer, job, text, &out) != 0)
-        out_of_memory(s, job);
+    if (sw_answer_chunk(&s->answerer, completion, text, &out) != 0)
+        out_of_memory(s, completion);
     else if (out.count > 0)
-        sw_desk_write(s->desk, job, &out, false, 200);
+        sw_desk_write(s->desk, completion, &out, false, 200);
     sw_chars_free(&out);
 }
 
@@ -77,15 +79,15 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     struct place *p = &s->place[text->number];
     struct sw_error err = {0};
     (void)index;
-    if (p->job->first_token_s <= 0)
-        p->job->first_token_s = sw_clock_now();
+    if (p->completion->first_token_s <= 0)
+        p->completion->first_token_s = sw_clock_now();
     const bool more =
         sw_making_take(&p->text->making, s->session->letters, token, logprob, top, &err);
     if (err.status != SW_OK)
-        fail_job(s, p->job, &err);
-    if (more && p->job->request.stream && !p->job->finished)
-        tell_news(s, p->job, p->text);
-    return more && !p->job->finished;
+        fail_completion(s, p->completion, &err);
+    if (more && p->completion->request.stream && !p->completion->finished)
+        tell_news(s, p->completion, p->text);
+    return more && !p->completion->finished;
 }
 
 static void take_score(void *context, const struct sw_text *text, int64_t index, double logprob)
@@ -98,38 +100,40 @@ static void take_rank(void *context, const struct sw_text *text, int64_t index,
                       const struct sw_top *top)
 {
     const struct server *s = context;
-    const struct sw_job_text *to = s->place[text->number].text;
+    const struct sw_completion_text *to = s->place[text->number].text;
     for (int32_t i = 0; i < text->top; i++) {
         to->top[index * text->top + i] = i < top->count ? top->token[i] : -1;
         to->top_logprobs[index * text->top + i] = i < top->count ? top->logprob[i] : 0;
     }
 }
 
-static void finish_job(struct server *s, struct sw_job *job)
+static void finish_completion(struct server *s, struct sw_completion *completion)
 {
     struct sw_chars out = {0};
-    const int written = job->request.stream ? sw_answer_done(&s->answerer, job, &out)
-                                            : sw_answer_whole(&s->answerer, job, &out);
+    const int written = completion->request.stream
+                            ? sw_answer_done(&s->answerer, completion, &out)
+                            : sw_answer_whole(&s->answerer, completion, &out);
     if (written != 0)
-        out_of_memory(s, job);
+        out_of_memory(s, completion);
     else
-        sw_desk_write(s->desk, job, &out, true, 200);
+        sw_desk_write(s->desk, completion, &out, true, 200);
     sw_chars_free(&out);
 }
 
-static void end_text(struct server *s, struct sw_job *job, struct sw_job_text *text)
+static void end_text(struct server *s, struct sw_completion *completion,
+                     struct sw_completion_text *text)
 {
     struct sw_error err = {0};
     sw_making_end(&text->making, &err);
-    sw_desk_ended(s->desk, job, text);
+    sw_desk_ended(s->desk, completion, text);
     if (err.status != SW_OK)
-        fail_job(s, job, &err);
-    if (job->finished)
+        fail_completion(s, completion, &err);
+    if (completion->finished)
         return;
-    if (job->request.stream)
-        tell_news(s, job, text);
-    if (job->ended == job->text_count && !job->finished)
-        finish_job(s, job);
+    if (completion->request.stream)
+        tell_news(s, completion, text);
+    if (completion->ended == completion->text_count && !completion->finished)
+        finish_completion(s, completion);
 }
 
 static void text_ended(void *context, const struct sw_text *text, bool full)
@@ -142,12 +146,12 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
     /* the others do not know which tokens end a text */
     if (sw_orders_drop(&s->orders, text->number) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for orders");
-    end_text(s, done.job, done.text);
+    end_text(s, done.completion, done.text);
 }
 
 /* ---- Slots ---- */
 
-static void drop(void *context, struct sw_job_text *text)
+static void drop(void *context, struct sw_completion_text *text)
 {
     struct server *s = context;
     sw_engine_drop(s->session->engine, text->slot);
@@ -162,10 +166,10 @@ static int32_t top_of(const struct sw_api_request *r)
 }
 
 /* Everything a text needs while it is made. */
-static int prepare(struct server *s, const struct sw_job *job, struct sw_job_text *text,
-                   struct sw_error *err)
+static int prepare(struct server *s, const struct sw_completion *completion,
+                   struct sw_completion_text *text, struct sw_error *err)
 {
-    const struct sw_api_request *r = &job->request;
+    const struct sw_api_request *r = &completion->request;
     const struct sw_request_prompt *prompt = &r->prompt[text->prompt];
     const size_t count = (size_t)prompt->count;
     if (sw_making_begin(&text->making, s->session->letters, &r->stops, top_of(r),
@@ -187,12 +191,12 @@ static int prepare(struct server *s, const struct sw_job *job, struct sw_job_tex
 }
 
 /* The seed is that of `runner generate` for the same place in a file. */
-static struct sw_text text_of(const struct sw_job *job, const struct sw_job_text *text,
-                              int64_t slot)
+static struct sw_text text_of(const struct sw_completion *completion,
+                              const struct sw_completion_text *text, int64_t slot)
 {
-    const struct sw_api_request *r = &job->request;
+    const struct sw_api_request *r = &completion->request;
     const struct sw_wish *wish = &r->wish;
-    const int64_t sample = (text - job->text) % wish->n;
+    const int64_t sample = (text - completion->text) % wish->n;
     return (struct sw_text){.number = slot,
                             .tokens = r->prompt[text->prompt].tokens,
                             .token_count = r->prompt[text->prompt].count,
@@ -205,35 +209,36 @@ static struct sw_text text_of(const struct sw_job *job, const struct sw_job_text
                             .top = top_of(r)};
 }
 
-static void admit(struct server *s, struct sw_job *job, struct sw_job_text *text, int64_t slot)
+static void admit(struct server *s, struct sw_completion *completion,
+                  struct sw_completion_text *text, int64_t slot)
 {
-    const struct sw_text made = text_of(job, text, slot);
+    const struct sw_text made = text_of(completion, text, slot);
     struct sw_error err = {0};
     text->slot = slot;
-    if (prepare(s, job, text, &err) != 0) {
-        sw_desk_ended(s->desk, job, text);
-        fail_job(s, job, &err);
+    if (prepare(s, completion, text, &err) != 0) {
+        sw_desk_ended(s->desk, completion, text);
+        fail_completion(s, completion, &err);
     } else if (made.max_new_tokens == 0 && !made.scored) {
-        end_text(s, job, text);
+        end_text(s, completion, text);
     } else {
         if (sw_orders_admit(&s->orders, slot, &made) != 0) {
-            sw_desk_ended(s->desk, job, text);
-            out_of_memory(s, job);
+            sw_desk_ended(s->desk, completion, text);
+            out_of_memory(s, completion);
             return;
         }
-        s->place[slot] = (struct place){job, text};
+        s->place[slot] = (struct place){completion, text};
         sw_engine_admit(s->session->engine, slot, &made, &s->calls);
     }
 }
 
 static void fill_slots(struct server *s)
 {
-    struct sw_job *job = NULL;
+    struct sw_completion *completion = NULL;
     for (int64_t slot; (slot = sw_engine_free_slot(s->session->engine)) >= 0;) {
-        struct sw_job_text *text = sw_desk_next(s->desk, &job);
+        struct sw_completion_text *text = sw_desk_next(s->desk, &completion);
         if (text == NULL)
             return;
-        admit(s, job, text, slot);
+        admit(s, completion, text, slot);
     }
 }
 

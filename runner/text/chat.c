@@ -15,7 +15,7 @@ enum { MOST_TOKENS = 4 };
 struct rendering {
     const struct sw_chat_template *chat;
     struct sw_chars *text;
-    struct sw_span *span; /* NULL: nobody asks */
+    struct sw_text_span *span; /* NULL: nobody asks */
     const struct sw_chat_message *message;
     size_t count;
     struct sw_error *err;
@@ -77,7 +77,7 @@ static int put_content(const struct rendering *r, size_t i)
     if (r->chat->trims)
         trim(r->text, begin);
     if (r->span != NULL)
-        r->span[i] = (struct sw_span){begin, r->text->count};
+        r->span[i] = (struct sw_text_span){begin, r->text->count};
     return 0;
 }
 
@@ -191,7 +191,7 @@ static int write_all(const struct rendering *r, bool answer)
 }
 
 int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_chars *text, struct sw_span **spans,
+                   size_t count, bool answer, struct sw_chars *text, struct sw_text_span **spans,
                    struct sw_error *err)
 {
     struct rendering r = {chat, text, NULL, message, count, err};
@@ -226,7 +226,7 @@ int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenize
 {
     struct sw_chars text = {0};
     struct sw_encode_options options = {.literal_count = count};
-    struct sw_span *spans = NULL;
+    struct sw_text_span *spans = NULL;
     int status = -1;
     if (check_tokens(chat, t, err) == 0 &&
         sw_chat_render(chat, message, count, answer, &text, &spans, err) == 0) {

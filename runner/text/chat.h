@@ -27,7 +27,7 @@ const char *sw_chat_template_end(const struct sw_chat_template *chat);
  * receives where the contents stand: malloc'ed, [count], the caller's. Errors: SW_BAD_INPUT: a role
  * the template does not know, or out of turn; SW_ENVIRONMENT: no memory. */
 int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_chars *text, struct sw_span **spans,
+                   size_t count, bool answer, struct sw_chars *text, struct sw_text_span **spans,
                    struct sw_error *err);
 
 /* The same as tokens, added to *ids. What a content says is plain text, even where it looks like a

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sw_decoder {
+struct sw_text_decoder {
     const struct sw_tokenizer *t;
     struct sw_decode_options options;
     bool waits;           /* whether a run of byte tokens is judged as a whole */
@@ -17,7 +17,7 @@ struct sw_decoder {
 };
 
 /* Adds characters, less those that go at the beginning. */
-static int emit(struct sw_decoder *d, const char *text, size_t bytes)
+static int emit(struct sw_text_decoder *d, const char *text, size_t bytes)
 {
     const struct sw_decoding *how = &d->t->decoding;
     while (d->strip_left > 0 && bytes > 0) {
@@ -33,7 +33,7 @@ static int emit(struct sw_decoder *d, const char *text, size_t bytes)
 }
 
 /* Emits what is whole; at the end also what is not. */
-static int settle(struct sw_decoder *d, bool at_end)
+static int settle(struct sw_text_decoder *d, bool at_end)
 {
     const unsigned char *p = (const unsigned char *)d->open.byte;
     size_t at = 0;
@@ -63,7 +63,7 @@ static int settle(struct sw_decoder *d, bool at_end)
 }
 
 /* A run of byte tokens is over: all of it is text, or each byte is U+FFFD. */
-static int end_run(struct sw_decoder *d)
+static int end_run(struct sw_text_decoder *d)
 {
     if (!d->waits || !d->t->decoding.falls_back)
         return settle(d, true);
@@ -80,7 +80,7 @@ static int end_run(struct sw_decoder *d)
 }
 
 /* The first token loses its marks, wherever they stand. */
-static int feed_first_of_metaspace(struct sw_decoder *d, const struct sw_token *token)
+static int feed_first_of_metaspace(struct sw_text_decoder *d, const struct sw_token *token)
 {
     const struct sw_decoding *how = &d->t->decoding;
     const char *text = d->t->arena.byte + token->text, *end = text + token->text_bytes;
@@ -94,7 +94,7 @@ static int feed_first_of_metaspace(struct sw_decoder *d, const struct sw_token *
     return 0;
 }
 
-static int feed(struct sw_decoder *d, int32_t id)
+static int feed(struct sw_text_decoder *d, int32_t id)
 {
     const struct sw_tokenizer *t = d->t;
     if (id < 0 || id >= t->size || !t->token[id].exists)
@@ -125,14 +125,14 @@ static int feed(struct sw_decoder *d, int32_t id)
     return 0;
 }
 
-static void begin(struct sw_decoder *d)
+static void begin(struct sw_text_decoder *d)
 {
     d->began = false;
     d->open.count = 0;
     d->strip_left = d->options.continues ? 0 : d->t->decoding.strip_count;
 }
 
-static int fail(const struct sw_decoder *d, struct sw_error *err)
+static int fail(const struct sw_text_decoder *d, struct sw_error *err)
 {
     return sw_out_of_memory(d->t, err);
 }
@@ -141,7 +141,7 @@ int sw_tokenizer_decode(const struct sw_tokenizer *t, const int32_t *ids, size_t
                         const struct sw_decode_options *options, struct sw_chars *text,
                         struct sw_error *err)
 {
-    struct sw_decoder d = {.t = t, .waits = true};
+    struct sw_text_decoder d = {.t = t, .waits = true};
     int status = 0;
     if (options != NULL)
         d.options = *options;
@@ -159,10 +159,10 @@ int sw_tokenizer_decode(const struct sw_tokenizer *t, const int32_t *ids, size_t
     return status == 0 ? 0 : -1;
 }
 
-int sw_decoder_new(const struct sw_tokenizer *t, const struct sw_decode_options *options,
-                   struct sw_decoder **out, struct sw_error *err)
+int sw_text_decoder_new(const struct sw_tokenizer *t, const struct sw_decode_options *options,
+                        struct sw_text_decoder **out, struct sw_error *err)
 {
-    struct sw_decoder *d = calloc(1, sizeof *d);
+    struct sw_text_decoder *d = calloc(1, sizeof *d);
     if (d == NULL)
         return sw_out_of_memory(t, err);
     d->t = t;
@@ -173,7 +173,7 @@ int sw_decoder_new(const struct sw_tokenizer *t, const struct sw_decode_options 
     return 0;
 }
 
-void sw_decoder_free(struct sw_decoder *d)
+void sw_text_decoder_free(struct sw_text_decoder *d)
 {
     if (d == NULL)
         return;
@@ -183,14 +183,14 @@ void sw_decoder_free(struct sw_decoder *d)
 }
 
 /* Hands out what came together. */
-static void hand_out(struct sw_decoder *d, const char **text, size_t *bytes)
+static void hand_out(struct sw_text_decoder *d, const char **text, size_t *bytes)
 {
     *text = d->out.count > 0 ? d->out.byte : "";
     *bytes = d->out.count;
 }
 
-int sw_decoder_feed(struct sw_decoder *d, int32_t id, const char **text, size_t *bytes,
-                    struct sw_error *err)
+int sw_text_decoder_feed(struct sw_text_decoder *d, int32_t id, const char **text, size_t *bytes,
+                         struct sw_error *err)
 {
     d->out.count = 0;
     if (feed(d, id) != 0)
@@ -199,7 +199,8 @@ int sw_decoder_feed(struct sw_decoder *d, int32_t id, const char **text, size_t 
     return 0;
 }
 
-int sw_decoder_finish(struct sw_decoder *d, const char **text, size_t *bytes, struct sw_error *err)
+int sw_text_decoder_finish(struct sw_text_decoder *d, const char **text, size_t *bytes,
+                           struct sw_error *err)
 {
     d->out.count = 0;
     if (end_run(d) != 0)

@@ -127,7 +127,7 @@ struct sw_pre {
     struct sw_pattern pattern;
 };
 
-enum sw_decoder_kind {
+enum sw_text_decoder_kind {
     SW_DECODE_BYTES,     /* tokens' bytes one behind the other */
     SW_DECODE_PLAIN,     /* tokens' texts; bytes to fall back on */
     SW_DECODE_METASPACE, /* the first token's marks vanish */
@@ -143,7 +143,7 @@ struct sw_decoding {
         size_t to_bytes;
     } replacement[SW_DECODE_REPLACEMENTS];
     int32_t replacement_count;
-    enum sw_decoder_kind kind;
+    enum sw_text_decoder_kind kind;
     bool falls_back;
     char strip[8]; /* one character, of which `strip_count` go at the beginning of the text */
     size_t strip_bytes;

@@ -6,9 +6,9 @@
  *     sw_tokenizer_open_folder("model", &t, &err);
  *     sw_text_scratch_new(t, &scratch, &err);            // one per thread
  *     sw_tokenizer_encode(t, scratch, text, bytes, &(struct sw_encode_options){.add_special =
- * true}, &ids, &err); sw_decoder_new(t, &(struct sw_decode_options){.skip_special = true},
- * &decoder, &err); sw_decoder_feed(decoder, id, &piece, &piece_bytes, &err);   // whole characters
- * only
+ * true}, &ids, &err); sw_text_decoder_new(t, &(struct sw_decode_options){.skip_special = true},
+ * &decoder, &err); sw_text_decoder_feed(decoder, id, &piece, &piece_bytes, &err);   // whole
+ * characters only
  *
  * What is read: BPE, of bytes (GPT-2, Llama 3, Qwen, SmolLM) or of characters with bytes to fall
  * back on (Llama 2, Mistral, LWM), with the normalizers, pre-tokenizers, post-processors and
@@ -28,7 +28,7 @@
 
 struct sw_tokenizer;
 struct sw_text_scratch; /* buffers and a cache of words; one thread at a time */
-struct sw_decoder;      /* one text that comes token by token */
+struct sw_text_decoder; /* one text that comes token by token */
 
 /* Tokens, and room for more. {0} is empty; the caller's, who frees it. */
 struct sw_ids {
@@ -94,7 +94,7 @@ int sw_text_scratch_new(const struct sw_tokenizer *t, struct sw_text_scratch **o
                         struct sw_error *err);
 void sw_text_scratch_free(struct sw_text_scratch *scratch);
 
-struct sw_span {
+struct sw_text_span {
     size_t begin, end; /* positions in the text, begin <= end */
 };
 struct sw_encode_options {
@@ -103,7 +103,7 @@ struct sw_encode_options {
     /* Only within these spans special tokens are plain text: what users wrote, between the parts of
      * a chat template. [literal_count], sorted, apart from each other; NULL with 0. In a text that
      * is no UTF-8 they are plain everywhere then. */
-    const struct sw_span *literal;
+    const struct sw_text_span *literal;
     size_t literal_count;
 };
 /* Adds the text's tokens to *ids. Bytes that are no UTF-8 count as U+FFFD, as Python's
@@ -128,17 +128,17 @@ int sw_tokenizer_decode(const struct sw_tokenizer *t, const int32_t *ids, size_t
                         struct sw_error *err);
 
 /* The same token by token. The tokenizer must outlive the decoder. options may be NULL. */
-int sw_decoder_new(const struct sw_tokenizer *t, const struct sw_decode_options *options,
-                   struct sw_decoder **out, struct sw_error *err);
-void sw_decoder_free(struct sw_decoder *decoder);
+int sw_text_decoder_new(const struct sw_tokenizer *t, const struct sw_decode_options *options,
+                        struct sw_text_decoder **out, struct sw_error *err);
+void sw_text_decoder_free(struct sw_text_decoder *decoder);
 /* Takes a token; *text is what it completes, [*bytes], whole characters only, perhaps none. It is
  * the decoder's and lives until the next call. All pieces together are what sw_tokenizer_decode
  * gives; where byte tokens ("<0xE4>") make no UTF-8, the characters that were complete by then stay
  * as they were given. Errors: SW_ENVIRONMENT: no memory. */
-int sw_decoder_feed(struct sw_decoder *decoder, int32_t id, const char **text, size_t *bytes,
-                    struct sw_error *err);
+int sw_text_decoder_feed(struct sw_text_decoder *decoder, int32_t id, const char **text,
+                         size_t *bytes, struct sw_error *err);
 /* The end: what is left of an incomplete character, as U+FFFD. The decoder is as new then. */
-int sw_decoder_finish(struct sw_decoder *decoder, const char **text, size_t *bytes,
-                      struct sw_error *err);
+int sw_text_decoder_finish(struct sw_text_decoder *decoder, const char **text, size_t *bytes,
+                           struct sw_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include "runner/train/learning_rate.h"
 #include "runner/train/metrics.h"
 #include "runner/train/numbers.h"
-#include "runner/train/progress.h"
+#include "runner/train/progress_line.h"
 #include "runner/rank/version.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct training {
     struct sw_lock *lock[2]; /* rank 0: of the run's folder, of the checkpoints' elsewhere */
     struct sw_saver *saver;
     bool background; /* it writes while training goes on */
-    struct sw_progress progress;
+    struct sw_progress_line progress;
     double bigram; /* bits of the held-out data; NAN: not known yet */
     bool together; /* every rank leaves at the same place: errors are agreed on */
     struct sw_ending ending;
@@ -53,7 +53,7 @@ static int renew_metrics(struct training *t, struct sw_error *err)
 {
     const int renewed = sw_metrics_renew(t->metrics, err);
     if (renewed > 0) {
-        sw_progress_end_line(&t->progress);
+        sw_progress_line_end(&t->progress);
         fprintf(stderr, "note: %s/metrics.jsonl was removed; it is begun again\n",
                 t->rank->plan->run->directory);
     }
@@ -66,7 +66,7 @@ static void tell_metrics(struct training *t, const struct sw_error *err)
     const bool failing = err->status != SW_OK;
     if (failing == t->metrics_failing)
         return;
-    sw_progress_end_line(&t->progress);
+    sw_progress_line_end(&t->progress);
     if (failing)
         fprintf(stderr, "note: %s; the run goes on, and tries again at every step\n", err->message);
     else
@@ -109,7 +109,7 @@ static void tell_save(struct training *t, int64_t step)
     (void)renew_metrics(t, &err);
     (void)sw_metrics_save(t->metrics, &line, &err);
     tell_metrics(t, &err);
-    sw_progress_end_line(&t->progress);
+    sw_progress_line_end(&t->progress);
     if (t->progress.quiet)
         return;
     fprintf(stderr,
@@ -306,7 +306,7 @@ static int judge(struct training *t, int64_t steps)
         return -1;
     if (t->rank->launch->rank != 0 || t->request != SW_REQUEST_NONE)
         return 0;
-    sw_progress_end_line(&t->progress);
+    sw_progress_line_end(&t->progress);
     (void)sw_trainer_describe_loss(&t->trainer, loss, &t->bigram,
                                    text); /* which finds the bigram's, too */
     if (!t->progress.quiet)
@@ -345,8 +345,9 @@ static int run_step(struct training *t, int64_t number)
             .mfu = t->trainer.flops_per_step / seconds / (peak_flops(run) * rank->launch->size),
             .arena_bytes = sw_executor_arena_bytes(rank->executor)};
         record(t, &line);
-        sw_progress_step(&t->progress, number, t->last, out[0].value, (double)line.tokens / seconds,
-                         number == t->last || t->request != SW_REQUEST_NONE);
+        sw_progress_line_step(&t->progress, number, t->last, out[0].value,
+                              (double)line.tokens / seconds,
+                              number == t->last || t->request != SW_REQUEST_NONE);
     }
     t->together = sw_numbers_check(number, out[0].value, out[1].value, &t->rank->err) != 0;
     return t->together ? -1 : 0; /* every rank has the same numbers */
@@ -369,7 +370,7 @@ static int between_steps(struct training *t, int64_t number)
 
 static int run_steps(struct training *t)
 {
-    sw_progress_begin(&t->progress, t->resume.step);
+    sw_progress_line_begin(&t->progress, t->resume.step);
     if (exchange(t) != 0)
         return -1;
     /* an attempt without a step would be the last of its chain */
@@ -642,7 +643,7 @@ static int run(struct training *t)
     const bool judging = !failed && t->request == SW_REQUEST_NONE;
     if (judging) /* what is done is kept first: judging takes long, and may be ended */
         failed = save_last(t) != 0 || judge(t, t->ending.board->step_done) != 0;
-    sw_progress_end_line(&t->progress);
+    sw_progress_line_end(&t->progress);
     if (judging && !failed && t->save_failed) {
         t->together = failed = true;
         fail_unsaved(t);

@@ -24,17 +24,17 @@ static void check_text(const char *text, size_t bytes)
 static void check_decoding(const struct sw_tokenizer *t, const struct sw_ids *ids)
 {
     struct sw_chars whole = {0}, streamed = {0};
-    struct sw_decoder *d;
+    struct sw_text_decoder *d;
     struct sw_error err = {0};
     fuzz_require(sw_tokenizer_decode(t, ids->id, ids->count, NULL, &whole, &err) == 0,
                  "does not decode", err.message);
     check_text(whole.byte, whole.count);
-    fuzz_require(sw_decoder_new(t, NULL, &d, &err) == 0, "no decoder", err.message);
+    fuzz_require(sw_text_decoder_new(t, NULL, &d, &err) == 0, "no decoder", err.message);
     for (size_t i = 0; i <= ids->count; i++) {
         const char *text;
         size_t bytes;
-        const int status = i < ids->count ? sw_decoder_feed(d, ids->id[i], &text, &bytes, &err)
-                                          : sw_decoder_finish(d, &text, &bytes, &err);
+        const int status = i < ids->count ? sw_text_decoder_feed(d, ids->id[i], &text, &bytes, &err)
+                                          : sw_text_decoder_finish(d, &text, &bytes, &err);
         fuzz_require(status == 0, "does not stream", err.message);
         check_text(text, bytes);
         fuzz_require(sw_chars_add(&streamed, text, bytes) == 0, "no memory", "");
@@ -44,7 +44,7 @@ static void check_decoding(const struct sw_tokenizer *t, const struct sw_ids *id
         fuzz_require(streamed.count == whole.count &&
                          memcmp(streamed.byte, whole.byte, whole.count) == 0,
                      "a stream decodes to another text", "");
-    sw_decoder_free(d);
+    sw_text_decoder_free(d);
     sw_chars_free(&whole);
     sw_chars_free(&streamed);
 }
@@ -100,7 +100,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     for (int32_t i = 1; i < count; i++) {
         /* as long as a fuzzer's regular expressions may be slow in its length */
         const size_t most = file[i].bytes < 512 ? file[i].bytes : 512;
-        const struct sw_span literal = {most / 3, most / 2};
+        const struct sw_text_span literal = {most / 3, most / 2};
         check_encoding(t, file[i].text, most, NULL);
         check_encoding(t, file[i].text, most,
                        &(struct sw_encode_options){

@@ -71,15 +71,15 @@ static void expect_streamed(const struct sw_tokenizer *t, const int32_t *id, siz
                             bool skip_special, const json_t *wanted)
 {
     const struct sw_decode_options options = {.skip_special = skip_special};
-    struct sw_decoder *decoder;
+    struct sw_text_decoder *decoder;
     struct sw_error err = {0};
     struct sw_chars all = {0};
-    assert_int_equal(sw_decoder_new(t, &options, &decoder, &err), 0);
+    assert_int_equal(sw_text_decoder_new(t, &options, &decoder, &err), 0);
     for (size_t i = 0; i <= count; i++) {
         const char *text;
         size_t bytes;
-        assert_int_equal(i < count ? sw_decoder_feed(decoder, id[i], &text, &bytes, &err)
-                                   : sw_decoder_finish(decoder, &text, &bytes, &err),
+        assert_int_equal(i < count ? sw_text_decoder_feed(decoder, id[i], &text, &bytes, &err)
+                                   : sw_text_decoder_finish(decoder, &text, &bytes, &err),
                          0);
         json_t *whole = json_stringn(text, bytes); /* NULL unless it is UTF-8 */
         assert_non_null(whole);
@@ -88,7 +88,7 @@ static void expect_streamed(const struct sw_tokenizer *t, const int32_t *id, siz
     }
     assert_true(is_text(&all, wanted));
     sw_chars_free(&all);
-    sw_decoder_free(decoder);
+    sw_text_decoder_free(decoder);
 }
 
 static void expect_decoded(const struct sw_tokenizer *t, const json_t *ids, const json_t *wanted,

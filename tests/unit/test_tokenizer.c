@@ -136,7 +136,7 @@ static void test_literal(void **state)
         "{\"added_tokens\":[{\"id\":5,\"content\":\"ab\",\"special\":true,\"normalized\":false}],"
         "\"model\":{\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"pre_tokenizer\":{\"type\":"
         "\"ByteLevel\",\"add_prefix_space\":false}}");
-    const struct sw_span spans[] = {{3, 5}, {5, 5}, {7, 9}};
+    const struct sw_text_span spans[] = {{3, 5}, {5, 5}, {7, 9}};
     struct sw_encode_options options = {.literal = spans, .literal_count = 3};
     expect_encoded(t, "abaabaab", NULL, "5 0 5 0 5");
     expect_encoded(t, "abaabaab", &options, "5 0 0 1 0 0 1");
@@ -152,28 +152,28 @@ static void test_stream(void **state)
     (void)state;
     struct sw_tokenizer *t = parse(GOOD);
     struct sw_error err = {0};
-    struct sw_decoder *d;
+    struct sw_text_decoder *d;
     const char *text;
     size_t bytes;
-    assert_int_equal(sw_decoder_new(t, &(struct sw_decode_options){.skip_special = true}, &d, &err),
-                     0);
-    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(
+        sw_text_decoder_new(t, &(struct sw_decode_options){.skip_special = true}, &d, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 8, &text, &bytes, &err), 0);
     assert_int_equal(bytes, 0); /* C3 begins a character */
-    assert_int_equal(sw_decoder_feed(d, 5, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 5, &text, &bytes, &err), 0);
     assert_int_equal(bytes, 0);
-    assert_int_equal(sw_decoder_feed(d, 9, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 9, &text, &bytes, &err), 0);
     assert_string_equal(text, "\303\251");
-    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 8, &text, &bytes, &err), 0);
     assert_int_equal(bytes, 0);
-    assert_int_equal(sw_decoder_feed(d, 4, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 4, &text, &bytes, &err), 0);
     assert_string_equal(text, "\xef\xbf\xbd"
                               "abc");
-    assert_int_equal(sw_decoder_feed(d, 8, &text, &bytes, &err), 0);
-    assert_int_equal(sw_decoder_finish(d, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_feed(d, 8, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_finish(d, &text, &bytes, &err), 0);
     assert_string_equal(text, "\xef\xbf\xbd");
-    assert_int_equal(sw_decoder_finish(d, &text, &bytes, &err), 0);
+    assert_int_equal(sw_text_decoder_finish(d, &text, &bytes, &err), 0);
     assert_int_equal(bytes, 0);
-    sw_decoder_free(d);
+    sw_text_decoder_free(d);
     sw_tokenizer_free(t);
 }
 
@@ -202,18 +202,18 @@ static void test_continues(void **state)
     assert_int_equal(sw_tokenizer_decode(t, ids + 3, 5, NULL, &text, &err), 0);
     assert_string_equal(text.byte, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
                                    "a");
-    struct sw_decoder *d;
+    struct sw_text_decoder *d;
     text.count = 0;
-    assert_int_equal(sw_decoder_new(t, NULL, &d, &err), 0);
+    assert_int_equal(sw_text_decoder_new(t, NULL, &d, &err), 0);
     for (int32_t i = 3; i < 8; i++) {
         const char *piece;
         size_t bytes;
-        assert_int_equal(sw_decoder_feed(d, ids[i], &piece, &bytes, &err), 0);
+        assert_int_equal(sw_text_decoder_feed(d, ids[i], &piece, &bytes, &err), 0);
         assert_int_equal(sw_chars_add(&text, piece, bytes), 0);
     }
     assert_string_equal(text.byte, "\344\275\240\xef\xbf\xbd"
                                    "a");
-    sw_decoder_free(d);
+    sw_text_decoder_free(d);
     sw_chars_free(&text);
     sw_tokenizer_free(t);
 }

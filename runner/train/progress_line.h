@@ -1,11 +1,11 @@
 /* The line that says how far a run is. Knows nothing but numbers; writes to stderr. */
-#ifndef SW_PROGRESS_H
-#define SW_PROGRESS_H
+#ifndef SW_PROGRESS_LINE_H
+#define SW_PROGRESS_LINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sw_progress {
+struct sw_progress_line {
     double started, last_line;
     int64_t first;  /* steps that were done when it started */
     bool line_open; /* the terminal's line has no end yet */
@@ -13,12 +13,12 @@ struct sw_progress {
 };
 
 /* Keeps `quiet`. */
-void sw_progress_begin(struct sw_progress *progress, int64_t first);
+void sw_progress_line_begin(struct sw_progress_line *progress, int64_t first);
 /* On a terminal one line that is written over, at most ten times a second; else a line about every
  * twentieth of the run, or every 10 s. final: whatever the time. */
-void sw_progress_step(struct sw_progress *progress, int64_t step, int64_t last, double loss,
-                      double tokens_per_second, bool final);
+void sw_progress_line_step(struct sw_progress_line *progress, int64_t step, int64_t last,
+                           double loss, double tokens_per_second, bool final);
 /* Before anything else is said. */
-void sw_progress_end_line(struct sw_progress *progress);
+void sw_progress_line_end(struct sw_progress_line *progress);
 
 #endif

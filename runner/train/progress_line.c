@@ -1,4 +1,4 @@
-#include "runner/train/progress.h"
+#include "runner/train/progress_line.h"
 
 #include "core/base/clock.h"
 
@@ -17,14 +17,14 @@ static void format_duration(double seconds, char text[32])
         snprintf(text, 32, "%" PRId64 " s", s);
 }
 
-void sw_progress_begin(struct sw_progress *p, int64_t first)
+void sw_progress_line_begin(struct sw_progress_line *p, int64_t first)
 {
-    *p = (struct sw_progress){.first = first, .quiet = p->quiet};
+    *p = (struct sw_progress_line){.first = first, .quiet = p->quiet};
     p->started = p->last_line = sw_clock_now();
 }
 
-void sw_progress_step(struct sw_progress *p, int64_t step, int64_t last, double loss,
-                      double tokens_per_second, bool final)
+void sw_progress_line_step(struct sw_progress_line *p, int64_t step, int64_t last, double loss,
+                           double tokens_per_second, bool final)
 {
     const bool terminal = isatty(STDERR_FILENO) == 1;
     const int64_t every = last / 20 > 0 ? last / 20 : 1;
@@ -43,7 +43,7 @@ void sw_progress_step(struct sw_progress *p, int64_t step, int64_t last, double 
     p->line_open = terminal && !final;
 }
 
-void sw_progress_end_line(struct sw_progress *p)
+void sw_progress_line_end(struct sw_progress_line *p)
 {
     if (p->line_open)
         fputc('\n', stderr);

@@ -3,17 +3,17 @@
  * Two threads know it. The one of HTTP makes it, hands it to the desk and reads `out`; the one that
  * runs the programs makes its texts and writes `out`. What stands under `guarded` belongs to the
  * desk's mutex (desk.h), everything else to the thread that runs the programs, from the moment that
- * the desk has the job. */
-#ifndef SW_SERVE_JOB_H
-#define SW_SERVE_JOB_H
+ * the desk has the completion. */
+#ifndef SW_SERVE_COMPLETION_H
+#define SW_SERVE_COMPLETION_H
 
 #include "runner/generate/making.h"
 #include "runner/serve/request.h"
 
-enum sw_job_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
+enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
 
-struct sw_job_text {
-    enum sw_job_stage stage;
+struct sw_completion_text {
+    enum sw_completion_stage stage;
     int64_t prompt, slot;
     uint64_t seed;
     struct sw_making making;
@@ -27,15 +27,15 @@ struct sw_job_text {
     bool told_prompt;
 };
 
-struct sw_job {
+struct sw_completion {
     struct sw_api_request request;
-    struct sw_job_text *text; /* [text_count]: prompt p's sample s at p * n + s */
+    struct sw_completion_text *text; /* [text_count]: prompt p's sample s at p * n + s */
     int64_t text_count, ended;
     char id[40];
     int64_t created;                 /* seconds since 1970 */
     double arrived_s, first_token_s; /* sw_clock_now; 0: not yet */
     /* guarded */
-    struct sw_job *next;
+    struct sw_completion *next;
     struct sw_chars out; /* of which `sent` are sent */
     size_t sent;
     int32_t status; /* of HTTP; set when finished */
