@@ -204,8 +204,9 @@ static const char help[] =
     "says it too, with the cause, before any rank leaves.\n";
 
 /* What is wrong with the arguments of a command. */
-static int usage(const char *command, const char *what, const char *which)
+static int usage(const char *command, const struct sw_problem *problem)
 {
+    const char *what = problem->what, *which = problem->which;
     char option[64];
     size_t bytes = 0;
     const char *section = sw_usage_section(help, command, &bytes);
@@ -245,9 +246,9 @@ static int train(int argc, char **argv)
     struct sw_train_options options = {0};
     struct sw_error err = {0};
     struct sw_watch_board own = {0};
-    const char *problem = NULL, *which = "";
-    if (sw_train_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(argv[1], problem, which);
+    struct sw_problem problem;
+    if (sw_train_arguments(argc, argv, &options, &problem) != 0)
+        return usage(argv[1], &problem);
     /* before anything starts threads: first the process that trains, then its signals */
     forbid_core_dumps();
     const struct sw_watch_board *watched = options.board = sw_watch_begin();
@@ -258,7 +259,8 @@ static int train(int argc, char **argv)
         return (int)err.status;
     }
     const struct sw_rank_command command = {.plan_path = options.plan_path,
-                                            .digest = options.wants_digest ? &options.digest : NULL,
+                                            .digest =
+                                                options.meant.given ? &options.meant.digest : NULL,
                                             .starts_itself = true,
                                             .run = sw_train,
                                             .options = &options};
@@ -271,13 +273,13 @@ static int train(int argc, char **argv)
 static int preflight(int argc, char **argv)
 {
     struct sw_preflight_options options = {.full = false};
-    const char *problem = NULL, *which = "";
-    if (sw_preflight_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(argv[1], problem, which);
+    struct sw_problem problem;
+    if (sw_preflight_arguments(argc, argv, &options, &problem) != 0)
+        return usage(argv[1], &problem);
     forbid_core_dumps();
     return sw_rank_run(
         &(struct sw_rank_command){.plan_path = options.plan_path,
-                                  .digest = options.wants_digest ? &options.digest : NULL,
+                                  .digest = options.meant.given ? &options.meant.digest : NULL,
                                   .run = sw_preflight,
                                   .options = &options});
 }
@@ -285,9 +287,9 @@ static int preflight(int argc, char **argv)
 static int evaluate(int argc, char **argv)
 {
     struct sw_evaluate_options options = {0};
-    const char *problem = NULL, *which = "";
-    if (sw_evaluate_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(argv[1], problem, which);
+    struct sw_problem problem;
+    if (sw_evaluate_arguments(argc, argv, &options, &problem) != 0)
+        return usage(argv[1], &problem);
     return sw_rank_run(&(struct sw_rank_command){
         .plan_path = options.plan_path, .run = sw_evaluate, .options = &options});
 }
@@ -295,12 +297,11 @@ static int evaluate(int argc, char **argv)
 static int generate(int argc, char **argv)
 {
     struct sw_generate_options options;
-    const char *problem = NULL, *which = "";
-    char text[160];
-    const bool good = sw_generate_arguments(argc, argv, &options, text, &problem, &which) == 0;
+    struct sw_problem problem;
+    const bool good = sw_generate_arguments(argc, argv, &options, &problem) == 0;
     const struct sw_rank_command command = {
         .plan_path = options.plan_path, .run = sw_generate, .options = &options};
-    const int status = good ? sw_rank_run(&command) : usage(argv[1], problem, which);
+    const int status = good ? sw_rank_run(&command) : usage(argv[1], &problem);
     sw_stops_free(&options.stops);
     return status;
 }
@@ -308,14 +309,14 @@ static int generate(int argc, char **argv)
 static int score(int argc, char **argv)
 {
     struct sw_score_options options;
-    const char *problem = NULL, *which = "";
+    struct sw_problem problem;
     char **files = calloc((size_t)argc + 1, sizeof *files);
     if (files == NULL)
         return SW_ENVIRONMENT;
-    const bool good = sw_score_arguments(argc, argv, &options, files, &problem, &which) == 0;
+    const bool good = sw_score_arguments(argc, argv, &options, files, &problem) == 0;
     const struct sw_rank_command command = {
         .plan_path = options.plan_path, .run = sw_score, .options = &options};
-    const int status = good ? sw_rank_run(&command) : usage(argv[1], problem, which);
+    const int status = good ? sw_rank_run(&command) : usage(argv[1], &problem);
     free(files);
     return status;
 }
@@ -324,9 +325,9 @@ static int serve(int argc, char **argv)
 {
     struct sw_serve_options options;
     struct sw_error err = {0};
-    const char *problem = NULL, *which = "";
-    if (sw_serve_arguments(argc, argv, &options, &problem, &which) != 0)
-        return usage(argv[1], problem, which);
+    struct sw_problem problem;
+    if (sw_serve_arguments(argc, argv, &options, &problem) != 0)
+        return usage(argv[1], &problem);
     /* as for train; a board that never says that it runs is no attempt's */
     forbid_core_dumps();
     const struct sw_watch_board *watched = sw_watch_begin();
@@ -360,11 +361,12 @@ static int export(int argc, char **argv)
     return (int)err.status;
 }
 
-static int parse_device(const char *text, enum sw_device_kind *kind)
+static int take_device(void *to, const char *value, struct sw_problem *problem)
 {
+    (void)problem;
     for (const struct sw_word *word = sw_words_device; word->text != NULL; word++)
-        if (strcmp(text, word->text) == 0) {
-            *kind = (enum sw_device_kind)word->value;
+        if (strcmp(value, word->text) == 0) {
+            *(enum sw_device_kind *)to = (enum sw_device_kind)word->value;
             return 0;
         }
     return -1;
@@ -373,27 +375,23 @@ static int parse_device(const char *text, enum sw_device_kind *kind)
 static int calibrate(int argc, char **argv)
 {
     struct sw_calibrate_options options = {.seconds = SW_CALIBRATE_SECONDS};
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--device") == 0) {
-            if (i + 1 == argc || parse_device(argv[++i], &options.device) != 0)
-                return usage(argv[1], "--device needs cpu or cuda", "");
-            continue;
-        }
-        const bool takes_path = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--cluster") == 0;
-        if (takes_path && (i + 1 == argc || argv[i + 1][0] == '\0'))
-            return usage(argv[1], argv[i], " needs a file name");
-        if (strcmp(argv[i], "-o") == 0)
-            options.profile_path = argv[++i];
-        else if (takes_path)
-            options.cluster_path = argv[++i];
-        else if (strcmp(argv[i], "--quick") == 0)
-            options.seconds = SW_CALIBRATE_QUICK_SECONDS;
-        else
-            return usage(argv[1], argv[i][0] == '-' ? "unknown option " : "unexpected argument ",
-                         argv[i]);
-    }
+    bool quick = false;
+    const struct sw_argument rows[] = {
+        {.name = "--device",
+         .needs = "--device needs cpu or cuda",
+         .take = take_device,
+         .to = &options.device},
+        {.name = "-o", .needs = " needs a file name", .text = &options.profile_path},
+        {.name = "--cluster", .needs = " needs a file name", .text = &options.cluster_path},
+        {.name = "--quick", .flag = &quick},
+        {.name = NULL}};
+    struct sw_problem problem;
+    if (sw_arguments_parse(argc, argv, rows, NULL, NULL, NULL, &problem) != 0)
+        return usage(argv[1], &problem);
     if (options.profile_path == NULL)
-        return usage(argv[1], "calibrate needs -o PROFILE.yaml", "");
+        return usage(argv[1], &(struct sw_problem){"calibrate needs -o PROFILE.yaml", "", ""});
+    if (quick)
+        options.seconds = SW_CALIBRATE_QUICK_SECONDS;
     return sw_rank_run(
         &(struct sw_rank_command){.starts_itself = true, .run = sw_calibrate, .options = &options});
 }

@@ -24,6 +24,14 @@ core:
 planner: core
 runner/device: core/program core/sharding core/base
 runner/collective: core/program core/sharding core/base runner/device
+runner/rank: core runner/device runner/collective
+runner/checkpoint: core runner/rank
+runner/text: core runner/checkpoint
+runner/calibrate: core runner/device runner/collective runner/rank
+runner/preflight: core runner/device runner/collective runner/rank runner/calibrate
+runner/train: core runner/rank runner/checkpoint
+runner/generate: core runner/rank runner/checkpoint runner/text
+runner/serve: core runner/rank runner/checkpoint runner/text runner/generate
 runner: core
 '
 while IFS= read -r file; do

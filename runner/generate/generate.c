@@ -359,8 +359,8 @@ static enum sw_status generate(struct run *r)
         return status;
     r->streams = path == NULL && r->options->prompt != NULL && r->prompts.samples == 1 &&
                  !r->options->logprobs && r->options->top == 0 && sw_letters_can_read(s->letters);
-    r->next_prompt = sw_lines_part(r->prompts.count, r->options->part, r->options->parts);
-    r->end_prompt = sw_lines_part(r->prompts.count, r->options->part + 1, r->options->parts);
+    r->next_prompt = sw_lines_part(r->prompts.count, r->options->part[0], r->options->part[1]);
+    r->end_prompt = sw_lines_part(r->prompts.count, r->options->part[0] + 1, r->options->part[1]);
     if (r->options->resume)
         status = go_on(r);
     else if (first && path != NULL && sw_file_begin(&file, path, 0666, &s->rank->err) != 0)

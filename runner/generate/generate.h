@@ -15,9 +15,9 @@ struct sw_generate_options {
     struct sw_wish wish;
     struct sw_stops stops;
     bool logprobs;
-    int32_t top;         /* of the most probable tokens so many with each; 0 .. SW_TOP_TOKENS */
-    bool resume;         /* out_path is gone on with: lines.h */
-    int64_t part, parts; /* of the prompts; 0 of 1: all */
+    int32_t top;     /* of the most probable tokens so many with each; 0 .. SW_TOP_TOKENS */
+    bool resume;     /* out_path is gone on with: lines.h */
+    int64_t part[2]; /* of the prompts: which, from 0, of how many; 0 of 1: all */
 };
 
 /* Collective. options: struct sw_generate_options. Writes the texts on rank 0, and errors to
@@ -34,7 +34,7 @@ struct sw_score_options {
     const char *texts_path; /* NULL: files; of lines of JSON, "-": stdin */
     const char *out_path;   /* with texts_path; NULL: stdout */
     bool logprobs, resume;  /* with texts_path, as of generating */
-    int64_t part, parts;
+    int64_t part[2];
 };
 /* Collective. options: struct sw_score_options. `runner score`: how probable texts are. */
 int sw_score(struct sw_rank *rank, const void *options);

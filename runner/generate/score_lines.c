@@ -179,7 +179,7 @@ static void say_counts(const struct scoring *s)
 {
     const struct sw_engine_counts *c = sw_engine_counts(s->session->engine);
     const int64_t begin =
-        sw_lines_part(s->texts.count, s->options->part, s->options->parts) + s->done;
+        sw_lines_part(s->texts.count, s->options->part[0], s->options->part[1]) + s->done;
     if (s->done > 0)
         fprintf(stderr, "%" PRId64 " text%s there already; ", s->done,
                 s->done == 1 ? " was" : "s were");
@@ -196,8 +196,8 @@ enum sw_status sw_score_lines(struct sw_session *session, const struct sw_score_
     const bool first = session->rank->launch->rank == 0;
     enum sw_status status = read_texts(&s);
     if (status == SW_OK) {
-        s.next = sw_lines_part(s.texts.count, options->part, options->parts);
-        s.end = sw_lines_part(s.texts.count, options->part + 1, options->parts);
+        s.next = sw_lines_part(s.texts.count, options->part[0], options->part[1]);
+        s.end = sw_lines_part(s.texts.count, options->part[0] + 1, options->part[1]);
         status = open_output(&s, &file);
     }
     if (status != SW_OK)

@@ -254,6 +254,14 @@ static int try_twice(struct preflight *p)
 
 /* ---- The command ---- */
 
+int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
+                           struct sw_problem *problem)
+{
+    const struct sw_argument options[] = {
+        {.name = "--full", .flag = &out->full}, sw_argument_digest(&out->meant), {.name = NULL}};
+    return sw_arguments_parse(argc, argv, options, &out->plan_path, NULL, NULL, problem);
+}
+
 static enum sw_status set_up(struct preflight *p)
 {
     struct sw_rank *rank = p->rank;

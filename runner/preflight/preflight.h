@@ -3,14 +3,18 @@
 #ifndef SW_PREFLIGHT_H
 #define SW_PREFLIGHT_H
 
+#include "runner/rank/arguments.h"
 #include "runner/rank/rank.h"
 
 struct sw_preflight_options {
     const char *plan_path;
-    uint64_t digest; /* of the plan that is meant */
-    bool wants_digest;
+    struct sw_meant meant;
     bool full; /* for about a minute instead of ten seconds */
 };
+
+/* As sw_arguments_parse. */
+int sw_preflight_arguments(int argc, char **argv, struct sw_preflight_options *out,
+                           struct sw_problem *problem);
 
 /* Collective. options: struct sw_preflight_options. Rank 0 prints a line for each thing that was
  * tried, and names each node that is out of its band; then attempt.json in the run's folder says

@@ -2,6 +2,7 @@
 #ifndef SW_SERVE_H
 #define SW_SERVE_H
 
+#include "runner/rank/arguments.h"
 #include "runner/rank/life.h"
 #include "runner/rank/rank.h"
 
@@ -16,9 +17,9 @@ struct sw_serve_options {
     struct sw_life *life;
 };
 
-/* Returns 0, or -1 with what is wrong in *problem followed by *which. Texts are those of argv. */
-int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, const char **problem,
-                       const char **which);
+/* As sw_arguments_parse. */
+int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out,
+                       struct sw_problem *problem);
 
 /* Collective. options: struct sw_serve_options. Serves until a signal ends it. Errors to stderr,
  * once per job. Returns the exit code: 0: a signal, and every answer was given; 130 or 143: some

@@ -3,6 +3,7 @@
 #ifndef SW_TRAIN_H
 #define SW_TRAIN_H
 
+#include "runner/rank/arguments.h"
 #include "runner/rank/life.h"
 #include "runner/rank/rank.h"
 #include "runner/checkpoint/resume.h"
@@ -12,9 +13,8 @@ struct sw_train_options {
     const char *plan_path; /* not NULL */
     int64_t steps;         /* stop after this many; 0: the plan's total_steps */
     struct sw_resume_options resume;
-    bool quiet;        /* says only what is wrong, and why it ended before its last step */
-    bool wants_digest; /* the plan must be the one that was meant: */
-    uint64_t digest;
+    bool quiet; /* says only what is wrong, and why it ended before its last step */
+    struct sw_meant meant;
     struct sw_life *life;         /* not NULL */
     struct sw_watch_board *board; /* not NULL; of a watcher, or nobody's */
 };

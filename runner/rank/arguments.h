@@ -1,0 +1,46 @@
+/* The command line of a command on ranks: a plan by its place, options by their rows. */
+#ifndef SW_RANK_ARGUMENTS_H
+#define SW_RANK_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is wrong with a command line: what, followed by which; static, argv's, or in text. */
+struct sw_problem {
+    const char *what, *which;
+    char text[160];
+};
+/* Returns -1. */
+int sw_problem_is(struct sw_problem *problem, const char *what, const char *which);
+
+/* One of flag, text, number and take says what an option is. */
+struct sw_argument {
+    const char *name;  /* "--top-k"; or a field's, top_k; NULL ends a list of options */
+    const char *needs; /* of a value that is missing or wrong; begins with ' ': behind the name;
+                          NULL: " needs a value" */
+    bool *flag;        /* takes no value */
+    const char **text; /* takes a value as it is */
+    double *number;    /* takes a whole number of these bounds */
+    double least, most;
+    /* Takes a value in its own way; -1: *problem says why, or nothing: then `needs` does. */
+    int (*take)(void *to, const char *value, struct sw_problem *problem);
+    void *to;
+    bool may_be_empty; /* the value; else that is like a missing one */
+};
+
+/* Goes through argv from [2] on; argv[1] is the command. plan: NULL: it has none. more [argc]: what
+ * stands behind the plan, *more_count of them; NULL: nothing may. Returns 0, or -1 and *problem. */
+int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options, const char **plan,
+                       char **more, int32_t *more_count, struct sw_problem *problem);
+
+/* The whole text as a number; NAN: it is none. */
+double sw_arguments_number(const char *text);
+
+/* --digest: of the plan that a script was written for. */
+struct sw_meant {
+    bool given;
+    uint64_t digest;
+};
+struct sw_argument sw_argument_digest(struct sw_meant *meant);
+
+#endif
