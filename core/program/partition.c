@@ -24,7 +24,7 @@ struct route {
     struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
 };
 
-struct partition {
+struct sw_partition {
     const struct sw_program *logical;
     struct sw_builder b;
     int32_t *current; /* [logical values]: the version in use */
@@ -61,7 +61,7 @@ struct factors {
     sw_axis_set claimed;
 };
 
-static struct sw_value *value_of(struct partition *part, int32_t value)
+static struct sw_value *value_of(struct sw_partition *part, int32_t value)
 {
     return &part->b.program->values[value];
 }
@@ -88,7 +88,7 @@ static const struct {
                 [SW_ALL_TO_ALL] = {".exchanged", SW_OP_ALL_TO_ALL}};
 
 /* A new version of the instance(s) that `like` means. */
-static int32_t add_version(struct partition *part, struct sw_ref like, const char *suffix,
+static int32_t add_version(struct sw_partition *part, struct sw_ref like, const char *suffix,
                            struct sw_sharding sharding)
 {
     const struct sw_program *p = part->b.program;
@@ -108,7 +108,7 @@ static int32_t add_version(struct partition *part, struct sw_ref like, const cha
 }
 
 /* From now on the version stands for whatever `old` stood for. */
-static void replace_current(struct partition *part, int32_t old, int32_t version)
+static void replace_current(struct sw_partition *part, int32_t old, int32_t version)
 {
     const int32_t count = part->logical->value_count;
     int32_t *current = part->current;
@@ -117,7 +117,7 @@ static void replace_current(struct partition *part, int32_t old, int32_t version
 }
 
 /* The steps of sw_reshard for that value; 0: none, or an error. */
-static const struct route *find_route(struct partition *part, const struct sw_value *source,
+static const struct route *find_route(struct sw_partition *part, const struct sw_value *source,
                                       const struct sw_sharding *to)
 {
     for (int32_t i = 0; i < ROUTES && part->routes[i].count > 0; i++) {
@@ -140,7 +140,7 @@ static const struct route *find_route(struct partition *part, const struct sw_va
 
 /* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
  */
-static int emit_reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+static int emit_reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                         const struct sw_ref *into, struct sw_ref *result)
 {
     struct sw_program *p = part->b.program;
@@ -182,7 +182,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
 }
 
 /* Reshards once per (instance, target) and region. */
-static int reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+static int reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                    struct sw_ref *result)
 {
     if (sw_sharding_equal(&value_of(part, from.value)->sharding, to)) {
@@ -210,7 +210,7 @@ static int reshard(struct partition *part, struct sw_ref from, const struct sw_s
 }
 
 /* The version of a logical operand that this region uses. */
-static int current_ref(struct partition *part, struct sw_ref logical, struct sw_ref *result)
+static int current_ref(struct sw_partition *part, struct sw_ref logical, struct sw_ref *result)
 {
     const int32_t source = part->view_of[logical.value];
     if (source < 0) {
@@ -224,7 +224,7 @@ static int current_ref(struct partition *part, struct sw_ref logical, struct sw_
 }
 
 /* Completes a partial operand: reduced to its declared sharding, for this and every later use. */
-static int resolve(struct partition *part, struct sw_ref *ref)
+static int resolve(struct sw_partition *part, struct sw_ref *ref)
 {
     const struct sw_value *value = value_of(part, ref->value);
     if (value->sharding.partial == 0)
@@ -241,7 +241,7 @@ static int resolve(struct partition *part, struct sw_ref *ref)
 
 /* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
  * gather) lives in the region that uses it, like any gather; any other replaces it. */
-static int lower_constrain(struct partition *part, const struct sw_op *op)
+int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t out = op->out[0].value;
     const struct sw_sharding target = value_of(part, out)->declared;
@@ -263,7 +263,7 @@ static int lower_constrain(struct partition *part, const struct sw_op *op)
 
 /* A gradient keeps its weight's PartitionSpec; it stays partial only over axes that do not split
  * the weight. */
-static int lower_accumulate(struct partition *part, const struct sw_op *op)
+int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t total = op->in[0].value;
     struct sw_ref x;
@@ -325,7 +325,7 @@ static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
     return at;
 }
 
-static void parse_factors(struct partition *part, const struct sw_op *op, struct factors *f)
+static void parse_factors(struct sw_partition *part, const struct sw_op *op, struct factors *f)
 {
     const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
     f->in = part->dims;
@@ -347,7 +347,7 @@ static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
 }
 
 /* The axes on which all operands that have the factor agree. */
-static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
+static struct sw_axes agreement(struct sw_partition *part, const struct sw_op *op,
                                 const struct factors *f, uint8_t factor, const struct sw_ref *in)
 {
     struct sw_axes axes = {0};
@@ -378,7 +378,7 @@ static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
     f->claimed |= sw_axes_set(free_axes);
 }
 
-static void claim_ring(struct partition *part, struct sw_op *op, struct factors *f,
+static void claim_ring(struct sw_partition *part, struct sw_op *op, struct factors *f,
                        const struct sw_ref *in)
 {
     const char *ring = sw_op_info(op->kind)->ring;
@@ -395,7 +395,7 @@ static void claim_ring(struct partition *part, struct sw_op *op, struct factors 
 
 /* What is put beside what lies there already takes its axes where it is split by them, too; an
  * operand that is whole stays whole, and every rank keeps what belongs in its part. */
-static void claim_beside(struct partition *part, const struct sw_op *op, struct factors *f,
+static void claim_beside(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                          const struct sw_ref *in)
 {
     const char *beside = sw_op_info(op->kind)->beside;
@@ -411,7 +411,7 @@ static void claim_beside(struct partition *part, const struct sw_op *op, struct 
 
 /* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
  */
-static void claim_nested(struct partition *part, const struct sw_op *op, struct factors *f,
+static void claim_nested(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                          const struct sw_ref *in)
 {
     const char *nested = sw_op_info(op->kind)->nested;
@@ -430,7 +430,7 @@ static void claim_nested(struct partition *part, const struct sw_op *op, struct 
 
 /* A factor that is padded in one operand and not in another is split in neither: shards of the two
  * would not be of the same elements. */
-static void leave_padded_whole(struct partition *part, const struct sw_op *op, struct factors *f,
+static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                                const struct sw_ref *in)
 {
     if (!part->pads)
@@ -453,7 +453,7 @@ static void leave_padded_whole(struct partition *part, const struct sw_op *op, s
     f->decided |= padded & differ;
 }
 
-static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
+static void decide_claims(struct sw_partition *part, struct sw_op *op, struct factors *f,
                           const struct sw_ref *in)
 {
     const char *whole = sw_op_info(op->kind)->whole;
@@ -507,7 +507,7 @@ static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, u
 
 /* Results: as they fall out; pinned values are brought to their declared sharding where they are
  * written. `op` is detached. */
-static int emit_op(struct partition *part, struct sw_op *op)
+static int emit_op(struct sw_partition *part, struct sw_op *op)
 {
     for (uint16_t i = 0; i < op->n_out; i++) {
         const int32_t v = op->out[i].value;
@@ -544,7 +544,7 @@ static int emit_op(struct partition *part, struct sw_op *op)
 }
 
 /* Room for what is known of each operand and result of an op. */
-static int make_room(struct partition *part, const struct sw_op *op)
+static int make_room(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t wanted = op->n_in + op->n_out;
     if (wanted <= part->dims_capacity)
@@ -561,20 +561,15 @@ static int make_room(struct partition *part, const struct sw_op *op)
     return 0;
 }
 
-static int lower_op(struct partition *part, const struct sw_op *logical)
+int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
 {
-    const struct sw_op_info *info = sw_op_info(logical->kind);
-    if (info->lowering == SW_LOWER_CONSTRAINT)
-        return lower_constrain(part, logical);
-    if (info->lowering == SW_LOWER_ACCUMULATE)
-        return lower_accumulate(part, logical);
     struct sw_op op = *logical;
     sw_builder_detach(&part->b, &op);
     if (part->b.failed)
         return 0; /* noticed at the end */
     if (make_room(part, &op) != 0)
         return -1;
-    bool same = info->linear; /* and all operands are sharded alike */
+    bool same = sw_op_info(op.kind)->linear; /* and all operands are sharded alike */
     for (uint16_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
@@ -606,7 +601,18 @@ static int lower_op(struct partition *part, const struct sw_op *logical)
     return emit_op(part, &op);
 }
 
-static void find_pinned(struct partition *part)
+int sw_partition_op(struct sw_partition *part, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    return info->partition != NULL ? info->partition(part, op) : sw_partition_claims(part, op);
+}
+
+const struct sw_program *sw_partition_logical(const struct sw_partition *part)
+{
+    return part->logical;
+}
+
+static void find_pinned(struct sw_partition *part)
 {
     const struct sw_program *l = part->logical;
     for (int32_t i = 0; i < l->op_count; i++)
@@ -620,17 +626,17 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
     int status = -1;
     const size_t n = (size_t)logical->value_count;
     struct sw_program *p = sw_program_next_stage(logical);
-    struct partition state = {.logical = logical,
-                              .b = {.program = p, .region = -1},
-                              .current = malloc(n * sizeof *state.current),
-                              .view_of = malloc(n * sizeof *state.view_of),
-                              .pinned = calloc(n, sizeof *state.pinned),
-                              .gradient_placed = calloc(n, sizeof *state.gradient_placed),
-                              .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
-                              .routes = malloc(ROUTES * sizeof *state.routes),
-                              .memo_capacity = FIRST_MEMOS,
-                              .err = err};
-    struct partition *part = &state;
+    struct sw_partition state = {.logical = logical,
+                                 .b = {.program = p, .region = -1},
+                                 .current = malloc(n * sizeof *state.current),
+                                 .view_of = malloc(n * sizeof *state.view_of),
+                                 .pinned = calloc(n, sizeof *state.pinned),
+                                 .gradient_placed = calloc(n, sizeof *state.gradient_placed),
+                                 .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
+                                 .routes = malloc(ROUTES * sizeof *state.routes),
+                                 .memo_capacity = FIRST_MEMOS,
+                                 .err = err};
+    struct sw_partition *part = &state;
     if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
         part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
         goto memory;
@@ -652,7 +658,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         p->regions[part->b.region].carry = region->carry;
         part->memo_count = 0;
         for (int32_t i = 0; i < region->op_count; i++)
-            if (lower_op(part, &logical->ops[region->first_op + i]) != 0) {
+            if (sw_partition_op(part, &logical->ops[region->first_op + i]) != 0) {
                 sw_fail_context(err, "%s, %s", region->name,
                                 sw_op_info(logical->ops[region->first_op + i].kind)->name);
                 goto out;

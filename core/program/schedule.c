@@ -158,6 +158,30 @@ static void find_regions(struct schedule *s)
     }
 }
 
+/* Only these two ops of the region, and no other region, touch the value? */
+static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
+{
+    const int32_t end = s->list.count;
+    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
+         i = next_naming(s, TOUCHES, value, i + 1, end))
+        if (i != a && i != b)
+            return false;
+    const int32_t only = s->only_in[storage(s->p, value)];
+    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
+}
+
+/* What only the head's forward read, where its loss is made in backward. */
+static void drop_unread(struct schedule *s)
+{
+    for (int32_t i = s->list.count - 1; i >= 0; i--) {
+        const struct sw_op *op = s->list.ops[i];
+        if (sw_op_info(op->kind)->cheap &&
+            s->p->values[op->out[0].value].role == SW_ROLE_ACTIVATION &&
+            only_between(s, op->out[0].value, i, i))
+            erase(&s->list, i);
+    }
+}
+
 /* An op that makes a whole weight gradient. */
 static bool makes_gradient(const struct sw_op *op)
 {
@@ -166,7 +190,7 @@ static bool makes_gradient(const struct sw_op *op)
 
 static bool accumulates(const struct sw_op *op)
 {
-    return sw_op_info(op->kind)->lowering == SW_LOWER_ACCUMULATE;
+    return op->kind == SW_OP_ACCUMULATE;
 }
 
 static bool is_collective(const struct sw_op *op, enum sw_collective kind)
@@ -235,18 +259,6 @@ static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
 static bool same_instance(struct sw_ref a, struct sw_ref b)
 {
     return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
-}
-
-/* Only these two ops of the region, and no other region, touch the value? */
-static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
-{
-    const int32_t end = s->list.count;
-    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
-         i = next_naming(s, TOUCHES, value, i + 1, end))
-        if (i != a && i != b)
-            return false;
-    const int32_t only = s->only_in[storage(s->p, value)];
-    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
 }
 
 /* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
@@ -669,6 +681,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         for (int32_t i = 0; i < region->op_count; i++)
             insert(&s.list, i, &program->ops[region->first_op + i]);
         drop_moved(&s);
+        drop_unread(&s);
         write_in_place(&s);
         add_in_place(&s);
         fold_sums(&s);

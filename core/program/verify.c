@@ -140,10 +140,7 @@ static int check_factors(struct verify *v, const struct sw_op *op)
     if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
         return -1;
     const size_t results = strcspn(arrow, "|");
-    const uint16_t made =
-        op->n_out < 2 || memchr(arrow, ',', results) == NULL || info->makes_gradient
-            ? (op->n_out < 1 ? op->n_out : 1)
-            : op->n_out;
+    const uint16_t made = op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out;
     return check_side(v, arrow + 2, op->out, made, of_letter);
 }
 

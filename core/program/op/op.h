@@ -18,7 +18,8 @@ struct sw_product {
 };
 enum { SW_OP_MAX_PRODUCTS = 3 };
 
-struct sw_autodiff; /* differentiate.c */
+struct sw_autodiff;  /* differentiate.c */
+struct sw_partition; /* partition.c */
 
 enum sw_op_class {
     SW_CLASS_MATMUL,
@@ -27,13 +28,6 @@ enum sw_op_class {
     SW_CLASS_COLLECTIVE, /* on the communication stream */
     SW_CLASS_WAIT,
     SW_CLASS_NONE
-};
-
-/* What partition does with an op beyond claiming axes for its factors. */
-enum sw_lowering {
-    SW_LOWER_CLAIMS,
-    SW_LOWER_CONSTRAINT, /* no op: the value goes on in its declared sharding */
-    SW_LOWER_ACCUMULATE  /* the sum keeps its spec, whatever is added */
 };
 
 /* One described field of the attributes. */
@@ -75,11 +69,9 @@ struct sw_op_info {
                            at all: positions of a cache and of what is appended, or NULL */
     const struct sw_attribute *attributes; /* ends with SW_ATTRIBUTE_END; NULL: none */
     enum sw_op_class cost_class;
-    enum sw_lowering lowering;
     bool linear; /* passes a partial through when all operands have the same sharding and partial */
     bool sums;   /* out[0] = in[0] + in[1] and nothing else */
     bool cheap;  /* rather made again than kept; with `linear`, its result stands for its operand */
-    bool seeds;  /* makes the loss: reverse mode begins here */
     bool makes_gradient;   /* of a whole weight */
     bool travels_home;     /* the ring's last hop brings results back to their owner */
     bool driven;           /* run from outside, round by round; the executor has its workspace */
@@ -89,6 +81,9 @@ struct sw_op_info {
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
     int (*vjp)(struct sw_autodiff *autodiff, const struct sw_op *op, struct sw_error *err);
+    /* Appends what the ranks do for a logical op; NULL: the op itself, with axes claimed for its
+     * factors (sw_partition_claims). */
+    int (*partition)(struct sw_partition *partition, const struct sw_op *op);
     /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
     /* Matrix products; returns how many. NULL: none. */

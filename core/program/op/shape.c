@@ -25,7 +25,7 @@ static int vjp_add(struct sw_autodiff *a, const struct sw_op *op, struct sw_erro
 const struct sw_op_info sw_row_constrain = {.name = "constrain",
                                             .factors = ".->.",
                                             .cost_class = SW_CLASS_NONE,
-                                            .lowering = SW_LOWER_CONSTRAINT,
+                                            .partition = sw_partition_constrain,
                                             .linear = true,
                                             .gradient_kind = SW_OP_CONSTRAIN,
                                             .vjp = vjp_constrain};
@@ -40,7 +40,7 @@ const struct sw_op_info sw_row_accumulate = {.name = "accumulate",
                                              .factors = ".,.->.",
                                              .attributes = accumulate_attributes,
                                              .cost_class = SW_CLASS_MEMORY,
-                                             .lowering = SW_LOWER_ACCUMULATE,
+                                             .partition = sw_partition_accumulate,
                                              .linear = true,
                                              .cost = sw_cost_memory};
 const struct sw_op_info sw_row_cast = {.name = "cast",
