@@ -85,7 +85,8 @@ static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
     if (p->values[value].role == SW_ROLE_PARAMETER)
         return value;
     int32_t op = a->producer[value];
-    if (op >= 0 && sw_op_info(p->ops[op].kind)->cheap && sw_op_info(p->ops[op].kind)->linear)
+    const struct sw_op_info *info = op >= 0 ? sw_op_info(p->ops[op].kind) : NULL;
+    if (info != NULL && info->always_recompute && info->linear)
         return parameter_of(a, p->ops[op].in[0].value);
     return -1;
 }
@@ -287,7 +288,7 @@ static bool again_in_layer(const struct sw_autodiff *a, const struct sw_op *op, 
     return named >= 0 ? (values >> named & 1u) != 0 : values != 0;
 }
 
-/* Made again: of the layers that recomputation is for, what it names; what is cheap, anywhere;
+/* Made again: of the layers that recomputation is for, what it names; what always is, anywhere;
  * never what a region carries. */
 static void mark_again(struct sw_autodiff *a)
 {
@@ -302,7 +303,7 @@ static void mark_again(struct sw_autodiff *a)
             for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
                 const int32_t v = p->ops[i].out[j].value;
                 a->again[v] = !p->values[v].carried &&
-                              (sw_op_info(p->ops[i].kind)->cheap ||
+                              (sw_op_info(p->ops[i].kind)->always_recompute ||
                                (region->carry >= 0 && again_in_layer(a, &p->ops[i], v, values)));
             }
     }

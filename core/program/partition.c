@@ -66,26 +66,18 @@ static struct sw_value *value_of(struct sw_partition *part, int32_t value)
     return &part->b.program->values[value];
 }
 
-static bool same_ref(struct sw_ref a, struct sw_ref b)
-{
-    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
-}
-
 /* The ref of a version made in this region of the instance that `ref` means. */
 static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
 {
     return (struct sw_ref){version, ref.mode, 0};
 }
 
-/* What a step of reshard is called in names, and the op that does it. */
-static const struct {
-    const char *suffix;
-    enum sw_op_kind kind;
-} steps_as[] = {[SW_SLICE] = {".slice", SW_OP_SLICE},
-                [SW_ALL_GATHER] = {".full", SW_OP_ALL_GATHER},
-                [SW_REDUCE_SCATTER] = {".scattered", SW_OP_REDUCE_SCATTER},
-                [SW_ALL_REDUCE] = {".sum", SW_OP_ALL_REDUCE},
-                [SW_ALL_TO_ALL] = {".exchanged", SW_OP_ALL_TO_ALL}};
+/* What a step of reshard is called in names. */
+static const char *const suffixes[] = {[SW_SLICE] = ".slice",
+                                       [SW_ALL_GATHER] = ".full",
+                                       [SW_REDUCE_SCATTER] = ".scattered",
+                                       [SW_ALL_REDUCE] = ".sum",
+                                       [SW_ALL_TO_ALL] = ".exchanged"};
 
 /* A new version of the instance(s) that `like` means. */
 static int32_t add_version(struct sw_partition *part, struct sw_ref like, const char *suffix,
@@ -156,7 +148,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
         if (i == count - 1 && into != NULL) {
             next = *into;
         } else {
-            int32_t version = add_version(part, at, steps_as[steps[i].kind].suffix, steps[i].after);
+            int32_t version = add_version(part, at, suffixes[steps[i].kind], steps[i].after);
             next = reduce ? (struct sw_ref){version, at.mode, at.shift} : version_ref(at, version);
             if (reduce) { /* in place: the sum replaces its summands for every later use */
                 struct sw_value *value = value_of(part, version);
@@ -169,7 +161,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
                 replace_current(part, at.value, version);
             }
         }
-        int32_t op = sw_builder_op(&part->b, steps_as[steps[i].kind].kind, SW_STAGE_RESHARD);
+        int32_t op = sw_builder_op(&part->b, sw_op_of_collective(steps[i].kind), SW_STAGE_RESHARD);
         sw_builder_in(&part->b, op, at);
         sw_builder_out(&part->b, op, next);
         struct sw_op *o = &p->ops[op];
@@ -190,7 +182,8 @@ static int reshard(struct sw_partition *part, struct sw_ref from, const struct s
         return 0;
     }
     for (int32_t i = 0; i < part->memo_count; i++)
-        if (same_ref(part->memo[i].from, from) && sw_sharding_equal(&part->memo[i].target, to)) {
+        if (sw_ref_equal(part->memo[i].from, from) &&
+            sw_sharding_equal(&part->memo[i].target, to)) {
             *result = part->memo[i].to;
             return 0;
         }
@@ -378,33 +371,23 @@ static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
     f->claimed |= sw_axes_set(free_axes);
 }
 
+/* The queries' axes; the keys' too, which travel along them, where they are split alike. */
 static void claim_ring(struct sw_partition *part, struct sw_op *op, struct factors *f,
-                       const struct sw_ref *in)
+                       const struct sw_ref *in, uint8_t queries, uint8_t keys)
 {
-    const char *ring = sw_op_info(op->kind)->ring;
-    if (ring == NULL)
-        return;
-    const uint8_t queries = factor_of(ring[0]), keys = factor_of(ring[1]);
-    struct sw_axes query = agreement(part, op, f, queries, in);
-    struct sw_axes key = agreement(part, op, f, keys, in);
-    claim(f, queries, query);
-    f->decided |= 1u << keys;
-    if (query.count > 0 && sw_axes_equal(query, key))
-        f->claim[keys] = op->axes = query;
+    const struct sw_axes axes = agreement(part, op, f, queries, in);
+    claim(f, queries, axes);
+    if (axes.count > 0 && sw_axes_equal(axes, agreement(part, op, f, keys, in)))
+        f->claim[keys] = op->axes = axes;
 }
 
 /* What is put beside what lies there already takes its axes where it is split by them, too; an
  * operand that is whole stays whole, and every rank keeps what belongs in its part. */
-static void claim_beside(struct sw_partition *part, const struct sw_op *op, struct factors *f,
-                         const struct sw_ref *in)
+static void claim_co_split(struct sw_partition *part, const struct sw_op *op, struct factors *f,
+                           const struct sw_ref *in, uint8_t there, uint8_t put)
 {
-    const char *beside = sw_op_info(op->kind)->beside;
-    if (beside == NULL)
-        return;
-    const uint8_t there = factor_of(beside[0]), put = factor_of(beside[1]);
     const struct sw_axes axes = agreement(part, op, f, there, in);
     claim(f, there, axes);
-    f->decided |= 1u << put;
     if (sw_axes_equal(axes, agreement(part, op, f, put, in)))
         f->claim[put] = axes;
 }
@@ -412,20 +395,31 @@ static void claim_beside(struct sw_partition *part, const struct sw_op *op, stru
 /* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
  */
 static void claim_nested(struct sw_partition *part, const struct sw_op *op, struct factors *f,
-                         const struct sw_ref *in)
+                         const struct sw_ref *in, uint8_t few, uint8_t many)
 {
-    const char *nested = sw_op_info(op->kind)->nested;
-    if (nested == NULL)
-        return;
-    const uint8_t few = factor_of(nested[0]), many = factor_of(nested[1]);
     const bool forward = f->in[0].set >> few & 1u; /* from few to many */
     const uint8_t d = (uint8_t)(f->in[0].count - 1);
     const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[d];
     const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[d];
     f->claim[many] = forward ? declared : source;
     f->claim[few] = common_prefix(source, declared);
-    f->decided |= 1u << many | 1u << few;
     f->claimed |= sw_axes_set(f->claim[many]);
+}
+
+static void claim_pair(struct sw_partition *part, struct sw_op *op, struct factors *f,
+                       const struct sw_ref *in)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    if (info->pair == NULL)
+        return;
+    const uint8_t first = factor_of(info->pair[0]), second = factor_of(info->pair[1]);
+    if (info->pairing == SW_PAIR_RING)
+        claim_ring(part, op, f, in, first, second);
+    else if (info->pairing == SW_PAIR_NESTED)
+        claim_nested(part, op, f, in, first, second);
+    else
+        claim_co_split(part, op, f, in, first, second);
+    f->decided |= 1u << first | 1u << second;
 }
 
 /* A factor that is padded in one operand and not in another is split in neither: shards of the two
@@ -461,9 +455,7 @@ static void decide_claims(struct sw_partition *part, struct sw_op *op, struct fa
     for (; whole != NULL && *whole != '\0'; whole++)
         f->decided |= 1u << factor_of(*whole);
     leave_padded_whole(part, op, f, in);
-    claim_ring(part, op, f, in);
-    claim_nested(part, op, f, in);
-    claim_beside(part, op, f, in);
+    claim_pair(part, op, f, in);
     for (uint16_t i = 0; i < op->n_out; i++)
         in_every_result &= f->out[i].set;
     for (uint16_t i = 0; i < op->n_in; i++)

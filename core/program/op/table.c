@@ -91,6 +91,15 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
     return first; /* verify says what does not fit */
 }
 
+bool sw_op_returns_to_owner(enum sw_op_kind kind)
+{
+    const struct sw_op_info *info = sw_op_rows[kind];
+    if (info->pair == NULL || info->pairing != SW_PAIR_RING)
+        return false;
+    const char *results = strstr(info->factors, "->"); /* of the first form, a sequence */
+    return memchr(results, info->pair[1], strcspn(results, "|")) != NULL;
+}
+
 /* ---- Costs ---- */
 
 struct sw_op_cost sw_cost_memory(const struct sw_program *p, const struct sw_op *op)
