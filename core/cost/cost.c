@@ -82,7 +82,7 @@ static struct timing ring_timing(struct pricing *c, const struct sw_op *op, doub
     const struct sw_span *span = span_of(c, op->axes);
     if (span->ranks <= 1)
         return t;
-    const bool home = sw_op_info(op->kind)->travels_home;
+    const bool home = sw_op_returns_to_owner(op->kind);
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
     const double hop = sw_links_hop_seconds(&c->run->cluster, span, bytes / hops);
     t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);

@@ -86,7 +86,6 @@ int sw_build_cached(struct sw_builder *b, struct sw_error *err);   /* model/cach
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
-int sw_merge_head(struct sw_program *program, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
 /* Over that state (NULL: the program's own, in its order). */
 int sw_layout(struct sw_program *program, const struct sw_state *state, struct sw_error *err);
@@ -112,6 +111,13 @@ void sw_autodiff_out(struct sw_autodiff *a, int32_t op, struct sw_ref primal);
 /* Passes an existing value on as cotangent of `primal`. */
 void sw_autodiff_contribute(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref cotangent);
 struct sw_op *sw_autodiff_get(struct sw_autodiff *a, int32_t op);
-const struct sw_op *sw_autodiff_producer(struct sw_autodiff *a, struct sw_ref value);
+
+/* For rows with a lowering of their own: appends what ranks do for an op on logical values, which
+ * need not be of the logical program; as its row says, or by the claims of its factors. */
+int sw_partition_op(struct sw_partition *partition, const struct sw_op *op);
+int sw_partition_claims(struct sw_partition *partition, const struct sw_op *op);
+int sw_partition_constrain(struct sw_partition *partition, const struct sw_op *op);
+int sw_partition_accumulate(struct sw_partition *partition, const struct sw_op *op);
+const struct sw_program *sw_partition_logical(const struct sw_partition *partition);
 
 #endif

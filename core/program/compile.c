@@ -155,8 +155,7 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
         goto fail;
     sw_program_free(logical);
     logical = NULL;
-    if (until >= SW_SCHEDULED &&
-        (sw_merge_head(p, err) != 0 || sw_schedule(p, err) != 0 || verify(options, p, err) != 0))
+    if (until >= SW_SCHEDULED && (sw_schedule(p, err) != 0 || verify(options, p, err) != 0))
         goto fail;
     trim(p);
     if (until >= SW_LAID_OUT && sw_layout(p, NULL, err) != 0)

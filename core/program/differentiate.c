@@ -43,12 +43,6 @@ struct sw_op *sw_autodiff_get(struct sw_autodiff *a, int32_t op)
     return &a->b->program->ops[op];
 }
 
-const struct sw_op *sw_autodiff_producer(struct sw_autodiff *a, struct sw_ref value)
-{
-    int32_t op = a->producer[value.value];
-    return op < 0 ? NULL : &a->b->program->ops[op];
-}
-
 struct sw_ref sw_autodiff_use(struct sw_autodiff *a, struct sw_ref primal)
 {
     struct sw_builder *b = a->b;
@@ -91,7 +85,8 @@ static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
     if (p->values[value].role == SW_ROLE_PARAMETER)
         return value;
     int32_t op = a->producer[value];
-    if (op >= 0 && sw_op_info(p->ops[op].kind)->cheap && sw_op_info(p->ops[op].kind)->linear)
+    const struct sw_op_info *info = op >= 0 ? sw_op_info(p->ops[op].kind) : NULL;
+    if (info != NULL && info->always_recompute && info->linear)
         return parameter_of(a, p->ops[op].in[0].value);
     return -1;
 }
@@ -188,7 +183,7 @@ static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_err
          i--) {
         const struct sw_op op = b->program->ops[i];
         const struct sw_op_info *info = sw_op_info(op.kind);
-        bool wanted = info->seeds;
+        bool wanted = false;
         for (uint16_t j = 0; j < op.n_out; j++)
             wanted |= slot(a, op.out[j])->present;
         if (wanted && info->vjp != NULL && info->vjp(a, &op, err) != 0)
@@ -288,12 +283,12 @@ static bool again_in_layer(const struct sw_autodiff *a, const struct sw_op *op, 
                            uint32_t values)
 {
     const int32_t named = a->b->program->values[value].ordinal;
-    if (sw_op_info(op->kind)->lowering == SW_LOWER_CONSTRAINT)
+    if (sw_op_info(op->kind)->cost_class == SW_CLASS_NONE)
         return a->again[op->in[0].value];
     return named >= 0 ? (values >> named & 1u) != 0 : values != 0;
 }
 
-/* Made again: of the layers that recomputation is for, what it names; what is cheap, anywhere;
+/* Made again: of the layers that recomputation is for, what it names; what always is, anywhere;
  * never what a region carries. */
 static void mark_again(struct sw_autodiff *a)
 {
@@ -308,7 +303,7 @@ static void mark_again(struct sw_autodiff *a)
             for (uint16_t j = 0; j < p->ops[i].n_out; j++) {
                 const int32_t v = p->ops[i].out[j].value;
                 a->again[v] = !p->values[v].carried &&
-                              (sw_op_info(p->ops[i].kind)->cheap ||
+                              (sw_op_info(p->ops[i].kind)->always_recompute ||
                                (region->carry >= 0 && again_in_layer(a, &p->ops[i], v, values)));
             }
     }
@@ -364,6 +359,7 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
         for (uint16_t j = 0; j < p->ops[i].n_out; j++)
             if (!p->values[p->ops[i].out[j].value].carried)
                 a.producer[p->ops[i].out[j].value] = i;
+    a.cotangent[sw_program_output(p, "loss") * 2].present = true; /* one: nobody reads it */
     mark_again(&a);
     make_gradients(&a);
     for (int32_t r = forward_regions; r-- > 0;)

@@ -24,7 +24,7 @@ struct route {
     struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
 };
 
-struct partition {
+struct sw_partition {
     const struct sw_program *logical;
     struct sw_builder b;
     int32_t *current; /* [logical values]: the version in use */
@@ -61,14 +61,9 @@ struct factors {
     sw_axis_set claimed;
 };
 
-static struct sw_value *value_of(struct partition *part, int32_t value)
+static struct sw_value *value_of(struct sw_partition *part, int32_t value)
 {
     return &part->b.program->values[value];
-}
-
-static bool same_ref(struct sw_ref a, struct sw_ref b)
-{
-    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
 }
 
 /* The ref of a version made in this region of the instance that `ref` means. */
@@ -77,18 +72,15 @@ static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
     return (struct sw_ref){version, ref.mode, 0};
 }
 
-/* What a step of reshard is called in names, and the op that does it. */
-static const struct {
-    const char *suffix;
-    enum sw_op_kind kind;
-} steps_as[] = {[SW_SLICE] = {".slice", SW_OP_SLICE},
-                [SW_ALL_GATHER] = {".full", SW_OP_ALL_GATHER},
-                [SW_REDUCE_SCATTER] = {".scattered", SW_OP_REDUCE_SCATTER},
-                [SW_ALL_REDUCE] = {".sum", SW_OP_ALL_REDUCE},
-                [SW_ALL_TO_ALL] = {".exchanged", SW_OP_ALL_TO_ALL}};
+/* What a step of reshard is called in names. */
+static const char *const suffixes[] = {[SW_SLICE] = ".slice",
+                                       [SW_ALL_GATHER] = ".full",
+                                       [SW_REDUCE_SCATTER] = ".scattered",
+                                       [SW_ALL_REDUCE] = ".sum",
+                                       [SW_ALL_TO_ALL] = ".exchanged"};
 
 /* A new version of the instance(s) that `like` means. */
-static int32_t add_version(struct partition *part, struct sw_ref like, const char *suffix,
+static int32_t add_version(struct sw_partition *part, struct sw_ref like, const char *suffix,
                            struct sw_sharding sharding)
 {
     const struct sw_program *p = part->b.program;
@@ -108,7 +100,7 @@ static int32_t add_version(struct partition *part, struct sw_ref like, const cha
 }
 
 /* From now on the version stands for whatever `old` stood for. */
-static void replace_current(struct partition *part, int32_t old, int32_t version)
+static void replace_current(struct sw_partition *part, int32_t old, int32_t version)
 {
     const int32_t count = part->logical->value_count;
     int32_t *current = part->current;
@@ -117,7 +109,7 @@ static void replace_current(struct partition *part, int32_t old, int32_t version
 }
 
 /* The steps of sw_reshard for that value; 0: none, or an error. */
-static const struct route *find_route(struct partition *part, const struct sw_value *source,
+static const struct route *find_route(struct sw_partition *part, const struct sw_value *source,
                                       const struct sw_sharding *to)
 {
     for (int32_t i = 0; i < ROUTES && part->routes[i].count > 0; i++) {
@@ -140,7 +132,7 @@ static const struct route *find_route(struct partition *part, const struct sw_va
 
 /* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
  */
-static int emit_reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+static int emit_reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                         const struct sw_ref *into, struct sw_ref *result)
 {
     struct sw_program *p = part->b.program;
@@ -156,7 +148,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
         if (i == count - 1 && into != NULL) {
             next = *into;
         } else {
-            int32_t version = add_version(part, at, steps_as[steps[i].kind].suffix, steps[i].after);
+            int32_t version = add_version(part, at, suffixes[steps[i].kind], steps[i].after);
             next = reduce ? (struct sw_ref){version, at.mode, at.shift} : version_ref(at, version);
             if (reduce) { /* in place: the sum replaces its summands for every later use */
                 struct sw_value *value = value_of(part, version);
@@ -169,7 +161,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
                 replace_current(part, at.value, version);
             }
         }
-        int32_t op = sw_builder_op(&part->b, steps_as[steps[i].kind].kind, SW_STAGE_RESHARD);
+        int32_t op = sw_builder_op(&part->b, sw_op_of_collective(steps[i].kind), SW_STAGE_RESHARD);
         sw_builder_in(&part->b, op, at);
         sw_builder_out(&part->b, op, next);
         struct sw_op *o = &p->ops[op];
@@ -182,7 +174,7 @@ static int emit_reshard(struct partition *part, struct sw_ref from, const struct
 }
 
 /* Reshards once per (instance, target) and region. */
-static int reshard(struct partition *part, struct sw_ref from, const struct sw_sharding *to,
+static int reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                    struct sw_ref *result)
 {
     if (sw_sharding_equal(&value_of(part, from.value)->sharding, to)) {
@@ -190,7 +182,8 @@ static int reshard(struct partition *part, struct sw_ref from, const struct sw_s
         return 0;
     }
     for (int32_t i = 0; i < part->memo_count; i++)
-        if (same_ref(part->memo[i].from, from) && sw_sharding_equal(&part->memo[i].target, to)) {
+        if (sw_ref_equal(part->memo[i].from, from) &&
+            sw_sharding_equal(&part->memo[i].target, to)) {
             *result = part->memo[i].to;
             return 0;
         }
@@ -210,7 +203,7 @@ static int reshard(struct partition *part, struct sw_ref from, const struct sw_s
 }
 
 /* The version of a logical operand that this region uses. */
-static int current_ref(struct partition *part, struct sw_ref logical, struct sw_ref *result)
+static int current_ref(struct sw_partition *part, struct sw_ref logical, struct sw_ref *result)
 {
     const int32_t source = part->view_of[logical.value];
     if (source < 0) {
@@ -224,7 +217,7 @@ static int current_ref(struct partition *part, struct sw_ref logical, struct sw_
 }
 
 /* Completes a partial operand: reduced to its declared sharding, for this and every later use. */
-static int resolve(struct partition *part, struct sw_ref *ref)
+static int resolve(struct sw_partition *part, struct sw_ref *ref)
 {
     const struct sw_value *value = value_of(part, ref->value);
     if (value->sharding.partial == 0)
@@ -241,7 +234,7 @@ static int resolve(struct partition *part, struct sw_ref *ref)
 
 /* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
  * gather) lives in the region that uses it, like any gather; any other replaces it. */
-static int lower_constrain(struct partition *part, const struct sw_op *op)
+int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t out = op->out[0].value;
     const struct sw_sharding target = value_of(part, out)->declared;
@@ -263,7 +256,7 @@ static int lower_constrain(struct partition *part, const struct sw_op *op)
 
 /* A gradient keeps its weight's PartitionSpec; it stays partial only over axes that do not split
  * the weight. */
-static int lower_accumulate(struct partition *part, const struct sw_op *op)
+int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t total = op->in[0].value;
     struct sw_ref x;
@@ -325,7 +318,7 @@ static const char *parse_side(const char *at, struct dims *dims, uint16_t count,
     return at;
 }
 
-static void parse_factors(struct partition *part, const struct sw_op *op, struct factors *f)
+static void parse_factors(struct sw_partition *part, const struct sw_op *op, struct factors *f)
 {
     const uint8_t elementwise = value_of(part, op->in[0].value)->ndim;
     f->in = part->dims;
@@ -347,7 +340,7 @@ static struct sw_axes common_prefix(struct sw_axes a, struct sw_axes b)
 }
 
 /* The axes on which all operands that have the factor agree. */
-static struct sw_axes agreement(struct partition *part, const struct sw_op *op,
+static struct sw_axes agreement(struct sw_partition *part, const struct sw_op *op,
                                 const struct factors *f, uint8_t factor, const struct sw_ref *in)
 {
     struct sw_axes axes = {0};
@@ -378,59 +371,60 @@ static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
     f->claimed |= sw_axes_set(free_axes);
 }
 
-static void claim_ring(struct partition *part, struct sw_op *op, struct factors *f,
-                       const struct sw_ref *in)
+/* The queries' axes; the keys' too, which travel along them, where they are split alike. */
+static void claim_ring(struct sw_partition *part, struct sw_op *op, struct factors *f,
+                       const struct sw_ref *in, uint8_t queries, uint8_t keys)
 {
-    const char *ring = sw_op_info(op->kind)->ring;
-    if (ring == NULL)
-        return;
-    const uint8_t queries = factor_of(ring[0]), keys = factor_of(ring[1]);
-    struct sw_axes query = agreement(part, op, f, queries, in);
-    struct sw_axes key = agreement(part, op, f, keys, in);
-    claim(f, queries, query);
-    f->decided |= 1u << keys;
-    if (query.count > 0 && sw_axes_equal(query, key))
-        f->claim[keys] = op->axes = query;
+    const struct sw_axes axes = agreement(part, op, f, queries, in);
+    claim(f, queries, axes);
+    if (axes.count > 0 && sw_axes_equal(axes, agreement(part, op, f, keys, in)))
+        f->claim[keys] = op->axes = axes;
 }
 
 /* What is put beside what lies there already takes its axes where it is split by them, too; an
  * operand that is whole stays whole, and every rank keeps what belongs in its part. */
-static void claim_beside(struct partition *part, const struct sw_op *op, struct factors *f,
-                         const struct sw_ref *in)
+static void claim_co_split(struct sw_partition *part, const struct sw_op *op, struct factors *f,
+                           const struct sw_ref *in, uint8_t there, uint8_t put)
 {
-    const char *beside = sw_op_info(op->kind)->beside;
-    if (beside == NULL)
-        return;
-    const uint8_t there = factor_of(beside[0]), put = factor_of(beside[1]);
     const struct sw_axes axes = agreement(part, op, f, there, in);
     claim(f, there, axes);
-    f->decided |= 1u << put;
     if (sw_axes_equal(axes, agreement(part, op, f, put, in)))
         f->claim[put] = axes;
 }
 
 /* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
  */
-static void claim_nested(struct partition *part, const struct sw_op *op, struct factors *f,
-                         const struct sw_ref *in)
+static void claim_nested(struct sw_partition *part, const struct sw_op *op, struct factors *f,
+                         const struct sw_ref *in, uint8_t few, uint8_t many)
 {
-    const char *nested = sw_op_info(op->kind)->nested;
-    if (nested == NULL)
-        return;
-    const uint8_t few = factor_of(nested[0]), many = factor_of(nested[1]);
     const bool forward = f->in[0].set >> few & 1u; /* from few to many */
     const uint8_t d = (uint8_t)(f->in[0].count - 1);
     const struct sw_axes source = value_of(part, in[0].value)->sharding.spec.dim[d];
     const struct sw_axes declared = value_of(part, op->out[0].value)->declared.spec.dim[d];
     f->claim[many] = forward ? declared : source;
     f->claim[few] = common_prefix(source, declared);
-    f->decided |= 1u << many | 1u << few;
     f->claimed |= sw_axes_set(f->claim[many]);
+}
+
+static void claim_pair(struct sw_partition *part, struct sw_op *op, struct factors *f,
+                       const struct sw_ref *in)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    if (info->pair == NULL)
+        return;
+    const uint8_t first = factor_of(info->pair[0]), second = factor_of(info->pair[1]);
+    if (info->pairing == SW_PAIR_RING)
+        claim_ring(part, op, f, in, first, second);
+    else if (info->pairing == SW_PAIR_NESTED)
+        claim_nested(part, op, f, in, first, second);
+    else
+        claim_co_split(part, op, f, in, first, second);
+    f->decided |= 1u << first | 1u << second;
 }
 
 /* A factor that is padded in one operand and not in another is split in neither: shards of the two
  * would not be of the same elements. */
-static void leave_padded_whole(struct partition *part, const struct sw_op *op, struct factors *f,
+static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                                const struct sw_ref *in)
 {
     if (!part->pads)
@@ -453,7 +447,7 @@ static void leave_padded_whole(struct partition *part, const struct sw_op *op, s
     f->decided |= padded & differ;
 }
 
-static void decide_claims(struct partition *part, struct sw_op *op, struct factors *f,
+static void decide_claims(struct sw_partition *part, struct sw_op *op, struct factors *f,
                           const struct sw_ref *in)
 {
     const char *whole = sw_op_info(op->kind)->whole;
@@ -461,9 +455,7 @@ static void decide_claims(struct partition *part, struct sw_op *op, struct facto
     for (; whole != NULL && *whole != '\0'; whole++)
         f->decided |= 1u << factor_of(*whole);
     leave_padded_whole(part, op, f, in);
-    claim_ring(part, op, f, in);
-    claim_nested(part, op, f, in);
-    claim_beside(part, op, f, in);
+    claim_pair(part, op, f, in);
     for (uint16_t i = 0; i < op->n_out; i++)
         in_every_result &= f->out[i].set;
     for (uint16_t i = 0; i < op->n_in; i++)
@@ -507,7 +499,7 @@ static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, u
 
 /* Results: as they fall out; pinned values are brought to their declared sharding where they are
  * written. `op` is detached. */
-static int emit_op(struct partition *part, struct sw_op *op)
+static int emit_op(struct sw_partition *part, struct sw_op *op)
 {
     for (uint16_t i = 0; i < op->n_out; i++) {
         const int32_t v = op->out[i].value;
@@ -544,7 +536,7 @@ static int emit_op(struct partition *part, struct sw_op *op)
 }
 
 /* Room for what is known of each operand and result of an op. */
-static int make_room(struct partition *part, const struct sw_op *op)
+static int make_room(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t wanted = op->n_in + op->n_out;
     if (wanted <= part->dims_capacity)
@@ -561,20 +553,15 @@ static int make_room(struct partition *part, const struct sw_op *op)
     return 0;
 }
 
-static int lower_op(struct partition *part, const struct sw_op *logical)
+int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
 {
-    const struct sw_op_info *info = sw_op_info(logical->kind);
-    if (info->lowering == SW_LOWER_CONSTRAINT)
-        return lower_constrain(part, logical);
-    if (info->lowering == SW_LOWER_ACCUMULATE)
-        return lower_accumulate(part, logical);
     struct sw_op op = *logical;
     sw_builder_detach(&part->b, &op);
     if (part->b.failed)
         return 0; /* noticed at the end */
     if (make_room(part, &op) != 0)
         return -1;
-    bool same = info->linear; /* and all operands are sharded alike */
+    bool same = sw_op_info(op.kind)->linear; /* and all operands are sharded alike */
     for (uint16_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
@@ -606,7 +593,18 @@ static int lower_op(struct partition *part, const struct sw_op *logical)
     return emit_op(part, &op);
 }
 
-static void find_pinned(struct partition *part)
+int sw_partition_op(struct sw_partition *part, const struct sw_op *op)
+{
+    const struct sw_op_info *info = sw_op_info(op->kind);
+    return info->partition != NULL ? info->partition(part, op) : sw_partition_claims(part, op);
+}
+
+const struct sw_program *sw_partition_logical(const struct sw_partition *part)
+{
+    return part->logical;
+}
+
+static void find_pinned(struct sw_partition *part)
 {
     const struct sw_program *l = part->logical;
     for (int32_t i = 0; i < l->op_count; i++)
@@ -620,17 +618,17 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
     int status = -1;
     const size_t n = (size_t)logical->value_count;
     struct sw_program *p = sw_program_next_stage(logical);
-    struct partition state = {.logical = logical,
-                              .b = {.program = p, .region = -1},
-                              .current = malloc(n * sizeof *state.current),
-                              .view_of = malloc(n * sizeof *state.view_of),
-                              .pinned = calloc(n, sizeof *state.pinned),
-                              .gradient_placed = calloc(n, sizeof *state.gradient_placed),
-                              .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
-                              .routes = malloc(ROUTES * sizeof *state.routes),
-                              .memo_capacity = FIRST_MEMOS,
-                              .err = err};
-    struct partition *part = &state;
+    struct sw_partition state = {.logical = logical,
+                                 .b = {.program = p, .region = -1},
+                                 .current = malloc(n * sizeof *state.current),
+                                 .view_of = malloc(n * sizeof *state.view_of),
+                                 .pinned = calloc(n, sizeof *state.pinned),
+                                 .gradient_placed = calloc(n, sizeof *state.gradient_placed),
+                                 .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
+                                 .routes = malloc(ROUTES * sizeof *state.routes),
+                                 .memo_capacity = FIRST_MEMOS,
+                                 .err = err};
+    struct sw_partition *part = &state;
     if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
         part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
         goto memory;
@@ -652,7 +650,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         p->regions[part->b.region].carry = region->carry;
         part->memo_count = 0;
         for (int32_t i = 0; i < region->op_count; i++)
-            if (lower_op(part, &logical->ops[region->first_op + i]) != 0) {
+            if (sw_partition_op(part, &logical->ops[region->first_op + i]) != 0) {
                 sw_fail_context(err, "%s, %s", region->name,
                                 sw_op_info(logical->ops[region->first_op + i].kind)->name);
                 goto out;

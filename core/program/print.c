@@ -85,11 +85,11 @@ static void print_attributes(FILE *out, const struct sw_program *p, const struct
     for (const struct sw_attribute *a = info->attributes; a != NULL && a->type != SW_ATTRIBUTE_END;
          a++)
         print_attribute(out, op, a);
-    if (info->ring != NULL && op->axes.count > 0)
+    if (sw_op_is_ring(op) && op->axes.count > 0)
         fprintf(out, " ring(%s)", sw_axes_format(op->axes, axes, sizeof axes));
     if (info->messages != NULL && op->axes.count > 0)
         fprintf(out, " over (%s)", sw_axes_format(op->axes, axes, sizeof axes));
-    if (info->collective != 0) {
+    if (sw_op_is_move(op->kind)) {
         const enum sw_collective kind = sw_op_collective(op->kind);
         fprintf(out, " over (%s)", sw_axes_format(op->axes, axes, sizeof axes));
         if (kind == SW_ALL_TO_ALL)

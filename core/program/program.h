@@ -167,6 +167,10 @@ struct sw_ref {
     uint8_t mode; /* enum sw_index_mode */
     int16_t shift;
 };
+static inline bool sw_ref_equal(struct sw_ref a, struct sw_ref b)
+{
+    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
+}
 
 enum sw_op_kind { /* core/program/op/ops.def says what each is */
 #define SW_KERNEL(KIND, name) SW_OP_##KIND,

@@ -158,15 +158,28 @@ static void find_regions(struct schedule *s)
     }
 }
 
-/* An op that makes a whole weight gradient. */
-static bool makes_gradient(const struct sw_op *op)
+/* Only these two ops of the region, and no other region, touch the value? */
+static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
 {
-    return sw_op_info(op->kind)->makes_gradient;
+    const int32_t end = s->list.count;
+    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
+         i = next_naming(s, TOUCHES, value, i + 1, end))
+        if (i != a && i != b)
+            return false;
+    const int32_t only = s->only_in[storage(s->p, value)];
+    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
 }
 
-static bool accumulates(const struct sw_op *op)
+/* What only the head's forward read, where its loss is made in backward. */
+static void drop_unread(struct schedule *s)
 {
-    return sw_op_info(op->kind)->lowering == SW_LOWER_ACCUMULATE;
+    for (int32_t i = s->list.count - 1; i >= 0; i--) {
+        const struct sw_op *op = s->list.ops[i];
+        if (sw_op_info(op->kind)->always_recompute &&
+            s->p->values[op->out[0].value].role == SW_ROLE_ACTIVATION &&
+            only_between(s, op->out[0].value, i, i))
+            erase(&s->list, i);
+    }
 }
 
 static bool is_collective(const struct sw_op *op, enum sw_collective kind)
@@ -186,7 +199,7 @@ static int32_t contributions(const struct schedule *s, struct sw_ref gradient)
     const int32_t end = here ? first + s->region->op_count : p->op_count;
     int32_t count = 0;
     for (int32_t i = first; i < end; i++)
-        count += accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value;
+        count += sw_op_accumulates(&p->ops[i]) && p->ops[i].in[0].value == gradient.value;
     return count;
 }
 
@@ -197,7 +210,7 @@ static void write_in_place(struct schedule *s)
         return;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (!accumulates(&op) || (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first))
+        if (!sw_op_accumulates(&op) || (contributions(s, op.in[0]) != 1 && !op.as.accumulate.first))
             continue;
         const struct sw_value *total = &s->p->values[op.in[0].value];
         const struct sw_value *x = &s->p->values[op.in[1].value];
@@ -232,32 +245,15 @@ static int32_t writer(const struct schedule *s, int32_t value, int32_t before)
     return i;
 }
 
-static bool same_instance(struct sw_ref a, struct sw_ref b)
-{
-    return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
-}
-
-/* Only these two ops of the region, and no other region, touch the value? */
-static bool only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b)
-{
-    const int32_t end = s->list.count;
-    for (int32_t i = next_naming(s, TOUCHES, value, 0, end); i < end;
-         i = next_naming(s, TOUCHES, value, i + 1, end))
-        if (i != a && i != b)
-            return false;
-    const int32_t only = s->only_in[storage(s->p, value)];
-    return only == IN_NONE || only == (int32_t)(s->region - s->p->regions);
-}
-
 /* Sums that are narrower than what the product adds up in stay apart: they are rounded once. */
 static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
     const struct sw_value *total = &s->p->values[op->in[0].value];
     const struct sw_value *x = &s->p->values[op->in[1].value];
-    const uint8_t result = sw_op_info(made_by->kind)->gradient;
-    if (result == 0 || made_by->as.gradient.adds ||
-        !same_instance(made_by->out[result - 1], op->in[1]) || x->alias >= 0 ||
+    const struct sw_op_info *info = sw_op_info(made_by->kind);
+    if (info->attributes != sw_op_gradient_attributes || made_by->as.gradient.adds ||
+        !sw_ref_equal(made_by->out[info->gradient - 1], op->in[1]) || x->alias >= 0 ||
         total->dtype != x->dtype ||
         total->dtype != sw_accumulate_dtype(s->p->values[made_by->in[0].value].dtype) ||
         !only_between(s, op->in[1].value, sum, maker))
@@ -270,7 +266,7 @@ static void add_in_place(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        const int32_t maker = accumulates(&op) ? writer(s, op.in[1].value, i) : -1;
+        const int32_t maker = sw_op_accumulates(&op) ? writer(s, op.in[1].value, i) : -1;
         if (maker < 0 || !can_add_in_place(s, i, maker))
             continue;
         struct sw_op *into = list->ops[maker];
@@ -314,11 +310,11 @@ static void fold_sums(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = 0; i < list->count; i++) {
         const struct sw_op op = *list->ops[i];
-        if (!sw_op_info(op.kind)->sums)
+        if (!sw_op_is_sum(&op) || sw_op_accumulates(&op))
             continue;
         for (int k = 1; k >= 0; k--) {
             const int32_t maker = writer(s, op.in[k].value, i);
-            if (maker < 0 || !same_instance(list->ops[maker]->out[0], op.in[k]) ||
+            if (maker < 0 || !sw_ref_equal(list->ops[maker]->out[0], op.in[k]) ||
                 !can_fold(s, i, maker, op.in[1 - k]))
                 continue;
             struct sw_op *into = list->ops[maker];
@@ -366,7 +362,7 @@ static void prefetch(struct schedule *s)
                                s->p->values[op->in[0].value].role == SW_ROLE_PARAMETER;
         if (is_collective(op, SW_ALL_GATHER) && (parameter || is_ahead_result(list, op->in[0]))) {
             op->ahead = true;
-        } else if (sw_op_info(op->kind)->cheap && parameter) {
+        } else if (sw_op_info(op->kind)->always_recompute && parameter) {
             for (int32_t j = i + 1; j < list->count; j++)
                 if (is_collective(list->ops[j], SW_ALL_GATHER) &&
                     list->ops[j]->in[0].value == op->out[0].value &&
@@ -451,7 +447,7 @@ static void coalesce(struct schedule *s)
 static int32_t next_gradient(const struct list *list, int32_t after)
 {
     int32_t i = after;
-    while (i < list->count && !makes_gradient(list->ops[i]))
+    while (i < list->count && sw_op_info(list->ops[i]->kind)->gradient == 0)
         i++;
     return i;
 }
@@ -461,7 +457,7 @@ static void sink_accumulates(struct schedule *s)
     struct list *list = &s->list;
     for (int32_t i = list->count - 1; i > 0; i--) {
         const struct sw_op *op = list->ops[i];
-        if (!accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
+        if (!sw_op_accumulates(op) || !is_collective(list->ops[i - 1], SW_REDUCE_SCATTER) ||
             !is_naming(s, READS, list->ops[i - 1]->out[0].value, i))
             continue;
         const int32_t to = next_gradient(list, i + 1);
@@ -597,7 +593,7 @@ static void waits(struct schedule *s)
         }
         /* of gradients there is one at a time */
         for (int32_t j = from; scatters && j < at; j++)
-            if (makes_gradient(list->ops[j]))
+            if (sw_op_info(list->ops[j]->kind)->gradient > 0)
                 at = j;
         /* so that their workspaces are not all alive; the stream is in order, and behind a
          * reduce_scatter that was waited for meanwhile this one is done */
@@ -669,6 +665,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
         for (int32_t i = 0; i < region->op_count; i++)
             insert(&s.list, i, &program->ops[region->first_op + i]);
         drop_moved(&s);
+        drop_unread(&s);
         write_in_place(&s);
         add_in_place(&s);
         fold_sums(&s);

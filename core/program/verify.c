@@ -140,10 +140,7 @@ static int check_factors(struct verify *v, const struct sw_op *op)
     if (arrow == NULL || check_side(v, factors, op->in, own, of_letter) != 0)
         return -1;
     const size_t results = strcspn(arrow, "|");
-    const uint16_t made =
-        op->n_out < 2 || memchr(arrow, ',', results) == NULL || info->makes_gradient
-            ? (op->n_out < 1 ? op->n_out : 1)
-            : op->n_out;
+    const uint16_t made = op->n_out > 1 && memchr(arrow, ',', results) == NULL ? 1 : op->n_out;
     return check_side(v, arrow + 2, op->out, made, of_letter);
 }
 
@@ -155,7 +152,7 @@ static int check_partials(struct verify *v, const struct sw_op *op)
         const struct sw_value *value = &v->p->values[op->in[i].value];
         const bool added = (info->addend > 0 && i >= info->addend) ||
                            (sw_op_adds_gradient(op) && i + 1 == op->n_in);
-        if (value->sharding.partial != 0 && !info->linear && info->collective == 0 && !added &&
+        if (value->sharding.partial != 0 && !info->linear && !sw_op_is_move(op->kind) && !added &&
             !sw_op_is_wait(op->kind))
             return wrong(v, "is an unreduced sum", value);
     }

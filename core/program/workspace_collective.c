@@ -62,7 +62,7 @@ struct sw_collective_slots sw_collective_slots(enum sw_collective kind, int32_t 
 
 int64_t sw_workspace_collective(const struct sw_program *program, const struct sw_op *op)
 {
-    if (sw_op_info(op->kind)->collective == 0 || op->n_in == 0)
+    if (!sw_op_is_move(op->kind) || op->n_in == 0)
         return 0;
     const enum sw_collective kind = sw_op_collective(op->kind);
     const int32_t dim = op->as.move.dim, dim_to = op->as.move.dim_to;

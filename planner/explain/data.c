@@ -15,7 +15,7 @@ static int sum_traffic(struct sw_explain *x, struct sw_error *err)
             return -1;
         struct sw_span span;
         sw_links_span(cluster, &x->program->mesh, sent.axes, &span);
-        const double hops = sw_op_info(row->kind)->travels_home ? span.ranks : span.ranks - 1;
+        const double hops = sw_op_returns_to_owner(row->kind) ? span.ranks : span.ranks - 1;
         const double seconds =
             sent.calls *
             (sw_op_is_ring(sent.op)

@@ -43,7 +43,7 @@ static bool is_weight_copy(const struct sw_program *p, int32_t value)
     if (p->values[base].role == SW_ROLE_PARAMETER)
         return true;
     for (int32_t i = 0; i < p->op_count; i++)
-        if (sw_op_info(p->ops[i].kind)->cheap && p->ops[i].out[0].value == base)
+        if (sw_op_info(p->ops[i].kind)->always_recompute && p->ops[i].out[0].value == base)
             return p->values[p->ops[i].in[0].value].role == SW_ROLE_PARAMETER;
     return false;
 }

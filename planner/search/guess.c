@@ -40,10 +40,10 @@ static double traffic_seconds(const struct sw_traffic *t, double block,
         return t->calls * sw_links_seconds(&run->cluster, span, sw_op_collective(t->kind),
                                            t->bytes / t->calls) +
                sw_device_message_seconds(run->cluster.accelerator.device, t->messages);
-    const double hops = span->ranks - (sw_op_info(t->kind)->travels_home ? 0 : 1);
+    const double hops = span->ranks - (sw_op_returns_to_owner(t->kind) ? 0 : 1);
     const double hop = sw_links_hop_seconds(&run->cluster, span, t->bytes / t->calls / hops);
     return t->calls * (hop > block ? (hop - block) * (span->ranks - 1) : 0) +
-           t->calls * (sw_op_info(t->kind)->travels_home ? hop : 0);
+           t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);
 }
 
 /* Of a phase: weights travel while activations are computed with; where both take as long, op by op

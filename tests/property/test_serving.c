@@ -508,7 +508,7 @@ static int64_t sent_bytes(const struct sw_program *p, int64_t *of_cache, int32_t
             const struct sw_op *op = &p->ops[i];
             const int64_t sent = sw_op_communication_bytes(p, op) * p->regions[r].repeat;
             bytes += sent;
-            for (uint16_t k = 0; k < op->n_in && sw_op_info(op->kind)->collective != 0; k++)
+            for (uint16_t k = 0; k < op->n_in && sw_op_is_move(op->kind); k++)
                 if (p->values[p->values[op->in[k].value].base].role == SW_ROLE_CACHE) {
                     *of_cache += sent;
                     ++*calls;

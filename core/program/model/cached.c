@@ -166,8 +166,9 @@ static void add_scores(struct sw_decoder *d)
     const int32_t labels = sw_decoder_input(b, "labels", SW_I32, 2, tokens);
     sw_builder_region(b, "head", SW_PHASE_FORWARD, 1, false);
     const int32_t n = sw_decoder_final_norm(d, sw_decoder_output(d), d->residual);
-    const int32_t op =
-        sw_build_apply(b, SW_OP_LM_HEAD_LOGPROBS, sw_decoder_stats(d, n, labels), labels);
+    int32_t stats;
+    (void)sw_decoder_head(d, SW_OP_LM_HEAD_STATS, n, labels, &stats);
+    const int32_t op = sw_build_apply(b, SW_OP_LM_HEAD_LOGPROBS, stats, labels);
     publish(d, "logprobs",
             sw_build_result(b, op, wide, 2, &(struct sw_made){"token logprobs", tokens, 1}));
 }

@@ -200,16 +200,17 @@ int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struc
     return sw_build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1});
 }
 
-int32_t sw_decoder_stats(struct sw_decoder *d, int32_t n, int32_t labels)
+int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
+                        int32_t *stats)
 {
     struct sw_builder *b = d->b;
-    const struct sw_dim stats[3] = {
+    const struct sw_dim dims[3] = {
         d->batch,
         d->seq,
         {SW_L_VOCAB, d->sizes.of[SW_SIZE_STATS], SW_STATS_PER_SHARD, SW_SIZE_STATS}};
-    const int32_t op =
-        sw_build_apply(b, SW_OP_LM_HEAD_STATS, n, sw_build_weight(b, d->w[SW_W_HEAD]));
+    const int32_t op = sw_build_apply(b, kind, n, sw_build_weight(b, d->w[SW_W_HEAD]));
     sw_builder_in(b, op, sw_builder_ref(b, labels));
-    return sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
-                           &(struct sw_made){"stats", stats, 1});
+    *stats = sw_build_result(b, op, sw_accumulate_dtype(b->options->compute), 3,
+                             &(struct sw_made){"stats", dims, 1});
+    return op;
 }

@@ -63,8 +63,9 @@ static inline struct sw_ref sw_decoder_output(const struct sw_decoder *d)
 {
     return (struct sw_ref){d->x, SW_INDEX_FIXED, (int16_t)d->b->program->layers};
 }
-/* lm_head_stats of n against labels. */
-int32_t sw_decoder_stats(struct sw_decoder *d, int32_t n, int32_t labels);
+/* lm_head or lm_head_stats of n against labels, with their first result; returns the op. */
+int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,
+                        int32_t *stats);
 /* An input of the program. */
 int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype dtype, uint8_t ndim,
                          const struct sw_dim *dims);

@@ -60,16 +60,13 @@ static void add_loss(struct sw_decoder *d)
         p->values[value].role = SW_ROLE_ACCUMULATOR; /* read after the step */
         sw_builder_port(b, &p->outputs, "logits", value);
     }
-    int32_t op = sw_build_apply(b, SW_OP_LM_HEAD_LOSS, sw_decoder_stats(d, n, labels), labels);
-    const int32_t micro =
-        sw_build_result(b, op, wide, 1, &(struct sw_made){"micro loss", scalar, 1});
-    sw_build_result(b, op, wide, 2, &(struct sw_made){"token lse", tokens, 1});
     const struct sw_ref loss = sw_builder_ref(b, sw_program_output(p, "loss"));
-    op = sw_builder_op(b, SW_OP_ACCUMULATE, SW_STAGE_MODEL);
+    int32_t stats;
+    const int32_t op = sw_decoder_head(d, SW_OP_LM_HEAD, n, labels, &stats);
     sw_builder_in(b, op, loss);
-    sw_builder_in(b, op, sw_builder_ref(b, micro));
+    sw_build_result(b, op, wide, 1, &(struct sw_made){"micro loss", scalar, 1});
+    sw_build_result(b, op, wide, 2, &(struct sw_made){"token lse", tokens, 1});
     sw_builder_out(b, op, loss);
-    p->ops[op].as.accumulate.first = true;
 }
 
 int sw_build_sequence(struct sw_builder *b, struct sw_error *err)

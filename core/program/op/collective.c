@@ -43,34 +43,35 @@ static int64_t bytes_all_to_all(const struct sw_program *p, const struct sw_op *
     return sw_refs_bytes(p, op->in, op->n_in) / group * (group - 1);
 }
 
+_Static_assert(SW_OP_ALL_GATHER - SW_OP_SLICE == SW_ALL_GATHER &&
+                   SW_OP_REDUCE_SCATTER - SW_OP_SLICE == SW_REDUCE_SCATTER &&
+                   SW_OP_ALL_REDUCE - SW_OP_SLICE == SW_ALL_REDUCE &&
+                   SW_OP_ALL_TO_ALL - SW_OP_SLICE == SW_ALL_TO_ALL,
+               "kinds in the order of enum sw_collective");
+
 const struct sw_op_info sw_row_slice = {.name = "slice",
                                         .attributes = move_attributes,
                                         .cost_class = SW_CLASS_MEMORY,
-                                        .cheap = true,
-                                        .collective = 1 + SW_SLICE,
+                                        .always_recompute = true,
                                         .cost = sw_cost_memory};
 const struct sw_op_info sw_row_all_gather = {.name = "all_gather",
                                              .attributes = move_attributes,
                                              .cost_class = SW_CLASS_COLLECTIVE,
-                                             .collective = 1 + SW_ALL_GATHER,
                                              .communication = bytes_all_gather,
                                              .workspace = sw_workspace_collective};
 const struct sw_op_info sw_row_reduce_scatter = {.name = "reduce_scatter",
                                                  .attributes = move_attributes,
                                                  .cost_class = SW_CLASS_COLLECTIVE,
-                                                 .collective = 1 + SW_REDUCE_SCATTER,
                                                  .communication = bytes_reduce_scatter,
                                                  .workspace = sw_workspace_collective};
 const struct sw_op_info sw_row_all_reduce = {.name = "all_reduce",
                                              .attributes = move_attributes,
                                              .cost_class = SW_CLASS_COLLECTIVE,
-                                             .collective = 1 + SW_ALL_REDUCE,
                                              .communication = bytes_all_reduce,
                                              .workspace = sw_workspace_collective};
 const struct sw_op_info sw_row_all_to_all = {.name = "all_to_all",
                                              .attributes = move_attributes,
                                              .cost_class = SW_CLASS_COLLECTIVE,
-                                             .collective = 1 + SW_ALL_TO_ALL,
                                              .communication = bytes_all_to_all,
                                              .workspace = sw_workspace_collective};
 const struct sw_op_info sw_row_wait = {.name = "wait", .cost_class = SW_CLASS_WAIT};

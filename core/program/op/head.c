@@ -66,21 +66,95 @@ static int vjp_embedding(struct sw_autodiff *a, const struct sw_op *op, struct s
 
 /* The loss's gradient needs the head's operands and each token's log-sum-exp; the logits are made
  * again in chunks. */
-static int vjp_lm_head_loss(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
+static int vjp_lm_head(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
-    const struct sw_op *producer = sw_autodiff_producer(a, op->in[0]);
-    if (producer == NULL || producer->kind != SW_OP_LM_HEAD_STATS)
-        return sw_fail(err, SW_ENVIRONMENT, "lm_head_loss without the lm_head_stats that feeds it");
-    const struct sw_op stats = *producer;
-    const struct sw_ref x = sw_autodiff_use(a, stats.in[0]), w = sw_autodiff_use(a, stats.in[1]);
+    (void)err;
+    const struct sw_ref x = sw_autodiff_use(a, op->in[0]), w = sw_autodiff_use(a, op->in[1]);
     const int32_t g = sw_autodiff_op(a, SW_OP_LM_HEAD_GRAD);
     sw_autodiff_in(a, g, x);
     sw_autodiff_in(a, g, w);
-    sw_autodiff_in(a, g, stats.in[2]);
-    sw_autodiff_in(a, g, op->out[1]);
-    sw_autodiff_out(a, g, stats.in[0]);
-    sw_autodiff_out(a, g, stats.in[1]);
+    sw_autodiff_in(a, g, op->in[2]);
+    sw_autodiff_in(a, g, op->out[2]);
+    sw_autodiff_out(a, g, op->in[0]);
+    sw_autodiff_out(a, g, op->in[1]);
     return 0;
+}
+
+/* ---- One op until partition ---- */
+
+/* The lm_head that makes a log-sum-exp, or the lm_head_grad that reads it; NULL: there is none. */
+static const struct sw_op *half(const struct sw_program *p, enum sw_op_kind kind, int32_t lse)
+{
+    for (int32_t i = 0; i < p->op_count; i++) {
+        const struct sw_op *op = &p->ops[i];
+        if (op->kind == kind && (kind == SW_OP_LM_HEAD ? op->out[2] : op->in[3]).value == lse)
+            return op;
+    }
+    return NULL;
+}
+
+static sw_axis_set axes_of(const struct sw_program *p, struct sw_ref ref)
+{
+    return sw_spec_axes(&p->values[ref.value].declared.spec);
+}
+
+/* Whether the loss is made where its gradient is. Where every rank has the whole table and the
+ * activations of its own tokens, a chunk of logits says all that its tokens' gradient needs: the
+ * logits are made once in a step instead of twice. Not of a vocabulary in shards: a gradient then
+ * waits for the statistics of the others, and logits do not stay that long. Nor where the table is
+ * gathered, once in each direction as every weight is. */
+static bool joins_gradient(const struct sw_program *p, const struct sw_op *head)
+{
+    return axes_of(p, head->in[1]) == 0 &&
+           (axes_of(p, head->in[0]) & (sw_axis_set)~axes_of(p, head->in[2])) == 0 &&
+           half(p, SW_OP_LM_HEAD_GRAD, head->out[2].value) != NULL;
+}
+
+/* Adds the micro-step's loss to the step's. */
+static int accumulate_loss(struct sw_partition *part, const struct sw_op *head)
+{
+    struct sw_ref in[2] = {head->in[3], head->out[1]};
+    struct sw_op sum = *head;
+    sum.kind = SW_OP_ACCUMULATE;
+    sum.in = in;
+    sum.n_in = 2;
+    sum.out = &head->out[3];
+    sum.n_out = 1;
+    sum.as.accumulate.first = true;
+    return sw_partition_op(part, &sum);
+}
+
+static int partition_lm_head(struct sw_partition *part, const struct sw_op *op)
+{
+    if (joins_gradient(sw_partition_logical(part), op))
+        return 0;
+    struct sw_ref in[2] = {op->out[0], op->in[2]};
+    struct sw_op stats = *op, loss = *op;
+    stats.kind = SW_OP_LM_HEAD_STATS;
+    stats.n_in = 3;
+    stats.n_out = 1;
+    loss.kind = SW_OP_LM_HEAD_LOSS;
+    loss.in = in;
+    loss.n_in = 2;
+    loss.out = &op->out[1];
+    loss.n_out = 2;
+    if (sw_partition_op(part, &stats) != 0 || sw_partition_op(part, &loss) != 0)
+        return -1;
+    return accumulate_loss(part, op);
+}
+
+static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op *op)
+{
+    const struct sw_program *p = sw_partition_logical(part);
+    const struct sw_op *head = half(p, SW_OP_LM_HEAD, op->in[3].value);
+    if (head == NULL || !joins_gradient(p, head))
+        return sw_partition_claims(part, op);
+    struct sw_ref out[4] = {op->out[0], op->out[1], head->out[1], head->out[2]};
+    struct sw_op both = *op;
+    both.n_in = 3;
+    both.out = out;
+    both.n_out = 4;
+    return sw_partition_claims(part, &both) != 0 ? -1 : accumulate_loss(part, head);
 }
 
 const struct sw_op_info sw_row_embedding = {.name = "embedding",
@@ -91,8 +165,13 @@ const struct sw_op_info sw_row_embedding = {.name = "embedding",
 const struct sw_op_info sw_row_embedding_grad = {.name = "embedding_grad",
                                                  .factors = "bs,bse->ve",
                                                  .cost_class = SW_CLASS_MEMORY,
-                                                 .makes_gradient = true,
+                                                 .gradient = 1,
                                                  .cost = cost_embedding_grad};
+const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
+                                          .factors = "bse,ve,bs,1->bsv,1,bs,1",
+                                          .cost_class = SW_CLASS_NONE,
+                                          .vjp = vjp_lm_head,
+                                          .partition = partition_lm_head};
 const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
                                                 .factors = "bse,ve,bs->bsv",
                                                 .cost_class = SW_CLASS_MATMUL,
@@ -103,15 +182,14 @@ const struct sw_op_info sw_row_lm_head_loss = {.name = "lm_head_loss",
                                                .factors = "bsv,bs->1,bs",
                                                .whole = "v",
                                                .cost_class = SW_CLASS_MEMORY,
-                                               .seeds = true,
-                                               .vjp = vjp_lm_head_loss,
                                                .cost = sw_cost_memory};
 const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
-                                               .factors = "bse,ve,bs,bs->bse,ve",
+                                               .factors =
+                                                   "bse,ve,bs,bs->bse,ve|bse,ve,bs->bse,ve,1,bs",
                                                .attributes = sw_op_gradient_attributes,
                                                .cost_class = SW_CLASS_MATMUL,
-                                               .makes_gradient = true,
                                                .gradient = 2,
+                                               .partition = partition_lm_head_grad,
                                                .cost = cost_lm_head,
                                                .products = products_grad,
                                                .model_share = model_share_grad,

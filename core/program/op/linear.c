@@ -101,7 +101,6 @@ const struct sw_op_info sw_row_linear_dw = {.name = "linear_dw",
                                             .factors = "bse,bsf->ef",
                                             .attributes = sw_op_gradient_attributes,
                                             .cost_class = SW_CLASS_MATMUL,
-                                            .makes_gradient = true,
                                             .gradient = 1,
                                             .cost = sw_cost_operands,
                                             .products = products_linear_dw};

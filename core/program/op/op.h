@@ -18,7 +18,8 @@ struct sw_product {
 };
 enum { SW_OP_MAX_PRODUCTS = 3 };
 
-struct sw_autodiff; /* differentiate.c */
+struct sw_autodiff;  /* differentiate.c */
+struct sw_partition; /* partition.c */
 
 enum sw_op_class {
     SW_CLASS_MATMUL,
@@ -29,11 +30,12 @@ enum sw_op_class {
     SW_CLASS_NONE
 };
 
-/* What partition does with an op beyond claiming axes for its factors. */
-enum sw_lowering {
-    SW_LOWER_CLAIMS,
-    SW_LOWER_CONSTRAINT, /* no op: the value goes on in its declared sharding */
-    SW_LOWER_ACCUMULATE  /* the sum keeps its spec, whatever is added */
+/* How the letters of a row's pair are split together. */
+enum sw_pairing {
+    SW_PAIR_RING, /* (query sequence, key sequence): over the same axes, along which keys travel */
+    SW_PAIR_NESTED,  /* (few, many): blocks nest along a common prefix: copied heads */
+    SW_PAIR_CO_SPLIT /* (there, put): alike, or the second not at all: what is appended to a cache
+                      */
 };
 
 /* One described field of the attributes. */
@@ -68,27 +70,23 @@ struct sw_op_info {
      * sw_op_factors finds the one that fits. */
     const char *factors;
     const char *whole; /* letters that are never split */
-    const char *ring;  /* the pair (query sequence, key sequence) that shares its axes, or NULL */
-    const char
-        *nested; /* the pair (few, many) of letters whose blocks nest: copied heads, or NULL */
-    const char *beside; /* the pair (there, put) of letters that are split alike or the second not
-                           at all: positions of a cache and of what is appended, or NULL */
+    const char *pair;  /* two letters that are split together, as `pairing` says, or NULL */
+    enum sw_pairing pairing;
     const struct sw_attribute *attributes; /* ends with SW_ATTRIBUTE_END; NULL: none */
     enum sw_op_class cost_class;
-    enum sw_lowering lowering;
-    bool linear; /* passes a partial through when all operands have the same sharding and partial */
-    bool sums;   /* out[0] = in[0] + in[1] and nothing else */
-    bool cheap;  /* rather made again than kept; with `linear`, its result stands for its operand */
-    bool seeds;  /* makes the loss: reverse mode begins here */
-    bool makes_gradient;   /* of a whole weight */
-    bool travels_home;     /* the ring's last hop brings results back to their owner */
+    /* Its result is the sum of its operands: a partial passes through when all have the same
+     * sharding and partial. */
+    bool linear;
+    bool always_recompute; /* with `linear`, its result stands for its operand */
     bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
-    uint8_t gradient;      /* 1 + index of the result that it may add to a sum in place; 0: none */
-    uint8_t collective;    /* slice and collectives: 1 + enum sw_collective, else 0 */
+    uint8_t gradient;      /* 1 + index of the result that is a weight's whole gradient; 0: none */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
     int (*vjp)(struct sw_autodiff *autodiff, const struct sw_op *op, struct sw_error *err);
+    /* Appends what the ranks do for a logical op; NULL: the op itself, with axes claimed for its
+     * factors (sw_partition_claims). */
+    int (*partition)(struct sw_partition *partition, const struct sw_op *op);
     /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
     /* Matrix products; returns how many. NULL: none. */
@@ -118,7 +116,19 @@ static inline bool sw_op_is_collective(enum sw_op_kind kind)
     return sw_op_rows[kind]->cost_class == SW_CLASS_COLLECTIVE;
 }
 
-/* Whether it adds a gradient to its sum in place, which is its last operand then. */
+/* Whether it puts a sum of two operands beside them, or in place of the first. */
+static inline bool sw_op_is_sum(const struct sw_op *op)
+{
+    return sw_op_rows[op->kind]->linear && op->n_in == 2;
+}
+static inline bool sw_op_accumulates(const struct sw_op *op)
+{
+    return sw_op_is_sum(op) && sw_ref_equal(op->out[0], op->in[0]);
+}
+
+/* Of an op that may add a weight's gradient to its sum in place, which is its last operand then. */
+extern const struct sw_attribute sw_op_gradient_attributes[];
+/* Whether it does. */
 static inline bool sw_op_adds_gradient(const struct sw_op *op)
 {
     return sw_op_rows[op->kind]->gradient > 0 && op->as.gradient.adds;
@@ -139,8 +149,13 @@ enum sw_attention_keys sw_attention_keys(const struct sw_op *op);
 /* attention(_grad) of a sequence, whose keys travel along the ring */
 static inline bool sw_op_is_ring(const struct sw_op *op)
 {
-    return sw_op_rows[op->kind]->ring != NULL && sw_attention_keys(op) == SW_KEYS_SEQUENCE;
+    const struct sw_op_info *info = sw_op_rows[op->kind];
+    return info->pair != NULL && info->pairing == SW_PAIR_RING &&
+           sw_attention_keys(op) == SW_KEYS_SEQUENCE;
 }
+
+/* Whether a ring's last hop brings results back to their owner: some have what travels. */
+bool sw_op_returns_to_owner(enum sw_op_kind kind);
 
 /* snapshot: any rank over `axes` sends to any other, and it waits for that */
 static inline bool sw_op_is_exchange(enum sw_op_kind kind)
@@ -148,10 +163,18 @@ static inline bool sw_op_is_exchange(enum sw_op_kind kind)
     return sw_op_rows[kind]->messages != NULL;
 }
 
-/* Of slice and the collectives. */
+/* slice and the collectives, in the order of enum sw_collective */
+static inline bool sw_op_is_move(enum sw_op_kind kind)
+{
+    return kind >= SW_OP_SLICE && kind <= SW_OP_ALL_TO_ALL;
+}
 static inline enum sw_collective sw_op_collective(enum sw_op_kind kind)
 {
-    return (enum sw_collective)(sw_op_rows[kind]->collective - 1);
+    return (enum sw_collective)(kind - SW_OP_SLICE);
+}
+static inline enum sw_op_kind sw_op_of_collective(enum sw_collective collective)
+{
+    return (enum sw_op_kind)(SW_OP_SLICE + collective);
 }
 
 struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);

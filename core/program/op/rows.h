@@ -14,9 +14,6 @@
 #define SW_OTHER SW_KERNEL
 #include "core/program/op/ops.def"
 
-/* Fields of what several kinds have. */
-extern const struct sw_attribute sw_op_gradient_attributes[];
-
 /* What an operand looks like on one rank. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);
 int64_t sw_ref_bytes(const struct sw_program *p, struct sw_ref ref);

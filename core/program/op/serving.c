@@ -46,7 +46,8 @@ static int64_t workspace_sample(const struct sw_program *p, const struct sw_op *
 
 const struct sw_op_info sw_row_cache_append = {.name = "cache_append",
                                                .factors = "btg,bsg,bn->btg|btg,bsg,bn,btg->btg,btg",
-                                               .beside = "ts",
+                                               .pair = "ts",
+                                               .pairing = SW_PAIR_CO_SPLIT,
                                                .attributes = append_attributes,
                                                .cost_class = SW_CLASS_MEMORY,
                                                .cost = cost_append};

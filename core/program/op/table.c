@@ -77,9 +77,10 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
     const char *first = sw_op_rows[op->kind]->factors, *form = first;
     if (first == NULL || strchr(first, '|') == NULL)
         return first;
+    const uint16_t given = op->n_in - sw_op_adds_gradient(op);
     while (form != NULL) {
         bool fits = true;
-        const char *end = match_side(p, form, op->in, op->n_in, &fits);
+        const char *end = match_side(p, form, op->in, given, &fits);
         if (fits)
             (void)match_side(p, end + strlen("->"), op->out, op->n_out, &fits);
         if (fits)
@@ -88,6 +89,15 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
         form += form != NULL;
     }
     return first; /* verify says what does not fit */
+}
+
+bool sw_op_returns_to_owner(enum sw_op_kind kind)
+{
+    const struct sw_op_info *info = sw_op_rows[kind];
+    if (info->pair == NULL || info->pairing != SW_PAIR_RING)
+        return false;
+    const char *results = strstr(info->factors, "->"); /* of the first form, a sequence */
+    return memchr(results, info->pair[1], strcspn(results, "|")) != NULL;
 }
 
 /* ---- Costs ---- */
