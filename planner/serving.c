@@ -76,7 +76,7 @@ static void add_op(const struct sw_run_config *run, const struct sw_program *p,
     if (sw_op_is_wait(op->kind))
         return;
     if (sw_op_is_collective(op->kind)) {
-        const double seconds = runs * sw_cost_op_seconds(p, op, run);
+        const double seconds = runs * sw_cost_op_seconds(p, op, &run->cluster, NULL);
         struct sw_span span;
         if (reads(p, op, SW_ROLE_PARAMETER)) {
             t->gathers += seconds;
@@ -86,7 +86,7 @@ static void add_op(const struct sw_run_config *run, const struct sw_program *p,
         t->reduces += seconds;
         t->latency +=
             runs * (sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind), 0) +
-                    sw_cost_message_seconds(p, op, run));
+                    sw_cost_message_seconds(p, op, &run->cluster));
         t->messages += (int64_t)runs;
         return;
     }
@@ -94,7 +94,7 @@ static void add_op(const struct sw_run_config *run, const struct sw_program *p,
     double *to = reads(p, op, SW_ROLE_CACHE)                           ? &t->cache
                  : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? &t->weights
                                                                        : &t->rest;
-    *to += runs * sw_cost_compute_seconds(p, op, run);
+    *to += runs * sw_cost_compute_seconds(p, op, &run->cluster, NULL);
 }
 
 static void find_time(const struct sw_run_config *run, const struct sw_program *p,
@@ -151,15 +151,16 @@ static int price(const struct sw_run_config *run, struct sw_serving_price *out,
     const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
     struct sw_cost prefill, decode;
     struct sw_serving serving;
-    if (sw_cost_price(p, run, &prefill, err) != 0 ||
-        sw_cost_price(set->program[SW_PROGRAM_DECODE], run, &decode, err) != 0)
+    const struct sw_workload workload = sw_plan_workload(run);
+    if (sw_cost_price(p, &run->cluster, &workload, &prefill, err) != 0 ||
+        sw_cost_price(set->program[SW_PROGRAM_DECODE], &run->cluster, &workload, &decode, err) != 0)
         return -1;
     (void)sw_plan_serving(run, &serving);
     out->mesh = p->mesh;
     out->texts = p->micro_batch;
     out->chunk = p->sequence_length;
     out->max_tokens = sw_state_find(&set->state, "key cache")->size[1];
-    out->prompt_tokens = sw_plan_prompt_tokens(run);
+    out->prompt_tokens = workload.prompt_tokens;
     out->cache = serving.cache;
     out->token_seconds = decode.step_seconds;
     out->first_seconds =

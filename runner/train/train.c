@@ -523,7 +523,7 @@ static int check_loaded(struct training *t)
 static int open_saver(struct training *t)
 {
     const struct sw_run_config *run = t->job.plan->run;
-    t->background = sw_checkpoint_background(run, t->job.plan->prediction.memory_total,
+    t->background = sw_checkpoint_background(&run->cluster, t->job.plan->prediction.memory_total,
                                              sw_placement_most_bytes(&t->job.programs->placement));
     const struct sw_saver_options options = {
         .folder = run->checkpoint_directory,

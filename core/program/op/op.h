@@ -19,6 +19,7 @@ struct sw_product {
 enum { SW_OP_MAX_PRODUCTS = 3 };
 
 struct sw_autodiff; /* differentiate.c */
+struct sw_workload; /* serving.h */
 
 enum sw_op_class {
     SW_CLASS_MATMUL,
@@ -84,6 +85,8 @@ struct sw_op_info {
     bool travels_home;     /* the ring's last hop brings results back to their owner */
     bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
+    uint8_t held;          /* operands from the second on that are read once, however many rows meet
+                              them: a weight, or keys and values; 0: none */
     uint8_t gradient;      /* 1 + index of the result that it may add to a sum in place; 0: none */
     uint8_t collective;    /* slice and collectives: 1 + enum sw_collective, else 0 */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
@@ -91,6 +94,9 @@ struct sw_op_info {
     int (*vjp)(struct sw_autodiff *autodiff, const struct sw_op *op, struct sw_error *err);
     /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
+    /* Share of that cost that such a workload meets, NULL: one of nothing; NULL: all. */
+    double (*met)(const struct sw_program *program, const struct sw_op *op,
+                  const struct sw_workload *workload);
     /* Matrix products; returns how many. NULL: none. */
     int32_t (*products)(const struct sw_program *program, const struct sw_op *op,
                         struct sw_product out[SW_OP_MAX_PRODUCTS]);
