@@ -10,19 +10,23 @@
  * last of them. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
+/* What the compute stream is at work on. */
+enum work { WORK_WEIGHTS, WORK_CACHE, WORK_REST, WORKS };
+
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 /* When an op runs, bit by bit. */
 enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
+    double latency;       /* of that, without a byte */
     double copying;       /* of that, what the cores that compute are at work on it */
     double inside;     /* communication that the op itself could not hide (ring attention), part of
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
     int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
-    uint8_t part, only;
+    uint8_t part, only, work;
     sw_axis_set axes; /* effective ones */
 };
 
@@ -35,7 +39,7 @@ struct flight {
 struct clocks {
     double compute, communication; /* when each stream is free */
     double host;                   /* when the host has issued what it has come to */
-    double busy;                   /* the compute stream at work */
+    double busy, work[WORKS];      /* the compute stream at work */
     double copying; /* of what the communication stream has yet to do, work of the same cores */
     double exposed[SW_AXIS_COUNT];
 };
@@ -115,6 +119,20 @@ static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
     }
 }
 
+/* Collectives by what they carry, each alone. */
+static void count_alone(struct pricing *c, const struct sw_op *op, double calls,
+                        const struct timing *t)
+{
+    struct sw_cost_parts *parts = &c->out->parts;
+    if (sw_op_reads(c->p, op, SW_ROLE_PARAMETER)) {
+        parts->gathers += calls * t->communication;
+        return;
+    }
+    parts->reduces += calls * t->communication;
+    parts->latency += calls * t->latency;
+    parts->messages += (int64_t)calls;
+}
+
 /* What the ring's hops over its outermost link need to be hidden, of the forward op. */
 static void check_ring(struct pricing *c, const struct sw_op *op)
 {
@@ -152,16 +170,14 @@ static int16_t ends_of(struct pricing *c, int32_t value)
 
 /* Of a collective of so many seconds: all but its latency, if it stays inside a node of a device
  * whose cores copy. */
-static double copying_seconds(struct pricing *c, const struct sw_op *op, struct sw_axes axes,
-                              double seconds)
+static double copying_seconds(struct pricing *c, struct sw_axes axes, double seconds,
+                              double latency)
 {
     const struct sw_cluster_config *cluster = c->cluster;
     if (!sw_device_row(cluster->accelerator.device)->copies || cluster->link_count == 0 ||
         cluster->link[0].spans > cluster->accelerators_per_node ||
         sw_links_outermost(span_of(c, axes)) != 0)
         return 0;
-    const double latency =
-        sw_links_seconds(cluster, span_of(c, axes), sw_op_collective(op->kind), 0);
     return seconds > latency ? seconds - latency : 0;
 }
 
@@ -177,14 +193,27 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     t->axes = sw_axes_set(sent->axes);
     if (like != NULL) {
         t->communication = like->communication;
+        t->latency = like->latency;
         t->copying = like->copying;
         return;
     }
-    t->communication =
-        sw_links_seconds(c->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
-                         sent->sent.bytes) +
+    const double messages =
         sw_device_message_seconds(c->cluster->accelerator.device, sent->sent.messages);
-    t->copying = copying_seconds(c, op, sent->axes, t->communication);
+    t->communication = sw_links_seconds(c->cluster, span_of(c, sent->axes),
+                                        sw_op_collective(op->kind), sent->sent.bytes) +
+                       messages;
+    const double idle =
+        sw_links_seconds(c->cluster, span_of(c, sent->axes), sw_op_collective(op->kind), 0);
+    t->latency = idle + messages;
+    t->copying = copying_seconds(c, sent->axes, t->communication, idle);
+}
+
+static enum work work_of(const struct sw_program *p, const struct sw_op *op)
+{
+    /* weights that are streamed are read from where a gather put them */
+    return sw_op_reads(p, op, SW_ROLE_CACHE)                     ? WORK_CACHE
+           : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? WORK_WEIGHTS
+                                                                 : WORK_REST;
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,
@@ -228,12 +257,15 @@ static void time_ops(struct pricing *c)
                 time_collective(c, op, sent, like, t);
             } else {
                 time_compute(c, op, sent, t);
+                t->work = (uint8_t)work_of(p, op);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
             c->once = c->once || op->last_micro_step;
             if (sent != NULL)
                 count_bytes(c, sent);
+            if (sent != NULL && t->part == PART_COLLECTIVE)
+                count_alone(c, op, sent->calls, t);
         }
     }
 }
@@ -306,6 +338,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                     uint8_t skip)
 {
     double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
+    double *work = c->now.work;
     const double issue = c->cluster->profile.host_time_s;
     for (; t < end; t++) {
         if (t->only & skip)
@@ -314,6 +347,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             c->now.host += issue;
             if (c->now.host > compute) { /* the device has caught up with the host */
                 busy += c->now.host - compute;
+                work[WORK_REST] += c->now.host - compute;
                 compute = c->now.host;
             }
         }
@@ -333,6 +367,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             }
             compute += t->compute + slower;
             busy += t->compute - t->inside + slower;
+            work[t->work] += t->compute - t->inside + slower;
             if (t->inside > 0)
                 expose(&c->now, t->axes, t->inside);
             if (t->hop > 0) { /* until its last message has arrived */
@@ -421,6 +456,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     now->compute += shift;
     now->host += (now->host - before->host) * times;
     now->busy += (now->busy - before->busy) * times;
+    for (int32_t w = 0; w < WORKS; w++)
+        now->work[w] += (now->work[w] - before->work[w]) * times;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
 }
@@ -577,6 +614,10 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     tell_profile(out, cluster);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
+    out->parts.weights = c->now.work[WORK_WEIGHTS];
+    out->parts.cache = c->now.work[WORK_CACHE];
+    out->parts.rest = c->now.work[WORK_REST];
+    out->parts.waiting = total_exposed(&c->now);
     status = 0;
 out:
     free(c->timing);

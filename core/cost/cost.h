@@ -23,8 +23,23 @@ struct sw_region_cost {
     double exposed_seconds; /* of that, the compute stream waiting for communication */
 };
 
+/* What a step of one rank is made of, seconds: the walk counts each op where it comes to it, with
+ * what slows it down. weights + cache + rest are the compute stream at work and, with `waiting`,
+ * the step. */
+struct sw_cost_parts {
+    double weights;   /* matrix products */
+    double cache;     /* ops that read or write a cache of keys and values */
+    double rest;      /* the others, and what the device waits for its host */
+    double waiting;   /* for messages */
+    double gathers;   /* of weights, each collective alone: hidden where `waiting` is less */
+    double reduces;   /* of everything else, each alone */
+    double latency;   /* of these, what messages without a byte would take */
+    int64_t messages; /* collectives that are no gathers of weights */
+};
+
 struct sw_cost {
     double step_seconds, compute_seconds;
+    struct sw_cost_parts parts;
     double band_low_seconds, band_high_seconds; /* the step's 10th and 90th percentile */
     const char *profile;                        /* its name; of the cluster, never NULL */
     const char *calibration;                    /* what it rests on; of the cluster, never NULL */

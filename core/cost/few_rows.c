@@ -6,14 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool reads_cache(const struct sw_program *p, const struct sw_op *op)
-{
-    for (int32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == SW_ROLE_CACHE)
-            return true;
-    return false;
-}
-
 double sw_cost_serving_bytes(const struct sw_program *p)
 {
     double bytes = 0;
@@ -23,7 +15,7 @@ double sw_cost_serving_bytes(const struct sw_program *p)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
-            serves = serves || reads_cache(p, op);
+            serves = serves || sw_op_reads(p, op, SW_ROLE_CACHE);
             if (cost_class != SW_CLASS_MATMUL && cost_class != SW_CLASS_ATTENTION)
                 continue;
             bytes += sw_program_runs(p, region, op) * (double)sw_op_cost(p, op).memory_bytes;
@@ -99,7 +91,7 @@ enum sw_few_kind sw_cost_few_rows_kind(const struct sw_program *p, const struct 
     if (sw_op_info(op->kind)->held == 0)
         return SW_FEW_KINDS;
     if (sw_op_info(op->kind)->cost_class == SW_CLASS_ATTENTION)
-        return reads_cache(p, op) ? SW_FEW_ATTENTION : SW_FEW_KINDS;
+        return sw_op_reads(p, op, SW_ROLE_CACHE) ? SW_FEW_ATTENTION : SW_FEW_KINDS;
     return keeps_last(p, op) ? SW_FEW_LINEAR : SW_FEW_LINEAR_T;
 }
 

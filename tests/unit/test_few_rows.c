@@ -231,6 +231,83 @@ static void asks_for_top_tokens(void **state)
     sw_program_set_free(set);
 }
 
+/* Every op by itself, sorted by what it reads. */
+static struct sw_cost_parts sum_alone(const struct sw_program *p,
+                                      const struct sw_cluster_config *cluster)
+{
+    struct sw_cost_parts sum = {0};
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = 0; i < p->regions[r].op_count; i++) {
+            const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
+            const double runs = sw_program_runs(p, &p->regions[r], op);
+            const double seconds = runs * sw_cost_op_seconds(p, op, cluster, NULL);
+            const bool gathers = sw_op_reads(p, op, SW_ROLE_PARAMETER);
+            if (sw_op_is_collective((enum sw_op_kind)op->kind)) {
+                *(gathers ? &sum.gathers : &sum.reduces) += seconds;
+                sum.messages += gathers ? 0 : (int64_t)runs;
+            } else if (sw_op_reads(p, op, SW_ROLE_CACHE)) {
+                sum.cache += seconds;
+            } else if (sw_op_info((enum sw_op_kind)op->kind)->products != NULL) {
+                sum.weights += seconds;
+            } else {
+                sum.rest += seconds;
+            }
+        }
+    return sum;
+}
+
+/* Weights, cache, rest and waiting make the time of a run, whatever overlaps, and with links that
+ * take no time each is the sum of its ops; collectives are counted each alone. */
+static void parts_make_the_price(void **state)
+{
+    (void)state;
+    struct sw_program_options o = options_of(SW_F32);
+    o.model.layers = 6;
+    o.mesh = sw_mesh_make(1, 2, 1, 2);
+    for (int32_t which = 0; which < 8; which++) {
+        const bool streams = which % 2 == 1, instant = which / 2 % 2 == 1;
+        const struct sw_serving want = {.max_batch = 8,
+                                        .max_tokens = 64,
+                                        .chunk = 16,
+                                        .cache = SW_F32,
+                                        .stream_weights = streams};
+        struct sw_cluster_config cluster = cluster_of();
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        struct sw_cost cost;
+        const enum sw_program_kind kind = which / 4 == 1 ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL;
+        if (instant)
+            cluster.link[0] =
+                (struct sw_link_config){.name = "l", .spans = 4, .bandwidth = INFINITY};
+        else
+            cluster.profile.host_time_s = 1e-6;
+        if (sw_program_set_compile_serving(&o, &want, 1u << kind, &set, &err) != 0 ||
+            sw_cost_price(set->program[kind], &cluster, NULL, &cost, &err) != 0)
+            fail_msg("%s", err.message);
+        const struct sw_program *p = set->program[kind];
+        const struct sw_cost_parts *t = &cost.parts;
+        const struct sw_cost_parts sum = sum_alone(p, &cluster);
+        close_to(t->weights + t->cache + t->rest, cost.compute_seconds);
+        close_to(cost.compute_seconds + t->waiting, cost.step_seconds);
+        close_to(t->gathers, sum.gathers);
+        close_to(t->reduces, sum.reduces);
+        assert_int_equal(t->messages, sum.messages);
+        assert_true(t->messages > 0 && t->cache > 0 && t->rest > 0);
+        if (instant) {
+            close_to(t->weights, sum.weights);
+            close_to(t->cache, sum.cache);
+            close_to(t->rest, sum.rest);
+            assert_true(t->waiting == 0 && t->latency == 0);
+        } else {
+            /* prefill gathers over sp what decoding splits over it */
+            assert_true(t->waiting > 0);
+            assert_true((t->gathers > 0) == (streams || kind == SW_PROGRAM_PREFILL));
+            assert_true(t->latency > 0 && t->latency < t->reduces);
+        }
+        sw_program_set_free(set);
+    }
+}
+
 /* A GPU's kernels read the cache at the memory's speed and compute in fp32; what a profile says of
  * training's attention on the tensor cores is not theirs. */
 static void gpus_attend_a_cache_in_fp32(void **state)
@@ -272,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_token_reads_weights_and_cache),
         cmocka_unit_test(a_chunk_meets_its_prompt),
         cmocka_unit_test(asks_for_top_tokens),
+        cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_in_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,9 @@ static inline enum sw_collective sw_op_collective(enum sw_op_kind kind)
     return (enum sw_collective)(sw_op_rows[kind]->collective - 1);
 }
 
+/* Whether an operand has that role. */
+bool sw_op_reads(const struct sw_program *program, const struct sw_op *op, enum sw_role role);
+
 struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);
 
 /* Bytes of the operand that is added to the result, on one rank; 0 without. */

@@ -90,6 +90,14 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
     return first; /* verify says what does not fit */
 }
 
+bool sw_op_reads(const struct sw_program *p, const struct sw_op *op, enum sw_role role)
+{
+    for (uint16_t i = 0; i < op->n_in; i++)
+        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == role)
+            return true;
+    return false;
+}
+
 /* ---- Costs ---- */
 
 struct sw_op_cost sw_cost_memory(const struct sw_program *p, const struct sw_op *op)
