@@ -1,10 +1,7 @@
 #include "planner/serving.h"
 
-#include "core/cost/cost.h"
-#include "core/cost/links.h"
 #include "planner/format.h"
 #include "planner/search/internal.h"
-#include "core/program/op/op.h"
 
 #include <string.h>
 
@@ -62,59 +59,7 @@ static int compile(const struct sw_run_config *run, const struct sw_decision *de
 
 /* ---- What a token waits for ---- */
 
-static bool reads(const struct sw_program *p, const struct sw_op *op, uint8_t role)
-{
-    for (int32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == role)
-            return true;
-    return false;
-}
-
-static void add_op(const struct sw_run_config *run, const struct sw_program *p,
-                   const struct sw_op *op, double runs, struct sw_token_time *t)
-{
-    if (sw_op_is_wait(op->kind))
-        return;
-    if (sw_op_is_collective(op->kind)) {
-        const double seconds = runs * sw_cost_op_seconds(p, op, run);
-        struct sw_span span;
-        if (reads(p, op, SW_ROLE_PARAMETER)) {
-            t->gathers += seconds;
-            return;
-        }
-        sw_links_span(&run->cluster, &p->mesh, sw_axes_effective(&p->mesh, op->axes), &span);
-        t->reduces += seconds;
-        t->latency +=
-            runs * (sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind), 0) +
-                    sw_cost_message_seconds(p, op, run));
-        t->messages += (int64_t)runs;
-        return;
-    }
-    /* matrices; weights that are streamed are read from where a gather put them */
-    double *to = reads(p, op, SW_ROLE_CACHE)                           ? &t->cache
-                 : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? &t->weights
-                                                                       : &t->rest;
-    *to += runs * sw_cost_compute_seconds(p, op, run);
-}
-
-static void find_time(const struct sw_run_config *run, const struct sw_program *p,
-                      const struct sw_cost *cost, struct sw_token_time *t)
-{
-    *t = (struct sw_token_time){.messages = 0};
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            add_op(run, p, &p->ops[i], sw_program_runs(p, region, &p->ops[i]), t);
-    }
-    for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
-        t->waiting += cost->exposed_seconds[a];
-    /* compute beside collectives is slower: that is nobody's own */
-    t->rest += cost->compute_seconds - t->weights - t->cache - t->rest;
-    if (t->rest < 0)
-        t->rest = 0;
-}
-
-enum sw_token_limit sw_serving_limit(const struct sw_token_time *t)
+enum sw_token_limit sw_serving_limit(const struct sw_cost_parts *t)
 {
     enum sw_token_limit limit = t->weights >= t->cache ? SW_LIMIT_WEIGHTS : SW_LIMIT_CACHE;
     const double most = t->weights >= t->cache ? t->weights : t->cache;
@@ -151,15 +96,16 @@ static int price(const struct sw_run_config *run, struct sw_serving_price *out,
     const struct sw_program *p = set->program[SW_PROGRAM_PREFILL];
     struct sw_cost prefill, decode;
     struct sw_serving serving;
-    if (sw_cost_price(p, run, &prefill, err) != 0 ||
-        sw_cost_price(set->program[SW_PROGRAM_DECODE], run, &decode, err) != 0)
+    const struct sw_workload workload = sw_plan_workload(run);
+    if (sw_cost_price(p, &run->cluster, &workload, &prefill, err) != 0 ||
+        sw_cost_price(set->program[SW_PROGRAM_DECODE], &run->cluster, &workload, &decode, err) != 0)
         return -1;
     (void)sw_plan_serving(run, &serving);
     out->mesh = p->mesh;
     out->texts = p->micro_batch;
     out->chunk = p->sequence_length;
     out->max_tokens = sw_state_find(&set->state, "key cache")->size[1];
-    out->prompt_tokens = sw_plan_prompt_tokens(run);
+    out->prompt_tokens = workload.prompt_tokens;
     out->cache = serving.cache;
     out->token_seconds = decode.step_seconds;
     out->first_seconds =
@@ -174,7 +120,7 @@ static int price(const struct sw_run_config *run, struct sw_serving_price *out,
     out->scale_bytes =
         row_bytes(&set->state, "key scales") + row_bytes(&set->state, "value scales");
     out->transient_bytes = set->arena_bytes - out->weight_bytes - out->cache_bytes;
-    find_time(run, set->program[SW_PROGRAM_DECODE], &decode, &out->time);
+    out->time = decode.parts;
     return 0;
 }
 

@@ -4,20 +4,9 @@
 #ifndef SW_PLANNER_SERVING_H
 #define SW_PLANNER_SERVING_H
 
+#include "core/cost/cost.h"
 #include "core/plan/plan.h"
 #include "core/program/state.h"
-
-/* What a token of every text waits for; of one run of `decode` on one rank, in seconds. */
-struct sw_token_time {
-    double weights;   /* ops that read weights */
-    double cache;     /* ops that read or write the cache */
-    double rest;      /* the others */
-    double waiting;   /* for messages; these four make the time of a token */
-    double gathers;   /* of weights, each alone: hidden where `waiting` is less */
-    double reduces;   /* of what the ranks made of parts of the weights and the cache, each alone */
-    double latency;   /* of these, what messages without a byte would take */
-    int64_t messages; /* their number */
-};
 
 /* The largest part of a token's time. */
 enum sw_token_limit {
@@ -27,7 +16,7 @@ enum sw_token_limit {
     SW_LIMIT_GATHERS, /* of weights that are streamed */
     SW_LIMIT_REST
 };
-enum sw_token_limit sw_serving_limit(const struct sw_token_time *time);
+enum sw_token_limit sw_serving_limit(const struct sw_cost_parts *time);
 const char *sw_serving_limit_name(enum sw_token_limit limit); /* "weights", "cache" ... */
 
 struct sw_serving_price {
@@ -44,7 +33,7 @@ struct sw_serving_price {
     enum sw_passes passes;                /* what goes round for a chunk of prompts (serving.h) */
     int64_t chunk_bytes[SW_PASSES_COUNT]; /* that a rank sends for one, either way; 0: that way
                                              there is none */
-    struct sw_token_time time;
+    struct sw_cost_parts time;            /* of a run of `decode` */
     /* of a rank: arena and what it is made of */
     int64_t arena_bytes, weight_bytes, cache_bytes, transient_bytes;
     int64_t scale_bytes; /* of cache_bytes: the scales of one in int8 */

@@ -44,21 +44,29 @@ struct sw_checkpoint_cost {
  * memory_total (of a rank, with what is reserved) and it must fit in the accelerator's `memory`.
  * Elsewhere those of a node's ranks must fit in the cluster's host_memory; where that is not told,
  * they are taken to fit. Runner and planner both ask here. */
-bool sw_checkpoint_background(const struct sw_run_config *run, int64_t memory_total,
+bool sw_checkpoint_background(const struct sw_cluster_config *cluster, int64_t memory_total,
                               int64_t snapshot_bytes);
 
-/* placement: as saved by the ranks of the run. memory_total as above; exchange_s: of the save
- * program, and of that link_s (sw_cost_save_seconds); step_seconds > 0: of a step. The interval is
+/* What is saved beside. */
+struct sw_saved_run {
+    int64_t memory_total; /* of a rank, with what is reserved */
+    double step_seconds;  /* > 0 */
+    int64_t total_steps;
+    double write_limit; /* bytes/s, the run's checkpoint.bandwidth; 0: none */
+};
+
+/* placement: as saved by the ranks of the run. exchange_s: of the save program, and of that link_s
+ * (sw_cost_save_seconds). The interval is
  * max(write_s, sqrt(2 stall_s failure_s)): Young, "A first order approximation to the optimum
  * checkpoint interval", CACM 17 (1974), and no save begins before the last one is written.
  * failure_s follows from reliability.failures_per_1000_node_days and the number of nodes. */
-void sw_checkpoint_price(const struct sw_run_config *run, const struct sw_placement *placement,
-                         int64_t memory_total, double exchange_s, double link_s,
-                         double step_seconds, struct sw_checkpoint_cost *out);
+void sw_checkpoint_price(const struct sw_placement *placement,
+                         const struct sw_cluster_config *cluster, const struct sw_saved_run *run,
+                         double exchange_s, double link_s, struct sw_checkpoint_cost *out);
 
 /* The same of a plan's programs. Errors (SW_ENVIRONMENT): memory. */
-int sw_checkpoint_price_set(const struct sw_run_config *run, const struct sw_program_set *set,
-                            int64_t memory_total, double step_seconds,
+int sw_checkpoint_price_set(const struct sw_program_set *set,
+                            const struct sw_cluster_config *cluster, const struct sw_saved_run *run,
                             struct sw_checkpoint_cost *out, struct sw_error *err);
 
 /* Share of the time (0..1) that saves pause training when one begins every_s of training after the

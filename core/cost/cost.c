@@ -10,19 +10,23 @@
  * last of them. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
+/* What the compute stream is at work on. */
+enum work { WORK_WEIGHTS, WORK_CACHE, WORK_REST, WORKS };
+
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
 /* When an op runs, bit by bit. */
 enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
+    double latency;       /* of that, without a byte */
     double copying;       /* of that, what the cores that compute are at work on it */
     double inside;     /* communication that the op itself could not hide (ring attention), part of
                           compute */
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
     int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
-    uint8_t part, only;
+    uint8_t part, only, work;
     sw_axis_set axes; /* effective ones */
 };
 
@@ -35,14 +39,15 @@ struct flight {
 struct clocks {
     double compute, communication; /* when each stream is free */
     double host;                   /* when the host has issued what it has come to */
-    double busy;                   /* the compute stream at work */
+    double busy, work[WORKS];      /* the compute stream at work */
     double copying; /* of what the communication stream has yet to do, work of the same cores */
     double exposed[SW_AXIS_COUNT];
 };
 
 struct pricing {
     const struct sw_program *p;
-    const struct sw_run_config *run;
+    const struct sw_cluster_config *cluster;
+    const struct sw_workload *workload;
     struct sw_cost_known *known;
     struct timing *timing; /* [op_count] */
     int16_t *ends_of;      /* [value_count]: the place in done[], or -1 */
@@ -66,7 +71,7 @@ static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
 {
     const sw_axis_set set = sw_axes_set(axes);
     if (!c->span_known[set]) {
-        sw_links_span(&c->run->cluster, &c->p->mesh, axes, &c->span[set]);
+        sw_links_span(c->cluster, &c->p->mesh, axes, &c->span[set]);
         c->span_known[set] = true;
     }
     return &c->span[set];
@@ -84,7 +89,7 @@ static struct timing ring_timing(struct pricing *c, const struct sw_op *op, doub
         return t;
     const bool home = sw_op_returns_to_owner(op->kind);
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
-    const double hop = sw_links_hop_seconds(&c->run->cluster, span, bytes / hops);
+    const double hop = sw_links_hop_seconds(c->cluster, span, bytes / hops);
     t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
     t.inside = t.compute - compute;
     t.block = block;
@@ -114,15 +119,30 @@ static void count_bytes(struct pricing *c, const struct sw_traffic_walk *sent)
     }
 }
 
+/* Collectives by what they carry, each alone. */
+static void count_alone(struct pricing *c, const struct sw_op *op, double calls,
+                        const struct timing *t)
+{
+    struct sw_cost_parts *parts = &c->out->parts;
+    if (sw_op_reads(c->p, op, SW_ROLE_PARAMETER)) {
+        parts->gathers += calls * t->communication;
+        return;
+    }
+    parts->reduces += calls * t->communication;
+    parts->latency += calls * t->latency;
+    parts->messages += (int64_t)calls;
+}
+
 /* What the ring's hops over its outermost link need to be hidden, of the forward op. */
 static void check_ring(struct pricing *c, const struct sw_op *op)
 {
-    const struct sw_cluster_config *cluster = &c->run->cluster;
+    const struct sw_cluster_config *cluster = c->cluster;
     const struct sw_accelerator_config *a = &cluster->accelerator;
     const int32_t link = sw_links_outermost(span_of(c, op->axes));
     if (link < 1)
         return;
-    const double peak = c->run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
+    const bool narrow = c->p->values[op->in[0].value].dtype == SW_BF16_T;
+    const double peak = narrow ? a->peak_bf16_flops : a->peak_fp32_flops / 2;
     snprintf(c->out->ring_link, sizeof c->out->ring_link, "%.39s", cluster->link[link].name);
     c->out->ring_block_tokens = (double)c->p->values[op->in[1].value].local[1];
     c->out->ring_needs_tokens = 2 * sw_links_overlap_tokens(cluster, link, peak) /
@@ -150,16 +170,14 @@ static int16_t ends_of(struct pricing *c, int32_t value)
 
 /* Of a collective of so many seconds: all but its latency, if it stays inside a node of a device
  * whose cores copy. */
-static double copying_seconds(struct pricing *c, const struct sw_op *op, struct sw_axes axes,
-                              double seconds)
+static double copying_seconds(struct pricing *c, struct sw_axes axes, double seconds,
+                              double latency)
 {
-    const struct sw_cluster_config *cluster = &c->run->cluster;
+    const struct sw_cluster_config *cluster = c->cluster;
     if (!sw_device_row(cluster->accelerator.device)->copies || cluster->link_count == 0 ||
         cluster->link[0].spans > cluster->accelerators_per_node ||
         sw_links_outermost(span_of(c, axes)) != 0)
         return 0;
-    const double latency =
-        sw_links_seconds(cluster, span_of(c, axes), sw_op_collective(op->kind), 0);
     return seconds > latency ? seconds - latency : 0;
 }
 
@@ -175,26 +193,40 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     t->axes = sw_axes_set(sent->axes);
     if (like != NULL) {
         t->communication = like->communication;
+        t->latency = like->latency;
         t->copying = like->copying;
         return;
     }
-    t->communication =
-        sw_links_seconds(&c->run->cluster, span_of(c, sent->axes), sw_op_collective(op->kind),
-                         sent->sent.bytes) +
-        sw_device_message_seconds(c->run->cluster.accelerator.device, sent->sent.messages);
-    t->copying = copying_seconds(c, op, sent->axes, t->communication);
+    const double messages =
+        sw_device_message_seconds(c->cluster->accelerator.device, sent->sent.messages);
+    t->communication = sw_links_seconds(c->cluster, span_of(c, sent->axes),
+                                        sw_op_collective(op->kind), sent->sent.bytes) +
+                       messages;
+    const double idle =
+        sw_links_seconds(c->cluster, span_of(c, sent->axes), sw_op_collective(op->kind), 0);
+    t->latency = idle + messages;
+    t->copying = copying_seconds(c, sent->axes, t->communication, idle);
+}
+
+static enum work work_of(const struct sw_program *p, const struct sw_op *op)
+{
+    /* weights that are streamed are read from where a gather put them */
+    return sw_op_reads(p, op, SW_ROLE_CACHE)                     ? WORK_CACHE
+           : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? WORK_WEIGHTS
+                                                                 : WORK_REST;
 }
 
 static void time_compute(struct pricing *c, const struct sw_op *op,
                          const struct sw_traffic_walk *sent, struct timing *t)
 {
-    t->compute = sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->run);
+    t->compute =
+        sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->cluster, c->workload);
     if (sent == NULL)
         return;
     if (sw_op_is_exchange(op->kind)) {
         t->axes = sw_axes_set(sent->axes);
-        t->inside = sw_links_exchange_seconds(&c->run->cluster, span_of(c, sent->axes),
-                                              sent->sent.bytes, sw_op_info(op->kind)->messages(op));
+        t->inside = sw_links_exchange_seconds(c->cluster, span_of(c, sent->axes), sent->sent.bytes,
+                                              sw_op_info(op->kind)->messages(op));
         t->compute += t->inside;
         return;
     }
@@ -225,12 +257,15 @@ static void time_ops(struct pricing *c)
                 time_collective(c, op, sent, like, t);
             } else {
                 time_compute(c, op, sent, t);
+                t->work = (uint8_t)work_of(p, op);
             }
             t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
                                 (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
             c->once = c->once || op->last_micro_step;
             if (sent != NULL)
                 count_bytes(c, sent);
+            if (sent != NULL && t->part == PART_COLLECTIVE)
+                count_alone(c, op, sent->calls, t);
         }
     }
 }
@@ -303,7 +338,8 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
                     uint8_t skip)
 {
     double compute = c->now.compute, communication = c->now.communication, busy = c->now.busy;
-    const double issue = c->run->cluster.profile.host_time_s;
+    double *work = c->now.work;
+    const double issue = c->cluster->profile.host_time_s;
     for (; t < end; t++) {
         if (t->only & skip)
             continue;
@@ -311,6 +347,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             c->now.host += issue;
             if (c->now.host > compute) { /* the device has caught up with the host */
                 busy += c->now.host - compute;
+                work[WORK_REST] += c->now.host - compute;
                 compute = c->now.host;
             }
         }
@@ -330,6 +367,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
             }
             compute += t->compute + slower;
             busy += t->compute - t->inside + slower;
+            work[t->work] += t->compute - t->inside + slower;
             if (t->inside > 0)
                 expose(&c->now, t->axes, t->inside);
             if (t->hop > 0) { /* until its last message has arrived */
@@ -418,6 +456,8 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
     now->compute += shift;
     now->host += (now->host - before->host) * times;
     now->busy += (now->busy - before->busy) * times;
+    for (int32_t w = 0; w < WORKS; w++)
+        now->work[w] += (now->work[w] - before->work[w]) * times;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++)
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
 }
@@ -505,27 +545,28 @@ void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count)
 }
 
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *p, int32_t i,
-                             const struct sw_run_config *run)
+                             const struct sw_cluster_config *cluster,
+                             const struct sw_workload *workload)
 {
     double *seconds = &known->compute_seconds[sw_program_alike(p, i)];
     if (*seconds < 0)
-        *seconds = sw_cost_compute_seconds(p, &p->ops[i], run);
+        *seconds = sw_cost_compute_seconds(p, &p->ops[i], cluster, workload);
     return *seconds;
 }
 
-int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
-                  struct sw_cost *out, struct sw_error *err)
+int sw_cost_price(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                  const struct sw_workload *workload, struct sw_cost *out, struct sw_error *err)
 {
-    return sw_cost_trace(program, run, NULL, out, err);
+    return sw_cost_trace(program, cluster, workload, NULL, out, err);
 }
 
-int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_config *run,
+int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_cluster_config *cluster,
                          double *seconds, double *links, struct sw_error *err)
 {
     struct sw_cost cost;
     if (set->program[SW_PROGRAM_SAVE] == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program 'save'");
-    if (sw_cost_price(set->program[SW_PROGRAM_SAVE], run, &cost, err) != 0)
+    if (sw_cost_price(set->program[SW_PROGRAM_SAVE], cluster, NULL, &cost, err) != 0)
         return -1;
     *seconds = cost.step_seconds;
     if (links != NULL)
@@ -533,9 +574,9 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_c
     return 0;
 }
 
-static int price(const struct sw_program *program, const struct sw_run_config *run,
-                 struct sw_cost_known *known, const struct sw_cost_observer *observer,
-                 struct sw_cost *out, struct sw_error *err)
+static int price(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                 const struct sw_workload *workload, struct sw_cost_known *known,
+                 const struct sw_cost_observer *observer, struct sw_cost *out, struct sw_error *err)
 {
     int status = -1;
     memset(out, 0, sizeof *out);
@@ -546,11 +587,12 @@ static int price(const struct sw_program *program, const struct sw_run_config *r
     if (c == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
     c->p = program;
-    c->run = run;
+    c->cluster = cluster;
+    c->workload = workload;
     c->out = out;
     c->known = known;
     c->observer = observer;
-    c->contention = sw_device_row(run->cluster.accelerator.device)->contention;
+    c->contention = sw_device_row(cluster->accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
     c->ends_of = malloc(((size_t)program->value_count + 1) * sizeof *c->ends_of);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
@@ -569,9 +611,13 @@ static int price(const struct sw_program *program, const struct sw_run_config *r
         goto out;
     }
     out->step_seconds = c->now.compute;
-    tell_profile(out, &run->cluster);
+    tell_profile(out, cluster);
     out->compute_seconds = c->now.busy;
     memcpy(out->exposed_seconds, c->now.exposed, sizeof out->exposed_seconds);
+    out->parts.weights = c->now.work[WORK_WEIGHTS];
+    out->parts.cache = c->now.work[WORK_CACHE];
+    out->parts.rest = c->now.work[WORK_REST];
+    out->parts.waiting = total_exposed(&c->now);
     status = 0;
 out:
     free(c->timing);
@@ -582,15 +628,16 @@ out:
     return status;
 }
 
-int sw_cost_price_known(const struct sw_program *program, const struct sw_run_config *run,
-                        struct sw_cost_known *known, struct sw_cost *out, struct sw_error *err)
+int sw_cost_price_known(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                        const struct sw_workload *workload, struct sw_cost_known *known,
+                        struct sw_cost *out, struct sw_error *err)
 {
-    return price(program, run, known, NULL, out, err);
+    return price(program, cluster, workload, known, NULL, out, err);
 }
 
-int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
-                  const struct sw_cost_observer *observer, struct sw_cost *out,
-                  struct sw_error *err)
+int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                  const struct sw_workload *workload, const struct sw_cost_observer *observer,
+                  struct sw_cost *out, struct sw_error *err)
 {
     const size_t ops = (size_t)program->op_count + 1;
     struct sw_cost_known known = {malloc(ops * sizeof *known.compute_seconds),
@@ -600,7 +647,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
     } else {
         sw_cost_known_reset(&known, program->op_count);
-        status = price(program, run, &known, observer, out, err);
+        status = price(program, cluster, workload, &known, observer, out, err);
     }
     free(known.compute_seconds);
     free(known.sent);

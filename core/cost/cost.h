@@ -23,11 +23,26 @@ struct sw_region_cost {
     double exposed_seconds; /* of that, the compute stream waiting for communication */
 };
 
+/* What a step of one rank is made of, seconds: the walk counts each op where it comes to it, with
+ * what slows it down. weights + cache + rest are the compute stream at work and, with `waiting`,
+ * the step. */
+struct sw_cost_parts {
+    double weights;   /* matrix products */
+    double cache;     /* ops that read or write a cache of keys and values */
+    double rest;      /* the others, and what the device waits for its host */
+    double waiting;   /* for messages */
+    double gathers;   /* of weights, each collective alone: hidden where `waiting` is less */
+    double reduces;   /* of everything else, each alone */
+    double latency;   /* of these, what messages without a byte would take */
+    int64_t messages; /* collectives that are no gathers of weights */
+};
+
 struct sw_cost {
     double step_seconds, compute_seconds;
+    struct sw_cost_parts parts;
     double band_low_seconds, band_high_seconds; /* the step's 10th and 90th percentile */
-    const char *profile;                        /* its name; of the run, never NULL */
-    const char *calibration;                    /* what it rests on; of the run, never NULL */
+    const char *profile;                        /* its name; of the cluster, never NULL */
+    const char *calibration;                    /* what it rests on; of the cluster, never NULL */
     int32_t profile_runs;                       /* measured runs behind it; 0: not told */
     double profile_error;                       /* mean error of those left out; 0: not told */
     double exposed_seconds[SW_AXIS_COUNT];      /* waits, by the axes of what was waited for */
@@ -41,20 +56,21 @@ struct sw_cost {
     struct sw_region_cost region[SW_COST_MAX_REGIONS];
 };
 
-/* The program must be laid out. Errors (SW_ENVIRONMENT): memory; more regions than
- * SW_COST_MAX_REGIONS. */
-int sw_cost_price(const struct sw_program *program, const struct sw_run_config *run,
-                  struct sw_cost *out, struct sw_error *err);
+/* The program must be laid out. workload: of a program of serving; NULL of others, and where
+ * nothing is known of it. Errors (SW_ENVIRONMENT): memory; more regions than SW_COST_MAX_REGIONS.
+ */
+int sw_cost_price(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                  const struct sw_workload *workload, struct sw_cost *out, struct sw_error *err);
 
 /* How long steps pause while the state goes to the ranks that write it: the program `save`, with
  * nothing beside it; *links (may be NULL): of that, messages under way. Errors (SW_ENVIRONMENT): as
  * sw_cost_price; the set has no such program. */
-int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_run_config *run,
+int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_cluster_config *cluster,
                          double *seconds, double *links, struct sw_error *err);
 
-/* What of a program follows from its sizes and the run, whatever the axis order: worked out once
- * for several prices, each entry when it is first needed, at the first op of those alike. The
- * arrays are the caller's; sw_cost_known_reset after every change of sizes. */
+/* What of a program follows from its sizes, the accelerator and the workload, whatever the axis
+ * order: worked out once for several prices, each entry when it is first needed, at the first op of
+ * those alike. The arrays are the caller's; sw_cost_known_reset after every change of sizes. */
 struct sw_cost_known {
     double *compute_seconds;      /* [op_count]: sw_cost_compute_seconds; < 0: not yet */
     struct sw_traffic_sent *sent; /* [op_count]: traffic.h */
@@ -62,10 +78,12 @@ struct sw_cost_known {
 void sw_cost_known_reset(struct sw_cost_known *known, int32_t op_count);
 /* sw_cost_compute_seconds of op i. */
 double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_program *program,
-                             int32_t i, const struct sw_run_config *run);
+                             int32_t i, const struct sw_cluster_config *cluster,
+                             const struct sw_workload *workload);
 /* sw_cost_price with them; the program's sizes suffice. */
-int sw_cost_price_known(const struct sw_program *program, const struct sw_run_config *run,
-                        struct sw_cost_known *known, struct sw_cost *out, struct sw_error *err);
+int sw_cost_price_known(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                        const struct sw_workload *workload, struct sw_cost_known *known,
+                        struct sw_cost *out, struct sw_error *err);
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };
@@ -80,9 +98,9 @@ struct sw_cost_observer {
     void *context;
 };
 /* sw_cost_price that tells an observer every op. */
-int sw_cost_trace(const struct sw_program *program, const struct sw_run_config *run,
-                  const struct sw_cost_observer *observer, struct sw_cost *out,
-                  struct sw_error *err);
+int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                  const struct sw_workload *workload, const struct sw_cost_observer *observer,
+                  struct sw_cost *out, struct sw_error *err);
 
 /* "sp crosses 'ib': ..." with the numbers when the ring's blocks are shorter than it needs; else
  * "". Returns buffer. */
@@ -90,16 +108,18 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
 
 /* Times of one op in isolation, for tests and for explain. Seconds. */
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
-                          const struct sw_run_config *run);
+                          const struct sw_cluster_config *cluster,
+                          const struct sw_workload *workload);
 
 /* Of an op that is no collective, with its launch; ring attention without its hops. */
 double sw_cost_compute_seconds(const struct sw_program *program, const struct sw_op *op,
-                               const struct sw_run_config *run);
+                               const struct sw_cluster_config *cluster,
+                               const struct sw_workload *workload);
 
 /* What the messages of a collective cost beyond the first: many rows or pieces are many. 0 for
  * every other op. Part of sw_cost_op_seconds. */
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
-                               const struct sw_run_config *run);
+                               const struct sw_cluster_config *cluster);
 
 /* Fraction of peak that a product [m,k] x [k,n] reaches by the cluster's profile; causal attention
  * over `length` queries. */
@@ -115,7 +135,7 @@ double sw_cost_serving_bytes(const struct sw_program *program);
  */
 double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes);
 /* Which of the rates an op has; SW_FEW_KINDS: none. */
-enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op);
+enum sw_few_kind sw_cost_few_rows_kind(const struct sw_program *program, const struct sw_op *op);
 /* Of an op that has one: bytes that it reads of weights, or of a full cache; *rows that each meets.
  */
 double sw_cost_few_rows_reads(const struct sw_program *program, const struct sw_op *op,

@@ -4,14 +4,7 @@
 #include "core/cost/cost.h"
 
 #include <math.h>
-
-static bool reads_cache(const struct sw_program *p, const struct sw_op *op)
-{
-    for (int32_t i = 0; i < op->n_in; i++)
-        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == SW_ROLE_CACHE)
-            return true;
-    return false;
-}
+#include <string.h>
 
 double sw_cost_serving_bytes(const struct sw_program *p)
 {
@@ -22,7 +15,7 @@ double sw_cost_serving_bytes(const struct sw_program *p)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
-            serves = serves || reads_cache(p, op);
+            serves = serves || sw_op_reads(p, op, SW_ROLE_CACHE);
             if (cost_class != SW_CLASS_MATMUL && cost_class != SW_CLASS_ATTENTION)
                 continue;
             bytes += sw_program_runs(p, region, op) * (double)sw_op_cost(p, op).memory_bytes;
@@ -65,54 +58,60 @@ double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, do
     return 0;
 }
 
-/* What the op, one of those kinds, reads of weights or cache and how many rows meet each of them;
- * returns their precision. */
-static enum sw_dtype find_reads(const struct sw_program *p, const struct sw_op *op, double *rows,
-                                double *bytes)
+/* What the op holds of weights, without their padding, or cache. */
+static double held_elems(const struct sw_program *p, const struct sw_op *op)
 {
-    const struct sw_value *in = &p->values[op->in[1].value];
-    if (op->kind == SW_OP_ATTENTION) {
-        const int64_t *cache = in->local; /* keys; values are alike */
-        *rows = (double)op->as.attention.group * (double)p->values[op->in[0].value].local[1];
-        *bytes = 2.0 * (double)(cache[0] * cache[1] * cache[2]) * (double)sw_dtype_bytes(in->dtype);
-    } else {
-        struct sw_product product[SW_OP_MAX_PRODUCTS];
+    struct sw_product product[SW_OP_MAX_PRODUCTS];
+    double sum = 0;
+    if (sw_op_info(op->kind)->products != NULL) {
         (void)sw_op_info(op->kind)->products(p, op, product);
-        *rows = product[0].m;
-        *bytes = product[0].n * product[0].k * (double)sw_dtype_bytes(in->dtype);
+        return product[0].n * product[0].k;
     }
-    return in->dtype;
+    for (int32_t i = 1; i <= sw_op_info(op->kind)->held; i++) {
+        const struct sw_value *v = &p->values[op->in[i].value];
+        double elems = 1;
+        for (uint8_t d = 0; d < v->ndim; d++)
+            elems *= (double)v->local[d];
+        sum += elems;
+    }
+    return sum;
 }
 
-enum sw_few_kind sw_cost_few_rows_kind(const struct sw_op *op)
+/* Whether the last dimension of what is held is in the result: else products run along it. */
+static bool keeps_last(const struct sw_program *p, const struct sw_op *op)
 {
-    switch (op->kind) {
-    case SW_OP_LINEAR:
-        return SW_FEW_LINEAR;
-    case SW_OP_LINEAR_T:
-        return SW_FEW_LINEAR_T;
-    case SW_OP_ATTENTION:
-        return sw_attention_keys(op) == SW_KEYS_CACHE_PART ? SW_FEW_ATTENTION : SW_FEW_KINDS;
-    default:
-        return SW_FEW_KINDS;
-    }
+    const char *held = strchr(sw_op_factors(p, op), ',') + 1, *result = strstr(held, "->");
+    const char last = held[strcspn(held, ",-") - 1];
+    const char *found = strchr(result, last), *end = strchr(result, '|');
+    return found != NULL && (end == NULL || found < end);
 }
 
+enum sw_few_kind sw_cost_few_rows_kind(const struct sw_program *p, const struct sw_op *op)
+{
+    if (sw_op_info(op->kind)->held == 0)
+        return SW_FEW_KINDS;
+    if (sw_op_info(op->kind)->cost_class == SW_CLASS_ATTENTION)
+        return sw_op_reads(p, op, SW_ROLE_CACHE) ? SW_FEW_ATTENTION : SW_FEW_KINDS;
+    return keeps_last(p, op) ? SW_FEW_LINEAR : SW_FEW_LINEAR_T;
+}
+
+/* A multiplication and an addition of each element with each row. */
 double sw_cost_few_rows_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
 {
-    double bytes;
-    (void)find_reads(p, op, rows, &bytes);
-    return bytes;
+    const double elems = held_elems(p, op);
+    *rows = sw_op_cost(p, op).flops / (2 * elems);
+    return elems * (double)sw_dtype_bytes(p->values[op->in[1].value].dtype);
 }
 
 double sw_cost_few_rows_seconds(const struct sw_program *p, const struct sw_op *op,
                                 const struct sw_profile_config *profile)
 {
-    const enum sw_few_kind kind = sw_cost_few_rows_kind(op);
-    double rows, bytes;
+    const enum sw_few_kind kind = sw_cost_few_rows_kind(p, op);
+    double rows;
     if (kind == SW_FEW_KINDS)
         return -1;
-    const enum sw_dtype dtype = find_reads(p, op, &rows, &bytes);
+    const enum sw_dtype dtype = p->values[op->in[1].value].dtype;
+    const double bytes = sw_cost_few_rows_reads(p, op, &rows);
     if (dtype != SW_F32 && dtype != SW_BF16_T)
         return -1;
     const struct sw_few_rows *few =

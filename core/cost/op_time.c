@@ -101,39 +101,22 @@ static double memory_seconds(const struct sw_cluster_config *cluster, double byt
 /* Where attention over a cache goes without tensor cores, the profile's share is of the peak in
  * fp32. The tiles that the diagonal cuts in half are those of training: a single token has none. */
 static double attention_seconds(const struct sw_program *p, const struct sw_op *op,
-                                const struct sw_run_config *run, double flops)
+                                const struct sw_cluster_config *cluster, double flops)
 {
-    const struct sw_cluster_config *cluster = &run->cluster;
     const double length = (double)p->values[op->in[0].value].local[1];
     const double head_dim = (double)op->as.attention.head_dim;
     if (sw_device_row(cluster->accelerator.device)->cache_in_fp32 &&
         p->values[op->in[1].value].role == SW_ROLE_CACHE)
         return flops /
                (peak_of(cluster, SW_F32) * share_of(cluster, &cluster->profile.attention, flops));
-    return flops / (peak_of(cluster, run->compute) *
+    return flops / (peak_of(cluster, p->values[op->in[0].value].dtype) *
                     sw_cost_attention_share(cluster, flops, head_dim, length));
 }
 
-/* Of a cache that is full, the share that a query of a chunk meets: it comes after half of its
- * prompt, in the mean over the prompt's chunks. A decoded token is priced with all of the cache. */
-static double share_met(const struct sw_program *p, const struct sw_op *op,
-                        const struct sw_run_config *run)
-{
-    if (sw_op_info(op->kind)->cost_class != SW_CLASS_ATTENTION || sw_op_is_ring(op) ||
-        p->sequence_length <= 1)
-        return 1;
-    const double cached = (double)p->values[op->in[1].value].size[1];
-    const double prompt = run->serve_prompt_tokens > 0 ? (double)run->serve_prompt_tokens
-                                                       : cached / 2; /* as sw_plan_prompt_tokens */
-    const double met =
-        prompt > (double)p->sequence_length ? prompt / 2 : (double)p->sequence_length / 2;
-    return met < cached ? met / cached : 1;
-}
-
 double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *op,
-                               const struct sw_run_config *run)
+                               const struct sw_cluster_config *cluster,
+                               const struct sw_workload *workload)
 {
-    const struct sw_cluster_config *cluster = &run->cluster;
     const double launch = cluster->profile.launch_latency_s;
     const struct sw_op_info *info = sw_op_info(op->kind);
     if (info->cost_class == SW_CLASS_NONE || info->cost_class == SW_CLASS_COLLECTIVE ||
@@ -143,18 +126,20 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
     if (few_rows >= 0)
         return few_rows + launch;
     struct sw_op_cost cost = sw_op_cost(p, op);
-    const double met = share_met(p, op, run);
-    cost.flops *= met;
-    cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met);
+    if (info->met != NULL) {
+        const double met = info->met(p, op, workload);
+        cost.flops *= met;
+        cost.memory_bytes = (int64_t)((double)cost.memory_bytes * met);
+    }
     double after = 0;
     if (sw_device_row(cluster->accelerator.device)->adds_apart && sw_op_addend_bytes(p, op) > 0) {
         const int64_t addend = sw_op_addend_bytes(p, op);
         cost.memory_bytes -= addend;
         after = memory_seconds(cluster, 3.0 * (double)addend) + launch;
     }
-    const double peak = peak_of(cluster, run->compute);
     double seconds = 0;
     if (info->cost_class == SW_CLASS_MATMUL) {
+        const double peak = peak_of(cluster, p->values[op->in[0].value].dtype);
         struct sw_product product[SW_OP_MAX_PRODUCTS];
         const int32_t count = info->products(p, op, product);
         for (int32_t i = 0; i < count; i++) {
@@ -163,7 +148,7 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
                 2 * s->m * s->n * s->k / (peak * sw_cost_matmul_share(cluster, s->m, s->n, s->k));
         }
     } else if (info->cost_class == SW_CLASS_ATTENTION) {
-        seconds = attention_seconds(p, op, run, cost.flops);
+        seconds = attention_seconds(p, op, cluster, cost.flops);
     } else {
         seconds = cost.flops / peak_of(cluster, SW_F32);
     }
@@ -172,9 +157,9 @@ double sw_cost_compute_seconds(const struct sw_program *p, const struct sw_op *o
 }
 
 double sw_cost_message_seconds(const struct sw_program *program, const struct sw_op *op,
-                               const struct sw_run_config *run)
+                               const struct sw_cluster_config *cluster)
 {
-    const struct sw_device_row *device = sw_device_row(run->cluster.accelerator.device);
+    const struct sw_device_row *device = sw_device_row(cluster->accelerator.device);
     if (!sw_op_is_collective(op->kind) || sw_axes_size(&program->mesh, op->axes) <= 1)
         return 0;
     const struct sw_collective_blocks blocks = sw_collective_blocks(program, op);
@@ -184,20 +169,20 @@ double sw_cost_message_seconds(const struct sw_program *program, const struct sw
 }
 
 double sw_cost_op_seconds(const struct sw_program *program, const struct sw_op *op,
-                          const struct sw_run_config *run)
+                          const struct sw_cluster_config *cluster,
+                          const struct sw_workload *workload)
 {
     const bool exchange = sw_op_is_exchange(op->kind);
     if (!sw_op_is_collective(op->kind) && !exchange)
-        return sw_cost_compute_seconds(program, op, run);
+        return sw_cost_compute_seconds(program, op, cluster, workload);
     struct sw_span span;
-    sw_links_span(&run->cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes),
-                  &span);
+    sw_links_span(cluster, &program->mesh, sw_axes_effective(&program->mesh, op->axes), &span);
     if (exchange)
-        return sw_cost_compute_seconds(program, op, run) +
-               sw_links_exchange_seconds(&run->cluster, &span,
+        return sw_cost_compute_seconds(program, op, cluster, workload) +
+               sw_links_exchange_seconds(cluster, &span,
                                          (double)sw_op_communication_bytes(program, op),
                                          sw_op_info(op->kind)->messages(op));
-    return sw_links_seconds(&run->cluster, &span, sw_op_collective(op->kind),
+    return sw_links_seconds(cluster, &span, sw_op_collective(op->kind),
                             (double)sw_op_communication_bytes(program, op)) +
-           sw_cost_message_seconds(program, op, run);
+           sw_cost_message_seconds(program, op, cluster);
 }

@@ -25,14 +25,15 @@ static void record(void *context, const struct sw_cost_event *event)
     t->event[t->count++] = *event;
 }
 
-int sw_timeline_make(const struct sw_program *program, const struct sw_run_config *run,
-                     struct sw_timeline *out, struct sw_error *err)
+int sw_timeline_make(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                     const struct sw_workload *workload, struct sw_timeline *out,
+                     struct sw_error *err)
 {
     struct sw_cost cost;
     struct recorder recorder = {.timeline = out};
     const struct sw_cost_observer observer = {record, &recorder};
     memset(out, 0, sizeof *out);
-    int status = sw_cost_trace(program, run, &observer, &cost, err);
+    int status = sw_cost_trace(program, cluster, workload, &observer, &cost, err);
     if (status == 0 && recorder.failed)
         status = sw_fail(err, SW_ENVIRONMENT, "out of memory while recording the timeline");
     if (status != 0)

@@ -18,8 +18,9 @@ struct sw_window {
 };
 
 /* Errors: as sw_cost_price. Free with sw_timeline_free, which accepts an empty one. */
-int sw_timeline_make(const struct sw_program *program, const struct sw_run_config *run,
-                     struct sw_timeline *out, struct sw_error *err);
+int sw_timeline_make(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                     const struct sw_workload *workload, struct sw_timeline *out,
+                     struct sw_error *err);
 void sw_timeline_free(struct sw_timeline *timeline);
 
 /* The second iteration (where there is one: the first has no communication left over from the one

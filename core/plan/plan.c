@@ -74,13 +74,13 @@ bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out)
            run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
 }
 
-int64_t sw_plan_prompt_tokens(const struct sw_run_config *run)
+struct sw_workload sw_plan_workload(const struct sw_run_config *run)
 {
     struct sw_serving serving;
     (void)sw_plan_serving(run, &serving);
-    if (run->serve_prompt_tokens > 0)
-        return run->serve_prompt_tokens;
-    return serving.max_tokens > 1 ? serving.max_tokens / 2 : 1;
+    const int64_t half = serving.max_tokens > 1 ? serving.max_tokens / 2 : 1;
+    return (struct sw_workload){.prompt_tokens =
+                                    run->serve_prompt_tokens > 0 ? run->serve_prompt_tokens : half};
 }
 
 /* What a plan file holds; the texts of the mesh are in `texts`. NULL: no memory, or a choice is not

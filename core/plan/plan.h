@@ -29,8 +29,9 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
 /* What the run wants of serving, with what it leaves open filled in. Returns whether it says
  * anything of it: then its plan has digests of prefill, decode and score. */
 bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out);
-/* The prompt for which the time to the first token is told. */
-int64_t sw_plan_prompt_tokens(const struct sw_run_config *run);
+/* What its programs of serving are priced with: the prompt for which the time to the first token is
+ * told; nobody asks for the most probable tokens. */
+struct sw_workload sw_plan_workload(const struct sw_run_config *run);
 
 /* Writes the plan file: YAML, `schema: shardwright.plan/1`, `digest:` over the rest, the decision,
  * the prediction, the digests of the `programs:`, the inputs (NULL: none) and the whole run

@@ -52,6 +52,12 @@ struct sw_serving {
     enum sw_passes passes; /* sw_serving_options takes FEWEST for QUERIES */
 };
 
+/* What the data is like that its programs are priced with. */
+struct sw_workload {
+    int64_t prompt_tokens; /* 0: no more than a chunk */
+    double top_share;      /* of the steps in which somebody asks for the most probable tokens */
+};
+
 /* The options of a program of that kind over the state that all of them share: weights in the
  * compute precision (norms and biases in that of the parameters) and the cache. `training`: of the
  * run, whose mesh, model and rules it takes. Errors (SW_BAD_INPUT): a number out of range;

@@ -69,8 +69,11 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
     /* the search looks at the step alone, whose transients are the largest */
     c->memory.total += (*programs)->arena_bytes - c->memory.arena;
     c->memory.arena = (*programs)->arena_bytes;
-    return sw_checkpoint_price_set(run, *programs, c->memory.total, c->cost.step_seconds,
-                                   &plan->checkpoint, err);
+    const struct sw_saved_run saved = {.memory_total = c->memory.total,
+                                       .step_seconds = c->cost.step_seconds,
+                                       .total_steps = run->optimizer.total_steps,
+                                       .write_limit = run->checkpoint_bandwidth};
+    return sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err);
 }
 
 /* The run's folder too: without it Slurm fails the job and leaves no log. */

@@ -37,7 +37,7 @@ static void add_kind(struct sw_explain *x, const struct sw_op *op, double times)
         at++;
     if (at == x->kind_count)
         x->kind[x->kind_count++] = (struct sw_kind_time){.kind = (enum sw_op_kind)op->kind};
-    const double seconds = times * sw_cost_compute_seconds(x->program, op, x->run);
+    const double seconds = times * sw_cost_compute_seconds(x->program, op, &x->run->cluster, NULL);
     x->kind[at].calls += times;
     x->kind[at].seconds += seconds;
     if (op->stage == SW_STAGE_RECOMPUTE)
@@ -103,9 +103,10 @@ static int make_programs(struct sw_explain *x, struct sw_error *err)
     struct sw_cost evaluation;
     if (sw_plan_program_options(x->run, &x->c.decision, &options, err) != 0 ||
         sw_program_set_compile(&options, &x->programs, err) != 0 ||
-        sw_cost_price(x->programs->program[SW_PROGRAM_EVALUATE], x->run, &evaluation, err) != 0 ||
-        sw_cost_save_seconds(x->programs, x->run, &x->program_seconds[SW_PROGRAM_SAVE], NULL,
-                             err) != 0)
+        sw_cost_price(x->programs->program[SW_PROGRAM_EVALUATE], &x->run->cluster, NULL,
+                      &evaluation, err) != 0 ||
+        sw_cost_save_seconds(x->programs, &x->run->cluster, &x->program_seconds[SW_PROGRAM_SAVE],
+                             NULL, err) != 0)
         return -1;
     x->program = x->programs->program[SW_PROGRAM_TRAIN];
     x->program_seconds[SW_PROGRAM_TRAIN] = x->c.cost.step_seconds;
@@ -141,8 +142,11 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     place_axes(x);
     x->memory_total = x->c.memory.reserved + x->programs->arena_bytes;
     x->run_seconds = (double)run->optimizer.total_steps * x->c.cost.step_seconds;
-    if (sw_checkpoint_price_set(run, x->programs, x->memory_total, x->c.cost.step_seconds,
-                                &x->checkpoint, err) != 0)
+    const struct sw_saved_run saved = {.memory_total = x->memory_total,
+                                       .step_seconds = x->c.cost.step_seconds,
+                                       .total_steps = run->optimizer.total_steps,
+                                       .write_limit = run->checkpoint_bandwidth};
+    if (sw_checkpoint_price_set(x->programs, &run->cluster, &saved, &x->checkpoint, err) != 0)
         return -1;
     if (sw_serving_price_make(run, &x->c.decision, &x->serving, err) != 0)
         return -1;
@@ -150,7 +154,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     if (x->again_count < 0)
         return -1;
     if (sw_memory_profile_make(x->program, &x->memory, err) != 0 ||
-        sw_timeline_make(x->program, run, &x->timeline, err) != 0 ||
+        sw_timeline_make(x->program, &run->cluster, NULL, &x->timeline, err) != 0 ||
         sw_explain_choices(x, err) != 0)
         return -1;
     sw_timeline_window(&x->timeline, x->program, SW_PHASE_FORWARD, &x->forward);

@@ -32,7 +32,7 @@ static int predict(struct sw_fit_run *r, const struct sw_efficiency *constants,
         p->host_time_s = constants->host_time_s;
         p->peak_bf16_flops = p->peak_fp32_flops = p->memory_bandwidth = 0;
     }
-    if (sw_cost_price(r->program, &r->run, &cost, err) != 0)
+    if (sw_cost_price(r->program, &r->run.cluster, NULL, &cost, err) != 0)
         return -1;
     r->predicted = (double)r->program->tokens_per_step /
                    (cost.step_seconds * sw_mesh_rank_count(&r->program->mesh));

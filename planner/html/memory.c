@@ -51,7 +51,8 @@ static void place_ops(const struct chart *c, double *start /* [op_count + 1] */)
         for (int32_t i = region->first_op; i < end; i++) {
             const bool computes =
                 !sw_op_is_collective(p->ops[i].kind) && !sw_op_is_wait(p->ops[i].kind);
-            start[i] = computes ? sw_cost_compute_seconds(p, &p->ops[i], c->x->run) : 0;
+            start[i] =
+                computes ? sw_cost_compute_seconds(p, &p->ops[i], &c->x->run->cluster, NULL) : 0;
             sum += start[i];
         }
         const double least = (sum > 0 ? sum : 1) * 0.25 / (region->op_count + 1);

@@ -226,7 +226,7 @@ int sw_searcher_price(struct sw_searcher *s, struct sw_sized *sized, bool always
         return -1;
     if (p == NULL || (out->reason != SW_FITS && !always))
         return 0;
-    if (sw_cost_price_known(p, run, &sized->counted->known, &out->cost, err) != 0)
+    if (sw_cost_price_known(p, &run->cluster, NULL, &sized->counted->known, &out->cost, err) != 0)
         return -1;
     const double peak = run->compute == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     price_padding(p, out);

@@ -25,9 +25,9 @@ int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, stru
 static double block_seconds(const struct sw_program *p, const struct sw_traffic *t,
                             const struct sw_run_config *run)
 {
-    return t->part == SW_TRAFFIC_RING
-               ? sw_cost_op_seconds(p, &p->ops[t->op], run) / sw_axes_size(&p->mesh, t->axes)
-               : 0;
+    return t->part == SW_TRAFFIC_RING ? sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
+                                            sw_axes_size(&p->mesh, t->axes)
+                                      : 0;
 }
 
 /* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting. */
@@ -140,9 +140,10 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
             const struct sw_op *op = &p->ops[i];
             if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
                 continue;
-            const double once = sw_op_is_exchange(op->kind)
-                                    ? sw_cost_op_seconds(p, op, run)
-                                    : sw_cost_known_seconds(&sized->counted->known, p, i, run);
+            const double once =
+                sw_op_is_exchange(op->kind)
+                    ? sw_cost_op_seconds(p, op, &run->cluster, NULL)
+                    : sw_cost_known_seconds(&sized->counted->known, p, i, &run->cluster, NULL);
             const double seconds = times * once;
             sized->counted->seconds[i] = once;
             if (update)

@@ -328,7 +328,8 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
     struct sw_sized sized;
     struct sw_cost cost;
     if (sw_searcher_size(s, base, &sized, err) != 0 ||
-        sw_cost_price_known(sized.program, s->run, &sized.counted->known, &cost, err) != 0)
+        sw_cost_price_known(sized.program, &s->run->cluster, NULL, &sized.counted->known, &cost,
+                            err) != 0)
         return -1;
     k->seconds = cost.step_seconds;
     k->guess = sw_guess_seconds(guess, base->micro_batch_size, sw_levels_last(&guess->levels));

@@ -232,9 +232,10 @@ static void find_levels(const struct sw_units *units, const struct sw_program *p
         unit[units->made[i].unit].attends |= p->ops[op].kind == SW_OP_ATTENTION;
         unit[units->made[i].unit].moves &=
             sw_op_info(p->ops[op].kind)->cost_class == SW_CLASS_MEMORY;
-        unit[units->made[i].unit].seconds += sw_op_is_collective(p->ops[op].kind)
-                                                 ? sw_cost_op_seconds(p, &p->ops[op], run)
-                                                 : seconds[op];
+        unit[units->made[i].unit].seconds +=
+            sw_op_is_collective(p->ops[op].kind)
+                ? sw_cost_op_seconds(p, &p->ops[op], &run->cluster, NULL)
+                : seconds[op];
     }
     for (int32_t i = 0; i < units->count; i++)
         if (units->values[i] != 0) {

@@ -252,7 +252,7 @@ static int explain(const struct sw_run_config *run, struct sw_serve_candidate *c
     c->explained = true;
     (void)sw_plan_serving(run, &serving);
     const int64_t rows = (int64_t)c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP];
-    const int64_t prompt = sw_plan_prompt_tokens(run);
+    const int64_t prompt = sw_plan_workload(run).prompt_tokens;
     int64_t texts = serving.max_batch, tokens = serving.max_tokens;
     while (!fits && texts > rows) {
         texts = texts / 2 > rows ? texts / 2 : rows;

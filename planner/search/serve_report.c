@@ -45,7 +45,7 @@ static void print_memory(FILE *out, const struct sw_serve_candidate *c)
 
 static void print_token(FILE *out, const struct sw_serving_price *p)
 {
-    const struct sw_token_time *t = &p->time;
+    const struct sw_cost_parts *t = &p->time;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], c[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES],
         e[SW_FORMAT_BYTES], count[SW_FORMAT_RATE];
     fprintf(out,
@@ -193,7 +193,7 @@ static void write_memory(struct sw_json *j, const struct sw_serve_candidate *c)
 void sw_serve_write_json(struct sw_json *j, const char *key, const struct sw_serve_candidate *c)
 {
     const struct sw_serving_price *p = &c->price;
-    const struct sw_token_time *t = &p->time;
+    const struct sw_cost_parts *t = &p->time;
     char mesh[64], order[64];
     sw_json_object(j, key);
     sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));

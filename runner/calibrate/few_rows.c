@@ -216,7 +216,7 @@ static void collect(struct run *r, int32_t index, enum sw_few_dtype dtype,
     for (int32_t g = 0; g < p->region_count; g++) {
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const enum sw_few_kind kind = sw_cost_few_rows_kind(&p->ops[i]);
+            const enum sw_few_kind kind = sw_cost_few_rows_kind(p, &p->ops[i]);
             if (kind == SW_FEW_KINDS)
                 continue;
             double rows, *samples = r->samples + (size_t)i * MAX_TOKENS;

@@ -51,7 +51,7 @@ static double predict(const struct sw_plan *plan, const struct sw_program *p)
         const struct sw_region *region = &p->regions[g];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
             seconds += sw_program_runs(p, region, &p->ops[i]) *
-                       sw_cost_compute_seconds(p, &p->ops[i], plan->run);
+                       sw_cost_compute_seconds(p, &p->ops[i], &plan->run->cluster, NULL);
     }
     return seconds;
 }

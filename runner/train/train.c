@@ -532,7 +532,7 @@ static int open_saver(struct training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     t->background =
-        sw_checkpoint_background(run, t->rank->plan->prediction.memory_total,
+        sw_checkpoint_background(&run->cluster, t->rank->plan->prediction.memory_total,
                                  sw_placement_most_bytes(&t->rank->programs->placement));
     const struct sw_saver_options options = {
         .folder = run->checkpoint_directory,

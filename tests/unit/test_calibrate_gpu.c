@@ -275,7 +275,8 @@ static double priced_seconds(const struct sw_program *program, const struct sw_r
     for (int32_t r = 0; r < program->region_count; r++) {
         const struct sw_region *region = &program->regions[r];
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            seconds += region->repeat * sw_cost_op_seconds(program, &program->ops[i], run);
+            seconds +=
+                region->repeat * sw_cost_op_seconds(program, &program->ops[i], &run->cluster, NULL);
     }
     return seconds;
 }

@@ -41,15 +41,26 @@ static void snapshots_fit_where_they_lie(void **state)
 {
     (void)state;
     struct sw_run_config run = run_of(SW_DEVICE_CPU);
-    assert_true(sw_checkpoint_background(&run, 13000000000, 7000000000));
-    assert_false(sw_checkpoint_background(&run, 13000000001, 7000000000));
+    assert_true(sw_checkpoint_background(&run.cluster, 13000000000, 7000000000));
+    assert_false(sw_checkpoint_background(&run.cluster, 13000000001, 7000000000));
     run.cluster.host_memory_bytes = 1; /* it is the memory of the ranks that counts */
-    assert_true(sw_checkpoint_background(&run, 13000000000, 7000000000));
+    assert_true(sw_checkpoint_background(&run.cluster, 13000000000, 7000000000));
     run = run_of(SW_DEVICE_CUDA);
-    assert_true(sw_checkpoint_background(&run, 20000000000, INT64_C(1) << 60)); /* not told */
+    assert_true(
+        sw_checkpoint_background(&run.cluster, 20000000000, INT64_C(1) << 60)); /* not told */
     run.cluster.host_memory_bytes = 14000000001;                                /* of two */
-    assert_true(sw_checkpoint_background(&run, 20000000000, 7000000000));
-    assert_false(sw_checkpoint_background(&run, 0, 7000000001));
+    assert_true(sw_checkpoint_background(&run.cluster, 20000000000, 7000000000));
+    assert_false(sw_checkpoint_background(&run.cluster, 0, 7000000001));
+}
+
+static void price(const struct sw_run_config *run, int64_t memory_total, double step_seconds,
+                  struct sw_checkpoint_cost *out)
+{
+    const struct sw_saved_run saved = {.memory_total = memory_total,
+                                       .step_seconds = step_seconds,
+                                       .total_steps = run->optimizer.total_steps,
+                                       .write_limit = run->checkpoint_bandwidth};
+    sw_checkpoint_price(&placement, &run->cluster, &saved, 0.5, 0.25, out);
 }
 
 static void prices_in_the_background(void **state)
@@ -57,7 +68,7 @@ static void prices_in_the_background(void **state)
     (void)state;
     struct sw_checkpoint_cost c;
     struct sw_run_config run = run_of(SW_DEVICE_CPU);
-    sw_checkpoint_price(&run, &placement, 13000000000, 0.5, 0.25, 10, &c);
+    price(&run, 13000000000, 10, &c);
     assert_int_equal(c.bytes, 12000000000);
     assert_int_equal(c.files, 2);
     assert_int_equal(c.most_bytes, 7000000000);
@@ -85,7 +96,7 @@ static void prices_in_the_background(void **state)
     is_near(sw_checkpoint_paused_share(&c, 1), 2.5 / 3.5);
     /* to a GPU's host at 25 GB/s */
     run = run_of(SW_DEVICE_CUDA);
-    sw_checkpoint_price(&run, &placement, 20000000000, 0.5, 0.25, 10, &c);
+    price(&run, 20000000000, 10, &c);
     assert_true(c.background);
     is_near(c.copy_s, 7.0 / 25);
     is_near(c.stall_s, 0.5 + 7.0 / 25);
@@ -96,7 +107,7 @@ static void prices_in_the_pause(void **state)
     (void)state;
     struct sw_checkpoint_cost c;
     const struct sw_run_config run = run_of(SW_DEVICE_CPU);
-    sw_checkpoint_price(&run, &placement, 13000000001, 0.5, 0.25, 10, &c);
+    price(&run, 13000000001, 10, &c);
     assert_false(c.background);
     assert_int_equal(c.snapshot_bytes, 0);
     assert_true(c.copy_s == 0);
@@ -121,7 +132,7 @@ static void writes_at_the_rate_that_is_told(void **state)
         struct sw_run_config run = run_of(SW_DEVICE_CUDA);
         run.checkpoint_bandwidth = cases[i].limit;
         run.cluster.storage_bandwidth = cases[i].storage;
-        sw_checkpoint_price(&run, &placement, 0, 0.5, 0.25, 10, &c);
+        price(&run, 0, 10, &c);
         assert_int_equal(c.rate, cases[i].rate);
         is_near(c.bandwidth, cases[i].bandwidth);
         is_near(c.write_s, 12e9 / cases[i].bandwidth);
@@ -135,25 +146,25 @@ static void proposes_an_interval(void **state)
     struct sw_run_config run = run_of(SW_DEVICE_CUDA);
     /* no save begins before the last is written: 12 GB at 1 MB/s */
     run.checkpoint_bandwidth = 1e6;
-    sw_checkpoint_price(&run, &placement, 0, 0.5, 0.25, 10, &c);
+    price(&run, 0, 10, &c);
     is_near(c.interval_s, 12000);
     assert_int_equal(c.interval_steps, 1200);
     /* longer than the run */
     run.optimizer.total_steps = 1200;
-    sw_checkpoint_price(&run, &placement, 0, 0.5, 0.25, 10, &c);
+    price(&run, 0, 10, &c);
     assert_int_equal(c.interval_steps, 0);
     assert_true(isfinite(c.interval_s));
     /* nothing fails */
     run = run_of(SW_DEVICE_CUDA);
     run.cluster.failures_per_1000_node_days = 0;
-    sw_checkpoint_price(&run, &placement, 0, 0.5, 0.25, 10, &c);
+    price(&run, 0, 10, &c);
     assert_true(isinf(c.failure_s) && isinf(c.interval_s));
     assert_int_equal(c.interval_steps, 0);
     assert_true(sw_checkpoint_repeated_share(&c, INFINITY) == 0);
     assert_true(sw_checkpoint_paused_share(&c, INFINITY) == 0);
     /* a step longer than the interval */
     run = run_of(SW_DEVICE_CUDA);
-    sw_checkpoint_price(&run, &placement, 0, 0.5, 0.25, 1e6, &c);
+    price(&run, 0, 1e6, &c);
     assert_int_equal(c.interval_steps, 1);
 }
 
@@ -174,9 +185,12 @@ static void prices_a_plan(void **state)
     struct sw_program_options options;
     struct sw_program_set *set = NULL;
     struct sw_checkpoint_cost c;
+    const struct sw_saved_run saved = {.step_seconds = 1,
+                                       .total_steps = run.optimizer.total_steps,
+                                       .write_limit = run.checkpoint_bandwidth};
     if (sw_plan_program_options(&run, &decision, &options, &err) != 0 ||
         sw_program_set_compile(&options, &set, &err) != 0 ||
-        sw_checkpoint_price_set(&run, set, 0, 1, &c, &err) != 0)
+        sw_checkpoint_price_set(set, &run.cluster, &saved, &c, &err) != 0)
         fail_msg("%s", err.message);
     int64_t parameters = 0;
     for (int32_t i = 0; i < set->state.count; i++) {

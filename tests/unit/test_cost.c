@@ -135,7 +135,7 @@ static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64
         fail_msg("%s", err->message);
     if (change != NULL)
         change(p);
-    const int status = sw_cost_price(p, run, cost, err);
+    const int status = sw_cost_price(p, &run->cluster, NULL, cost, err);
     sw_program_free(p);
     sw_config_free(config);
     return status;
@@ -413,7 +413,7 @@ static void saves(void **state)
     double seconds = 0, links = 0;
     if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
         sw_program_set_compile(&options, &set, &err) != 0 ||
-        sw_cost_save_seconds(set, run, &seconds, &links, &err) != 0)
+        sw_cost_save_seconds(set, &run->cluster, &seconds, &links, &err) != 0)
         fail_msg("%s", err.message);
     struct sw_program *p = set->program[SW_PROGRAM_SAVE];
     const struct sw_snapshot_attributes *s = &p->ops[0].as.snapshot;
@@ -427,10 +427,10 @@ static void saves(void **state)
     const double share = sw_cost_efficiency(&run->cluster.profile.memory, moved, 0);
     const double pack =
         moved / (a->memory_bandwidth * share) + run->cluster.profile.launch_latency_s;
-    close_to(sw_cost_op_seconds(p, &p->ops[0], run), exchange + pack);
+    close_to(sw_cost_op_seconds(p, &p->ops[0], &run->cluster, NULL), exchange + pack);
     assert_true(rounds > 1 && fabs(seconds - rounds * (exchange + pack)) < 1e-6 * seconds);
 
-    assert_int_equal(sw_cost_price(p, run, &cost, &err), 0);
+    assert_int_equal(sw_cost_price(p, &run->cluster, NULL, &cost, &err), 0);
     assert_true(cost.step_seconds == seconds);
     close_to(cost.communication_bytes[SW_FSDP], sent * rounds / 2);
     close_to(cost.communication_bytes[SW_TP], sent * rounds / 2);
@@ -439,7 +439,7 @@ static void saves(void **state)
 
     sw_program_free(p);
     set->program[SW_PROGRAM_SAVE] = NULL;
-    assert_int_equal(sw_cost_save_seconds(set, run, &seconds, NULL, &err), -1);
+    assert_int_equal(sw_cost_save_seconds(set, &run->cluster, &seconds, NULL, &err), -1);
     assert_string_equal(err.message, "there is no program 'save'");
     sw_program_set_free(set);
     sw_config_free(config);
@@ -562,9 +562,11 @@ static void counts_messages(void **state)
         sw_links_span(&run->cluster, &p->mesh, sw_axes_effective(&p->mesh, op->axes), &span);
         const double bytes_alone =
             sw_links_seconds(&run->cluster, &span, kind, (double)sw_op_communication_bytes(p, op));
-        close_to(sw_cost_op_seconds(p, op, run) - bytes_alone, sw_cost_message_seconds(p, op, run));
-        more += sw_cost_message_seconds(p, op, run) > 0;
-        close_to(sw_cost_message_seconds(p, op, run), (double)(r.messages - 1) * device->message_s);
+        close_to(sw_cost_op_seconds(p, op, &run->cluster, NULL) - bytes_alone,
+                 sw_cost_message_seconds(p, op, &run->cluster));
+        more += sw_cost_message_seconds(p, op, &run->cluster) > 0;
+        close_to(sw_cost_message_seconds(p, op, &run->cluster),
+                 (double)(r.messages - 1) * device->message_s);
         if (!r.packed)
             continue;
         /* a workspace of a hundredth: many pieces of the same bytes */
@@ -592,6 +594,9 @@ static void devices(void **state)
         for (size_t k = 0; k < 3; k++)
             assert_true(shares[k] > 0 && shares[k] <= 1);
         assert_true(row->contention >= 0 && row->contention < 1);
+        /* nothing to ask of the scheduler, of a container or over a bus: it is the host */
+        assert_true(row->allocated == (row->host_bandwidth > 0) &&
+                    row->allocated == (row->container_flag != NULL));
     }
 }
 

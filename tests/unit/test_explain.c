@@ -174,7 +174,7 @@ static void programs_share_the_state(void **state)
                          e.x.program->parameter_bytes + e.x.program->optimizer_bytes);
         assert_true(evaluate->arena_bytes > set->state.bytes);
         assert_true(evaluate->arena_bytes <= set->arena_bytes);
-        assert_int_equal(sw_cost_price(evaluate, &e.run, &cost, NULL), 0);
+        assert_int_equal(sw_cost_price(evaluate, &e.run.cluster, NULL, &cost, NULL), 0);
         assert_true(e.x.program_seconds[SW_PROGRAM_EVALUATE] == cost.step_seconds);
         assert_true(e.x.program_seconds[SW_PROGRAM_TRAIN] == e.x.c.cost.step_seconds);
         /* forward alone is less than a step of forward, backward and update */

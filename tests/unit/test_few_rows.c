@@ -60,20 +60,18 @@ static struct sw_program_options options_of(enum sw_dtype compute)
     return o;
 }
 
-static struct sw_run_config run_of(enum sw_dtype compute)
+static struct sw_cluster_config cluster_of(void)
 {
-    struct sw_run_config run = {
-        .compute = compute,
-        .cluster = {.nodes = 1,
-                    .accelerators_per_node = 4,
-                    .accelerator = {.device = SW_DEVICE_CPU,
-                                    .peak_fp32_flops = 100e9,
-                                    .peak_bf16_flops = 100e9,
-                                    .memory_bandwidth = 10e9},
-                    .link_count = 1,
-                    .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}}};
-    run.cluster.profile = sw_profile_default(SW_DEVICE_CPU);
-    return run;
+    return (struct sw_cluster_config){
+        .nodes = 1,
+        .accelerators_per_node = 4,
+        .accelerator = {.device = SW_DEVICE_CPU,
+                        .peak_fp32_flops = 100e9,
+                        .peak_bf16_flops = 100e9,
+                        .memory_bandwidth = 10e9},
+        .profile = sw_profile_default(SW_DEVICE_CPU),
+        .link_count = 1,
+        .link = {{.name = "l", .spans = 4, .bandwidth = 1e9, .latency_s = 1e-6}}};
 }
 
 static struct sw_program_set *serving_of(enum sw_dtype compute)
@@ -90,12 +88,13 @@ static struct sw_program_set *serving_of(enum sw_dtype compute)
 }
 
 /* Seconds of every op by itself, and of the matrix products among them. */
-static double sum_of(const struct sw_program *p, const struct sw_run_config *run, double *products)
+static double sum_of(const struct sw_program *p, const struct sw_cluster_config *cluster,
+                     double *products)
 {
     double all = 0;
     *products = 0;
     for (int32_t i = 0; i < p->op_count; i++) {
-        const double seconds = sw_cost_compute_seconds(p, &p->ops[i], run);
+        const double seconds = sw_cost_compute_seconds(p, &p->ops[i], cluster, NULL);
         all += seconds;
         if (p->ops[i].kind == SW_OP_LINEAR || p->ops[i].kind == SW_OP_LINEAR_T)
             *products += seconds;
@@ -104,12 +103,13 @@ static double sum_of(const struct sw_program *p, const struct sw_run_config *run
 }
 
 static double few_seconds(const struct sw_program *p, enum sw_op_kind kind,
-                          const struct sw_run_config *run)
+                          const struct sw_cluster_config *cluster,
+                          const struct sw_workload *workload)
 {
     double seconds = 0;
     for (int32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == kind)
-            seconds += sw_cost_compute_seconds(p, &p->ops[i], run);
+            seconds += sw_cost_compute_seconds(p, &p->ops[i], cluster, workload);
     return seconds;
 }
 
@@ -125,19 +125,18 @@ static void decoding_rests_on_it(void **state)
                                       2 * 2 * 64 * 64};
     for (int32_t i = 0; i < SW_FEW_DTYPES * SW_FEW_KINDS; i++) {
         const int32_t d = i % SW_FEW_DTYPES, k = i / SW_FEW_DTYPES;
-        struct sw_run_config run = run_of(dtypes[d]), with = run;
+        struct sw_cluster_config cluster = cluster_of(), with = cluster;
         struct sw_program_set *set = serving_of(dtypes[d]);
         const struct sw_program *p = set->program[SW_PROGRAM_DECODE];
         double products, same;
-        with.cluster.profile.few_rows[k][d] =
-            (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
-        close_to(few_seconds(p, ops[k], &with), elements[k] * (d == 0 ? 4 : 2) / 2e6);
-        close_to(sum_of(p, &with, &products) - few_seconds(p, ops[k], &with),
-                 sum_of(p, &run, &same) - few_seconds(p, ops[k], &run));
+        with.profile.few_rows[k][d] = (struct sw_few_rows){2, {{1, 1e6, 3e6}, {2, 1e6, 2e6}}};
+        close_to(few_seconds(p, ops[k], &with, NULL), elements[k] * (d == 0 ? 4 : 2) / 2e6);
+        close_to(sum_of(p, &with, &products) - few_seconds(p, ops[k], &with, NULL),
+                 sum_of(p, &cluster, &same) - few_seconds(p, ops[k], &cluster, NULL));
         /* of the other precision nothing is known */
-        with = run;
-        with.cluster.profile.few_rows[k][1 - d] = (struct sw_few_rows){1, {{16, 1e6, 1}}};
-        close_to(sum_of(p, &with, &products), sum_of(p, &run, &same));
+        with = cluster;
+        with.profile.few_rows[k][1 - d] = (struct sw_few_rows){1, {{16, 1e6, 1}}};
+        close_to(sum_of(p, &with, &products), sum_of(p, &cluster, &same));
         sw_program_set_free(set);
     }
 }
@@ -146,16 +145,16 @@ static void decoding_rests_on_it(void **state)
 static void nothing_else_does(void **state)
 {
     (void)state;
-    struct sw_run_config run = run_of(SW_F32), with = run;
+    struct sw_cluster_config cluster = cluster_of(), with = cluster;
     for (int32_t k = 0; k < SW_FEW_KINDS; k++)
-        with.cluster.profile.few_rows[k][SW_FEW_FP32] = (struct sw_few_rows){1, {{2, 1e6, 1e3}}};
+        with.profile.few_rows[k][SW_FEW_FP32] = (struct sw_few_rows){1, {{2, 1e6, 1e3}}};
     struct sw_program_set *set = serving_of(SW_F32);
     double products, same;
     const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
-    assert_true(sum_of(prefill, &run, &products) > 0);
+    assert_true(sum_of(prefill, &cluster, &products) > 0);
     const double all = sum_of(prefill, &with, &same);
     /* the head is of the last token of each text: two rows in prefill, too */
-    assert_true(all > sum_of(prefill, &run, &products));
+    assert_true(all > sum_of(prefill, &cluster, &products));
     assert_true(same - products > 128 * 1000 * 4 / 1e3 * 0.99 &&
                 same - products <= 128 * 1000 * 4 / 1e3);
     sw_program_set_free(set);
@@ -169,7 +168,7 @@ static void nothing_else_does(void **state)
     if (sw_program_compile(&o, SW_LAID_OUT, &train, &err) != 0)
         fail_msg("%s", err.message);
     assert_true(sw_cost_serving_bytes(train) == 0);
-    close_to(sum_of(train, &with, &same), sum_of(train, &run, &products));
+    close_to(sum_of(train, &with, &same), sum_of(train, &cluster, &products));
     close_to(same, products);
     sw_program_free(train);
 }
@@ -193,23 +192,120 @@ static void a_chunk_meets_its_prompt(void **state)
     (void)state;
     struct sw_program_set *set = serving_of(SW_F32);
     const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
-    struct sw_run_config run = run_of(SW_F32);
-    run.cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
-    run.cluster.accelerator.memory_bandwidth = 1e30;
-    run.cluster.profile.launch_latency_s = 0;
+    struct sw_cluster_config cluster = cluster_of();
+    cluster.profile.attention = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    cluster.accelerator.memory_bandwidth = 1e30;
+    cluster.profile.launch_latency_s = 0;
     /* 2 texts x 16 queries x 4 heads of 32, 4 FLOP for each pair */
     const double pair = 4.0 * 2 * 16 * 4 * 32 / (0.5 * 100e9);
     static const struct {
         int64_t prompt;
         double met;
-    } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 16}};
+    } cases[] = {{64, 32}, {32, 16}, {16, 8}, {3, 8}, {0, 8}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        run.serve_prompt_tokens = cases[i].prompt;
-        close_to(few_seconds(prefill, SW_OP_ATTENTION, &run), pair * cases[i].met);
-        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &run),
+        const struct sw_workload workload = {.prompt_tokens = cases[i].prompt};
+        close_to(few_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload), pair * cases[i].met);
+        close_to(few_seconds(set->program[SW_PROGRAM_DECODE], SW_OP_ATTENTION, &cluster, &workload),
                  pair / 16 * 64);
     }
     sw_program_set_free(set);
+}
+
+/* The logits are read for the most probable tokens as often as somebody asks for them. */
+static void asks_for_top_tokens(void **state)
+{
+    (void)state;
+    struct sw_program_set *set = serving_of(SW_F32);
+    const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
+    struct sw_cluster_config cluster = cluster_of();
+    cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    struct sw_workload workload = {.top_share = 1};
+    const double launch = cluster.profile.launch_latency_s;
+    const double always = few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch;
+    /* 2 texts on a rank, a vocabulary of 1000 */
+    assert_true(always >= 2 * 1000 * 4 / (0.5 * 10e9));
+    workload.top_share = 0.25;
+    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload) - launch, always / 4);
+    workload.top_share = 0;
+    close_to(few_seconds(decode, SW_OP_TOP_TOKENS, &cluster, &workload), launch);
+    sw_program_set_free(set);
+}
+
+/* Every op by itself, sorted by what it reads. */
+static struct sw_cost_parts sum_alone(const struct sw_program *p,
+                                      const struct sw_cluster_config *cluster)
+{
+    struct sw_cost_parts sum = {0};
+    for (int32_t r = 0; r < p->region_count; r++)
+        for (int32_t i = 0; i < p->regions[r].op_count; i++) {
+            const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
+            const double runs = sw_program_runs(p, &p->regions[r], op);
+            const double seconds = runs * sw_cost_op_seconds(p, op, cluster, NULL);
+            const bool gathers = sw_op_reads(p, op, SW_ROLE_PARAMETER);
+            if (sw_op_is_collective((enum sw_op_kind)op->kind)) {
+                *(gathers ? &sum.gathers : &sum.reduces) += seconds;
+                sum.messages += gathers ? 0 : (int64_t)runs;
+            } else if (sw_op_reads(p, op, SW_ROLE_CACHE)) {
+                sum.cache += seconds;
+            } else if (sw_op_info((enum sw_op_kind)op->kind)->products != NULL) {
+                sum.weights += seconds;
+            } else {
+                sum.rest += seconds;
+            }
+        }
+    return sum;
+}
+
+/* Weights, cache, rest and waiting make the time of a run, whatever overlaps, and with links that
+ * take no time each is the sum of its ops; collectives are counted each alone. */
+static void parts_make_the_price(void **state)
+{
+    (void)state;
+    struct sw_program_options o = options_of(SW_F32);
+    o.model.layers = 6;
+    o.mesh = sw_mesh_make(1, 2, 1, 2);
+    for (int32_t which = 0; which < 8; which++) {
+        const bool streams = which % 2 == 1, instant = which / 2 % 2 == 1;
+        const struct sw_serving want = {.max_batch = 8,
+                                        .max_tokens = 64,
+                                        .chunk = 16,
+                                        .cache = SW_F32,
+                                        .stream_weights = streams};
+        struct sw_cluster_config cluster = cluster_of();
+        struct sw_program_set *set = NULL;
+        struct sw_error err = {0};
+        struct sw_cost cost;
+        const enum sw_program_kind kind = which / 4 == 1 ? SW_PROGRAM_DECODE : SW_PROGRAM_PREFILL;
+        if (instant)
+            cluster.link[0] =
+                (struct sw_link_config){.name = "l", .spans = 4, .bandwidth = INFINITY};
+        else
+            cluster.profile.host_time_s = 1e-6;
+        if (sw_program_set_compile_serving(&o, &want, 1u << kind, &set, &err) != 0 ||
+            sw_cost_price(set->program[kind], &cluster, NULL, &cost, &err) != 0)
+            fail_msg("%s", err.message);
+        const struct sw_program *p = set->program[kind];
+        const struct sw_cost_parts *t = &cost.parts;
+        const struct sw_cost_parts sum = sum_alone(p, &cluster);
+        close_to(t->weights + t->cache + t->rest, cost.compute_seconds);
+        close_to(cost.compute_seconds + t->waiting, cost.step_seconds);
+        close_to(t->gathers, sum.gathers);
+        close_to(t->reduces, sum.reduces);
+        assert_int_equal(t->messages, sum.messages);
+        assert_true(t->messages > 0 && t->cache > 0 && t->rest > 0);
+        if (instant) {
+            close_to(t->weights, sum.weights);
+            close_to(t->cache, sum.cache);
+            close_to(t->rest, sum.rest);
+            assert_true(t->waiting == 0 && t->latency == 0);
+        } else {
+            /* prefill gathers over sp what decoding splits over it */
+            assert_true(t->waiting > 0);
+            assert_true((t->gathers > 0) == (streams || kind == SW_PROGRAM_PREFILL));
+            assert_true(t->latency > 0 && t->latency < t->reduces);
+        }
+        sw_program_set_free(set);
+    }
 }
 
 /* A GPU's kernels read the cache at the memory's speed and compute in fp32; what a profile says of
@@ -218,13 +314,13 @@ static void gpus_attend_a_cache_in_fp32(void **state)
 {
     (void)state;
     struct sw_program_set *set = serving_of(SW_BF16_T);
-    struct sw_run_config run = run_of(SW_BF16_T);
-    run.cluster.accelerator.device = SW_DEVICE_CUDA;
-    run.cluster.accelerator.peak_bf16_flops = 1e13;
-    run.cluster.profile.attention = (struct sw_curve){.count = 2, .point = {{1, 0.5}, {1e15, 0.5}}};
-    run.cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
-    run.cluster.profile.launch_latency_s = 0;
-    run.serve_prompt_tokens = 64;
+    struct sw_cluster_config cluster = cluster_of();
+    cluster.accelerator.device = SW_DEVICE_CUDA;
+    cluster.accelerator.peak_bf16_flops = 1e13;
+    cluster.profile.attention = (struct sw_curve){.count = 2, .point = {{1, 0.5}, {1e15, 0.5}}};
+    cluster.profile.memory = (struct sw_curve){.count = 1, .point = {{1, 0.5}}};
+    cluster.profile.launch_latency_s = 0;
+    const struct sw_workload workload = {.prompt_tokens = 64};
     const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
     const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
     const double token = 4.0 * 2 * 64 * 4 * 32; /* 2 texts, a cache of 64, 4 heads of 32 */
@@ -232,15 +328,15 @@ static void gpus_attend_a_cache_in_fp32(void **state)
         const struct sw_op *op = &decode->ops[i];
         if (op->kind == SW_OP_ATTENTION) {
             const double bytes = (double)sw_op_cost(decode, op).memory_bytes;
-            run.cluster.accelerator.peak_fp32_flops = 1e13;
-            close_to(sw_cost_compute_seconds(decode, op, &run), bytes / (0.5 * 10e9));
-            run.cluster.accelerator.peak_fp32_flops = 1e9;
-            close_to(sw_cost_compute_seconds(decode, op, &run), token / (0.5 * 1e9));
+            cluster.accelerator.peak_fp32_flops = 1e13;
+            close_to(sw_cost_compute_seconds(decode, op, &cluster, NULL), bytes / (0.5 * 10e9));
+            cluster.accelerator.peak_fp32_flops = 1e9;
+            close_to(sw_cost_compute_seconds(decode, op, &cluster, NULL), token / (0.5 * 1e9));
         }
     }
-    assert_true(few_seconds(decode, SW_OP_ATTENTION, &run) > 0);
-    close_to(few_seconds(prefill, SW_OP_ATTENTION, &run),
-             few_seconds(decode, SW_OP_ATTENTION, &run) * 16 / 2);
+    assert_true(few_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) > 0);
+    close_to(few_seconds(prefill, SW_OP_ATTENTION, &cluster, &workload),
+             few_seconds(decode, SW_OP_ATTENTION, &cluster, &workload) * 16 / 2);
     sw_program_set_free(set);
 }
 
@@ -252,6 +348,8 @@ int main(void)
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_token_reads_weights_and_cache),
         cmocka_unit_test(a_chunk_meets_its_prompt),
+        cmocka_unit_test(asks_for_top_tokens),
+        cmocka_unit_test(parts_make_the_price),
         cmocka_unit_test(gpus_attend_a_cache_in_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void parts_are_the_whole(void **state)
             struct sw_error err = {0};
             if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
                 sw_program_compile(&options, SW_LAID_OUT, &p, &err) != 0 ||
-                sw_cost_price(p, run, &cost, &err) != 0)
+                sw_cost_price(p, &run->cluster, NULL, &cost, &err) != 0)
                 fail_msg("%s", err.message);
             struct sw_traffics parts = {0}, all = {0};
             double again = 0, ring = 0, by_axis = 0;
@@ -144,8 +144,8 @@ static void what_is_known_changes_no_price(void **state)
                 sw_cost_known_reset(&known, p->op_count);
             for (int32_t i = 0; i < SW_AXIS_COUNT && order == 1; i++)
                 p->mesh.order[i] = (uint8_t)(SW_AXIS_COUNT - 1 - i);
-            if (sw_cost_price_known(p, run, &known, &with, &err) != 0 ||
-                sw_cost_price(p, run, &without, &err) != 0)
+            if (sw_cost_price_known(p, &run->cluster, NULL, &known, &with, &err) != 0 ||
+                sw_cost_price(p, &run->cluster, NULL, &without, &err) != 0)
                 fail_msg("%s", err.message);
             assert_true(with.step_seconds == without.step_seconds);
             assert_true(with.compute_seconds == without.compute_seconds);

@@ -1,6 +1,7 @@
 /* Attention, over the ring or over a cache, and what prepares its operands: positions and copies of
  * kv heads. */
 #include "core/program/op/rows.h"
+#include "core/program/serving.h"
 
 #include <math.h>
 
@@ -156,6 +157,19 @@ static struct sw_op_cost cost_attention(const struct sw_program *p, const struct
     return sw_op_is_ring(op) ? cost_pairs(p, op, 2) : cost_cached(p, op);
 }
 
+/* A query of a chunk comes after half of its prompt, in the mean over the prompt's chunks. A
+ * decoded token is priced with all of a full cache. */
+static double met_attention(const struct sw_program *p, const struct sw_op *op,
+                            const struct sw_workload *workload)
+{
+    if (sw_op_is_ring(op) || p->sequence_length <= 1)
+        return 1;
+    const double cached = (double)p->values[op->in[1].value].size[1];
+    const int64_t prompt = workload != NULL ? workload->prompt_tokens : 0;
+    const double met = (double)(prompt > p->sequence_length ? prompt : p->sequence_length) / 2;
+    return met < cached ? met / cached : 1;
+}
+
 static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const struct sw_op *op)
 {
     return cost_pairs(p, op, 5);
@@ -258,7 +272,9 @@ const struct sw_op_info sw_row_attention = {.name = "attention",
                                             .attributes = attention_attributes,
                                             .cost_class = SW_CLASS_ATTENTION,
                                             .vjp = vjp_attention,
+                                            .held = 2,
                                             .cost = cost_attention,
+                                            .met = met_attention,
                                             .communication = communication_attention,
                                             .workspace = sw_workspace_attention};
 const struct sw_op_info sw_row_attention_grad = {.name = "attention_grad",

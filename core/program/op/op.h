@@ -20,6 +20,7 @@ enum { SW_OP_MAX_PRODUCTS = 3 };
 
 struct sw_autodiff;  /* differentiate.c */
 struct sw_partition; /* partition.c */
+struct sw_workload;  /* serving.h */
 
 enum sw_op_class {
     SW_CLASS_MATMUL,
@@ -80,6 +81,8 @@ struct sw_op_info {
     bool always_recompute; /* with `linear`, its result stands for its operand */
     bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
+    uint8_t held;          /* operands from the second on that are read once, however many rows meet
+                              them: a weight, or keys and values; 0: none */
     uint8_t gradient;      /* 1 + index of the result that is a weight's whole gradient; 0: none */
     uint8_t gradient_kind; /* enum sw_op_kind of its gradient, for the usual VJP rules */
     /* Appends the VJP; NULL for ops that are not differentiated. */
@@ -89,6 +92,9 @@ struct sw_op_info {
     int (*partition)(struct sw_partition *partition, const struct sw_op *op);
     /* Memory, and flops where there are no products. */
     struct sw_op_cost (*cost)(const struct sw_program *program, const struct sw_op *op);
+    /* Share of that cost that such a workload meets, NULL: one of nothing; NULL: all. */
+    double (*met)(const struct sw_program *program, const struct sw_op *op,
+                  const struct sw_workload *workload);
     /* Matrix products; returns how many. NULL: none. */
     int32_t (*products)(const struct sw_program *program, const struct sw_op *op,
                         struct sw_product out[SW_OP_MAX_PRODUCTS]);
@@ -176,6 +182,9 @@ static inline enum sw_op_kind sw_op_of_collective(enum sw_collective collective)
 {
     return (enum sw_op_kind)(SW_OP_SLICE + collective);
 }
+
+/* Whether an operand has that role. */
+bool sw_op_reads(const struct sw_program *program, const struct sw_op *op, enum sw_role role);
 
 struct sw_op_cost sw_op_cost(const struct sw_program *program, const struct sw_op *op);
 

@@ -1,6 +1,7 @@
 /* Serving: the cache of keys and values, and what becomes of the last token. */
 #include "core/base/number.h"
 #include "core/program/op/rows.h"
+#include "core/program/serving.h"
 
 static const struct sw_attribute append_attributes[] = {
     {.name = "head_dim",
@@ -30,10 +31,12 @@ static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_o
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
 }
 
-/* Nobody asks for the most probable tokens, but now and then: the logits are not read. */
-static struct sw_op_cost cost_top(const struct sw_program *p, const struct sw_op *op)
+static double met_top(const struct sw_program *p, const struct sw_op *op,
+                      const struct sw_workload *workload)
 {
-    return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[2]) + sw_ref_bytes(p, op->out[0])};
+    (void)p;
+    (void)op;
+    return workload != NULL ? workload->top_share : 0;
 }
 
 /* A number and the place of each candidate. */
@@ -70,7 +73,8 @@ const struct sw_op_info sw_row_top_tokens = {.name = "top_tokens",
                                              .factors = "buv,bk,bp->bn",
                                              .whole = "v",
                                              .cost_class = SW_CLASS_MEMORY,
-                                             .cost = cost_top};
+                                             .cost = sw_cost_memory,
+                                             .met = met_top};
 const struct sw_op_info sw_row_lm_head_logprobs = {.name = "lm_head_logprobs",
                                                    .factors = "bsv,bs->bs",
                                                    .whole = "v",

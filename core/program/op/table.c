@@ -100,6 +100,14 @@ bool sw_op_returns_to_owner(enum sw_op_kind kind)
     return memchr(results, info->pair[1], strcspn(results, "|")) != NULL;
 }
 
+bool sw_op_reads(const struct sw_program *p, const struct sw_op *op, enum sw_role role)
+{
+    for (uint16_t i = 0; i < op->n_in; i++)
+        if (op->in[i].value >= 0 && p->values[op->in[i].value].role == role)
+            return true;
+    return false;
+}
+
 /* ---- Costs ---- */
 
 struct sw_op_cost sw_cost_memory(const struct sw_program *p, const struct sw_op *op)

@@ -169,7 +169,7 @@ static void print_table(const struct timing *t)
             const double calls = sw_program_runs(p, region, op);
             row->name = sw_op_info((enum sw_op_kind)op->kind)->name;
             row->calls += calls;
-            row->planned_s += calls * sw_cost_compute_seconds(p, op, t->plan.run);
+            row->planned_s += calls * sw_cost_compute_seconds(p, op, &t->plan.run->cluster, NULL);
             /* marks are those of a recording's last replay; of several micro-steps the last has a
              * recording of its own */
             const bool once = p->accumulation_steps == 1 || region->phase == SW_PHASE_UPDATE ||
