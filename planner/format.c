@@ -4,7 +4,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 char *sw_format_bytes(double bytes, char buffer[SW_FORMAT_BYTES])
 {
@@ -106,6 +109,21 @@ char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES])
     return buffer;
 }
 
+char *sw_format_accelerator_hours(double hours, char buffer[SW_FORMAT_RATE])
+{
+    char digits[SW_FORMAT_BYTES];
+    if (hours < 0.01) {
+        snprintf(buffer, SW_FORMAT_RATE, "%s of accelerator time",
+                 sw_format_seconds(hours * 3600, digits));
+        return buffer;
+    }
+    snprintf(digits, sizeof digits, "%.2g", hours);
+    if (hours >= 9.95)
+        sw_format_count(hours, digits);
+    snprintf(buffer, SW_FORMAT_RATE, "%s accelerator-hours", digits);
+    return buffer;
+}
+
 char *sw_format_counted(double count, const char *one, char buffer[SW_FORMAT_RATE])
 {
     char digits[SW_FORMAT_BYTES];
@@ -114,8 +132,34 @@ char *sw_format_counted(double count, const char *one, char buffer[SW_FORMAT_RAT
     return buffer;
 }
 
+int32_t sw_format_columns(void)
+{
+    enum { LEAST = 60 };
+    const char *said = getenv("COLUMNS");
+    struct winsize size = {0};
+    long columns = said != NULL ? strtol(said, NULL, 10) : 0;
+    if (columns <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        columns = size.ws_col;
+    return columns <= 0 || columns > INT32_MAX ? INT32_MAX
+           : columns < LEAST                   ? LEAST
+                                               : (int32_t)columns;
+}
+
+const char *sw_format_mark(bool good)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *locale = "";
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && locale[0] == '\0'; i++)
+        locale = getenv(names[i]) != NULL ? getenv(names[i]) : "";
+    const bool utf8 = locale[0] == '\0' || strcasestr(locale, "utf-8") != NULL ||
+                      strcasestr(locale, "utf8") != NULL;
+    return utf8 ? (good ? "✓" : "✗") : good ? "*" : "x";
+}
+
 void sw_format_wrapped(FILE *out, const char *text, int32_t at, int32_t indent, int32_t width)
 {
+    const int32_t columns = sw_format_columns();
+    width = columns < width ? columns : width;
     for (bool first = true; *text != '\0'; first = false) {
         const int32_t length = (int32_t)strcspn(text, " ");
         if (!first && at + 1 + length > width) {

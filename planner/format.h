@@ -2,6 +2,7 @@
 #ifndef SW_PLANNER_FORMAT_H
 #define SW_PLANNER_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -17,10 +18,18 @@ char *sw_format_duration(double seconds, char buffer[SW_FORMAT_BYTES]);
 char *sw_format_count(double count, char buffer[SW_FORMAT_BYTES]); /* "12,345" */
 /* For rates and ratios of any size and sign: "0.2051", "87.3", "-12,345". */
 char *sw_format_number(double number, char buffer[SW_FORMAT_BYTES]);
+/* "2,797 accelerator-hours", and of less than a hundredth of one "12.0 s of accelerator time". */
+char *sw_format_accelerator_hours(double hours, char buffer[SW_FORMAT_RATE]);
 /* "1 node", "12,345 nodes". */
 char *sw_format_counted(double count, const char *one, char buffer[SW_FORMAT_RATE]);
-/* Writes a text in lines of at most `width` columns, broken between words; all but the first are
- * indented by `indent`, and the first starts in column `at`. Ends the last line. */
+/* Columns of the terminal that stdout is, or that COLUMNS says, at least 60; INT32_MAX: it is none.
+ */
+int32_t sw_format_columns(void);
+/* "✓" and "✗", and "*" and "x" where LC_ALL, LC_CTYPE or LANG tells of another code than UTF-8. */
+const char *sw_format_mark(bool good);
+/* Writes a text in lines of at most `width` columns and no more than there are, broken between
+ * words; all but the first are indented by `indent`, and the first starts in column `at`. Ends the
+ * last line. */
 void sw_format_wrapped(FILE *out, const char *text, int32_t at, int32_t indent, int32_t width);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include "planner/format.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct listing {
     struct sw_settings *out;
@@ -61,6 +63,12 @@ int sw_diff_side_read(const char *path, const char *base, bool quiet, bool *is_o
     out->base = base;
     if (is_other != NULL)
         *is_other = false;
+    /* of a folder's files those that are something else are passed over, but this may be a run */
+    if (is_other != NULL && access(path, R_OK) != 0) {
+        sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot open it: %s",
+                   strerror(errno));
+        return quiet ? SW_BAD_INPUT : sw_command_fail(&err);
+    }
     out->config = sw_config_read(path, SW_CONFIG_UNKNOWN, NULL, 0, &err);
     if (out->config == NULL)
         return sw_command_fail(&err);

@@ -40,11 +40,10 @@ char *sw_diff_trust(const struct sw_diff_file *f, char buffer[SW_DIFF_TRUST])
 /* "17.7 days, 217,360 accelerator-hours" of all steps. */
 static void say_cost(const struct sw_diff_side *side, char out[96])
 {
-    char took[SW_FORMAT_BYTES], hours[SW_FORMAT_BYTES];
+    char took[SW_FORMAT_BYTES], hours[SW_FORMAT_RATE];
     const double *value = side->measures.value;
-    snprintf(out, 96, "%.30s, %.30s accelerator-hours",
-             sw_format_duration(value[SW_MEASURE_DURATION], took),
-             sw_format_number(value[SW_MEASURE_ACCELERATOR_HOURS], hours));
+    snprintf(out, 96, "%.30s, %.60s", sw_format_duration(value[SW_MEASURE_DURATION], took),
+             sw_format_accelerator_hours(value[SW_MEASURE_ACCELERATOR_HOURS], hours));
 }
 
 char *sw_diff_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])

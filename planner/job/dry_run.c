@@ -140,10 +140,10 @@ static void print_choice(const struct sw_start_choices *all, int32_t i)
                  wait_text(c->wait_high_s, high));
     if (c->jobs > 1)
         snprintf(jobs, sizeof jobs, "  in %d jobs", c->jobs);
-    printf("%s %-10s %-10s %-22s %-10s %5d  %-12s %-14s %s%s%s\n", c->submitted ? "✓" : " ",
-           sw_format_duration(c->result_s, done), wait_text(c->wait_s, wait), band,
-           sw_format_duration(c->run_s, run), c->nodes, c->partition,
-           sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
+    printf("%s %-10s %-10s %-22s %-10s %5d  %-12s %-14s %s%s%s\n",
+           c->submitted ? sw_format_mark(true) : " ", sw_format_duration(c->result_s, done),
+           wait_text(c->wait_s, wait), band, sw_format_duration(c->run_s, run), c->nodes,
+           c->partition, sw_mesh_format(&c->candidate.decision.mesh, mesh, sizeof mesh),
            sw_format_seconds(c->candidate.cost.step_seconds, step), jobs,
            i == 0 && !all->settled ? "  soonest" : "");
 }
@@ -164,12 +164,13 @@ static void print_text(const struct sw_run_config *run, const struct sw_slurm *s
     for (int32_t i = 0; i < starting; i++)
         print_choice(all, i);
     for (int32_t i = starting; i < all->count; i++)
-        printf("✗ %d node%s, partition %s: %s\n", all->choice[i].nodes,
+        printf("%s %d node%s, partition %s: %s\n", sw_format_mark(false), all->choice[i].nodes,
                all->choice[i].nodes == 1 ? "" : "s", all->choice[i].partition,
                all->choice[i].why_not);
     if (starting > 0)
-        printf("✓ what 'plan submit' takes%s. The start of a job is taken to need %.0f s.\n",
-               all->settled ? "" : "; --soonest takes the first line", SW_START_SETUP_SECONDS);
+        printf("%s what 'plan submit' takes%s. The start of a job is taken to need %.0f s.\n",
+               sw_format_mark(true), all->settled ? "" : "; --soonest takes the first line",
+               SW_START_SETUP_SECONDS);
     if (all->log_ratio != 1)
         printf("waits are the controller's, times %.2g: the median of %d of your jobs\n",
                all->log_ratio, all->log_jobs);

@@ -134,8 +134,9 @@ static void warn_of_nodes(const char *path, const struct sw_run_config *run,
     if (best != last)
         snprintf(also, sizeof also, ", %d no slower (%s)", (int)last->nodes,
                  sw_format_seconds(last->step_seconds, took));
-    fprintf(stderr, "%s: warning: %d of the %d nodes are %s: %s a step with mesh_dim %s",
+    fprintf(stderr, "%s: warning: %d of the %d nodes %s %s: %s a step with mesh_dim %s",
             sw_command_shown(path), (int)best->nodes, (int)run->cluster.nodes,
+            best->nodes == 1 ? "is" : "are",
             best->step_seconds < 0.995 * chosen->cost.step_seconds ? "faster" : "as fast",
             sw_format_seconds(best->step_seconds, least),
             sw_mesh_format(&best->mesh, mesh, sizeof mesh));

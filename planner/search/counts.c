@@ -69,9 +69,9 @@ void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
         fprintf(out, "mesh_dim %s, %s a step", sw_mesh_format(&n->mesh, mesh, sizeof mesh),
                 sw_format_seconds(n->step_seconds, step));
         if (run->says_steps)
-            fprintf(out, ", %s in all, %s accelerator-hours",
+            fprintf(out, ", %s in all, %s",
                     sw_format_duration((double)run->optimizer.total_steps * n->step_seconds, took),
-                    sw_format_count(n->accelerator_hours, hours));
+                    sw_format_accelerator_hours(n->accelerator_hours, hours));
         fprintf(out, "\n");
     }
 }

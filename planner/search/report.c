@@ -82,15 +82,11 @@ void sw_report_why(FILE *out, const struct sw_run_config *run)
 char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
                     size_t bytes)
 {
-    char steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], hours[SW_FORMAT_BYTES];
+    char steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], hours[SW_FORMAT_RATE];
     const double count = (double)run->optimizer.total_steps;
-    const double all = sw_report_accelerator_hours(run, step_seconds);
-    snprintf(hours, sizeof hours, "%.2g", all);
-    if (all >= 9.95)
-        sw_format_count(all, hours);
-    snprintf(buffer, bytes, "%s take%s %s, %s accelerator-hours",
-             sw_format_counted(count, "step", steps), count == 1 ? "s" : "",
-             sw_format_duration(count * step_seconds, took), hours);
+    snprintf(buffer, bytes, "%s take%s %s, %s", sw_format_counted(count, "step", steps),
+             count == 1 ? "s" : "", sw_format_duration(count * step_seconds, took),
+             sw_format_accelerator_hours(sw_report_accelerator_hours(run, step_seconds), hours));
     return buffer;
 }
 
@@ -194,23 +190,33 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         rate[SW_FORMAT_BYTES];
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
     const int wide = (int)strlen("recompute");
+    const int32_t columns = sw_format_columns();
+    /* what follows from the rest goes first where there is no room */
+    const bool rates = columns >= 102, choices = columns >= 80;
     const struct sw_cost *best = &s->mesh[0].cost;
     fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
             sw_report_band(best), best->band_low_seconds / best->step_seconds,
             best->band_high_seconds / best->step_seconds);
-    fprintf(out, "  %-16s %5s %6s  %-*s %10s %9s %9s %12s %6s\n", "mesh_dim", "micro", "steps",
-            wide, "recompute", "memory", "step", "waiting", "tokens/s/acc", "MFU");
+    fprintf(out, "  %-16s", "mesh_dim");
+    if (choices)
+        fprintf(out, " %5s %6s  %-*s", "micro", "steps", wide, "recompute");
+    fprintf(out, " %10s %9s", "memory", "step");
+    if (rates)
+        fprintf(out, " %9s %12s", "waiting", "tokens/s/acc");
+    fprintf(out, " %6s\n", "MFU");
     for (int32_t i = 0; i < shown; i++) {
         const struct sw_candidate *c = &s->mesh[i];
-        fprintf(out, "%s %-16s %5" PRId64 " %6" PRId64 "  %-*s %10s %9s %9s %12s %5.1f%%%s\n",
-                i == 0 ? "✓" : " ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
-                c->decision.micro_batch_size, c->decision.accumulation_steps, wide,
-                sw_recompute_word(c->decision.recompute),
-                sw_format_bytes((double)c->memory.total, memory),
-                sw_format_seconds(c->cost.step_seconds, step),
-                sw_format_seconds(total_exposed(&c->cost), wait),
-                sw_format_count(c->tokens_per_second / s->accelerators, rate), c->mfu * 100,
-                i == s->fastest && i > 0 ? "  fastest" : "");
+        fprintf(out, "%s %-16s", i == 0 ? sw_format_mark(true) : " ",
+                sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
+        if (choices)
+            fprintf(out, " %5" PRId64 " %6" PRId64 "  %-*s", c->decision.micro_batch_size,
+                    c->decision.accumulation_steps, wide, sw_recompute_word(c->decision.recompute));
+        fprintf(out, " %10s %9s", sw_format_bytes((double)c->memory.total, memory),
+                sw_format_seconds(c->cost.step_seconds, step));
+        if (rates)
+            fprintf(out, " %9s %12s", sw_format_seconds(total_exposed(&c->cost), wait),
+                    sw_format_count(c->tokens_per_second / s->accelerators, rate));
+        fprintf(out, " %5.1f%%%s\n", c->mfu * 100, i == s->fastest && i > 0 ? "  fastest" : "");
     }
     if (shown < s->feasible)
         fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
@@ -219,10 +225,10 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
 void sw_report_rejected(FILE *out, const struct sw_candidate *c)
 {
     char mesh[64];
+    fputs(sw_format_mark(false), out);
     const int32_t at =
-        fprintf(out, "✗ %-16s %-12s ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
-                sw_reject_name(c->reason)) -
-        2; /* the cross is one column and three bytes */
+        1 + fprintf(out, " %-16s %-12s ", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh),
+                    sw_reject_name(c->reason));
     sw_format_wrapped(out, c->detail, at, at, WIDTH);
     fprintf(out, "%*s", (int)at, "");
     sw_format_wrapped(out, c->help, at, at, WIDTH);

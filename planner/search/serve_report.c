@@ -115,7 +115,7 @@ static void print_table(FILE *out, const struct sw_serve_search *s, int64_t top)
         const struct sw_serving_price *p = &c->price;
         fprintf(
             out, "%s %-14s %5" PRId64 " %9s %9s %9s %9s | %9s %9s %10s %9s  %s%s%s\n",
-            i == 0 && s->keeping > 0 ? "✓" : " ",
+            i == 0 && s->keeping > 0 ? sw_format_mark(true) : " ",
             sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh), p->texts,
             sw_format_bytes((double)c->memory.total, memory),
             sw_format_seconds(p->token_seconds, token), sw_format_seconds(p->first_seconds, first),

@@ -55,6 +55,8 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
     if (note[0] != '\0')
         fprintf(stderr, "%s\n", note);
     const int status = sw_model_export(from, path[1], dtype, err);
+    if (status == 0)
+        printf("wrote %s, the model of %s\n", path[1], from);
     free(from);
     return status;
 }

@@ -18,7 +18,7 @@ complain() {
     bad=$((bad + 1))
 }
 for tool in slurmdbd sacctmgr sacct mariadbd mariadb-install-db mariadb python3; do
-    command -v $tool >/dev/null 2>&1 || skip "'$tool' is not installed (Debian: slurmdbd mariadb-server)"
+    command -v $tool >/dev/null 2>&1 || skip "'$tool' is not installed (Debian: slurmdbd mariadb-server-core mariadb-client-core)"
 done
 # Slurm's processes trust one another by user id here; the database asks for a password.
 rm -rf "$scratch"
@@ -138,6 +138,30 @@ sacctmgr -i modify qos normal set MaxTRESPerUser=node=2 >"$scratch/sacctmgr.log"
 "$plan" submit "$scratch/run.yaml" --dry-run >"$scratch/said" 2>"$scratch/stderr" || complain "a limit that nobody enforces: $(cat "$scratch/stderr")"
 grep -q 'MaxTRESPU' "$scratch/said" && complain "a limit that nobody enforces: $(cat "$scratch/said")"
 
+# Where it is enforced plan refuses the job, and Slurm lets that of a bare sbatch wait for ever, for the reason that plan gave.
+bash tests/cluster/controller.sh down "$SLURM_CONF"
+echo 'AccountingStorageEnforce=limits,qos' >>"$scratch/more.conf"
+line=$(bash tests/cluster/controller.sh up nodes 8 conf "$scratch/more.conf") || complain "a second controller: $line"
+export SLURM_CONF=${line#SLURM_CONF=}
+never() { # WHAT PLAN-SAYS REASON: of eight nodes
+    local id
+    "$plan" submit "$scratch/run.yaml" --set directory="$scratch/never" --set slurm.account=research >"$scratch/said" 2>"$scratch/stderr"
+    [ $? -eq 1 ] || complain "$1: exit code is not 1: $(cat "$scratch/said" "$scratch/stderr")"
+    grep -qxF "plan: error: the job cannot start: 8 nodes asked for, but $2 is 2: it would wait for ever" "$scratch/stderr" ||
+        complain "$1: $(cat "$scratch/stderr")"
+    id=$(sbatch --parsable -A research -N8 --exclusive -p gpu -t 10 --wrap true) || complain "$1: sbatch refuses it"
+    until_true 20 eval "squeue -h -j $id -o %r | grep -qx $3" || complain "$1: Slurm says $(squeue -h -j "$id" -o '%t %r')"
+    scancel "$id"
+}
+until_true 30 eval "scontrol show assoc_mgr flags=assoc | grep -q research" || complain "the second controller knows no accounts"
+never "a limit of the qos" "MaxTRESPU of qos normal" QOSMaxNodePerUserLimit
+sacctmgr -i modify qos normal set MaxTRESPerUser=node=-1 >"$scratch/sacctmgr.log" 2>&1 || complain "no limit: $(cat "$scratch/sacctmgr.log")"
+sacctmgr -i modify account research set GrpTRES=node=2 >"$scratch/sacctmgr.log" 2>&1 || complain "no limit: $(cat "$scratch/sacctmgr.log")"
+never "a limit of the account" "GrpTRES of account research" AssocGrpNodeLimit
+sacctmgr -i modify account research set GrpTRES=node=-1 >"$scratch/sacctmgr.log" 2>&1 || complain "no limit: $(cat "$scratch/sacctmgr.log")"
+"$plan" submit "$scratch/run.yaml" --set directory="$scratch/free" --set slurm.account=research >"$scratch/said" 2>"$scratch/stderr" || complain "no limit: $(cat "$scratch/stderr")"
+scancel "$(cat "$scratch/said")"
+
 # Without slurmdbd the folder and the controller speak alone.
 kill "$dbd" && wait "$dbd" 2>/dev/null
 begin=$SECONDS
@@ -146,5 +170,5 @@ said=$("$plan" status "$scratch/run" 2>&1)
 grep -q "job $job" <<<"$said" || complain "status without slurmdbd: $said"
 "$plan" submit "$scratch/run.yaml" --dry-run >"$scratch/said" 2>"$scratch/stderr" ||
     complain "a dry run without slurmdbd: exit code $?: $(cat "$scratch/stderr")"
-[ $bad -eq 0 ] && echo "accounting: a forgotten job is found, waits have a band, and without slurmdbd both go on"
+[ $bad -eq 0 ] && echo "accounting: a forgotten job is found, waits have a band, limits that are enforced are told, and without slurmdbd both go on"
 exit $((bad > 0))

@@ -16,9 +16,9 @@ fail() { # WHAT FILE
     fail 'cmake --install' "$out/said"
     exit 1
 }
-cp -r configs "$out/mine"
 cd "$out" || exit 3
 bin=$out/there/bin
+ln -s there/share/shardwright/configs mine # what runs begin from
 for program in plan runner plan-slurm; do
     if [ -x "$build/$program" ] && [ ! -x "$bin/$program" ]; then
         ls -R there >"$out/said"
@@ -53,5 +53,33 @@ YAML
 "$bin/runner" train job/small.plan.yaml >said 2>&1 || fail 'runner train' said
 [ "$(grep -c '"loss"' job/run/metrics.jsonl run/metrics.jsonl 2>/dev/null | awk -F: '{ n += $2 } END { print n }')" -ge 2 ] ||
     fail 'two steps were not trained' said
+
+# ---- What comes with them
+for file in share/doc/shardwright/{LICENSE,README.md,docs/jobs.md,docs/reference/commands.md} \
+    share/bash-completion/completions/{plan,runner}; do
+    [ -s "there/$file" ] || echo "$file" >>missing
+done
+[ ! -e missing ] || fail 'not installed' missing
+"$bin/plan" check mine/*/*.yaml >said 2>&1 || fail 'the configurations that are installed' said
+for page in plan:submit runner:calibrate; do
+    name=${page%%:*}
+    [ -e "$build/docs/$name.1" ] || continue # only the programs were built
+    groff -man -Tutf8 -ww "there/share/man/man1/$name.1" >page 2>said
+    if command -v groff >/dev/null && { [ -s said ] || ! grep -q -- "$name.*${page#*:}" page; }; then
+        fail "man $name" said
+    fi
+done
+completes() { # WORDS WANTED: what is offered for the last of the words
+    bash -c '. "$1" && shift && read -ra COMP_WORDS <<<"$1" && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) &&
+        _shardwright "${COMP_WORDS[0]}" "${COMP_WORDS[COMP_CWORD]}" && echo "${COMPREPLY[@]}"' \
+        bash "there/share/bash-completion/completions/plan" "$bin/$1" >said 2>&1
+    [ "$(cat said)" = "$2" ] || fail "$1 is completed otherwise than $2" said
+}
+completes 'plan se' search
+completes 'plan search --re' --rejected
+completes 'plan submit --s' '--set --soonest'
+completes 'runner ch' checkpoint
+completes 'runner generate --max' --max-new-tokens
+completes 'runner train r' ''
 [ "$wrong" -eq 0 ] && echo 'test_install: all as it should be'
 exit "$wrong"
