@@ -14,59 +14,25 @@ enum width { NOTHING, EMBED, ACT_EMBED, VOCAB, QUERIES, KEYS, OUTPUT, MLP, HEAD_
 /* What there is of it besides struct sw_parameter: a matrix [rows, columns] or a vector [columns],
  * and the member of struct sw_model without which there is none, ALWAYS. */
 enum { ALWAYS = 0 };
-#define IF(member) offsetof(struct sw_model, member)
-/* clang-format off */
 static const struct declaration {
     struct sw_parameter is;
     uint8_t rows, columns; /* enum width */
     uint16_t wanted;
 } declarations[SW_DECODER_WEIGHTS] = {
-/*   name, name in files, part, place there, transposed there, decays, starts as, tied copy | [rows, columns] | if */
-[SW_W_EMBEDDING] = {{"embedding", "model.embed_tokens.weight", SW_BEFORE_LAYERS, 0, false, true, SW_INITIAL_NORMAL, "lm_head.weight"},
-    VOCAB, EMBED, ALWAYS},
-[SW_W_ATTENTION_NORM] = {{"attention_norm", "input_layernorm.weight", SW_OF_LAYER, 16, false, false, SW_INITIAL_ONES, NULL},
-    NOTHING, ACT_EMBED, ALWAYS},
-[SW_W_Q] = {{"wq", "self_attn.q_proj.weight", SW_OF_LAYER, 0, true, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, QUERIES, ALWAYS},
-[SW_W_K] = {{"wk", "self_attn.k_proj.weight", SW_OF_LAYER, 2, true, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, KEYS, ALWAYS},
-[SW_W_V] = {{"wv", "self_attn.v_proj.weight", SW_OF_LAYER, 4, true, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, KEYS, ALWAYS},
-[SW_W_O] = {{"wo", "self_attn.o_proj.weight", SW_OF_LAYER, 6, false, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, OUTPUT, ALWAYS},
-[SW_W_MLP_NORM] = {{"mlp_norm", "post_attention_layernorm.weight", SW_OF_LAYER, 17, false, false, SW_INITIAL_ONES, NULL},
-    NOTHING, ACT_EMBED, ALWAYS},
-[SW_W_GATE] = {{"w_gate", "mlp.gate_proj.weight", SW_OF_LAYER, 10, true, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, MLP, ALWAYS},
-[SW_W_UP] = {{"w_up", "mlp.up_proj.weight", SW_OF_LAYER, 12, true, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, MLP, ALWAYS},
-[SW_W_DOWN] = {{"w_down", "mlp.down_proj.weight", SW_OF_LAYER, 14, false, true, SW_INITIAL_NORMAL, NULL},
-    EMBED, MLP, ALWAYS},
-[SW_W_FINAL_NORM] = {{"final_norm", "model.norm.weight", SW_BEHIND_LAYERS, 0, false, false, SW_INITIAL_ONES, NULL},
-    NOTHING, ACT_EMBED, ALWAYS},
-[SW_W_HEAD] = {{"head", "lm_head.weight", SW_BEHIND_LAYERS, 1, false, true, SW_INITIAL_NORMAL, NULL},
-    VOCAB, EMBED, ALWAYS},
-[SW_W_Q_BIAS] = {{"bq", "self_attn.q_proj.bias", SW_OF_LAYER, 1, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, QUERIES, IF(qkv_bias)},
-[SW_W_K_BIAS] = {{"bk", "self_attn.k_proj.bias", SW_OF_LAYER, 3, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, KEYS, IF(qkv_bias)},
-[SW_W_V_BIAS] = {{"bv", "self_attn.v_proj.bias", SW_OF_LAYER, 5, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, KEYS, IF(qkv_bias)},
-[SW_W_O_BIAS] = {{"bo", "self_attn.o_proj.bias", SW_OF_LAYER, 7, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, ACT_EMBED, IF(output_bias)},
-[SW_W_GATE_BIAS] = {{"b_gate", "mlp.gate_proj.bias", SW_OF_LAYER, 11, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, MLP, IF(mlp_bias)},
-[SW_W_UP_BIAS] = {{"b_up", "mlp.up_proj.bias", SW_OF_LAYER, 13, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, MLP, IF(mlp_bias)},
-[SW_W_DOWN_BIAS] = {{"b_down", "mlp.down_proj.bias", SW_OF_LAYER, 15, false, false, SW_INITIAL_ZEROS, NULL},
-    NOTHING, ACT_EMBED, IF(mlp_bias)},
-[SW_W_Q_NORM] = {{"q_norm", "self_attn.q_norm.weight", SW_OF_LAYER, 8, false, false, SW_INITIAL_ONES, NULL},
-    NOTHING, HEAD_DIM, IF(qk_norm)},
-[SW_W_K_NORM] = {{"k_norm", "self_attn.k_norm.weight", SW_OF_LAYER, 9, false, false, SW_INITIAL_ONES, NULL},
-    NOTHING, HEAD_DIM, IF(qk_norm)},
-};
-/* clang-format on */
+#define IF(member) offsetof(struct sw_model, member)
+#define SW_MATRIX(KIND, name, stored, PART, place, transposed, ROWS, COLUMNS, tied)                \
+    {{name, stored, SW_##PART, place, transposed, true, SW_INITIAL_NORMAL, tied},                  \
+     ROWS,                                                                                         \
+     COLUMNS,                                                                                      \
+     ALWAYS},
+#define SW_VECTOR(KIND, name, stored, PART, place, INITIAL, COLUMNS, wanted)                       \
+    {{name, stored, SW_##PART, place, false, false, SW_INITIAL_##INITIAL, NULL},                   \
+     NOTHING,                                                                                      \
+     COLUMNS,                                                                                      \
+     wanted},
+#include "core/program/model/weights.def"
 #undef IF
+};
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
 {

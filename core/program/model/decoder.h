@@ -9,29 +9,10 @@
 
 #include "core/program/model/model.h"
 
-/* In the order in which they lie in the state. */
 enum sw_decoder_weight {
-    SW_W_EMBEDDING,
-    SW_W_ATTENTION_NORM,
-    SW_W_Q,
-    SW_W_K,
-    SW_W_V,
-    SW_W_O,
-    SW_W_MLP_NORM,
-    SW_W_GATE,
-    SW_W_UP,
-    SW_W_DOWN,
-    SW_W_FINAL_NORM,
-    SW_W_HEAD,
-    SW_W_Q_BIAS,
-    SW_W_K_BIAS,
-    SW_W_V_BIAS,
-    SW_W_O_BIAS,
-    SW_W_GATE_BIAS,
-    SW_W_UP_BIAS,
-    SW_W_DOWN_BIAS,
-    SW_W_Q_NORM,
-    SW_W_K_NORM,
+#define SW_MATRIX(KIND, ...) SW_W_##KIND,
+#define SW_VECTOR SW_MATRIX
+#include "core/program/model/weights.def"
     SW_DECODER_WEIGHTS
 };
 
@@ -41,7 +22,6 @@ struct sw_decoder {
     int32_t w[SW_DECODER_WEIGHTS]; /* values; -1: the model has none */
     struct sw_dim batch, seq;      /* of the tokens of a micro-step */
     struct sw_dim residual[3];     /* [batch, residual_seq, act_embed] */
-    struct sw_dim kv_copied;       /* kv heads * head_dim with their copies */
     int32_t x;                     /* the residual stream, carried from layer to layer */
     int32_t positions;             /* of tokens, as rope takes them */
     /* The site's: from q, k (rotated) and v, without copies of kv heads, to what the output
