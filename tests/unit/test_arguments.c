@@ -1,0 +1,112 @@
+/* Options of commands on ranks: what a row takes, and what is said of what it does not. */
+#include "runner/rank/arguments.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct {
+    const char *plan, *text, *prompt, *more[8];
+    bool flag;
+    double number;
+    int32_t taken, more_count;
+    struct sw_meant meant;
+} got;
+
+static int take_even(void *to, const char *value, struct sw_problem *problem)
+{
+    if (strcmp(value, "odd") == 0)
+        return sw_problem_is(problem, "an even number, not ", value);
+    *(int32_t *)to = 2;
+    return strcmp(value, "even") == 0 ? 0 : -1;
+}
+
+/* wanted: what is said, NULL: nothing. */
+static void parse(bool plan, bool more, const char *wanted, ...)
+{
+    const struct sw_argument options[] = {
+        {.name = "--flag", .flag = &got.flag},
+        {.name = "--text", .text = &got.text},
+        {.name = "--prompt", .text = &got.prompt, .may_be_empty = true},
+        {.name = "--number",
+         .needs = "--number is from 1 to 9",
+         .number = &got.number,
+         .least = 1,
+         .most = 9},
+        {.name = "top_k", .needs = " needs two", .take = take_even, .to = &got.taken},
+        sw_argument_digest(&got.meant),
+        {.name = NULL}};
+    char *argv[16] = {"runner", "command"}, said[256];
+    struct sw_problem problem;
+    int argc = 2;
+    va_list words;
+    va_start(words, wanted);
+    while ((argv[argc] = va_arg(words, char *)) != NULL)
+        argc++;
+    va_end(words);
+    memset(&got, 0, sizeof got);
+    const int status =
+        sw_arguments_parse(argc, argv, options, plan ? &got.plan : NULL,
+                           more ? (char **)got.more : NULL, &got.more_count, &problem);
+    assert_int_equal(status, wanted == NULL ? 0 : -1);
+    if (wanted == NULL)
+        return;
+    snprintf(said, sizeof said, "%s%s", problem.what, problem.which);
+    assert_string_equal(said, wanted);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    parse(true, false, NULL, "--flag", "--text", "a", "p", "--number", "9", "--prompt", "",
+          "--top-k", "even", "--digest", "00000000000000ff", NULL);
+    assert_true(got.flag && got.meant.given && got.meant.digest == 255);
+    assert_string_equal(got.text, "a");
+    assert_string_equal(got.plan, "p");
+    assert_string_equal(got.prompt, "");
+    assert_true(got.number == 9 && got.taken == 2);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    parse(true, true, NULL, "p", "a", "--flag", "b", NULL);
+    assert_int_equal(got.more_count, 2);
+    assert_string_equal(got.more[1], "b");
+    parse(true, false, "one plan at a time, not also q", "p", "q", NULL);
+    parse(true, false, "command needs a plan file", NULL);
+    parse(true, false, "command needs a plan file", "", NULL);
+    parse(false, false, NULL, "--flag", NULL);
+    parse(false, false, "unexpected argument p", "p", NULL);
+    parse(true, true, "unknown option --flags", "p", "--flags", NULL);
+    parse(true, true, "unknown option --top_k", "--top_k", "even", NULL);
+    parse(true, true, "unknown option -top-k", "-top-k", "even", NULL);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    parse(true, false, "--text needs a value", "p", "--text", NULL);
+    parse(true, false, "--text needs a value", "p", "--text", "", NULL);
+    parse(true, false, "--prompt needs a value", "p", "--prompt", NULL);
+    parse(true, false, "--number is from 1 to 9", "p", "--number", "0", NULL);
+    parse(true, false, "--number is from 1 to 9", "p", "--number", "1.5", NULL);
+    parse(true, false, "--number is from 1 to 9", "p", "--number", "2x", NULL);
+    parse(true, false, "--number is from 1 to 9", "p", "--number", "nan", NULL);
+    parse(true, false, "--number is from 1 to 9", "p", "--number", NULL);
+    parse(true, false, "--top-k needs two", "p", "--top-k", "3", NULL);
+    parse(true, false, "an even number, not odd", "p", "--top-k", "odd", NULL);
+    parse(true, false, "--digest needs the 16 digits of a plan's digest", "p", "--digest", "ff",
+          NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_places),
+                                       cmocka_unit_test(test_values)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
