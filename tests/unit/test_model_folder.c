@@ -128,7 +128,9 @@ static void what_is_no_model_is_refused(void **state)
 {
     (void)state;
     const struct sw_program_options options = small_options(true);
-    expect_unopened("m", "m", "No such file or directory");
+    expect_unopened("m", "m",
+                    "No such file or directory; a Hugging Face model directory or a checkpoint is "
+                    "needed");
     put_text("m", "x");
     expect_unopened("m", "m",
                     "is no folder; a Hugging Face model directory or a checkpoint is needed");
