@@ -2,6 +2,7 @@
 
 #include "core/cost/links.h"
 #include "core/cost/traffic.h"
+#include "core/program/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,6 @@ enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 enum work { WORK_WEIGHTS, WORK_CACHE, WORK_REST, WORKS };
 
 enum part { PART_COMPUTE, PART_COLLECTIVE, PART_WAIT };
-/* When an op runs, bit by bit. */
-enum only { ONLY_AHEAD = 1, ONLY_LAST_MICRO_STEP = 2 };
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
@@ -26,8 +25,8 @@ struct timing {
     double block, hop; /* ring attention over links: seconds of each */
     bool home;         /* and its last hop, with nothing to compute beside it */
     int16_t ends;      /* in done[]: of what a collective writes first, or is waited for */
-    uint8_t part, only, work;
-    sw_axis_set axes; /* effective ones */
+    uint8_t part, when, work; /* enum part, sw_when, work */
+    sw_axis_set axes;         /* effective ones */
 };
 
 /* A collective that was issued. */
@@ -61,8 +60,7 @@ struct pricing {
     bool failed; /* no memory for them */
     struct clocks now;
     double contention;
-    bool once;   /* some ops run in the last micro-step only */
-    bool others; /* a micro-step that is not the last is being walked */
+    bool once; /* some ops run in the last micro-step only */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
 };
@@ -239,34 +237,30 @@ static void time_ops(struct pricing *c)
     const struct sw_program *p = c->p;
     struct sw_traffic_walk walk = sw_traffic_begin(p);
     walk.known = c->known->sent;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            const struct sw_traffic_walk *sent =
-                op->axes.count > 0 && sw_traffic_at(&walk, region, op) ? &walk : NULL;
-            const int32_t first = sw_program_alike(p, i);
-            const struct timing *like = first < i ? &c->timing[first] : NULL;
-            struct timing *t = &c->timing[i];
-            *t = (struct timing){.part = PART_COMPUTE};
-            if (sw_op_is_wait(op->kind)) {
-                t->part = PART_WAIT;
-                t->ends = ends_of(c, op->in[0].value);
-            } else if (sw_op_is_collective(op->kind)) {
-                t->part = PART_COLLECTIVE;
-                time_collective(c, op, sent, like, t);
-            } else {
-                time_compute(c, op, sent, t);
-                t->work = (uint8_t)work_of(p, op);
-            }
-            t->only = (uint8_t)((op->ahead ? ONLY_AHEAD : 0) |
-                                (op->last_micro_step ? ONLY_LAST_MICRO_STEP : 0));
-            c->once = c->once || op->last_micro_step;
-            if (sent != NULL)
-                count_bytes(c, sent);
-            if (sent != NULL && t->part == PART_COLLECTIVE)
-                count_alone(c, op, sent->calls, t);
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        const struct sw_op *op = &p->ops[w.op];
+        const struct sw_traffic_walk *sent =
+            op->axes.count > 0 && sw_traffic_at(&walk, &p->regions[w.region], op) ? &walk : NULL;
+        const int32_t first = sw_program_alike(p, w.op);
+        const struct timing *like = first < w.op ? &c->timing[first] : NULL;
+        struct timing *t = &c->timing[w.op];
+        *t = (struct timing){.part = PART_COMPUTE};
+        if (sw_op_is_wait(op->kind)) {
+            t->part = PART_WAIT;
+            t->ends = ends_of(c, op->in[0].value);
+        } else if (sw_op_is_collective(op->kind)) {
+            t->part = PART_COLLECTIVE;
+            time_collective(c, op, sent, like, t);
+        } else {
+            time_compute(c, op, sent, t);
+            t->work = (uint8_t)work_of(p, op);
         }
+        t->when = sw_walk_when(op);
+        c->once = c->once || op->last_micro_step;
+        if (sent != NULL)
+            count_bytes(c, sent);
+        if (sent != NULL && t->part == PART_COLLECTIVE)
+            count_alone(c, op, sent->calls, t);
     }
 }
 
@@ -332,8 +326,8 @@ static void add_flight(struct pricing *c, double compute, struct flight flight)
     c->flight[c->flights++] = flight;
 }
 
-/* Ops one after the other, but for those that run only as `skip` says. Walked many times: looks at
- * the timings alone, which are small, and keeps the clocks at hand. */
+/* Ops one after the other, but for those that `skip` says. Walked many times: looks at the timings
+ * alone, which are small, and keeps the clocks at hand. */
 static void run_ops(struct pricing *c, const struct timing *t, const struct timing *end,
                     uint8_t skip)
 {
@@ -341,7 +335,7 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
     double *work = c->now.work;
     const double issue = c->cluster->profile.host_time_s;
     for (; t < end; t++) {
-        if (t->only & skip)
+        if (t->when & skip)
             continue;
         if (issue > 0 && t->part != PART_WAIT) {
             c->now.host += issue;
@@ -396,16 +390,20 @@ static void run_ops(struct pricing *c, const struct timing *t, const struct timi
     c->now.busy = busy;
 }
 
-static void observe_op(struct pricing *c, const struct timing *t)
+static void observe_op(struct pricing *c, const struct sw_walk *w)
 {
     static const enum sw_cost_stream streams[] = {[PART_COMPUTE] = SW_STREAM_COMPUTE,
                                                   [PART_COLLECTIVE] = SW_STREAM_COMMUNICATION,
                                                   [PART_WAIT] = SW_STREAM_WAIT};
+    const struct timing *t = &c->timing[w->op];
     const double issued = c->now.compute;
     run_ops(c, t, t + 1, 0);
     const bool collective = t->part == PART_COLLECTIVE;
     const double end = collective ? c->now.communication : c->now.compute;
-    const struct sw_cost_event event = {.op = (int32_t)(t - c->timing),
+    const struct sw_cost_event event = {.op = w->op,
+                                        .region = w->region,
+                                        .layer = w->layer,
+                                        .micro_step = w->micro_step,
                                         .stream = streams[t->part],
                                         .issued = issued,
                                         .start = collective ? end - t->communication : issued,
@@ -413,31 +411,14 @@ static void observe_op(struct pricing *c, const struct timing *t)
     c->observer->event(c->observer->context, &event);
 }
 
-/* One iteration; `ahead` ops belong to the next, which the last does not have. */
-static void run_iteration(struct pricing *c, const struct sw_region *region, bool last)
+static void run_iteration(struct pricing *c, struct sw_walk *w)
 {
-    const struct timing *first = &c->timing[region->first_op], *end = first + region->op_count;
-    const uint8_t skip =
-        (uint8_t)((last ? ONLY_AHEAD : 0) | (c->others ? ONLY_LAST_MICRO_STEP : 0));
-    if (c->observer == NULL)
-        run_ops(c, first, end, skip);
-    for (const struct timing *t = first; c->observer != NULL && t < end; t++)
-        if (!(t->only & skip))
-            observe_op(c, t);
-}
-
-/* The first iteration's `ahead` ops, before the loop. */
-static void run_ahead(struct pricing *c, const struct sw_region *region)
-{
+    const struct sw_region *region = &c->p->regions[w->region];
     const struct timing *first = &c->timing[region->first_op];
-    for (const struct timing *t = first; t < first + region->op_count; t++) {
-        if (!(t->only & ONLY_AHEAD))
-            continue;
-        if (c->observer != NULL)
-            observe_op(c, t);
-        else
-            run_ops(c, t, t + 1, 0);
-    }
+    if (c->observer == NULL)
+        run_ops(c, first, first + region->op_count, w->skip);
+    while (c->observer != NULL && sw_walk_op(w))
+        observe_op(c, w);
 }
 
 /* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
@@ -462,61 +443,64 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
         now->exposed[a] += (now->exposed[a] - before->exposed[a]) * times;
 }
 
-static void run_region(struct pricing *c, const struct sw_region *region)
+static void run_region(struct pricing *c, struct sw_walk *w)
 {
-    run_ahead(c, region);
-    struct clocks before = c->now;
-    for (int32_t iteration = 0; iteration < region->repeat; iteration++) {
-        if (iteration == WARM && region->repeat > WARM + 1) {
-            extrapolate(c, &before, region->repeat - WARM - 1);
-            iteration = region->repeat - 1;
+    const int32_t more = c->p->regions[w->region].repeat - WARM - 1; /* all but the last */
+    struct clocks before;
+    while (sw_walk_iteration(w)) {
+        const bool repeats = w->iteration == WARM - 1 && more > 0;
+        if (repeats)
+            before = c->now;
+        run_iteration(c, w);
+        if (repeats) {
+            extrapolate(c, &before, more);
+            w->iteration += more;
         }
-        before = c->now;
-        run_iteration(c, region, iteration == region->repeat - 1);
     }
 }
 
-static void run_phase(struct pricing *c, bool update)
+static void run_pass(struct pricing *c, struct sw_walk *w)
 {
-    for (int32_t r = 0; r < c->p->region_count; r++) {
-        const struct sw_region *region = &c->p->regions[r];
-        if ((region->phase == SW_PHASE_UPDATE) != update)
-            continue;
+    while (sw_walk_region(w)) {
         const struct clocks before = c->now;
-        run_region(c, region);
-        struct sw_region_cost *cost = &c->out->region[r];
+        run_region(c, w);
+        struct sw_region_cost *cost = &c->out->region[w->region];
         cost->seconds += c->now.compute - before.compute;
         cost->compute_seconds += c->now.busy - before.busy;
         cost->exposed_seconds += total_exposed(&c->now) - total_exposed(&before);
     }
 }
 
+static void extrapolate_regions(struct pricing *c, const struct sw_region_cost *before,
+                                double times)
+{
+    for (int32_t r = 0; r < c->p->region_count; r++) {
+        struct sw_region_cost *now = &c->out->region[r];
+        now->seconds += (now->seconds - before[r].seconds) * times;
+        now->compute_seconds += (now->compute_seconds - before[r].compute_seconds) * times;
+        now->exposed_seconds += (now->exposed_seconds - before[r].exposed_seconds) * times;
+    }
+}
+
 /* The last micro-step is walked by itself where it has ops that the others do not have. */
 static void run_step(struct pricing *c)
 {
-    const int32_t alike = c->p->accumulation_steps - (c->once ? 1 : 0);
-    struct clocks before = c->now;
+    const int32_t more = c->p->accumulation_steps - (c->once ? 1 : 0) - WARM;
     struct sw_region_cost region_before[SW_COST_MAX_REGIONS];
-    c->others = c->once;
-    for (int32_t step = 0; step < alike && step < WARM; step++) {
-        before = c->now;
-        memcpy(region_before, c->out->region, sizeof region_before);
-        run_phase(c, false);
-    }
-    if (alike > WARM) {
-        const double times = alike - WARM;
-        for (int32_t r = 0; r < c->p->region_count; r++) {
-            struct sw_region_cost *now = &c->out->region[r], *old = &region_before[r];
-            now->seconds += (now->seconds - old->seconds) * times;
-            now->compute_seconds += (now->compute_seconds - old->compute_seconds) * times;
-            now->exposed_seconds += (now->exposed_seconds - old->exposed_seconds) * times;
+    struct clocks before;
+    for (struct sw_walk w = sw_walk_begin(c->p); sw_walk_pass(&w);) {
+        const bool repeats = w.micro_step == WARM - 1 && more > 0;
+        if (repeats) {
+            before = c->now;
+            memcpy(region_before, c->out->region, sizeof region_before);
         }
-        extrapolate(c, &before, times);
+        run_pass(c, &w);
+        if (repeats) {
+            extrapolate_regions(c, region_before, more);
+            extrapolate(c, &before, more);
+            w.micro_step += more;
+        }
     }
-    c->others = false;
-    if (c->once)
-        run_phase(c, false);
-    run_phase(c, true);
     /* a step ends when both streams have */
     if (c->now.communication > c->now.compute) {
         wait_until(c, c->now.compute, c->now.communication);

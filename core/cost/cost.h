@@ -88,7 +88,7 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };
 struct sw_cost_event {
-    int32_t op; /* of the program */
+    int32_t op, region, layer, micro_step; /* as in core/program/walk.h */
     enum sw_cost_stream stream;
     double issued;     /* when the compute stream came to it */
     double start, end; /* seconds from the start of the step */

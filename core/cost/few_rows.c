@@ -2,6 +2,7 @@
  * the rows that it meets and on whether the processor's cache still has it from the token before.
  */
 #include "core/cost/cost.h"
+#include "core/program/walk.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,16 +11,13 @@ double sw_cost_serving_bytes(const struct sw_program *p)
 {
     double bytes = 0;
     bool serves = false;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
-            serves = serves || sw_op_reads(p, op, SW_ROLE_CACHE);
-            if (cost_class != SW_CLASS_MATMUL && cost_class != SW_CLASS_ATTENTION)
-                continue;
-            bytes += sw_program_runs(p, region, op) * (double)sw_op_cost(p, op).memory_bytes;
-        }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        const struct sw_op *op = &p->ops[w.op];
+        const enum sw_op_class cost_class = sw_op_info(op->kind)->cost_class;
+        serves = serves || sw_op_reads(p, op, SW_ROLE_CACHE);
+        if (cost_class == SW_CLASS_MATMUL || cost_class == SW_CLASS_ATTENTION)
+            bytes += sw_walk_count(p, &p->regions[w.region], op) *
+                     (double)sw_op_cost(p, op).memory_bytes;
     }
     return serves ? bytes : 0;
 }

@@ -17,7 +17,8 @@ enum { UNKNOWN = -2 };
 
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)
 {
-    return (struct sw_traffic_walk){.program = program, .last_again = UNKNOWN};
+    return (struct sw_traffic_walk){
+        .program = program, .at = sw_walk_begin(program), .last_again = UNKNOWN};
 }
 
 static struct sw_traffic_sent count_sent(const struct sw_program *p, const struct sw_op *op)
@@ -43,7 +44,7 @@ bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
     if (w->axes.count == 0)
         return false;
     w->op = op;
-    w->calls = sw_program_runs(w->program, region, op);
+    w->calls = sw_walk_count(w->program, region, op);
     if (w->known == NULL) {
         w->sent = count_sent(w->program, op);
         return true;
@@ -59,13 +60,12 @@ bool sw_traffic_at(struct sw_traffic_walk *w, const struct sw_region *region,
 bool sw_traffic_next(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
-    for (; w->region < p->region_count; w->region++, w->next = 0, w->last_again = UNKNOWN) {
-        const struct sw_region *region = &p->regions[w->region];
-        while (w->next < region->op_count) {
-            const struct sw_op *op = &p->ops[region->first_op + w->next++];
-            if (op->axes.count > 0 && sw_traffic_at(w, region, op))
-                return true;
-        }
+    for (int32_t region = w->at.region; sw_walk_each(&w->at); region = w->at.region) {
+        if (w->at.region != region)
+            w->last_again = UNKNOWN;
+        const struct sw_op *op = &p->ops[w->at.op];
+        if (op->axes.count > 0 && sw_traffic_at(w, &p->regions[w->at.region], op))
+            return true;
     }
     return false;
 }
@@ -83,7 +83,7 @@ static const struct sw_op *find_last_again(const struct sw_program *p,
 enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *w)
 {
     const struct sw_program *p = w->program;
-    const struct sw_region *region = &p->regions[w->region];
+    const struct sw_region *region = &p->regions[w->at.region];
     if (sw_op_is_ring(w->op))
         return SW_TRAFFIC_RING;
     if (region->phase == SW_PHASE_UPDATE || w->op->last_micro_step)

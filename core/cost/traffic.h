@@ -4,6 +4,7 @@
 #define SW_COST_TRAFFIC_H
 
 #include "core/program/op/op.h"
+#include "core/program/walk.h"
 
 /* What one call of an op sends: it follows from the program's sizes, whatever the axis order. */
 struct sw_traffic_sent {
@@ -24,7 +25,8 @@ struct sw_traffic_walk {
      * out for them before, at the first op of those alike; bytes < 0: not yet. The walk fills it.
      * NULL: none */
     struct sw_traffic_sent *known;
-    int32_t region, next, last_again; /* the walk's own */
+    struct sw_walk at;  /* the walk's own */
+    int32_t last_again; /* as well: of the region */
 };
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program);
 bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: there is no other */

@@ -260,10 +260,3 @@ int sw_program_retarget(struct sw_program *p, const struct sw_program_options *o
     sw_layout_place(p);
     return 0;
 }
-
-double sw_program_runs(const struct sw_program *p, const struct sw_region *region,
-                       const struct sw_op *op)
-{
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
-    return (double)region->repeat * (once ? 1 : p->accumulation_steps);
-}

@@ -3,6 +3,7 @@
  * buffer that a loop carries from one iteration or region to another is alive for the whole loop.
  */
 #include "core/program/layout_internal.h"
+#include "core/program/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,36 +62,29 @@ static void touch(struct layout *l, struct sw_ref ref, int32_t position, int32_t
 static void find_waits(struct layout *l)
 {
     const struct sw_program *p = l->p;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const int32_t end = region->first_op + region->op_count;
-        for (int32_t i = region->first_op; i < end; i++) {
-            l->wait[i] = i;
-            if (!sw_op_is_collective(p->ops[i].kind))
-                continue;
-            const int32_t until = p->ops[i].last_micro_step ? p->op_count : end;
-            for (int32_t j = i + 1; j < until; j++)
-                if (sw_op_is_wait(p->ops[j].kind) &&
-                    p->ops[j].in[0].value == p->ops[i].out[0].value) {
-                    l->wait[i] = j;
-                    break;
-                }
-        }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        const struct sw_op *op = &p->ops[w.op];
+        l->wait[w.op] = w.op;
+        if (!sw_op_is_collective(op->kind))
+            continue;
+        const int32_t until = op->last_micro_step ? p->op_count : w.end;
+        for (int32_t j = w.op + 1; j < until; j++)
+            if (sw_op_is_wait(p->ops[j].kind) && p->ops[j].in[0].value == op->out[0].value) {
+                l->wait[w.op] = j;
+                break;
+            }
     }
 }
 
 static void find_lifetimes(struct layout *l)
 {
     const struct sw_program *p = l->p;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            for (uint16_t k = 0; k < op->n_out; k++)
-                touch(l, op->out[k], i, l->wait[i], r, true, op->ahead);
-            for (uint16_t k = 0; k < op->n_in; k++)
-                touch(l, op->in[k], i, l->wait[i], r, false, op->ahead);
-        }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        const struct sw_op *op = &p->ops[w.op];
+        for (uint16_t k = 0; k < op->n_out; k++)
+            touch(l, op->out[k], w.op, l->wait[w.op], w.region, true, op->ahead);
+        for (uint16_t k = 0; k < op->n_in; k++)
+            touch(l, op->in[k], w.op, l->wait[w.op], w.region, false, op->ahead);
     }
 }
 
@@ -203,19 +197,17 @@ static int32_t find_blocks(const struct layout *l)
 {
     const struct sw_program *p = l->p;
     int32_t count = 0;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const int32_t end = region->first_op + region->op_count - 1;
-        for (int32_t i = region->first_op; i <= end; i++) {
-            if (sw_op_info(p->ops[i].kind)->workspace == NULL)
-                continue;
-            const bool ahead = p->ops[i].ahead; /* in flight from one iteration to the next */
-            const bool beside = ahead || (region->repeat > 1 && l->wait[i] > end); /* all ops */
-            l->found[count++] = (struct block){.first = beside ? region->first_op : i,
-                                               .last = ahead ? end : l->wait[i],
-                                               .value = -1,
-                                               .op = i};
-        }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        if (sw_op_info(p->ops[w.op].kind)->workspace == NULL)
+            continue;
+        const struct sw_region *region = &p->regions[w.region];
+        const int32_t end = w.end - 1, wait = l->wait[w.op];
+        const bool ahead = p->ops[w.op].ahead; /* in flight from one iteration to the next */
+        const bool beside = ahead || (region->repeat > 1 && wait > end); /* all ops */
+        l->found[count++] = (struct block){.first = beside ? region->first_op : w.op,
+                                           .last = ahead ? end : wait,
+                                           .value = -1,
+                                           .op = w.op};
     }
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];

@@ -2,6 +2,7 @@
 #include "core/base/hash.h"
 #include "core/program/builder.h"
 #include "core/program/messages.h"
+#include "core/program/walk.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void print_messages(FILE *out, const struct sw_program *p, const struct s
     fprintf(out, " %" PRId64 " bytes", sw_op_communication_bytes(p, op));
     if (b.group <= 1)
         return;
-    print_count(out, (int64_t)sw_program_runs(p, region, op), "call");
+    print_count(out, (int64_t)sw_walk_count(p, region, op), "call");
     print_count(out, sw_collective_route(transport, sw_op_collective(op->kind), &b).messages,
                 "message");
     print_count(out, b.send_rows > b.receive_rows ? b.send_rows : b.receive_rows, "row");

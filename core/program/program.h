@@ -464,10 +464,6 @@ bool sw_program_is_stored(const struct sw_program *program, int32_t value);
  * been laid out or resized. */
 int32_t sw_program_alike(const struct sw_program *program, int32_t i);
 
-/* How many times a step runs an op of that region. */
-double sw_program_runs(const struct sw_program *program, const struct sw_region *region,
-                       const struct sw_op *op);
-
 /* The layer that iteration i of a region runs. */
 int32_t sw_region_layer(const struct sw_region *region, int32_t iteration);
 /* The instance that a ref which is not SW_INDEX_WHOLE means in that layer. */

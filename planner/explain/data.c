@@ -1,6 +1,7 @@
 #include "planner/explain/data.h"
 
 #include "core/cost/links.h"
+#include "core/program/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +56,8 @@ static int compare_kinds(const void *a, const void *b)
 static void sum_ops(struct sw_explain *x)
 {
     const struct sw_program *p = x->program;
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            add_kind(x, &p->ops[i], sw_program_runs(p, region, &p->ops[i]));
-    }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);)
+        add_kind(x, &p->ops[w.op], sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]));
     qsort(x->kind, (size_t)x->kind_count, sizeof x->kind[0], compare_kinds);
     double sum = 0;
     for (int32_t i = 0; i < x->kind_count; i++)

@@ -131,28 +131,24 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
 {
     const struct sw_program *p = sized->program;
     *out = (struct sw_compute){0};
-    for (int32_t r = 0; r < p->region_count; r++) {
-        const struct sw_region *region = &p->regions[r];
-        const bool update = region->phase == SW_PHASE_UPDATE;
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);) {
+        const struct sw_region *region = &p->regions[w.region];
+        const struct sw_op *op = &p->ops[w.op];
+        if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
+            continue;
+        const double once =
+            sw_op_is_exchange(op->kind)
+                ? sw_cost_op_seconds(p, op, &run->cluster, NULL)
+                : sw_cost_known_seconds(&sized->counted->known, p, w.op, &run->cluster, NULL);
+        const double seconds = sw_walk_count(p, region, op) * once;
         const int32_t phase = region->phase == SW_PHASE_FORWARD ? 0 : 1;
-        const double times = (double)region->repeat * (update ? 1 : p->accumulation_steps);
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
-            const struct sw_op *op = &p->ops[i];
-            if (sw_op_is_collective(op->kind) || sw_op_is_wait(op->kind))
-                continue;
-            const double once =
-                sw_op_is_exchange(op->kind)
-                    ? sw_cost_op_seconds(p, op, &run->cluster, NULL)
-                    : sw_cost_known_seconds(&sized->counted->known, p, i, &run->cluster, NULL);
-            const double seconds = times * once;
-            sized->counted->seconds[i] = once;
-            if (update)
-                out->update += seconds;
-            else if (!touches_batch(p, op))
-                out->weights[phase] += seconds;
-            else
-                *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
-        }
+        sized->counted->seconds[w.op] = once;
+        if (region->phase == SW_PHASE_UPDATE)
+            out->update += seconds;
+        else if (!touches_batch(p, op))
+            out->weights[phase] += seconds;
+        else
+            *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;
     }
 }
 

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/cost/cost.h"
 #include "core/cost/links.h"
+#include "core/program/walk.h"
 #include "runner/calibrate/kernels.h"
 #include "runner/calibrate/links.h"
 #include "runner/collective/call.h"
@@ -47,12 +48,9 @@ static int one_layer(const struct sw_plan *plan, struct sw_program_options *out,
 static double predict(const struct sw_plan *plan, const struct sw_program *p)
 {
     double seconds = 0;
-    for (int32_t g = 0; g < p->region_count; g++) {
-        const struct sw_region *region = &p->regions[g];
-        for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
-            seconds += sw_program_runs(p, region, &p->ops[i]) *
-                       sw_cost_compute_seconds(p, &p->ops[i], &plan->run->cluster, NULL);
-    }
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_each(&w);)
+        seconds += sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]) *
+                   sw_cost_compute_seconds(p, &p->ops[w.op], &plan->run->cluster, NULL);
     return seconds;
 }
 

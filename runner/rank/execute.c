@@ -118,25 +118,6 @@ static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const str
     return compute(x, index, layer, step, err);
 }
 
-/* Iteration -1 runs only what is prefetched for the first; ops marked ahead always run one
- * iteration early. */
-static int run_region(struct sw_executor *x, const struct sw_region *region, enum phase phase,
-                      const struct sw_step *step, struct sw_error *err)
-{
-    const struct sw_op *ops = x->now->program->ops;
-    for (int32_t i = -1; i < region->repeat; i++)
-        for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
-            const bool ahead = ops[o].ahead;
-            const int32_t iteration = i + (ahead ? 1 : 0);
-            if ((i < 0 && !ahead) || iteration >= region->repeat ||
-                (ops[o].last_micro_step && phase == MICRO_STEP))
-                continue;
-            if (run_op(x, o, sw_region_layer(region, iteration), step, err) != 0)
-                return sw_fail_context(err, "%s, %s", region->name, sw_op_info(ops[o].kind)->name);
-        }
-    return 0;
-}
-
 /* ---- What lies behind the state ---- */
 
 static int poison(struct sw_executor *x, struct sw_error *err)
@@ -223,15 +204,16 @@ static int read_scalar(struct sw_executor *x, int32_t value, double *out)
     return status;
 }
 
-/* All regions of a micro-step, or of the update. */
-static int run_regions(struct sw_executor *x, enum phase phase, const struct sw_step *step,
-                       struct sw_error *err)
+/* All ops of the pass at hand. */
+static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
+                      struct sw_error *err)
 {
-    const struct sw_program *p = x->now->program;
-    for (int32_t r = 0; r < p->region_count; r++)
-        if ((p->regions[r].phase == SW_PHASE_UPDATE) == (phase == UPDATE) &&
-            run_region(x, &p->regions[r], phase, step, err) != 0)
-            return -1;
+    while (sw_walk_region(w))
+        while (sw_walk_iteration(w))
+            while (sw_walk_op(w))
+                if (run_op(x, w->op, w->layer, step, err) != 0)
+                    return sw_fail_context(err, "%s, %s", w->program->regions[w->region].name,
+                                           sw_op_info(w->program->ops[w->op].kind)->name);
     return 0;
 }
 
@@ -244,19 +226,19 @@ static int wait_for_all(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
-static int run_phase(struct sw_executor *x, enum phase phase, const struct sw_step *step,
-                     struct sw_error *err)
+static int run_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
+                    struct sw_error *err)
 {
     const struct sw_device_vtable *device = x->device->vtable;
-    struct sw_recording **recording = &x->now->recording[phase];
+    struct sw_recording **recording = &x->now->recording[w->pass];
     if (device->set_step != NULL && device->set_step(x->device, step, err) != 0)
         return -1;
     if (!x->now->records || !x->now->warm)
-        return run_regions(x, phase, step, err);
+        return issue_pass(x, w, step, err);
     if (*recording == NULL) {
         if (device->record_begin(x->device, err) != 0)
             return -1;
-        if (run_regions(x, phase, step, err) != 0 || wait_for_all(x, err) != 0) {
+        if (issue_pass(x, w, step, err) != 0 || wait_for_all(x, err) != 0) {
             (void)device->record_end(x->device, NULL, NULL);
             return -1;
         }
@@ -294,13 +276,13 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
         return -1;
     if (write_positions(x) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
-    for (step->micro_step = 0; step->micro_step < p->accumulation_steps; step->micro_step++) {
-        const bool last = step->micro_step == p->accumulation_steps - 1;
-        if (write_batch(x, step, inputs, err) != 0 ||
-            run_phase(x, last ? LAST_MICRO_STEP : MICRO_STEP, step, err) != 0)
+    for (struct sw_walk w = sw_walk_begin(p); sw_walk_pass(&w);) {
+        step->micro_step = w.micro_step;
+        if ((w.pass != SW_PASS_UPDATE && write_batch(x, step, inputs, err) != 0) ||
+            run_pass(x, &w, step, err) != 0)
             return -1;
     }
-    if (run_phase(x, UPDATE, step, err) != 0 || wait_for_all(x, err) != 0 ||
+    if (wait_for_all(x, err) != 0 ||
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)
         return -1;
@@ -393,7 +375,10 @@ int sw_executor_call(struct sw_executor *x, enum sw_program_kind program,
                        sw_program_kind_name(program));
     if (poison(x, err) != 0 || feed_all(x, feeds, feed_count, err) != 0)
         return -1;
-    if (run_phase(x, LAST_MICRO_STEP, &step, err) != 0 || wait_for_all(x, err) != 0 ||
+    for (struct sw_walk w = sw_walk_begin(x->now->program); sw_walk_pass(&w);)
+        if (run_pass(x, &w, &step, err) != 0)
+            return -1;
+    if (wait_for_all(x, err) != 0 ||
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)
         return -1;

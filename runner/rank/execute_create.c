@@ -243,7 +243,7 @@ void sw_executor_free(struct sw_executor *x)
         return;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         struct running *r = &x->programs[k];
-        for (int32_t i = 0; i < PHASES; i++)
+        for (int32_t i = 0; i < SW_PASS_COUNT; i++)
             if (r->recording[i] != NULL)
                 x->device->vtable->recording_free(x->device, r->recording[i]);
         free(r->prepared);

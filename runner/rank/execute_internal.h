@@ -2,13 +2,11 @@
 #ifndef SW_RUNNER_EXECUTE_INTERNAL_H
 #define SW_RUNNER_EXECUTE_INTERNAL_H
 
+#include "core/program/walk.h"
 #include "runner/collective/call.h"
 #include "runner/rank/execute.h"
 
 enum { RING_TRANSFERS = 8, POISON_BYTES = 1 << 20 };
-
-/* What a step consists of. The last micro-step is also the only one, often. */
-enum phase { MICRO_STEP, LAST_MICRO_STEP, UPDATE, PHASES };
 
 /* An operand with everything but the address, which depends on the layer. */
 struct operand {
@@ -32,7 +30,7 @@ struct running {
     struct operand *operands;         /* of all ops */
     uint64_t *ticket; /* [value_count]: of the newest collective that writes it; 0: none yet */
     bool records, warm;
-    struct sw_recording *recording[PHASES];
+    struct sw_recording *recording[SW_PASS_COUNT];
 };
 
 /* The transfers of the ring attention at hand, oldest first. */

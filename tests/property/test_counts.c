@@ -2,6 +2,7 @@
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
 #include "core/program/op/op.h"
+#include "core/program/walk.h"
 #include "tests/support/recompute.h"
 
 #include <setjmp.h>
@@ -314,7 +315,7 @@ static void test_accumulation(void **state)
                 assert_true(region->phase == SW_PHASE_UPDATE || op->last_micro_step);
             else
                 assert_false(op->last_micro_step);
-            crossing += crosses ? sw_program_runs(p, region, op) : 0;
+            crossing += crosses ? sw_walk_count(p, region, op) : 0;
         }
     }
     /* 7 matrices of each layer, head, embedding; norms and the loss together */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/program/op/op.h"
+#include "core/program/walk.h"
 #include "tests/support/recompute.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct walk {
         bool active;
         int32_t op, layer;
     } flight[FLIGHTS];
-    bool last_micro_step;
+    struct sw_walk at;
     bool
         *written; /* [value]: some instance was written (what was never written is initial state) */
 };
@@ -113,7 +114,7 @@ static void land_writers(struct walk *w, int32_t value, int32_t layer)
             land(w, f);
         found = found || writes;
     }
-    if (!found && !(once && !w->last_micro_step))
+    if (!found && !(once && w->at.pass == SW_PASS_MICRO_STEP))
         fail_msg("a wait for '%s' without a collective", w->p->values[value].name);
 }
 
@@ -141,17 +142,12 @@ static void run_op(struct walk *w, int32_t index, int32_t layer)
     fail_msg("more than %d collectives in flight", FLIGHTS);
 }
 
-static void run_region(struct walk *w, const struct sw_region *region)
+static void run_region(struct walk *w)
 {
-    for (int32_t i = -1; i < region->repeat; i++)
-        for (int32_t o = region->first_op; o < region->first_op + region->op_count; o++) {
-            const bool ahead = w->p->ops[o].ahead;
-            const int32_t iteration = i + (ahead ? 1 : 0);
-            if ((i < 0 && !ahead) || iteration >= region->repeat ||
-                (w->p->ops[o].last_micro_step && !w->last_micro_step))
-                continue;
-            run_op(w, o, sw_region_layer(region, iteration));
-        }
+    const struct sw_region *region = &w->p->regions[w->at.region];
+    while (sw_walk_iteration(&w->at))
+        while (sw_walk_op(&w->at))
+            run_op(w, w->at.op, w->at.layer);
     for (int32_t f = 0; f < FLIGHTS; f++)
         if (w->flight[f].active &&
             (region->phase == SW_PHASE_UPDATE || !w->p->ops[w->flight[f].op].last_micro_step))
@@ -174,15 +170,10 @@ static void check(const struct sw_program_options *o)
             p->values[v].role == SW_ROLE_OPTIMIZER)
             each(w, (struct sw_ref){v, SW_INDEX_WHOLE, 0}, 0, true, "initial state");
     for (int32_t step = 0; step < 2; step++) {
-        for (int32_t micro = 0; micro < p->accumulation_steps; micro++) {
-            w->last_micro_step = micro == p->accumulation_steps - 1;
-            for (int32_t r = 0; r < p->region_count; r++)
-                if (p->regions[r].phase != SW_PHASE_UPDATE)
-                    run_region(w, &p->regions[r]);
-        }
-        for (int32_t r = 0; r < p->region_count; r++)
-            if (p->regions[r].phase == SW_PHASE_UPDATE)
-                run_region(w, &p->regions[r]);
+        w->at = sw_walk_begin(p);
+        while (sw_walk_pass(&w->at))
+            while (sw_walk_region(&w->at))
+                run_region(w);
     }
     assert_true(p->arena_bytes == p->parameter_bytes + p->gradient_bytes + p->optimizer_bytes +
                                       p->activation_bytes + p->workspace_bytes);

@@ -1,6 +1,7 @@
 /* Prices of products of few rows: between what was measured, in programs of serving and nowhere
  * else. */
 #include "core/cost/cost.h"
+#include "core/program/walk.h"
 #include "core/program/state.h"
 
 #include <math.h>
@@ -239,7 +240,7 @@ static struct sw_cost_parts sum_alone(const struct sw_program *p,
     for (int32_t r = 0; r < p->region_count; r++)
         for (int32_t i = 0; i < p->regions[r].op_count; i++) {
             const struct sw_op *op = &p->ops[p->regions[r].first_op + i];
-            const double runs = sw_program_runs(p, &p->regions[r], op);
+            const double runs = sw_walk_count(p, &p->regions[r], op);
             const double seconds = runs * sw_cost_op_seconds(p, op, cluster, NULL);
             const bool gathers = sw_op_reads(p, op, SW_ROLE_PARAMETER);
             if (sw_op_is_collective((enum sw_op_kind)op->kind)) {

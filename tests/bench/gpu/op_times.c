@@ -10,6 +10,7 @@
  * GPU. */
 #include "core/cost/cost.h"
 #include "core/plan/plan.h"
+#include "core/program/walk.h"
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
@@ -166,7 +167,7 @@ static void print_table(const struct timing *t)
         for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++) {
             const struct sw_op *op = &p->ops[i];
             struct row *row = &rows[op->kind];
-            const double calls = sw_program_runs(p, region, op);
+            const double calls = sw_walk_count(p, region, op);
             row->name = sw_op_info((enum sw_op_kind)op->kind)->name;
             row->calls += calls;
             row->planned_s += calls * sw_cost_compute_seconds(p, op, &t->plan.run->cluster, NULL);
