@@ -58,10 +58,3 @@ bool sw_walk_op(struct sw_walk *w)
                                    w->iteration + (ops[w->op].ahead ? 1 : 0));
     return w->op < w->end;
 }
-
-double sw_walk_count(const struct sw_program *p, const struct sw_region *region,
-                     const struct sw_op *op)
-{
-    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
-    return (double)region->repeat * (once ? 1 : p->accumulation_steps);
-}

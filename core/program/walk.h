@@ -76,7 +76,11 @@ static inline uint8_t sw_walk_when(const struct sw_op *op)
 }
 
 /* How many times a run of the program issues an op of that region. */
-double sw_walk_count(const struct sw_program *program, const struct sw_region *region,
-                     const struct sw_op *op);
+static inline double sw_walk_count(const struct sw_program *program, const struct sw_region *region,
+                                   const struct sw_op *op)
+{
+    const bool once = region->phase == SW_PHASE_UPDATE || op->last_micro_step;
+    return (double)region->repeat * (once ? 1 : program->accumulation_steps);
+}
 
 #endif

@@ -179,14 +179,17 @@ static int decode(struct run *r, struct sw_error *err)
 {
     const size_t texts = (size_t)r->rows;
     const struct sw_feed feeds[] = {
-        {"tokens", r->token, texts * sizeof *r->token},
-        {"slots", r->slots, texts * SW_SLOT_FIELDS * sizeof *r->slots},
-        {"settings", r->settings, texts * SW_SAMPLING_SETTINGS * sizeof *r->settings},
+        {.name = "tokens", .data = r->token, .bytes = texts * sizeof *r->token},
+        {.name = "slots", .data = r->slots, .bytes = texts * SW_SLOT_FIELDS * sizeof *r->slots},
+        {.name = "settings",
+         .data = r->settings,
+         .bytes = texts * SW_SAMPLING_SETTINGS * sizeof *r->settings},
         {.name = "seen"}}; /* no penalties */
-    const struct sw_fetch fetch = {"sampled", r->sampled,
-                                   texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
+    const struct sw_fetch fetch = {.name = "sampled",
+                                   .data = r->sampled,
+                                   .bytes = texts * SW_SAMPLED_NUMBERS * sizeof *r->sampled};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    return sw_executor_call(r->executor, SW_PROGRAM_DECODE, feeds, 4, &fetch, 1, err);
+    return sw_executor_run(r->executor, SW_PROGRAM_DECODE, NULL, feeds, 4, &fetch, 1, err);
 }
 
 /* The tokens that are measured; all ranks begin together. */

@@ -164,14 +164,7 @@ static int fill_parameters(struct run *r, struct sw_device *device, const float 
 
 static int run_step(struct run *r, int64_t number, struct sw_error *err)
 {
-    struct sw_step step = {.step = number,
-                           .learning_rate = 1e-4,
-                           .beta1 = 0.9,
-                           .beta2 = 0.95,
-                           .eps = 1e-8,
-                           .grad_clip = 1};
-    const struct sw_batches inputs = {.read = sw_rate_batch, .context = &r->options};
-    return sw_executor_run(r->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
+    return sw_rate_step(r->executor, r->options.model.vocab_size, number, err);
 }
 
 /* The step before the first that is measured makes the recordings, the one before that chooses

@@ -5,7 +5,7 @@
 #include "runner/calibrate/links.h"
 #include "runner/calibrate/timer.h"
 #include "runner/collective/comm.h"
-#include "runner/rank/execute.h"
+#include "runner/rank/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,18 +56,35 @@ static struct sw_program_options options_of(const struct shape *shape, enum sw_d
     return o;
 }
 
-int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                  int32_t *tokens, int32_t *labels, struct sw_error *err)
+/* context: the vocabulary's size. */
+static int read_batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    const struct sw_program_options *o = context;
-    (void)micro_step;
+    const uint64_t vocab = *(const uint64_t *)context;
+    const int shift = sw_batch_wants_labels(ask) ? 20 : 16;
+    int32_t *token = to;
     (void)err;
-    for (int64_t i = 0; i < rows * o->sequence_length; i++) {
-        const uint64_t draw = (uint64_t)(first_row * o->sequence_length + i + step) * 2654435761u;
-        tokens[i] = (int32_t)((draw >> 16) % (uint64_t)o->model.vocab_size);
-        labels[i] = (int32_t)((draw >> 20) % (uint64_t)o->model.vocab_size);
+    for (int64_t i = 0; i < ask->rows * ask->row_elems; i++) {
+        const uint64_t draw =
+            (uint64_t)(ask->first_row * ask->row_elems + i + ask->step->step) * 2654435761u;
+        token[i] = (int32_t)((draw >> shift) % vocab);
     }
     return 0;
+}
+
+int sw_rate_step(struct sw_executor *x, int64_t vocab_size, int64_t number, struct sw_error *err)
+{
+    const struct sw_program *p = sw_executor_set(x)->program[SW_PROGRAM_TRAIN];
+    uint64_t vocab = (uint64_t)vocab_size;
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    const struct sw_step step = {.step = number,
+                                 .learning_rate = 1e-4,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .grad_clip = 1,
+                                 .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
+    sw_batch_feeds(read_batch, &vocab, feeds);
+    return sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0, err);
 }
 
 struct run {
@@ -116,15 +133,8 @@ static int run_create(struct run *r, struct sw_device *device, const struct shap
 
 static int run_step(struct run *r, int64_t number, struct sw_error *err)
 {
-    struct sw_step step = {.step = number,
-                           .learning_rate = 1e-4,
-                           .beta1 = 0.9,
-                           .beta2 = 0.95,
-                           .eps = 1e-8,
-                           .grad_clip = 1};
     memset(r->busy, 0, (size_t)r->program->op_count * sizeof *r->busy);
-    const struct sw_batches inputs = {.read = sw_rate_batch, .context = &r->options};
-    return sw_executor_run(r->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
+    return sw_rate_step(r->executor, r->options.model.vocab_size, number, err);
 }
 
 /* The steps that are measured; all ranks begin together. */

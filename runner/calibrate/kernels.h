@@ -10,8 +10,7 @@
 #define SW_CALIBRATE_KERNELS_H
 
 #include "core/config/config.h"
-#include "runner/collective/collective.h"
-#include "runner/device/device.h"
+#include "runner/rank/execute.h"
 
 enum sw_rate_kind {
     SW_RATE_MATMUL,    /* size: flops */
@@ -66,9 +65,10 @@ int32_t sw_rate_parts(const struct sw_program *program, const struct sw_op *op);
 void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program,
                  const struct sw_op *op, double calls, double seconds, double unit);
 
-/* sw_batch_function: tokens and labels of no meaning; context: the program's options. */
-int sw_rate_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                  int32_t *tokens, int32_t *labels, struct sw_error *err);
+/* Step `number` of a program that trains, on tokens of no meaning below vocab_size. Errors: as
+ * sw_executor_run. */
+int sw_rate_step(struct sw_executor *executor, int64_t vocab_size, int64_t number,
+                 struct sw_error *err);
 
 /* Collective over `world` (all ranks measure the same); every rank gets the sums over all ranks.
  * Takes about `seconds`, at least one small program. Errors: memory, the device's, the

@@ -48,8 +48,8 @@ struct sw_call {
     void *workspace;                  /* op->workspace_bytes; aligned to SW_ARENA_ALIGNMENT */
     const struct sw_step *step;
     const struct sw_ring *ring; /* attention(_grad) */
-    /* Of all programs but train, whose texts know nothing of their neighbours: what is made of
-     * a row (a token) may not depend on which row it is, to the bit. */
+    /* Of the program: what is made of a row (a token) may not depend on which row it is, to the
+     * bit. */
     bool rows_alike;
 };
 

@@ -196,15 +196,21 @@ static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
     for (int64_t i = 0; i < e->slot_count; i++)
         penalties |= e->slot[i].busy && e->slot[i].text.sampling.penalty != 1;
     struct sw_feed feeds[4] = {
-        {"tokens", e->tokens, row * sizeof *e->tokens},
-        {"slots", e->where, slots * SW_SLOT_FIELDS * sizeof *e->where},
-        {"settings", e->settings, slots * SW_SAMPLING_SETTINGS * sizeof *e->settings},
-        {"seen", penalties ? e->seen : NULL, slots * (size_t)e->words * sizeof *e->seen}};
-    const struct sw_fetch fetch = {scores ? "logprobs" : "sampled", e->output,
-                                   (scores ? row : SW_SAMPLED_NUMBERS * slots) * element};
+        {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
+        {.name = "slots", .data = e->where, .bytes = slots * SW_SLOT_FIELDS * sizeof *e->where},
+        {.name = "settings",
+         .data = e->settings,
+         .bytes = slots * SW_SAMPLING_SETTINGS * sizeof *e->settings},
+        {.name = "seen",
+         .data = penalties ? e->seen : NULL,
+         .bytes = slots * (size_t)e->words * sizeof *e->seen}};
+    const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
+                                   .data = e->output,
+                                   .bytes = (scores ? row : SW_SAMPLED_NUMBERS * slots) * element};
     if (scores)
-        feeds[2] = (struct sw_feed){"labels", e->labels, row * sizeof *e->labels};
-    return sw_executor_call(e->executor, kind, feeds, scores ? 3 : 4, &fetch, 1, err);
+        feeds[2] =
+            (struct sw_feed){.name = "labels", .data = e->labels, .bytes = row * sizeof *e->labels};
+    return sw_executor_run(e->executor, kind, NULL, feeds, scores ? 3 : 4, &fetch, 1, err);
 }
 
 /* ---- Texts ---- */

@@ -61,24 +61,15 @@ static double now(const struct sw_device *device)
     return device->vtable->in_host_memory ? sw_clock_busy() : sw_clock_now();
 }
 
-static int run_steps(struct sw_executor *executor, struct sw_program_options *options,
-                     struct sw_device *device, double budget_s, double *seconds,
-                     struct sw_error *err)
+static int run_steps(struct sw_executor *executor, int64_t vocab_size, struct sw_device *device,
+                     double budget_s, double *seconds, struct sw_error *err)
 {
-    const struct sw_batches inputs = {.read = sw_rate_batch, .context = options};
     const double begin = sw_clock_now();
     *seconds = INFINITY;
     for (int32_t i = 0;
          i <= LEAST_REPEATS || (i < MOST_REPEATS && sw_clock_now() - begin < budget_s); i++) {
-        struct sw_step step = {.step = i + 1,
-                               .learning_rate = 1e-4,
-                               .beta1 = 0.9,
-                               .beta2 = 0.95,
-                               .eps = 1e-8,
-                               .grad_clip = 1};
-        struct sw_output loss = {.name = "loss"}; /* its value is waited for */
         const double from = now(device);
-        if (sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, &inputs, &loss, 1, err) != 0)
+        if (sw_rate_step(executor, vocab_size, i + 1, err) != 0)
             return -1;
         if (i > 0) /* the first one makes the kernels and touches the memory */
             *seconds = fmin(*seconds, now(device) - from);
@@ -103,7 +94,7 @@ int sw_probe_compute(const struct sw_plan *plan, struct sw_device *device, doubl
         sw_executor_init_state(executor, 1, 0.02, err) != 0)
         goto out;
     *predicted_s = predict(plan, set->program[SW_PROGRAM_TRAIN]);
-    status = run_steps(executor, &options, device, budget_s, seconds, err);
+    status = run_steps(executor, options.model.vocab_size, device, budget_s, seconds, err);
 out:
     sw_executor_free(executor);
     if (alone != NULL)

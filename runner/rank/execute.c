@@ -132,77 +132,126 @@ static int poison(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
-/* ---- Inputs ---- */
+/* ---- Inputs and outputs ---- */
 
-/* Of the program at hand; one without it (-1) needs none. */
-static int write_input(struct sw_executor *x, const char *name, const int32_t *data)
+static size_t whole_bytes(const struct sw_value *v)
 {
-    const struct sw_program *p = x->now->program;
-    const int32_t value = sw_program_input(p, name);
-    if (value < 0)
-        return 0;
-    const struct sw_value *v = &p->values[value];
-    return x->device->vtable->copy_in(x->device, x->arena + v->offset, data,
-                                      (size_t)sw_value_local_elems(v) * sizeof *data);
+    size_t bytes = sw_dtype_bytes(v->dtype);
+    for (uint8_t d = 0; d < v->ndim; d++)
+        bytes *= (size_t)v->size[d];
+    return bytes;
 }
 
-static int64_t stored_position(const struct sw_executor *x, int64_t i)
+static bool is_fed(const char *name, const struct sw_feed *feeds, int32_t count)
 {
-    const struct sw_program *p = x->now->program;
-    return sw_sequence_position(p->sequence_layout, p->sequence_length, p->sequence_shards,
-                                x->first_position + i);
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(feeds[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-/* The storage order of this rank's part of the sequence. */
-static int write_positions(struct sw_executor *x)
+/* What was fed to an earlier run is not there any more. */
+static int check_feeds(const struct sw_program *p, const struct sw_feed *feeds, int32_t count,
+                       struct sw_error *err)
 {
-    for (int64_t i = 0; i < x->columns; i++)
-        x->stored[i] = (int32_t)stored_position(x, i);
-    return write_input(x, "positions", x->stored);
-}
-
-static int write_batch(struct sw_executor *x, const struct sw_step *step,
-                       const struct sw_batches *inputs, struct sw_error *err)
-{
-    static const char *const names[2] = {"tokens", "labels"};
-    const struct sw_program *p = x->now->program;
-    const int64_t length = p->sequence_length;
-    /* sequences of the batch: the last micro-step may have more places than it has of them left */
-    const bool last = step->micro_step == p->accumulation_steps - 1;
-    const int64_t count = p->micro_batch - (last ? p->padding_sequences : 0);
-    const int64_t rows = sw_shard_owned(count, x->first_row, x->rows);
-    if (rows > 0 && inputs->read(inputs->context, step->step, step->micro_step, x->first_row, rows,
-                                 x->natural[0], x->natural[1], err) != 0)
-        return -1;
-    for (int64_t i = rows * length; i < x->rows * length; i++) {
-        x->natural[0][i] = 0;
-        x->natural[1][i] = -1;
-    }
-    for (int32_t k = 0; k < 2; k++) {
-        for (int64_t row = 0; row < x->rows; row++)
-            for (int64_t i = 0; i < x->columns; i++)
-                x->stored[row * x->columns + i] =
-                    x->natural[k][row * length + stored_position(x, i)];
-        if (write_input(x, names[k], x->stored) != 0)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot copy a batch to the device");
+    for (int32_t i = 0; i < p->inputs.count; i++)
+        if (!is_fed(p->inputs.at[i].name, feeds, count))
+            return sw_fail(err, SW_ENVIRONMENT, "the program is not fed its '%s'",
+                           p->inputs.at[i].name);
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t value = sw_program_input(p, feeds[i].name);
+        if (value < 0 ||
+            (feeds[i].data != NULL && feeds[i].bytes != whole_bytes(&p->values[value])))
+            return sw_fail(err, SW_ENVIRONMENT, "the program takes no '%s' of %zu bytes",
+                           feeds[i].name, feeds[i].bytes);
     }
     return 0;
 }
 
-/* ---- Running ---- */
-
-static int read_scalar(struct sw_executor *x, int32_t value, double *out)
+/* This rank's columns of whole rows in natural order, as it stores them. */
+static void take_columns(struct sw_executor *x, const struct sw_value *v, int64_t first,
+                         const char *rows, int64_t count)
 {
-    const struct sw_value *v = &x->now->program->values[value];
+    const struct sw_program *p = x->now->program;
+    const int64_t width = v->size[v->ndim - 1], columns = v->local[v->ndim - 1];
+    const int64_t element = (int64_t)sw_dtype_bytes(v->dtype);
+    const bool ordered = v->axis[v->ndim - 1] == SW_L_SEQ;
+    const int64_t chunk =
+        ordered ? sw_sequence_chunk(p->sequence_layout, width, p->sequence_shards) : width;
+    for (int64_t row = 0; row < count; row++)
+        for (int64_t c = 0, run; c < columns; c += run) {
+            int64_t at = first + c;
+            run = chunk - at % chunk < columns - c ? chunk - at % chunk : columns - c;
+            if (ordered)
+                at = sw_sequence_position(p->sequence_layout, width, p->sequence_shards, at);
+            memcpy(x->part + (row * columns + c) * element, rows + (row * width + at) * element,
+                   (size_t)(run * element));
+        }
+}
+
+static int write_input(struct sw_executor *x, const struct sw_walk *w, const struct sw_step *step,
+                       const struct sw_feed *feed, struct sw_error *err)
+{
+    const struct sw_program *p = w->program;
+    const struct sw_value *v = &p->values[sw_program_input(p, feed->name)];
+    const bool single = v->ndim == 1;
+    const int64_t held = single ? 1 : v->local[0];
+    int64_t offset[SW_MAX_DIMS], all = single ? 1 : v->size[0];
+    sw_shard_offset(&p->mesh, &v->sharding.spec, v->padded, x->comm->rank, offset);
+    /* sequences of the batch: the last micro-step may have more places than it has of them left */
+    if (v->axis[0] == SW_L_BATCH && w->pass == SW_PASS_LAST_MICRO_STEP)
+        all -= p->padding_sequences;
+    struct sw_ask ask = {.name = feed->name,
+                         .step = step,
+                         .first_row = single ? 0 : offset[0],
+                         .row_elems = v->size[v->ndim - 1]};
+    ask.rows = sw_shard_owned(all, ask.first_row, held);
+    const size_t row_bytes = (size_t)ask.row_elems * sw_dtype_bytes(v->dtype);
+    const char *rows = x->rows;
+    if (feed->data != NULL)
+        rows = (const char *)feed->data + (size_t)ask.first_row * row_bytes;
+    else if (ask.rows > 0 && feed->read(feed->context, &ask, x->rows, err) != 0)
+        return -1;
+    memset(x->part, feed->padding, (size_t)v->slot_bytes);
+    take_columns(x, v, offset[v->ndim - 1], rows, ask.rows);
+    if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,
+                                   (size_t)v->slot_bytes) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
+    return 0;
+}
+
+/* Before the micro-step at hand. */
+static int write_inputs(struct sw_executor *x, const struct sw_walk *w, const struct sw_step *step,
+                        const struct sw_feed *feeds, int32_t count, struct sw_error *err)
+{
+    for (int32_t i = 0; i < count && w->pass != SW_PASS_UPDATE; i++)
+        if ((feeds[i].read != NULL || (feeds[i].data != NULL && w->micro_step == 0)) &&
+            write_input(x, w, step, &feeds[i], err) != 0)
+            return -1;
+    return 0;
+}
+
+static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_error *err)
+{
+    const struct sw_program *p = x->now->program;
+    const int32_t value = sw_program_output(p, fetch->name);
+    const struct sw_value *v = &p->values[value < 0 ? 0 : value];
     double wide = 0;
     float narrow = 0;
-    const bool f64 = v->dtype == SW_F64;
-    const int status =
-        x->device->vtable->copy_out(x->device, f64 ? (void *)&wide : (void *)&narrow,
-                                    x->arena + v->offset, f64 ? sizeof wide : sizeof narrow);
-    *out = f64 ? wide : (double)narrow;
-    return status;
+    void *number = v->dtype == SW_F64 ? (void *)&wide : (void *)&narrow;
+    void *to = fetch->number != NULL ? number : fetch->data;
+    const size_t bytes = fetch->number != NULL ? sw_dtype_bytes(v->dtype) : fetch->bytes;
+    if (value < 0 || bytes != whole_bytes(v) || v->slot_bytes != (int64_t)bytes)
+        return sw_fail(err, SW_ENVIRONMENT, "the program gives no '%s' of %zu bytes", fetch->name,
+                       bytes);
+    if (x->device->vtable->copy_out(x->device, to, x->arena + v->offset, bytes) != 0)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot read '%s' from the device", fetch->name);
+    if (fetch->number != NULL)
+        *fetch->number = v->dtype == SW_F64 ? wide : (double)narrow;
+    return 0;
 }
+
+/* ---- Running ---- */
 
 /* All ops of the pass at hand. */
 static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
@@ -257,10 +306,11 @@ static const struct sw_op *find_driven(const struct sw_program *p)
     return NULL;
 }
 
-int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct sw_step *step,
-                    const struct sw_batches *inputs, struct sw_output *outputs,
-                    int32_t output_count, struct sw_error *err)
+int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, const struct sw_step *step,
+                    const struct sw_feed *feeds, int32_t feed_count, const struct sw_fetch *fetches,
+                    int32_t fetch_count, struct sw_error *err)
 {
+    struct sw_step now = step != NULL ? *step : (struct sw_step){.step = 1, .loss_scale = 1};
     x->now = &x->programs[program];
     const struct sw_program *p = x->now->program;
     if (p == NULL)
@@ -269,115 +319,14 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, struct 
     if (find_driven(p) != NULL)
         return sw_fail(err, SW_ENVIRONMENT, "the program '%s' is not run by itself",
                        sw_program_kind_name(program));
-    const int64_t counted =
-        inputs->counted != NULL ? inputs->counted(inputs->context, step->step) : p->tokens_per_step;
-    step->loss_scale = counted > 0 ? 1.0 / (double)counted : 0;
-    if (poison(x, err) != 0)
+    if (check_feeds(p, feeds, feed_count, err) != 0 || poison(x, err) != 0)
         return -1;
-    if (write_positions(x) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot copy positions to the device");
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_pass(&w);) {
-        step->micro_step = w.micro_step;
-        if ((w.pass != SW_PASS_UPDATE && write_batch(x, step, inputs, err) != 0) ||
-            run_pass(x, &w, step, err) != 0)
+        now.micro_step = w.micro_step;
+        if (write_inputs(x, &w, &now, feeds, feed_count, err) != 0 ||
+            run_pass(x, &w, &now, err) != 0)
             return -1;
     }
-    if (wait_for_all(x, err) != 0 ||
-        (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
-        x->device->vtable->synchronize(x->device, err) != 0)
-        return -1;
-    x->now->warm = true;
-    for (int32_t i = 0; i < output_count; i++) {
-        const int32_t value = sw_program_output(p, outputs[i].name);
-        if (value < 0)
-            return sw_fail(err, SW_ENVIRONMENT, "the program '%s' has no output '%s'",
-                           sw_program_kind_name(program), outputs[i].name);
-        if (read_scalar(x, value, &outputs[i].value) != 0)
-            return sw_fail(err, SW_ENVIRONMENT, "cannot read the %s from the device",
-                           outputs[i].name);
-    }
-    return 0;
-}
-
-/* ---- Serving ---- */
-
-static size_t whole_bytes(const struct sw_value *v)
-{
-    size_t bytes = sw_dtype_bytes(v->dtype);
-    for (uint8_t d = 0; d < v->ndim; d++)
-        bytes *= (size_t)v->size[d];
-    return bytes;
-}
-
-static int feed(struct sw_executor *x, const struct sw_feed *feed, struct sw_error *err)
-{
-    const struct sw_program *p = x->now->program;
-    const int32_t value = sw_program_input(p, feed->name);
-    const struct sw_value *v = &p->values[value < 0 ? 0 : value];
-    if (value < 0 || (feed->data != NULL && feed->bytes != whole_bytes(v)))
-        return sw_fail(err, SW_ENVIRONMENT, "the program takes no '%s' of %zu bytes", feed->name,
-                       feed->bytes);
-    if (feed->data == NULL)
-        return 0;
-    sw_device_put(&p->mesh, &v->sharding.spec, v->size, v->padded, sw_dtype_bytes(v->dtype),
-                  x->comm->rank, feed->data, x->part);
-    if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,
-                                   (size_t)v->slot_bytes) != 0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
-    return 0;
-}
-
-static bool is_fed(const char *name, const struct sw_feed *feeds, int32_t count)
-{
-    for (int32_t i = 0; i < count; i++)
-        if (strcmp(feeds[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* What was fed to an earlier call is not there any more. */
-static int feed_all(struct sw_executor *x, const struct sw_feed *feeds, int32_t count,
-                    struct sw_error *err)
-{
-    const struct sw_ports *inputs = &x->now->program->inputs;
-    for (int32_t i = 0; i < inputs->count; i++)
-        if (!is_fed(inputs->at[i].name, feeds, count))
-            return sw_fail(err, SW_ENVIRONMENT, "the program is not fed its '%s'",
-                           inputs->at[i].name);
-    for (int32_t i = 0; i < count; i++)
-        if (feed(x, &feeds[i], err) != 0)
-            return -1;
-    return 0;
-}
-
-static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_error *err)
-{
-    const struct sw_program *p = x->now->program;
-    const int32_t value = sw_program_output(p, fetch->name);
-    const struct sw_value *v = &p->values[value < 0 ? 0 : value];
-    if (value < 0 || fetch->bytes != whole_bytes(v) || v->slot_bytes != (int64_t)fetch->bytes)
-        return sw_fail(err, SW_ENVIRONMENT, "the program gives no '%s' of %zu bytes", fetch->name,
-                       fetch->bytes);
-    if (x->device->vtable->copy_out(x->device, fetch->data, x->arena + v->offset, fetch->bytes) !=
-        0)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot read '%s' from the device", fetch->name);
-    return 0;
-}
-
-int sw_executor_call(struct sw_executor *x, enum sw_program_kind program,
-                     const struct sw_feed *feeds, int32_t feed_count,
-                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err)
-{
-    const struct sw_step step = {.step = 1, .loss_scale = 1};
-    x->now = &x->programs[program];
-    if (x->now->program == NULL || sw_program_traits(program)->state != SW_STATE_SERVING)
-        return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s' to call",
-                       sw_program_kind_name(program));
-    if (poison(x, err) != 0 || feed_all(x, feeds, feed_count, err) != 0)
-        return -1;
-    for (struct sw_walk w = sw_walk_begin(x->now->program); sw_walk_pass(&w);)
-        if (run_pass(x, &w, &step, err) != 0)
-            return -1;
     if (wait_for_all(x, err) != 0 ||
         (x->comm->vtable->settle != NULL && x->comm->vtable->settle(x->comm, err) != 0) ||
         x->device->vtable->synchronize(x->device, err) != 0)

@@ -32,52 +32,46 @@ void sw_executor_free(struct sw_executor *executor);
 int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
                            struct sw_error *err);
 
-/* Where a program's inputs come from. */
-struct sw_batches {
-    /* Tokens, labels [rows, sequence_length] of one micro-step over the whole mesh, natural order:
-     * called before each micro-step for the rows [first_row, first_row + rows) that this rank
-     * needs, unless they are all padding: places behind the step's batch are never asked for. A
-     * label below 0 is ignored. */
-    int (*read)(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                int32_t *tokens, int32_t *labels, struct sw_error *err);
-    /* Labels of the whole step, over all ranks, that are not ignored: the loss is their mean. NULL:
-     * all of the batch. */
-    int64_t (*counted)(void *context, int64_t step);
-    void *context;
-};
-
-/* One output of a program: a scalar, by name. */
-struct sw_output {
+/* What an input's reader is asked for: rows [first_row, first_row + rows) of the input as it is
+ * over the whole mesh. An input of one dimension is one row. */
+struct sw_ask {
     const char *name;
-    double value; /* set */
+    const struct sw_step *step; /* and its micro-step */
+    int64_t first_row, rows, row_elems;
 };
+typedef int (*sw_feed_reader)(void *context, const struct sw_ask *ask, void *to,
+                              struct sw_error *err);
 
-/* Runs a program of the set once: all micro-steps, then the update. step->micro_step and
- * step->loss_scale are set by the executor. Errors (SW_ENVIRONMENT): the set has no such program,
- * the program no such output, or it is driven from outside (`save`: checkpoint/move.h). */
-int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
-                    struct sw_step *step, const struct sw_batches *inputs,
-                    struct sw_output *outputs, int32_t output_count, struct sw_error *err);
-
-/* An input of a program of serving, by name: all of it, row-major in the input's dtype, the same on
- * every rank, which takes its part. */
+/* An input of a program, by name. It comes row-major in the input's dtype, in natural order; each
+ * rank takes its part, and stores a sequence in the order of its layout (sequence.h). */
 struct sw_feed {
     const char *name;
-    const void *data; /* NULL: what else is fed says that no op looks at it; it holds anything */
-    size_t bytes;     /* of data, if any: must be those of the input */
+    /* All of it, the same on every rank. NULL, and no reader: what else is fed says that no op
+     * looks at it; it holds anything */
+    const void *data;
+    size_t bytes; /* of data, if any: must be those of the input */
+    /* Or whoever is asked anew before each micro-step, for the rows that this rank needs but those
+     * behind the step's batch, whose every byte is `padding` */
+    sw_feed_reader read;
+    void *context;
+    int padding;
 };
-/* An output that every rank has all of. */
+/* An output, complete when a run is, that every rank has all of. */
 struct sw_fetch {
     const char *name;
     void *data;
     size_t bytes;
+    double *number; /* not NULL: the output is a scalar, whose value goes here; data is not used */
 };
 
-/* Collective. Runs prefill, decode or score once. Errors (SW_ENVIRONMENT): as sw_executor_run; an
- * input that is not fed, a feed of another size. */
-int sw_executor_call(struct sw_executor *executor, enum sw_program_kind program,
-                     const struct sw_feed *feeds, int32_t feed_count,
-                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
+/* Collective. Runs a program of the set once, all its passes (core/program/walk.h). step: what its
+ * ops read of the step; micro_step is the executor's. NULL: none of them reads it. Errors
+ * (SW_ENVIRONMENT): the set has no such program, or it is driven from outside (`save`:
+ * checkpoint/move.h); an input that is not fed, a feed of another size; the program has no such
+ * output. */
+int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
+                    const struct sw_step *step, const struct sw_feed *feeds, int32_t feed_count,
+                    const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
 
 /* This rank's shard of a tensor's instance (host pointer on the CPU): of the state by its row, or
  * of a program by its value. */

@@ -97,58 +97,27 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
     return 0;
 }
 
-/* Bytes of a rank's part of it, of the programs of serving. */
-static size_t largest_input(const struct sw_program_set *set)
-{
-    size_t largest = 1;
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        const struct sw_program *p = set->program[k];
-        if (p == NULL || sw_program_traits(p->kind)->state != SW_STATE_SERVING)
-            continue;
-        for (int32_t i = 0; i < p->inputs.count; i++) {
-            const int64_t bytes = p->values[p->inputs.at[i].value].slot_bytes;
-            largest = (size_t)bytes > largest ? (size_t)bytes : largest;
-        }
-    }
-    return largest;
-}
-
-/* The buffers of the host, for the programs of a set, which all read the same part of a batch. */
+/* The buffers of the host, for all programs of the set. */
 static int allocate_host(struct sw_executor *x, struct sw_error *err)
 {
-    size_t most_operands = 1;
+    size_t most_operands = 1, rows = 1, part = 1;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         const struct sw_program *p = x->set->program[k];
-        if (p == NULL)
-            continue;
-        for (int32_t i = 0; i < p->op_count; i++)
+        for (int32_t i = 0; p != NULL && i < p->op_count; i++)
             if ((size_t)p->ops[i].n_in + p->ops[i].n_out > most_operands)
                 most_operands = (size_t)p->ops[i].n_in + p->ops[i].n_out;
-        if (sw_program_input(p, "tokens") < 0 ||
-            sw_program_traits(p->kind)->state != SW_STATE_TRAINING)
-            continue;
-        const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
-        int64_t offset[SW_MAX_DIMS];
-        sw_shard_offset(&p->mesh, &tokens->sharding.spec, tokens->padded, x->comm->rank, offset);
-        if (x->stored != NULL && (x->first_row != offset[0] || x->rows != tokens->local[0] ||
-                                  x->first_position != offset[1] || x->columns != tokens->local[1]))
-            return sw_fail(err, SW_ENVIRONMENT, "the programs read different parts of a batch");
-        if (x->stored != NULL)
-            continue;
-        x->first_row = offset[0];
-        x->first_position = offset[1];
-        x->rows = tokens->local[0];
-        x->columns = tokens->local[1];
-        const size_t natural = (size_t)(x->rows * p->sequence_length);
-        x->natural[0] = malloc(natural * sizeof *x->natural[0]);
-        x->natural[1] = malloc(natural * sizeof *x->natural[1]);
-        x->stored = malloc(natural * sizeof *x->stored);
-        if (x->natural[0] == NULL || x->natural[1] == NULL || x->stored == NULL)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+        for (int32_t i = 0; p != NULL && i < p->inputs.count; i++) {
+            const struct sw_value *v = &p->values[p->inputs.at[i].value];
+            const int64_t held = (v->ndim == 1 ? 1 : v->local[0]) * v->size[v->ndim - 1];
+            const size_t bytes = (size_t)held * sw_dtype_bytes(v->dtype);
+            rows = bytes > rows ? bytes : rows;
+            part = (size_t)v->slot_bytes > part ? (size_t)v->slot_bytes : part;
+        }
     }
     x->tensors = calloc(most_operands, sizeof *x->tensors);
-    x->part = malloc(largest_input(x->set));
-    if (x->tensors == NULL || x->part == NULL)
+    x->rows = malloc(rows);
+    x->part = malloc(part);
+    if (x->tensors == NULL || x->rows == NULL || x->part == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
     return 0;
 }
@@ -257,9 +226,7 @@ void sw_executor_free(struct sw_executor *x)
     else if (x->arena != NULL)
         x->device->vtable->release(x->device, x->arena);
     free(x->tensors);
-    free(x->natural[0]);
-    free(x->natural[1]);
-    free(x->stored);
+    free(x->rows);
     free(x->part);
     free(x->poison);
     free(x);

@@ -52,12 +52,9 @@ struct sw_executor {
     struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
     struct transfers transfers;
     uint64_t waited; /* the newest ticket that was waited for */
-    /* this rank's part of a micro-batch */
-    int64_t first_row, rows, first_position, columns;
-    int32_t *natural[2]; /* tokens, labels [rows, sequence_length] */
-    int32_t *stored;     /* [rows, columns] in storage order */
-    void *part;          /* this rank's part of any input of serving */
-    void *poison;        /* [POISON_BYTES]; NULL: the arena is not poisoned */
+    char *rows;      /* of any input, those that this rank needs, whole and in natural order */
+    char *part;      /* this rank's part of any input */
+    void *poison;    /* [POISON_BYTES]; NULL: the arena is not poisoned */
 };
 
 #endif

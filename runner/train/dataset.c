@@ -214,7 +214,8 @@ static int copy_token(const struct sw_dataset *d, int64_t at, int32_t *token, st
                           " is not below the model's vocab_size %" PRId64
                           "; use a model made for these tokens, or tokenize again",
                           value, at, d->vocab_size);
-    *token = (int32_t)value;
+    if (token != NULL)
+        *token = (int32_t)value;
     return 0;
 }
 
@@ -230,8 +231,8 @@ int sw_dataset_train(const struct sw_dataset *d, int64_t sequence, int32_t *toke
     if (check_length(d, err) != 0)
         return -1;
     for (int64_t i = 0; i < d->sequence_length; i++)
-        if (copy_token(d, start + i, &tokens[i], err) != 0 ||
-            copy_token(d, start + i + 1, &labels[i], err) != 0)
+        if (copy_token(d, start + i, tokens != NULL ? &tokens[i] : NULL, err) != 0 ||
+            copy_token(d, start + i + 1, labels != NULL ? &labels[i] : NULL, err) != 0)
             return -1;
     return 0;
 }
@@ -261,11 +262,14 @@ int sw_dataset_holdout(const struct sw_dataset *d, int64_t sequence, int32_t *to
         return -1;
     for (int64_t i = 0; i < d->sequence_length; i++) {
         const int64_t at = sequence * d->sequence_length + i;
-        tokens[i] = 0;
-        labels[i] = -1;
-        if (at < count && (copy_token(d, d->train + at, &tokens[i], err) != 0 ||
-                           copy_token(d, d->train + at + 1, &labels[i], err) != 0))
+        int32_t token = 0, label = -1;
+        if (at < count && (copy_token(d, d->train + at, &token, err) != 0 ||
+                           copy_token(d, d->train + at + 1, &label, err) != 0))
             return -1;
+        if (tokens != NULL)
+            tokens[i] = token;
+        if (labels != NULL)
+            labels[i] = label;
     }
     return 0;
 }

@@ -30,10 +30,10 @@ bool sw_dataset_is_bytes(const struct sw_dataset *dataset);
 int64_t sw_dataset_train_tokens(const struct sw_dataset *dataset);
 int64_t sw_dataset_holdout_tokens(const struct sw_dataset *dataset);
 
-/* Training sequence number `sequence` (>= 0): tokens and labels [sequence_length]; label i is token
- * i + 1. Errors: SW_BAD_INPUT: a token that is not below vocab_size, with its position;
- * SW_ENVIRONMENT: the file lost bytes since it was opened. What tokens and labels hold is then
- * unspecified. */
+/* Training sequence number `sequence` (>= 0): tokens and labels [sequence_length], either may be
+ * NULL; label i is token i + 1. Errors: SW_BAD_INPUT: a token that is not below vocab_size, with
+ * its position; SW_ENVIRONMENT: the file lost bytes since it was opened. What tokens and labels
+ * hold is then unspecified. */
 int sw_dataset_train(const struct sw_dataset *dataset, int64_t sequence, int32_t *tokens,
                      int32_t *labels, struct sw_error *err);
 

@@ -256,16 +256,15 @@ static int fits_grace(struct training *t, bool *fits)
 
 /* ---- The loop ---- */
 
-static int train_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
-                       int64_t rows, int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int train_batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     struct training *t = context;
     (void)err;
     sw_trainer_read(&t->trainer, sw_dataset_train,
-                    sequence_after(t, step - 1) +
-                        micro_step * t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch +
-                        first_row,
-                    rows, tokens, labels);
+                    sequence_after(t, ask->step->step - 1) +
+                        ask->step->micro_step *
+                            t->rank->programs->program[SW_PROGRAM_TRAIN]->micro_batch,
+                    ask, to);
     return 0;
 }
 
@@ -323,12 +322,17 @@ static int run_step(struct training *t, int64_t number)
 {
     const struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
-    const struct sw_batches inputs = {.read = train_batch, .context = t};
+    double loss, grad_norm;
+    const struct sw_fetch fetches[] = {{.name = "loss", .number = &loss},
+                                       {.name = "grad_norm", .number = &grad_norm}};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_step step = make_step(&run->optimizer, number);
-    struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+    step.loss_scale =
+        sw_batch_loss_scale(rank->programs->program[SW_PROGRAM_TRAIN]->tokens_per_step);
+    sw_batch_feeds(train_batch, t, feeds);
     const double begin = sw_clock_now();
-    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &t->rank->err) !=
-        0)
+    if (sw_executor_run(rank->executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, fetches, 2,
+                        &t->rank->err) != 0)
         return sw_fail_context(&t->rank->err, "step %" PRId64, number);
     const double seconds = sw_clock_now() - begin;
     if (exchange(t) != 0)
@@ -338,18 +342,17 @@ static int run_step(struct training *t, int64_t number)
         const struct sw_metrics_step line = {
             .step = number,
             .tokens = rank->programs->tokens_per_step,
-            .loss = out[0].value,
-            .grad_norm = out[1].value,
+            .loss = loss,
+            .grad_norm = grad_norm,
             .learning_rate = step.learning_rate,
             .step_seconds = seconds,
             .mfu = t->trainer.flops_per_step / seconds / (peak_flops(run) * rank->launch->size),
             .arena_bytes = sw_executor_arena_bytes(rank->executor)};
         record(t, &line);
-        sw_progress_line_step(&t->progress, number, t->last, out[0].value,
-                              (double)line.tokens / seconds,
+        sw_progress_line_step(&t->progress, number, t->last, loss, (double)line.tokens / seconds,
                               number == t->last || t->request != SW_REQUEST_NONE);
     }
-    t->together = sw_numbers_check(number, out[0].value, out[1].value, &t->rank->err) != 0;
+    t->together = sw_numbers_check(number, loss, grad_norm, &t->rank->err) != 0;
     return t->together ? -1 : 0; /* every rank has the same numbers */
 }
 

@@ -59,62 +59,57 @@ void sw_trainer_close(struct sw_trainer *trainer)
 
 /* ---- Data ---- */
 
-void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first, int64_t rows,
-                     int32_t *tokens, int32_t *labels)
+void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first,
+                     const struct sw_ask *ask, int32_t *to)
 {
-    const int64_t s = trainer->rank->plan->run->sequence_length;
-    for (int64_t r = 0; r < rows; r++) {
-        if (trainer->rank->err.status == SW_OK && read(trainer->data, first + r, tokens + r * s,
-                                                       labels + r * s, &trainer->rank->err) == 0)
-            continue;
-        memset(tokens + r * s, 0, (size_t)s * sizeof *tokens);
-        memset(labels + r * s, 0, (size_t)s * sizeof *labels);
+    const int64_t s = ask->row_elems;
+    const bool labels = sw_batch_wants_labels(ask);
+    struct sw_error *err = &trainer->rank->err;
+    for (int64_t r = 0; r < ask->rows; r++) {
+        int32_t *row = to + r * s;
+        if (err->status != SW_OK || read(trainer->data, first + ask->first_row + r,
+                                         labels ? NULL : row, labels ? row : NULL, err) != 0)
+            memset(row, 0, (size_t)s * sizeof *row);
     }
 }
 
 /* ---- The held-out tail ---- */
 
-static int held_out_batch(void *context, int64_t step, int32_t micro_step, int64_t first_row,
-                          int64_t rows, int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int held_out_batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     struct sw_trainer *trainer = context;
+    const struct sw_rank *rank = trainer->rank;
     (void)err;
     sw_trainer_read(trainer, sw_dataset_holdout,
-                    (step - 1) * trainer->rank->plan->run->global_batch_size +
-                        micro_step *
-                            trainer->rank->programs->program[SW_PROGRAM_EVALUATE]->micro_batch +
-                        first_row,
-                    rows, tokens, labels);
+                    (ask->step->step - 1) * rank->plan->run->global_batch_size +
+                        ask->step->micro_step *
+                            rank->programs->program[SW_PROGRAM_EVALUATE]->micro_batch,
+                    ask, to);
     return 0;
-}
-
-static int64_t held_out_labels(void *context, int64_t step)
-{
-    const struct sw_trainer *trainer = context;
-    const int64_t batch = trainer->rank->plan->run->global_batch_size;
-    return sw_dataset_holdout_counted(trainer->data, (step - 1) * batch, batch);
 }
 
 int sw_trainer_held_out(struct sw_trainer *trainer, int (*stop)(void *context, bool *stops),
                         void *context, double *loss)
 {
-    const struct sw_batches inputs = {held_out_batch, held_out_labels, trainer};
     const int64_t batch = trainer->rank->plan->run->global_batch_size;
     const int64_t batches = (sw_dataset_holdout_sequences(trainer->data) + batch - 1) / batch;
-    double sum = 0;
+    double sum = 0, mean;
+    const struct sw_fetch fetch = {.name = "loss", .number = &mean};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    sw_batch_feeds(held_out_batch, trainer, feeds);
     *loss = NAN;
     for (int64_t b = 1; b <= batches; b++) {
-        struct sw_step step = {.step = b};
-        struct sw_output out = {.name = "loss"};
+        const int64_t labels = sw_dataset_holdout_counted(trainer->data, (b - 1) * batch, batch);
+        const struct sw_step step = {.step = b, .loss_scale = sw_batch_loss_scale(labels)};
         bool stops = false;
-        if (sw_executor_run(trainer->rank->executor, SW_PROGRAM_EVALUATE, &step, &inputs, &out, 1,
-                            &trainer->rank->err) != 0)
+        if (sw_executor_run(trainer->rank->executor, SW_PROGRAM_EVALUATE, &step, feeds,
+                            SW_BATCH_FEEDS, &fetch, 1, &trainer->rank->err) != 0)
             return sw_fail_context(&trainer->rank->err, "held-out loss");
         if (stop(context, &stops) != 0)
             return -1;
         if (stops)
             return 0;
-        sum += out.value * (double)held_out_labels(trainer, b);
+        sum += mean * (double)labels;
     }
     *loss = sum / (double)sw_dataset_holdout_labels(trainer->data);
     return 0;

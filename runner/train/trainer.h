@@ -3,6 +3,7 @@
 #ifndef SW_TRAINER_H
 #define SW_TRAINER_H
 
+#include "runner/rank/batch.h"
 #include "runner/rank/rank.h"
 #include "runner/train/dataset.h"
 
@@ -18,13 +19,13 @@ struct sw_trainer {
 enum sw_status sw_trainer_open(struct sw_trainer *trainer, double holdout, int64_t steps);
 void sw_trainer_close(struct sw_trainer *trainer);
 
-/* A batch of training or of held-out data for sw_executor_run, from sequence `first` on. Where the
- * data is bad the step goes on with zeros: the other ranks are in its collectives and would wait
- * for this one; rank->err says so, and nothing of the step is to be reported. */
+/* What sw_executor_run asks for of a micro-step that begins with sequence `first`. Where the data
+ * is bad the step goes on with zeros: the other ranks are in its collectives and would wait for
+ * this one; rank->err says so, and nothing of the step is to be reported. */
 typedef int (*sw_batch_reader)(const struct sw_dataset *data, int64_t sequence, int32_t *tokens,
                                int32_t *labels, struct sw_error *err);
-void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first, int64_t rows,
-                     int32_t *tokens, int32_t *labels);
+void sw_trainer_read(struct sw_trainer *trainer, sw_batch_reader read, int64_t first,
+                     const struct sw_ask *ask, int32_t *to);
 
 /* Collective. Mean loss over the held-out tail, in nats for a label, every label counted once; in
  * the place of a step's transients. stop (may be NULL) is asked after every batch, with the ranks'

@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "runner/collective/comm.h"
-#include "runner/rank/execute.h"
+#include "runner/rank/batch.h"
 #include "tests/bench/products.h"
 
 #include <stdio.h>
@@ -20,17 +20,13 @@
 #include <omp.h>
 #endif
 
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    (void)micro_step;
-    (void)first_row;
+    (void)context;
     (void)err;
-    const struct sw_program *p = context;
-    for (int64_t i = 0; i < rows * p->sequence_length; i++) {
-        tokens[i] = (int32_t)((uint64_t)(i + step) * 2654435761u >> 16) & 0xff;
-        labels[i] = (int32_t)((uint64_t)(i + step + 1) * 2654435761u >> 16) & 0xff;
-    }
+    const int64_t first = ask->step->step + (sw_batch_wants_labels(ask) ? 1 : 0);
+    for (int64_t i = 0; i < ask->rows * ask->row_elems; i++)
+        ((int32_t *)to)[i] = (int32_t)((uint64_t)(i + first) * 2654435761u >> 16) & 0xff;
     return 0;
 }
 
@@ -71,13 +67,20 @@ int main(int argc, char **argv)
         return 3;
     }
     double *seconds = calloc((size_t)steps + 1, sizeof *seconds);
-    const struct sw_batches inputs = {.read = batch, .context = p};
-    struct sw_output out = {.name = "loss"};
+    double loss;
+    const struct sw_fetch fetch = {.name = "loss", .number = &loss};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    sw_batch_feeds(batch, NULL, feeds);
     for (int i = 0; i <= steps; i++) {
-        struct sw_step step = {
-            .step = i + 1, .learning_rate = 1e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8};
+        struct sw_step step = {.step = i + 1,
+                               .learning_rate = 1e-4,
+                               .beta1 = 0.9,
+                               .beta2 = 0.95,
+                               .eps = 1e-8,
+                               .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
         const double begin = sw_clock_now();
-        if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, &inputs, &out, 1, &err) != 0) {
+        if (sw_executor_run(x, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, &fetch, 1, &err) !=
+            0) {
             fprintf(stderr, "error: %s\n", err.message);
             return 3;
         }
@@ -90,7 +93,7 @@ int main(int argc, char **argv)
     const double linear = sw_bench_products_seconds(p, false, sw_clock_now, &linear_flops),
                  all = sw_bench_products_seconds(p, true, sw_clock_now, &all_flops);
     printf("step: median %.1f ms, best %.1f ms, %d threads, loss %.4f\n", step_seconds * 1e3,
-           best * 1e3, threads, out.value);
+           best * 1e3, threads, loss);
     printf("matrix products alone: linear layers and head %.1f ms (%.0f GFLOP/s), with attention "
            "%.1f ms (%.0f GFLOP/s)\n",
            linear * 1e3, linear_flops / linear / 1e9, all * 1e3, all_flops / all / 1e9);

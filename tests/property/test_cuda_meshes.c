@@ -8,7 +8,7 @@
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
 #include "runner/device/cuda/device.h"
-#include "runner/rank/execute.h"
+#include "runner/rank/batch.h"
 #include "tests/support/harness.h"
 #ifdef SW_EMULATED_NCCL
 #include "tests/support/nccl_stand_in.h"
@@ -44,20 +44,22 @@ struct rank {
     int64_t arena_bytes;
 };
 
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     (void)err;
     const struct training *t = context;
-    for (int64_t r = 0; r < rows; r++) {
-        uint64_t x =
-            (uint64_t)((step - 1) * BATCH + micro_step * t->program->micro_batch + first_row + r) *
-                977 +
-            5;
+    const bool labels = sw_batch_wants_labels(ask);
+    const int64_t first = (ask->step->step - 1) * BATCH +
+                          ask->step->micro_step * t->program->micro_batch + ask->first_row;
+    int32_t *token = to;
+    for (int64_t r = 0; r < ask->rows; r++) {
+        uint64_t x = (uint64_t)(first + r) * 977 + 5;
         for (int64_t i = 0; i < LENGTH; i++) {
-            tokens[r * LENGTH + i] = (int32_t)((x >> 33) % VOCAB);
-            x = x * 6364136223846793005u + 1442695040888963407u;
-            labels[r * LENGTH + i] = i % 7 == 3 ? -1 : (int32_t)((x >> 33) % VOCAB);
+            const uint64_t next = x * 6364136223846793005u + 1442695040888963407u;
+            token[r * LENGTH + i] = (int32_t)(((labels ? next : x) >> 33) % VOCAB);
+            if (labels && i % 7 == 3)
+                token[r * LENGTH + i] = -1;
+            x = next;
         }
     }
     return 0;
@@ -78,13 +80,15 @@ static int train(struct rank *rank, struct sw_device *device, struct sw_executor
                                .beta2 = 0.95,
                                .eps = 1e-8,
                                .weight_decay = 0.1,
-                               .grad_clip = 1.0};
-        const struct sw_batches inputs = {.read = batch, .context = (void *)(uintptr_t)t};
-        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
-        if (sw_executor_run(*executor, SW_PROGRAM_TRAIN, &step, &inputs, out, 2, &rank->err) != 0)
+                               .grad_clip = 1.0,
+                               .loss_scale = sw_batch_loss_scale(t->program->tokens_per_step)};
+        const struct sw_fetch fetches[] = {{.name = "loss", .number = &rank->loss[s]},
+                                           {.name = "grad_norm", .number = &rank->norm[s]}};
+        struct sw_feed feeds[SW_BATCH_FEEDS];
+        sw_batch_feeds(batch, (void *)(uintptr_t)t, feeds);
+        if (sw_executor_run(*executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, fetches, 2,
+                            &rank->err) != 0)
             return -1;
-        rank->loss[s] = out[0].value;
-        rank->norm[s] = out[1].value;
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "core/base/number.h"
 #include "core/program/op/op.h"
 #include "core/program/workspace.h"
+#include "runner/rank/batch.h"
 #include "runner/collective/comm.h"
 #include "runner/generate/engine.h"
 #include "tests/support/allocations.h"
@@ -630,15 +631,11 @@ static void what_goes_round_is_fewer_bytes(void **state)
     assert_true(chosen[SW_PASSES_QUERIES] > 0 && chosen[SW_PASSES_CACHE] > 0);
 }
 
-static int read_tokens(void *context, int64_t step, int32_t micro, int64_t first, int64_t rows,
-                       int32_t *to, int32_t *labels, struct sw_error *err)
+static int read_tokens(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
-    (void)step;
-    (void)micro;
     (void)err;
-    memcpy(to, (const int32_t *)context + first * MAX_TOKENS,
-           (size_t)(rows * MAX_TOKENS) * sizeof *to);
-    memcpy(labels, to, (size_t)(rows * MAX_TOKENS) * sizeof *to);
+    memcpy(to, (const int32_t *)context + ask->first_row * MAX_TOKENS,
+           (size_t)(ask->rows * MAX_TOKENS) * sizeof(int32_t));
     return 0;
 }
 
@@ -680,14 +677,18 @@ static void prefill_is_evaluate_to_the_bit(void **state)
                 slots[2 * i + 1] = MAX_TOKENS;
             }
             if (k == 1) {
-                const struct sw_feed feeds[] = {{"tokens", tokens, sizeof tokens},
-                                                {"labels", tokens, sizeof tokens},
-                                                {"slots", slots, sizeof slots}};
-                assert_int_equal(sw_executor_call(x, kind, feeds, 3, NULL, 0, &err), 0);
+                const struct sw_feed feeds[] = {
+                    {.name = "tokens", .data = tokens, .bytes = sizeof tokens},
+                    {.name = "labels", .data = tokens, .bytes = sizeof tokens},
+                    {.name = "slots", .data = slots, .bytes = sizeof slots}};
+                assert_int_equal(sw_executor_run(x, kind, NULL, feeds, 3, NULL, 0, &err), 0);
             } else {
-                const struct sw_batches inputs = {read_tokens, NULL, tokens};
-                struct sw_step step = {.step = 1};
-                assert_int_equal(sw_executor_run(x, kind, &step, &inputs, NULL, 0, &err), 0);
+                struct sw_feed feeds[SW_BATCH_FEEDS];
+                const struct sw_step step = {.step = 1,
+                                             .loss_scale = sw_batch_loss_scale(p->tokens_per_step)};
+                sw_batch_feeds(read_tokens, tokens, feeds);
+                assert_int_equal(
+                    sw_executor_run(x, kind, &step, feeds, SW_BATCH_FEEDS, NULL, 0, &err), 0);
             }
             for (int32_t i = 0; i < p->value_count; i++)
                 if (strcmp(p->values[i].name, "stats") == 0) {
@@ -746,17 +747,17 @@ static void every_call_is_fed_all_inputs(void **state)
     struct sw_error err = {0};
     struct sw_device *device = sw_cpu_device_create(1, &err);
     static int32_t tokens[8 * CHUNK], slots[8 * SW_SLOT_FIELDS];
-    const struct sw_feed feeds[] = {{"tokens", tokens, sizeof tokens},
-                                    {"labels", tokens, sizeof tokens},
-                                    {"slots", slots, sizeof slots - 4}};
+    const struct sw_feed feeds[] = {{.name = "tokens", .data = tokens, .bytes = sizeof tokens},
+                                    {.name = "labels", .data = tokens, .bytes = sizeof tokens},
+                                    {.name = "slots", .data = slots, .bytes = sizeof slots - 4}};
     assert_int_equal(sw_program_set_compile_serving(&options, &serving, scoring, &set, &err), 0);
     assert_int_equal(sw_comm_threads_create(&options.mesh, &comm, &err), 0);
     assert_int_equal(sw_executor_create(set, device, comm, NULL, &x, &err), 0);
-    assert_int_equal(sw_executor_call(x, SW_PROGRAM_SCORE, feeds, 2, NULL, 0, &err), -1);
+    assert_int_equal(sw_executor_run(x, SW_PROGRAM_SCORE, NULL, feeds, 2, NULL, 0, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message, "the program is not fed its 'slots'");
     err = (struct sw_error){0};
-    assert_int_equal(sw_executor_call(x, SW_PROGRAM_SCORE, feeds, 3, NULL, 0, &err), -1);
+    assert_int_equal(sw_executor_run(x, SW_PROGRAM_SCORE, NULL, feeds, 3, NULL, 0, &err), -1);
     assert_string_equal(err.message, "the program takes no 'slots' of 60 bytes");
     sw_executor_free(x);
     comm->vtable->destroy(comm);

@@ -2,6 +2,7 @@
 
 #include "core/base/number.h"
 #include "core/program/program.h"
+#include "runner/rank/batch.h"
 #include "runner/checkpoint/move.h"
 #include "runner/rank/init.h"
 
@@ -57,33 +58,34 @@ static int32_t *make_rows(const struct sw_harness *h)
     return rows;
 }
 
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     (void)err;
     const struct shared *shared = context;
     const struct sw_harness *h = shared->harness;
     const int64_t s = h->options->sequence_length;
-    const int64_t first = micro_step * shared->program->micro_batch + first_row; /* in this step */
-    for (int64_t r = 0; r < rows; r++) {
+    const int64_t first = /* in this step */
+        ask->step->micro_step * shared->program->micro_batch + ask->first_row;
+    const bool labels = sw_batch_wants_labels(ask);
+    int32_t *token = to;
+    for (int64_t r = 0; r < ask->rows; r++) {
         const int32_t *row =
-            shared->rows + ((step - 1) * h->options->global_batch + first + r) * (s + 1);
+            shared->rows +
+            ((ask->step->step - 1) * h->options->global_batch + first + r) * (s + 1) +
+            (labels ? 1 : 0);
         for (int64_t i = 0; i < s; i++) {
             const int64_t flat = (first + r) * s + i;
-            tokens[r * s + i] = row[i];
-            labels[r * s + i] =
-                h->ignored > 0 && flat % h->ignored == h->ignored - 1 ? -1 : row[i + 1];
+            const bool ignored = h->ignored > 0 && flat % h->ignored == h->ignored - 1;
+            token[r * s + i] = labels && ignored ? -1 : row[i];
         }
     }
     return 0;
 }
 
-static int64_t counted(void *context, int64_t step)
+static double loss_scale(const struct sw_harness *h)
 {
-    const struct sw_harness *h = ((const struct shared *)context)->harness;
     const int64_t all = h->options->global_batch * h->options->sequence_length;
-    (void)step;
-    return h->ignored > 0 ? all - all / h->ignored : all;
+    return sw_batch_loss_scale(h->ignored > 0 ? all - all / h->ignored : all);
 }
 
 /* ---- Values ---- */
@@ -304,14 +306,17 @@ static void save(struct rank *rank)
 static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t number)
 {
     struct shared *shared = rank->shared;
-    const struct sw_batches inputs = {batch, counted, shared};
-    struct sw_step step = {.step = number};
-    struct sw_output out = {.name = "loss"};
+    const struct sw_step step = {.step = number, .loss_scale = loss_scale(shared->harness)};
+    double loss;
+    const struct sw_fetch fetch = {.name = "loss", .number = &loss};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_error err = {0};
-    if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, &inputs, &out, 1, &err) != 0)
+    sw_batch_feeds(batch, shared, feeds);
+    if (sw_executor_run(executor, SW_PROGRAM_EVALUATE, &step, feeds, SW_BATCH_FEEDS, &fetch, 1,
+                        &err) != 0)
         fail(rank, "evaluation", &err);
     if (rank->number == 0)
-        shared->result->evaluated[number - 1] = out.value;
+        shared->result->evaluated[number - 1] = loss;
 }
 
 static void between_steps(struct rank *rank, struct sw_executor *executor, int64_t number)
@@ -328,18 +333,21 @@ static void run_steps(struct rank *rank, struct sw_executor *executor)
     struct shared *shared = rank->shared;
     const struct sw_harness *h = shared->harness;
     struct sw_harness_result *result = shared->result;
-    const struct sw_batches inputs = {batch, counted, shared};
+    double loss, norm = 0;
+    const struct sw_fetch fetches[] = {{.name = "loss", .number = &loss},
+                                       {.name = "grad_norm", .number = &norm}};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
     struct sw_error err = {0};
+    sw_batch_feeds(batch, shared, feeds);
     for (int64_t s = 1; s <= h->steps; s++) {
         struct sw_step step = h->step;
         step.step = s;
-        struct sw_output out[2] = {{.name = "loss"}, {.name = "grad_norm"}};
+        step.loss_scale = loss_scale(h);
         const enum sw_program_kind kind = h->options->kind;
         run_hook(rank, s, true);
-        if (sw_executor_run(executor, kind, &step, &inputs, out, kind == SW_PROGRAM_TRAIN ? 2 : 1,
-                            &err) != 0)
+        if (sw_executor_run(executor, kind, &step, feeds, SW_BATCH_FEEDS, fetches,
+                            kind == SW_PROGRAM_TRAIN ? 2 : 1, &err) != 0)
             fail(rank, "step", &err);
-        const double loss = out[0].value, norm = out[1].value;
         run_hook(rank, s, false);
         pthread_mutex_lock(&shared->lock);
         if (isnan(result->loss[s - 1])) { /* the first rank to arrive */

@@ -8,6 +8,7 @@
 #include "core/cost/links.h"
 #include "runner/calibrate/gpu.h"
 #include "runner/calibrate/gpu_links.h"
+#include "runner/calibrate/kernels.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 #include "tests/support/fake_gpu.h"
@@ -235,33 +236,20 @@ static const char run_text[] =
     "global_batch_size: 2\n"
     "mesh_dim: '1,1,1,1'\n";
 
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
-{
-    (void)step, (void)micro_step, (void)first_row, (void)err;
-    memset(tokens, 0, (size_t)(rows * *(int64_t *)context) * sizeof *tokens);
-    memset(labels, 0, (size_t)(rows * *(int64_t *)context) * sizeof *labels);
-    return 0;
-}
-
 /* Seconds of a replayed step of a run on the stand-in. */
 static double step_seconds(struct sw_fake_gpu *gpu, struct sw_program *program)
 {
     struct sw_comm *alone = NULL;
     struct sw_executor *executor = NULL;
     struct sw_error err = {0};
-    struct sw_step step = {.step = 1};
-    int64_t length = program->sequence_length;
-    const struct sw_batches inputs = {.read = batch, .context = &length};
     const struct sw_program_set set = {.program[SW_PROGRAM_TRAIN] = program,
                                        .arena_bytes = program->arena_bytes};
     double begin = 0;
     assert_int_equal(sw_comm_single_create(&alone, &err), 0);
     assert_int_equal(sw_executor_create(&set, &gpu->base, alone, NULL, &executor, &err), 0);
-    for (step.step = 1; step.step <= 3; step.step++) {
+    for (int64_t step = 1; step <= 3; step++) {
         begin = gpu->clock_s;
-        assert_int_equal(sw_executor_run(executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, &err),
-                         0);
+        assert_int_equal(sw_rate_step(executor, 1, step, &err), 0);
     }
     sw_executor_free(executor);
     alone->vtable->destroy(alone);

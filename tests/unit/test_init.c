@@ -148,7 +148,6 @@ static void test_program_that_is_driven(void **state)
     struct sw_executor *x = NULL;
     struct sw_device *device = sw_cpu_device_create(1, &err);
     struct sw_step step = {.step = 1};
-    const struct sw_batches none = {.read = NULL};
     assert_int_equal(sw_program_set_compile(&o, &set, &err), 0);
     assert_int_equal(sw_comm_single_create(&comm, &err), 0);
     if (sw_executor_create(set, device, comm, NULL, &x, &err) != 0)
@@ -159,7 +158,7 @@ static void test_program_that_is_driven(void **state)
     assert_ptr_equal(workspace, arena - set->state.row[0].offset + op->workspace_offset);
     memset(workspace, 0x5a, (size_t)op->workspace_bytes); /* all of it is the arena's */
     assert_null(sw_executor_workspace(x, SW_PROGRAM_TRAIN));
-    assert_int_equal(sw_executor_run(x, SW_PROGRAM_SAVE, &step, &none, NULL, 0, &err), -1);
+    assert_int_equal(sw_executor_run(x, SW_PROGRAM_SAVE, &step, NULL, 0, NULL, 0, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
     assert_string_equal(err.message, "the program 'save' is not run by itself");
     sw_executor_free(x);

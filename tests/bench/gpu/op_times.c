@@ -14,7 +14,7 @@
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"
 #include "runner/device/cuda/device.h"
-#include "runner/rank/execute.h"
+#include "runner/rank/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,18 +35,17 @@ struct timing {
 };
 
 /* Tokens that differ from each other: rows of the embedding's gradient meet as in text, rarely. */
-static int batch(void *context, int64_t step, int32_t micro_step, int64_t first_row, int64_t rows,
-                 int32_t *tokens, int32_t *labels, struct sw_error *err)
+static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     (void)err;
     const struct timing *t = context;
     const uint64_t vocab = (uint64_t)t->plan.run->model.shape.vocab_size;
-    const int64_t length = t->plan.run->sequence_length;
-    uint64_t x = (uint64_t)(step * 1000 + micro_step * 100 + first_row) + 1;
-    for (int64_t i = 0; i < rows * length; i++) {
+    const int shift = sw_batch_wants_labels(ask) ? 17 : 33;
+    uint64_t x =
+        (uint64_t)(ask->step->step * 1000 + ask->step->micro_step * 100 + ask->first_row) + 1;
+    for (int64_t i = 0; i < ask->rows * ask->row_elems; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
-        tokens[i] = (int32_t)((x >> 33) % vocab);
-        labels[i] = (int32_t)((x >> 17) % vocab);
+        ((int32_t *)to)[i] = (int32_t)((x >> shift) % vocab);
     }
     return 0;
 }
@@ -58,9 +57,12 @@ static int run_step(struct timing *t, int64_t number, struct sw_error *err)
                            .beta1 = 0.9,
                            .beta2 = 0.95,
                            .eps = 1e-8,
-                           .grad_clip = 1};
-    const struct sw_batches inputs = {.read = batch, .context = t};
-    return sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, &inputs, NULL, 0, err);
+                           .grad_clip = 1,
+                           .loss_scale = sw_batch_loss_scale(t->program->tokens_per_step)};
+    struct sw_feed feeds[SW_BATCH_FEEDS];
+    sw_batch_feeds(batch, t, feeds);
+    return sw_executor_run(t->executor, SW_PROGRAM_TRAIN, &step, feeds, SW_BATCH_FEEDS, NULL, 0,
+                           err);
 }
 
 static int set_up(struct timing *t, struct sw_error *err)
