@@ -23,8 +23,8 @@ void sw_mover_free(struct sw_mover *mover);
 /* Errors of both: SW_ENVIRONMENT: the device's, the communicator's (another rank is gone). Ranks do
  * not agree on what went wrong: whoever fails leaves the job. */
 
-/* Saving: chunk [sw_exchange_chunk(exchange, my rank, round)] gets the bytes of this rank's chunk
- * as the files have them. */
+/* Saving, what the program `save` does in a round: chunk [sw_exchange_chunk(exchange, my rank,
+ * round)] gets the bytes of this rank's chunk as the files have them. */
 int sw_mover_collect(struct sw_mover *mover, int32_t round, void *chunk, struct sw_error *err);
 /* Loading: the elements of this rank's chunk, as read from the files, go to the shards that they
  * belong to, converted from the file's dtype to the row's (rounded to nearest even). */

@@ -36,6 +36,7 @@ struct sw_saver {
     char *folder, *config, *index;   /* texts of the last two: rank 0's */
     struct copied *copied;           /* [copied_count], rank 0 */
     int32_t copied_count;
+    struct sw_executor *executor;
     struct sw_mover *mover;
     struct sw_part part; /* of the files, this rank's */
     char *memory;        /* the snapshot [part.bytes], or a chunk */
@@ -262,6 +263,7 @@ int sw_saver_create(const struct sw_launch *launch, const struct sw_program_set 
         goto failed;
     }
     s->options.folder = s->folder;
+    s->executor = executor;
     s->memory_bytes = options->background ? s->part.bytes : set->save.chunk_bytes;
     s->memory = malloc((size_t)s->memory_bytes + 1);
     s->all = calloc((size_t)p->ranks * (size_t)s->most_slices + 1, sizeof *s->all);
@@ -341,25 +343,37 @@ static int give_up(struct sw_saver *s, const struct sw_error *mine)
 
 /* The pause. With a snapshot it is filled; without, what a round brings is written at once. What
  * cannot be written does not keep this rank from the rounds that the others wait in. */
+struct rounds {
+    struct sw_saver *saver;
+    int64_t at; /* bytes of the rounds before */
+    bool writing;
+};
+
+static int collect_round(void *context, int32_t round, struct sw_error *err)
+{
+    struct rounds *r = context;
+    struct sw_saver *s = r->saver;
+    const int64_t bytes = sw_exchange_chunk(&s->set->save, s->launch->rank, round);
+    if (sw_mover_collect(s->mover, round, s->options.background ? s->memory + r->at : s->memory,
+                         err) != 0)
+        return -1;
+    r->at += bytes;
+    if (r->writing && sw_part_write(&s->part, s->memory, bytes, &s->thread_err) != 0) {
+        sw_part_give_up(&s->part);
+        r->writing = false;
+    }
+    return 0;
+}
+
 static int collect(struct sw_saver *s, struct sw_error *err)
 {
-    const struct sw_exchange *x = &s->set->save;
-    int64_t at = 0;
-    bool writing = !s->options.background;
-    if (writing)
+    struct rounds rounds = {.saver = s, .writing = !s->options.background};
+    const struct sw_fetch fetch = {.round = collect_round, .context = &rounds};
+    if (rounds.writing)
         sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
-    for (int32_t r = 0; r < x->rounds; r++) {
-        const int64_t bytes = sw_exchange_chunk(x, s->launch->rank, r);
-        if (sw_mover_collect(s->mover, r, s->options.background ? s->memory + at : s->memory,
-                             err) != 0)
-            return -1;
-        at += bytes;
-        if (writing && sw_part_write(&s->part, s->memory, bytes, &s->thread_err) != 0) {
-            sw_part_give_up(&s->part);
-            writing = false;
-        }
-    }
-    if (writing)
+    if (sw_executor_run(s->executor, SW_PROGRAM_SAVE, NULL, NULL, 0, &fetch, 1, err) != 0)
+        return -1;
+    if (rounds.writing)
         (void)write_end(s, &s->thread_err);
     return 0;
 }

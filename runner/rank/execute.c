@@ -107,10 +107,18 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
     return x->device->vtable->run[op->kind](x->device, &call, err);
 }
 
+static int run_round(struct sw_executor *x, int32_t round, struct sw_error *err)
+{
+    return x->rounds != NULL ? x->rounds->round(x->rounds->context, round, err)
+                             : sw_fail(err, SW_ENVIRONMENT, "nobody fetches what it brings");
+}
+
 static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,
                   struct sw_error *err)
 {
     const struct sw_op *op = &x->now->program->ops[index];
+    if (sw_op_is_exchange(op->kind))
+        return run_round(x, layer, err);
     if (sw_op_is_wait(op->kind))
         return wait_for(x, op->in[0].value, err);
     if (sw_op_is_collective(op->kind))
@@ -297,15 +305,6 @@ static int run_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_st
     return device->replay(x->device, *recording, err);
 }
 
-/* NULL: the program has no such op. */
-static const struct sw_op *find_driven(const struct sw_program *p)
-{
-    for (int32_t i = 0; i < p->op_count; i++)
-        if (sw_op_info(p->ops[i].kind)->driven)
-            return &p->ops[i];
-    return NULL;
-}
-
 int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, const struct sw_step *step,
                     const struct sw_feed *feeds, int32_t feed_count, const struct sw_fetch *fetches,
                     int32_t fetch_count, struct sw_error *err)
@@ -316,11 +315,11 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, const s
     if (p == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "there is no program '%s'",
                        sw_program_kind_name(program));
-    if (find_driven(p) != NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "the program '%s' is not run by itself",
-                       sw_program_kind_name(program));
     if (check_feeds(p, feeds, feed_count, err) != 0 || poison(x, err) != 0)
         return -1;
+    x->rounds = NULL;
+    for (int32_t i = 0; i < fetch_count; i++)
+        x->rounds = fetches[i].round != NULL ? &fetches[i] : x->rounds;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_pass(&w);) {
         now.micro_step = w.micro_step;
         if (write_inputs(x, &w, &now, feeds, feed_count, err) != 0 ||
@@ -333,7 +332,7 @@ int sw_executor_run(struct sw_executor *x, enum sw_program_kind program, const s
         return -1;
     x->now->warm = true;
     for (int32_t i = 0; i < fetch_count; i++)
-        if (fetch(x, &fetches[i], err) != 0)
+        if (fetches[i].round == NULL && fetch(x, &fetches[i], err) != 0)
             return -1;
     return 0;
 }
@@ -350,11 +349,10 @@ void *sw_executor_value(struct sw_executor *x, const struct sw_program *program,
     return x->arena + v->offset + (instance % v->slots) * v->slot_bytes;
 }
 
-void *sw_executor_workspace(struct sw_executor *x, enum sw_program_kind program)
+void *sw_executor_workspace(struct sw_executor *x)
 {
-    const struct sw_program *p = x->programs[program].program;
-    const struct sw_op *op = p != NULL ? find_driven(p) : NULL;
-    return op != NULL ? x->arena + op->workspace_offset : NULL;
+    const struct sw_program *p = x->programs[SW_PROGRAM_SAVE].program;
+    return p != NULL ? x->arena + p->ops[0].workspace_offset : NULL;
 }
 
 int64_t sw_executor_arena_bytes(const struct sw_executor *x)

@@ -62,13 +62,16 @@ struct sw_fetch {
     void *data;
     size_t bytes;
     double *number; /* not NULL: the output is a scalar, whose value goes here; data is not used */
+    /* Not NULL: what the program's exchange (`save`) brings this rank, round by round. Is called in
+     * place of the op, which is over when it returns (checkpoint/move.h); nothing else is used */
+    int (*round)(void *context, int32_t round, struct sw_error *err);
+    void *context;
 };
 
 /* Collective. Runs a program of the set once, all its passes (core/program/walk.h). step: what its
  * ops read of the step; micro_step is the executor's. NULL: none of them reads it. Errors
- * (SW_ENVIRONMENT): the set has no such program, or it is driven from outside (`save`:
- * checkpoint/move.h); an input that is not fed, a feed of another size; the program has no such
- * output. */
+ * (SW_ENVIRONMENT): the set has no such program; an input that is not fed, a feed of another size;
+ * the program has no such output; nobody fetches its exchange. */
 int sw_executor_run(struct sw_executor *executor, enum sw_program_kind program,
                     const struct sw_step *step, const struct sw_feed *feeds, int32_t feed_count,
                     const struct sw_fetch *fetches, int32_t fetch_count, struct sw_error *err);
@@ -79,10 +82,10 @@ void *sw_executor_state(struct sw_executor *executor, const struct sw_state_row 
                         int32_t instance);
 void *sw_executor_value(struct sw_executor *executor, const struct sw_program *program,
                         int32_t value, int32_t instance);
-/* The scratch of a program's op that is driven from outside, of the bytes that its layout says
- * (sw_op.workspace_bytes); a device pointer, as the others; good between two calls of programs.
- * NULL: the set has no such op. */
-void *sw_executor_workspace(struct sw_executor *executor, enum sw_program_kind program);
+/* The scratch of `save`'s exchange, of the bytes that its layout says (sw_op.workspace_bytes); a
+ * device pointer, as the others; good in its rounds and between two runs. NULL: the set has no such
+ * program. */
+void *sw_executor_workspace(struct sw_executor *executor);
 int64_t sw_executor_arena_bytes(const struct sw_executor *executor);
 
 /* What it was made with. */

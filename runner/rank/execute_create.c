@@ -80,7 +80,7 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
     for (int32_t i = 0; i < p->op_count; i++) {
         const enum sw_op_kind kind = p->ops[i].kind;
         operands += (size_t)p->ops[i].n_in + p->ops[i].n_out;
-        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_info(kind)->driven &&
+        if (!sw_op_is_wait(kind) && !sw_op_is_collective(kind) && !sw_op_is_exchange(kind) &&
             x->device->vtable->run[kind] == NULL)
             return sw_fail(err, SW_ENVIRONMENT,
                            "device %s cannot run the program '%s': it has no %s",
@@ -158,12 +158,11 @@ static bool can_record(const struct sw_executor *x)
     const struct sw_program *p = x->now->program;
     if (x->device->vtable->record_begin == NULL)
         return false;
-    if (x->comm->queued)
-        return true;
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        if (sw_op_is_collective(op->kind) ||
-            (sw_op_is_ring(op) && sw_axes_size(&p->mesh, op->axes) > 1))
+        const bool talks = sw_op_is_collective(op->kind) ||
+                           (sw_op_is_ring(op) && sw_axes_size(&p->mesh, op->axes) > 1);
+        if (sw_op_is_exchange(op->kind) || (talks && !x->comm->queued))
             return false;
     }
     return true;

@@ -51,10 +51,11 @@ struct sw_executor {
     size_t arena_bytes;        /* as allocated */
     struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
     struct transfers transfers;
-    uint64_t waited; /* the newest ticket that was waited for */
-    char *rows;      /* of any input, those that this rank needs, whole and in natural order */
-    char *part;      /* this rank's part of any input */
-    void *poison;    /* [POISON_BYTES]; NULL: the arena is not poisoned */
+    uint64_t waited;               /* the newest ticket that was waited for */
+    const struct sw_fetch *rounds; /* of the run at hand: who runs its exchange; NULL: nobody */
+    char *rows;   /* of any input, those that this rank needs, whole and in natural order */
+    char *part;   /* this rank's part of any input */
+    void *poison; /* [POISON_BYTES]; NULL: the arena is not poisoned */
 };
 
 #endif

@@ -287,19 +287,28 @@ static void prepare_saves(struct rank *rank, struct sw_executor *executor)
         fail(rank, "saves", &err);
 }
 
-static void save(struct rank *rank)
+static int save_round(void *context, int32_t round, struct sw_error *err)
 {
-    struct shared *shared = rank->shared;
+    struct rank *rank = context;
+    pthread_mutex_lock(&rank->shared->lock);
+    rank->shared->result->saved_bytes += sw_exchange_chunk(&rank->exchange, rank->number, round);
+    pthread_mutex_unlock(&rank->shared->lock);
+    return sw_mover_collect(rank->mover, round, rank->chunk, err);
+}
+
+/* The program `save`, or the rounds of another exchange. */
+static void save(struct rank *rank, struct sw_executor *executor)
+{
+    const struct sw_fetch fetch = {.round = save_round, .context = rank};
+    const bool planned = rank->shared->harness->save_chunk_bytes == 0;
     struct sw_error err = {0};
-    int64_t bytes = 0;
-    for (int32_t r = 0; r < rank->exchange.rounds; r++) {
-        if (sw_mover_collect(rank->mover, r, rank->chunk, &err) != 0)
-            fail(rank, "save", &err);
-        bytes += sw_exchange_chunk(&rank->exchange, rank->number, r);
-    }
-    pthread_mutex_lock(&shared->lock);
-    shared->result->saved_bytes += bytes;
-    pthread_mutex_unlock(&shared->lock);
+    int failed = 0;
+    if (planned)
+        failed = sw_executor_run(executor, SW_PROGRAM_SAVE, NULL, NULL, 0, &fetch, 1, &err);
+    for (int32_t r = 0; !planned && failed == 0 && r < rank->exchange.rounds; r++)
+        failed = save_round(rank, r, &err);
+    if (failed != 0)
+        fail(rank, "save", &err);
 }
 
 /* Of the batch of a step that was not run yet. */
@@ -323,7 +332,7 @@ static void between_steps(struct rank *rank, struct sw_executor *executor, int64
 {
     const struct sw_harness *h = rank->shared->harness;
     if (h->save_every > 0 && number % h->save_every == 0)
-        save(rank);
+        save(rank, executor);
     if (h->evaluate_every > 0 && number % h->evaluate_every == 0 && number < h->steps)
         evaluate(rank, executor, number + 1);
 }

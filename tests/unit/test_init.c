@@ -123,8 +123,8 @@ static void test_large_shards(void **state)
     sw_program_set_free(set);
 }
 
-/* A set with `save`: the executor has room for it, and leaves it to others to run. */
-static void test_program_that_is_driven(void **state)
+/* A set with `save`: the executor has room for its messages; who fetches them runs its rounds. */
+static void test_save_needs_a_fetch(void **state)
 {
     (void)state;
     struct sw_program_options o;
@@ -154,13 +154,12 @@ static void test_program_that_is_driven(void **state)
         fail_msg("%s", err.message);
     const struct sw_op *op = &set->program[SW_PROGRAM_SAVE]->ops[0];
     const char *arena = sw_executor_state(x, &set->state.row[0], 0);
-    char *workspace = sw_executor_workspace(x, SW_PROGRAM_SAVE);
+    char *workspace = sw_executor_workspace(x);
     assert_ptr_equal(workspace, arena - set->state.row[0].offset + op->workspace_offset);
     memset(workspace, 0x5a, (size_t)op->workspace_bytes); /* all of it is the arena's */
-    assert_null(sw_executor_workspace(x, SW_PROGRAM_TRAIN));
     assert_int_equal(sw_executor_run(x, SW_PROGRAM_SAVE, &step, NULL, 0, NULL, 0, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_string_equal(err.message, "the program 'save' is not run by itself");
+    assert_string_equal(err.message, "save, snapshot: nobody fetches what it brings");
     sw_executor_free(x);
     sw_program_set_free(set);
 
@@ -169,7 +168,7 @@ static void test_program_that_is_driven(void **state)
     assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &program, &err), 0);
     assert_int_equal(sw_program_set_single(program, SW_PROGRAM_TRAIN, &set, &err), 0);
     assert_int_equal(sw_executor_create(set, device, comm, NULL, &x, &err), 0);
-    assert_null(sw_executor_workspace(x, SW_PROGRAM_SAVE));
+    assert_null(sw_executor_workspace(x));
     sw_executor_free(x);
     sw_program_set_free(set);
     comm->vtable->destroy(comm);
@@ -182,7 +181,7 @@ int main(void)
         cmocka_unit_test(test_known_values),
         cmocka_unit_test(test_is_standard_normal),
         cmocka_unit_test(test_large_shards),
-        cmocka_unit_test(test_program_that_is_driven),
+        cmocka_unit_test(test_save_needs_a_fetch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1760,7 +1760,7 @@ static void device_allocates_and_reports(void **state)
         assert_int_equal(device->vtable->run[kind] == NULL,
                          sw_op_is_collective((enum sw_op_kind)kind) || kind == SW_OP_CONSTRAIN ||
                              kind == SW_OP_WAIT || kind == SW_OP_LM_HEAD ||
-                             sw_op_info((enum sw_op_kind)kind)->driven);
+                             sw_op_is_exchange((enum sw_op_kind)kind));
     struct example e = make(device, SW_OP_LINEAR, SW_F32);
     const struct sw_call call = {.op = &e.op, .in = e.in, .out = e.out};
     e.in[1].size[0]--;

@@ -79,7 +79,6 @@ struct sw_op_info {
      * sharding and partial. */
     bool linear;
     bool always_recompute; /* with `linear`, its result stands for its operand */
-    bool driven;           /* run from outside, round by round; the executor has its workspace */
     uint8_t addend;        /* index of the operand that may be added to out[0]; 0: takes none */
     uint8_t held;          /* operands from the second on that are read once, however many rows meet
                               them: a weight, or keys and values; 0: none */

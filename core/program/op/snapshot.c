@@ -58,7 +58,6 @@ static int64_t workspace_snapshot(const struct sw_program *p, const struct sw_op
 const struct sw_op_info sw_row_snapshot = {.name = "snapshot",
                                            .attributes = snapshot_attributes,
                                            .cost_class = SW_CLASS_MEMORY,
-                                           .driven = true,
                                            .cost = cost_snapshot,
                                            .communication = bytes_snapshot,
                                            .messages = messages_snapshot,
