@@ -95,6 +95,8 @@ END
 | `NCCL_RUNTIME_CONNECT`, `NCCL_GRAPH_MIXING_SUPPORT` | runner, device cuda | NCCL's own; 0 where they are not set: memory is taken before the arena, no call runs beside a recording |
 | `SW_CUDA_ATTENTION` | runner, device cuda | `cudnn`, or `own` kernels; default: cudnn where it is built in |
 | `NO_COLOR` | plan | when set, messages have no colour |
+| `COLUMNS` | plan | columns of the terminal, where it does not say itself; tables and texts keep to them |
+| `LC_ALL`, `LC_CTYPE`, `LANG` | plan | the first that is set: where it is not UTF-8, marks are `*` and `x` |
 | `SLURM_CONF` | plan | Slurm's configuration, where it is not in its usual place |
 | `XDG_STATE_HOME` | plan | where it keeps [what Slurm said of its jobs](json.md#plan-submit---dry-run---json); default ~/.local/state |
 
