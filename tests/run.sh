@@ -199,6 +199,7 @@ fi
 
 run_ctest gcc build
 step "format" bash tests/check_format.sh
+step "walks apply" bash tests/check_walks.sh
 step "shellcheck" check_scripts
 step "quickstart, twice" quickstart_smoke
 step "both commands in a bare root folder" bash tests/bare_root.sh
