@@ -302,19 +302,19 @@ static int spread(const struct sw_exchange *x, int32_t rank, struct sw_mover *mo
     return status;
 }
 
-static int load(const struct sw_launch *launch, const struct sw_program_set *set,
-                struct sw_executor *executor, struct found *f, struct sw_loading *loading,
-                struct sw_error *err)
+static int load(struct sw_rank *rank, struct found *f, struct sw_loading *loading)
 {
+    const struct sw_launch *launch = rank->launch;
+    struct sw_error *err = &rank->err;
     struct sw_exchange x = {0};
     struct sw_part part = {.fd = -1};
     struct sw_mover *mover = NULL;
     int status = -1;
     if (sw_placement_deal(&f->placement, launch->size, err) == 0 &&
-        sw_exchange_make(&set->state, &f->placement, &sw_executor_comm(executor)->mesh, true,
-                         chunk_bytes(set), &x, err) == 0 &&
+        sw_exchange_make(&rank->programs->state, &f->placement, &rank->comm->mesh, true,
+                         chunk_bytes(rank->programs), &x, err) == 0 &&
         sw_part_open(&f->placement, launch->rank, &part, err) == 0 &&
-        sw_mover_create(&x, executor, &mover, err) == 0)
+        sw_mover_create(&x, rank->executor, &mover, err) == 0)
         status = 0;
     /* the rounds need every rank */
     if (sw_launch_max(launch, status != 0) > 0) {
@@ -338,19 +338,20 @@ static void forget_files(struct sw_manifest *m)
     m->file_count = 0;
 }
 
-int sw_loader_load(const struct sw_launch *launch, const struct sw_program_set *set,
-                   struct sw_executor *executor, const struct sw_model *model,
-                   struct sw_loading *loading, struct sw_manifest *manifest, struct sw_error *err)
+int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest)
 {
+    const struct sw_launch *launch = rank->launch;
+    const struct sw_model *model = &rank->plan->run->model.shape;
+    struct sw_error *err = &rank->err;
     const double begin = sw_clock_now();
     const int64_t resident = resident_bytes("VmRSS:");
     struct found f = {0};
     loading->bytes_read = loading->reads = 0;
     loading->damaged = false;
-    const bool good = launch->rank != 0 || find(set, model, loading, &f, err) == 0;
+    const bool good = launch->rank != 0 || find(rank->programs, model, loading, &f, err) == 0;
     int status = tell(launch, loading->folder, &f, good, err);
     if (sw_launch_max(launch, status != 0) == 0)
-        status = load(launch, set, executor, &f, loading, err);
+        status = load(rank, &f, loading);
     *manifest = f.manifest;
     forget_files(manifest);
     sw_placement_free(&f.placement);

@@ -6,10 +6,8 @@
 #ifndef SW_CHECKPOINT_LOADER_H
 #define SW_CHECKPOINT_LOADER_H
 
-#include "core/config/config.h"
 #include "runner/checkpoint/manifest.h"
-#include "runner/rank/execute.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_loading {
     const char *folder; /* of the checkpoint or model */
@@ -29,10 +27,8 @@ int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest
 
 /* Collective. The state's optimizer rows are left alone unless loading->resume. manifest: of the
  * folder, on every rank, without its files (all zero: there is none). Every rank prints nothing and
- * returns its own error; the caller agrees on them. Errors: SW_BAD_INPUT at a file: what does not
- * fit the model, a checksum that is wrong; SW_ENVIRONMENT. */
-int sw_loader_load(const struct sw_launch *launch, const struct sw_program_set *set,
-                   struct sw_executor *executor, const struct sw_model *model,
-                   struct sw_loading *loading, struct sw_manifest *manifest, struct sw_error *err);
+ * leaves its own error in the rank; the caller agrees on them. Errors: SW_BAD_INPUT at a file: what
+ * does not fit the model, a checksum that is wrong; SW_ENVIRONMENT. */
+int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_manifest *manifest);
 
 #endif

@@ -162,8 +162,7 @@ enum sw_status sw_resume_load(struct sw_rank *rank, const char *from, char folde
     const enum sw_status status = sw_rank_agree(rank);
     if (status != SW_OK)
         return status;
-    (void)sw_loader_load(rank->launch, rank->programs, rank->executor,
-                         &rank->plan->run->model.shape, &loading, manifest, &rank->err);
+    (void)sw_loader_load(rank, &loading, manifest);
     return sw_rank_agree(rank);
 }
 

@@ -30,7 +30,8 @@ struct copied {
 };
 
 struct sw_saver {
-    const struct sw_launch *launch;
+    struct sw_rank *rank;
+    const struct sw_launch *launch; /* the rank's, as is set */
     const struct sw_program_set *set;
     struct sw_saver_options options; /* folder and source are its own copies */
     char *folder, *config, *index;   /* texts of the last two: rank 0's */
@@ -244,14 +245,17 @@ static void join(struct sw_saver *s)
 
 /* ---- Life ---- */
 
-int sw_saver_create(const struct sw_launch *launch, const struct sw_program_set *set,
-                    struct sw_executor *executor, const struct sw_saver_options *options,
-                    struct sw_saver **out, struct sw_error *err)
+int sw_saver_create(struct sw_rank *rank, const struct sw_saver_options *options,
+                    struct sw_saver **out)
 {
+    const struct sw_launch *launch = rank->launch;
+    const struct sw_program_set *set = rank->programs;
+    struct sw_error *err = &rank->err;
     const struct sw_placement *p = &set->placement;
     struct sw_saver *s = calloc(1, sizeof *s);
     if (s == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for checkpoints");
+    s->rank = rank;
     s->launch = launch;
     s->set = set;
     s->options = *options;
@@ -275,7 +279,7 @@ int sw_saver_create(const struct sw_launch *launch, const struct sw_program_set 
         goto failed;
     }
     memset(s->memory, 0, (size_t)s->memory_bytes); /* its pages come now, not in the first pause */
-    if (sw_mover_create(&set->save, executor, &s->mover, err) != 0 ||
+    if (sw_mover_create(&set->save, rank->executor, &s->mover, err) != 0 ||
         (launch->rank == 0 && prepare_files(s, err) != 0))
         goto failed;
     *out = s;
@@ -458,9 +462,7 @@ int sw_saver_advance(struct sw_saver *s, const float *sums, int64_t *done, bool 
     return 0;
 }
 
-int sw_saver_finish(struct sw_saver *s,
-                    int (*vote)(void *context, float *flags, int32_t count, struct sw_error *err),
-                    void *context, int64_t *done, bool *failed, struct sw_error *err)
+int sw_saver_finish(struct sw_saver *s, int64_t *done, bool *failed, struct sw_error *err)
 {
     *done = 0;
     *failed = false;
@@ -468,7 +470,7 @@ int sw_saver_finish(struct sw_saver *s,
         float flags[SW_SAVER_FLAGS];
         join(s);
         sw_saver_flags(s, flags);
-        if (vote(context, flags, SW_SAVER_FLAGS, err) != 0 ||
+        if (sw_rank_vote(s->rank, flags, SW_SAVER_FLAGS, err) != 0 ||
             sw_saver_advance(s, flags, done, failed, err) != 0)
             return -1;
     }

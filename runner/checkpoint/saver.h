@@ -10,8 +10,7 @@
 #define SW_CHECKPOINT_SAVER_H
 
 #include "runner/checkpoint/manifest.h"
-#include "runner/rank/execute.h"
-#include "runner/rank/launch.h"
+#include "runner/rank/rank.h"
 
 struct sw_saver;
 
@@ -24,11 +23,10 @@ struct sw_saver_options {
     const char *source; /* folder that config.json and tokenizer files come from; NULL: none */
 };
 
-/* Allocates and touches what a save needs. The options' texts are copied. Errors (SW_ENVIRONMENT):
- * memory, `source` cannot be read. Not collective. */
-int sw_saver_create(const struct sw_launch *launch, const struct sw_program_set *set,
-                    struct sw_executor *executor, const struct sw_saver_options *options,
-                    struct sw_saver **out, struct sw_error *err);
+/* Allocates and touches what a save needs. The options' texts are copied. Errors (SW_ENVIRONMENT),
+ * in the rank: memory, `source` cannot be read. Not collective. */
+int sw_saver_create(struct sw_rank *rank, const struct sw_saver_options *options,
+                    struct sw_saver **out);
 /* Waits for the thread. */
 void sw_saver_free(struct sw_saver *saver);
 
@@ -50,11 +48,8 @@ void sw_saver_flags(struct sw_saver *saver, float *flags);
  * printed). */
 int sw_saver_advance(struct sw_saver *saver, const float *sums, int64_t *done, bool *failed,
                      struct sw_error *err);
-/* Until nothing is under way any more: as sw_saver_advance, waiting for the threads. `vote` adds up
- * flags over all ranks. */
-int sw_saver_finish(struct sw_saver *saver,
-                    int (*vote)(void *context, float *flags, int32_t count, struct sw_error *err),
-                    void *context, int64_t *done, bool *failed, struct sw_error *err);
+/* Until nothing is under way any more: as sw_saver_advance, waiting for the threads. */
+int sw_saver_finish(struct sw_saver *saver, int64_t *done, bool *failed, struct sw_error *err);
 
 /* Why the last save was given up, on the ranks whose part of it failed; status SW_OK on the
  * others. */

@@ -208,17 +208,11 @@ static int begin_save(struct training *t)
     return 0;
 }
 
-static int vote(void *context, float *flags, int32_t count, struct sw_error *err)
-{
-    struct training *t = context;
-    return sw_rank_vote(t->rank, flags, count, err);
-}
-
 static int finish_save(struct training *t)
 {
     int64_t done;
     bool failed;
-    if (sw_saver_finish(t->saver, vote, t, &done, &failed, &t->rank->err) != 0)
+    if (sw_saver_finish(t->saver, &done, &failed, &t->rank->err) != 0)
         return -1;
     t->save_failed = t->save_failed || failed;
     if (done > 0) {
@@ -478,8 +472,7 @@ static bool fill_state(struct training *t, struct sw_resume_options *options)
                                      run->model.shape.initializer_range, &rank->err);
         return false;
     }
-    (void)sw_loader_load(rank->launch, rank->programs, rank->executor, &run->model.shape, &loading,
-                         &manifest, &rank->err);
+    (void)sw_loader_load(rank, &loading, &manifest);
     sum_loading(t, &loading);
     return sw_resume_again(rank->launch, &t->resume, &loading, options, &rank->err);
 }
@@ -545,8 +538,7 @@ static int open_saver(struct training *t)
         .background = t->background,
         .model = &run->model.shape,
         .source = t->resume.folder[0] != '\0' ? t->resume.folder : NULL};
-    return sw_saver_create(t->rank->launch, t->rank->programs, t->rank->executor, &options,
-                           &t->saver, &t->rank->err);
+    return sw_saver_create(t->rank, &options, &t->saver);
 }
 
 /* Everything up to the first step. *finished: there is none, the run is over. */
