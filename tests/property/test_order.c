@@ -193,14 +193,15 @@ static void add_event(void *context, const struct sw_cost_event *e)
     add_issue(context, (struct issue){e->op, e->region, e->layer, e->micro_step, true});
 }
 
-static void check_price(const struct sw_program *p, const struct sw_run_config *run,
+static void check_price(const struct sw_program *p, const struct sw_cluster_config *cluster,
                         const struct issues *wanted, const char *what)
 {
     struct issues priced = {0};
     struct sw_cost cost;
     struct sw_error err = {0};
+    const struct sw_workload workload = {.prompt_tokens = 0};
     const struct sw_cost_observer observer = {add_event, &priced};
-    if (sw_cost_trace(p, run, &observer, &cost, &err) != 0)
+    if (sw_cost_trace(p, cluster, &workload, &observer, &cost, &err) != 0)
         fail_msg("%s: %s", what, err.message);
     int32_t next = 0;
     for (int32_t i = 0; i < wanted->count; i++) {
@@ -393,7 +394,7 @@ static void check_set(const struct sw_program_set *set, const struct sw_run_conf
                 issued += wanted.at[i].op == w.op && wanted.at[i].region == w.region;
             assert_true(issued == sw_walk_count(p, &p->regions[w.region], &p->ops[w.op]));
         }
-        check_price(p, run, &wanted, name);
+        check_price(p, &run->cluster, &wanted, name);
         const int32_t last = sw_mesh_rank_count(&p->mesh) - 1;
         for (int32_t r = 0; r < 2; r++)
             check_run(set, (enum sw_program_kind)k, r * last, &wanted, name);
