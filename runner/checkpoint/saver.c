@@ -37,7 +37,6 @@ struct sw_saver {
     char *folder, *config, *index;   /* texts of the last two: rank 0's */
     struct copied *copied;           /* [copied_count], rank 0 */
     int32_t copied_count;
-    struct sw_executor *executor;
     struct sw_mover *mover;
     struct sw_part part; /* of the files, this rank's */
     char *memory;        /* the snapshot [part.bytes], or a chunk */
@@ -267,7 +266,6 @@ int sw_saver_create(struct sw_rank *rank, const struct sw_saver_options *options
         goto failed;
     }
     s->options.folder = s->folder;
-    s->executor = executor;
     s->memory_bytes = options->background ? s->part.bytes : set->save.chunk_bytes;
     s->memory = malloc((size_t)s->memory_bytes + 1);
     s->all = calloc((size_t)p->ranks * (size_t)s->most_slices + 1, sizeof *s->all);
@@ -375,7 +373,7 @@ static int collect(struct sw_saver *s, struct sw_error *err)
     const struct sw_fetch fetch = {.round = collect_round, .context = &rounds};
     if (rounds.writing)
         sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
-    if (sw_executor_run(s->executor, SW_PROGRAM_SAVE, NULL, NULL, 0, &fetch, 1, err) != 0)
+    if (sw_executor_run(s->rank->executor, SW_PROGRAM_SAVE, NULL, NULL, 0, &fetch, 1, err) != 0)
         return -1;
     if (rounds.writing)
         (void)write_end(s, &s->thread_err);
