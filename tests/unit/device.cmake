@@ -21,5 +21,9 @@ if(TARGET test_rows)
     sw_test(test_rows_mavx2 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
             LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
     target_compile_options(test_rows_mavx2 PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma)
+    # a processor for which gcc contracts some loops and not others
+    sw_test(test_rows_tuned SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c ${sw_streamed}
+            LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+    target_compile_options(test_rows_tuned PRIVATE -O3 -ffp-contract=fast -mavx2 -mfma -mtune=znver2)
   endif()
 endif()

@@ -9,8 +9,10 @@
 
 #include <string.h>
 
-#ifdef __AVX512BF16__
+#if defined(__AVX512F__) || defined(__FMA__)
 #include <immintrin.h>
+#endif
+#ifdef __AVX512BF16__
 #define HAS_PAIRS true
 #else
 #define HAS_PAIRS false
@@ -71,6 +73,19 @@ INLINE void store(float *to, vec value)
 INLINE vec splat(float value)
 {
     return value - (vec){0};
+}
+
+/* a * b + sum, rounded once where the processor can. By name: compilers tuned for some processors
+ * contract one copy of a loop and leave another's chains of sums apart, and rows would differ. */
+INLINE vec multiply_add(vec a, vec b, vec sum)
+{
+#if defined(__AVX512F__)
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif defined(__FMA__)
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+#else
+    return a * b + sum;
+#endif
 }
 
 INLINE int64_t bytes_of(const enum kind kind)
@@ -203,7 +218,7 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
             }
 #endif
             const vec left = splat(*at_row);
-            EACH(v, vectors) total[i][v] += left * w[v];
+            EACH(v, vectors) total[i][v] = multiply_add(left, w[v], total[i][v]);
         }
     }
     EACH(i, rows)
@@ -310,7 +325,7 @@ INLINE void multiply_part(const struct streamed *s, const enum kind kind, const 
                 sum[r][l] = add_pairs(sum[r][l], (bits)w, (bits)load(x + r * x_stride + i / 2));
             else
 #endif
-                sum[r][l] += load(x + r * x_stride + i + half * LANES) * w;
+                sum[r][l] = multiply_add(load(x + r * x_stride + i + half * LANES), w, sum[r][l]);
         }
     }
 }
