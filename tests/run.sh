@@ -3,10 +3,12 @@
 #
 #   tests/run.sh          the build with warnings as errors and every quick test (< 10 minutes)
 #   tests/run.sh --build  the build and the check of its headers alone
-#   tests/run.sh --all    also clang, the sanitizers, the fuzzers, the linters, the quickstart and the
-#                         Slurm cluster: what must hold before a change lands (about an hour)
+#   tests/run.sh --all    the gate: what must hold before a change lands, on two cores within 25 minutes.
+#                         Also what waits (a Slurm cluster, kills, stalls), beside all that computes; clang
+#                         with sanitizers and asserts; the fuzzers; the thread sanitizer; a bare root
+#                         folder; the quickstart; the linters
 #
-# The last line is `N passed, N failed`; the exit status is 0 only when nothing failed. Each test
+# tests/README.md says what runs where and why. The last line is `N passed, N failed`; the exit status is 0 only when nothing failed. Each test
 # program and each step counts one. What this machine cannot run is said on a line `SKIP: ...`.
 # Most functions are called by name through `step`.
 # shellcheck disable=SC2317
@@ -42,12 +44,16 @@ export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppression
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=suppressions=$root/tests/support/tsan.supp:halt_on_error=1:exitcode=98
 
+# What runs beside us, a process group of its own.
+beside=''
 finish() {
     local failure
+    if [ -n "$beside" ]; then kill -- "-$beside" 2>/dev/null; fi
     if [ "$failed" -gt 0 ]; then
         echo
         for failure in "${failures[@]}"; do printf 'FAILED: %s\n' "$failure"; done
     fi
+    echo "in $SECONDS s"
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
     exit $?
@@ -102,16 +108,19 @@ configure_and_build() { # DIR CMAKE-ARGUMENTS...
     cmake -S . -B "$dir" -G Ninja "$@" && cmake --build "$dir" -j "$jobs"
 }
 
-# run_ctest PREFIX DIR ARGUMENTS...: counts each test of ctest by itself.
+# run_ctest PREFIX DIR ARGUMENTS...: counts each test of ctest by itself. Tests write their files to the build folder, so a run
+# may be repeated. Those that are several processes say so by PROCESSORS, those that may not be two at a time by RESOURCE_LOCK.
 run_ctest() {
-    local prefix=$1 dir=$2 log seen=0 name result seconds
-    shift 2
-    log=$logs/ctest-${prefix//[^A-Za-z0-9]/-}.log
-    # Tests write their files to the build folder, so a run may be repeated; MPI tests reserve the
-    # processors they use by RUN_SERIAL or PROCESSORS.
-    ${launch_prefix[@]+"${launch_prefix[@]}"} ctest --test-dir "$dir" --output-on-failure -j "$jobs" \
-        --no-tests=error "$@" >"$log" 2>&1 </dev/null
-    local status=$?
+    local log=$logs/ctest-${1//[^A-Za-z0-9]/-}.log
+    ${launch_prefix[@]+"${launch_prefix[@]}"} ctest --test-dir "$2" --output-on-failure -j "$jobs" --no-tests=error "${@:3}" \
+        >"$log" 2>&1 </dev/null
+    count_ctest "$1" "$2" "$log" $?
+}
+# Tests that judge by seconds (label) and failed while others ran: "DIR|NAME", to be run once more, alone.
+late=()
+count_ctest() { # PREFIX DIR LOG STATUS
+    local prefix=$1 dir=$2 log=$3 status=$4 seen=0 name result seconds by_seconds
+    by_seconds=$(ctest --test-dir "$dir" -N -L seconds | sed -nE 's/^ *Test +#[0-9]+: //p')
     while IFS='|' read -r name result seconds; do
         seen=$((seen + 1))
         case $result in
@@ -121,6 +130,12 @@ run_ctest() {
                 # ctest prints the output of a failed test right below its line.
                 sed -n "/Test *#[0-9]*: $name [. ]*\*\*\*/,/^ *[0-9]*\/[0-9]* Test\|^ *Start \|tests passed/p" \
                     "$log" >"$log.failed"
+                if [ -n "$beside" ] && grep -qx "$name" <<<"$by_seconds"; then
+                    echo "LATE $prefix: $name ($result), and once more when nothing runs beside it"
+                    reasons <"$log.failed"
+                    late+=("$dir|$name")
+                    continue
+                fi
                 count_fail "$prefix: $name ($result)" "$log.failed"
                 ;;
         esac
@@ -129,7 +144,7 @@ run_ctest() {
         "$log")
     if [ $seen -eq 0 ]; then
         count_fail "$prefix: no test ran" "$log"
-    elif [ $status -ne 0 ] && ! grep -q 'tests failed out of' "$log"; then
+    elif [ "$status" -ne 0 ] && ! grep -q 'tests failed out of' "$log"; then
         count_fail "$prefix: ctest itself failed" "$log"
     fi
 }
@@ -142,16 +157,53 @@ without_randomisation() {
     fi
 }
 
-# The whole build reports coverage to the fuzzer, and errors to the sanitizers.
-build_fuzzers() {
-    local targets
-    cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DSW_CUDA=OFF "-DSW_SANITIZE=address;undefined" \
-        -DSW_FUZZ=ON || return 1
-    mapfile -t targets < <(ninja -C build-fuzz -t targets all |
-        sed -nE 's/^(([^:]*\/)?fuzz_[a-z0-9_]+): C_EXECUTABLE_LINKER.*/\1/p')
-    [ ${#targets[@]} -gt 0 ] || return 0
-    cmake --build build-fuzz -j "$jobs" --target "${targets[@]}"
+# Sanitizers, asserts, coverage for the fuzzers and the second compiler in one tree (gcc, and no fuzzers, where clang is missing).
+has_clang=
+if command -v clang >/dev/null 2>&1; then has_clang=1; fi
+build_checked() {
+    local compiler=(-DCMAKE_BUILD_TYPE=RelWithDebInfo)
+    if [ -n "$has_clang" ]; then
+        compiler=(-DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSW_FUZZ=ON)
+    fi
+    bash tests/without.sh build-checked "${compiler[@]}" -DSW_CUDA=HOST "-DSW_SANITIZE=address;undefined"
+}
+run_checked() { # as run_ctest
+    local launch_prefix=()
+    without_randomisation
+    # Open MPI leaves blocks behind in plugins that it unloads, where no suppression can name them:
+    # ranks under mpirun don't look for leaks, programs started alone do.
+    OMPI_MCA_mca_base_env_list="ASAN_OPTIONS=detect_leaks=0:exitcode=99" run_ctest "$@"
+}
+# Only the programs of tests that start threads, by their label: nothing in the rest could race. Warnings are the other trees'.
+build_threads() {
+    cmake -S . -B build-threads -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DSW_CUDA=OFF \
+        -DSW_SANITIZE=thread && cmake --build build-threads -j "$jobs" --target tests_threads
+}
+run_threads() {
+    local launch_prefix=() starts=$logs/thread-starts
+    without_randomisation
+    rm -f "$starts"
+    launch_prefix+=(env "SW_THREAD_STARTS=$starts" "LD_PRELOAD=$root/build-threads/tests/libthread_starts.so")
+    run_ctest threads build-threads -L threads -LE slow
+    step "all that starts threads did under the thread sanitizer" bash tests/check_threads.sh "$starts"
+}
+# fuzz SECONDS: each fuzzer, as many at a time as there are processors; always the same way from here: a change is judged by
+# what it did, and new ways are soak.sh's.
+fuzz() {
+    local fuzzer name begin=$SECONDS
+    find build-checked/tests -name 'fuzz_*' -type f -perm -u+x ! -path '*/CMakeFiles/*' | sort >"$logs/fuzzers"
+    [ -s "$logs/fuzzers" ] || count_fail "fuzz: no fuzzer was built"
+    # shellcheck disable=SC2016 # the inner shell's
+    xargs -P "$jobs" -I{} bash -c 'bash tests/fuzz/explore.sh "$1" "$2" 1 "$3" >"$3/${1##*/}.log" 2>&1; echo $? >"$3/${1##*/}.status"' \
+        fuzz {} "$1" "$logs" <"$logs/fuzzers"
+    while IFS= read -r fuzzer; do
+        name=${fuzzer##*/}
+        if [ "$(cat "$logs/$name.status")" = 0 ]; then
+            count_pass "fuzz $name" "of $((SECONDS - begin))"
+        else
+            count_fail "fuzz $name" "$logs/$name.log"
+        fi
+    done <"$logs/fuzzers"
 }
 
 # Twice, from another folder, with fewer steps; a user's own results are left alone.
@@ -186,7 +238,11 @@ check_configs() {
 step "install packages" bash tests/install.sh test || finish
 # Slurm's commands must not find another cluster's settings.
 unset SLURM_CONF
-step "build (gcc, warnings are errors)" configure_and_build build -DSW_WERROR=ON || finish
+# The gate compiles CUDA's kernels for one architecture; tests/soak.sh for all.
+architectures=()
+if [ "$all" = --all ]; then architectures=(-DSW_CUDA_ARCHITECTURES=90); fi
+step "build (gcc, warnings are errors)" configure_and_build build "-DSW_WERROR=${SW_WERROR:-ON}" \
+    ${architectures[@]+"${architectures[@]}"} || finish
 step "headers compile alone" bash tests/check_headers.sh
 [ "$all" != --build ] || finish
 step "includes go the allowed way" bash tests/check_includes.sh
@@ -197,39 +253,36 @@ if [ -z "$all" ]; then
     finish
 fi
 
-run_ctest gcc build
+# ---- The gate
+# What is measured, while nothing else runs.
+run_ctest "gcc, alone" build -L alone
+# What mostly waits: a Slurm cluster, and ranks that are killed, one test of each at a time (RESOURCE_LOCK). It is a session
+# of its own, whose share of the processors Linux may keep apart. The rest computes meanwhile.
+setsid ctest --test-dir build --output-on-failure -j 4 --no-tests=error -L waits >"$logs/ctest-waits.log" 2>&1 </dev/null &
+beside=$!
+
+run_ctest gcc build -LE 'alone|waits|checked'
+step "quickstart, twice" quickstart_smoke
+step "both commands in a bare root folder" bash tests/bare_root.sh
 step "format" bash tests/check_format.sh
 step "walks apply" bash tests/check_walks.sh
 step "shellcheck" check_scripts
-step "quickstart, twice" quickstart_smoke
-step "both commands in a bare root folder" bash tests/bare_root.sh
-step "a debug build (clang), without each optional package, with all" bash tests/without.sh build-debug
+checked=
+if step "the checked build, without each optional package, then with all" build_checked; then
+    checked=1
+    run_checked checked build-checked -LE 'alone|waits|slow|variant|packaging'
+    [ -z "$has_clang" ] || fuzz 5
+fi
+if step "build (thread sanitizer)" build_threads; then run_threads; fi
 
-without_randomisation
-if step "build (address and undefined behaviour sanitizers)" configure_and_build build-asan \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSW_WERROR=ON -DSW_CUDA=OFF "-DSW_SANITIZE=address;undefined"; then
-    # Open MPI leaves blocks behind in plugins that it unloads, where no suppression can name them:
-    # ranks under mpirun don't look for leaks, programs started alone do.
-    export OMPI_MCA_mca_base_env_list="ASAN_OPTIONS=detect_leaks=0:exitcode=99"
-    run_ctest "asan, ubsan" build-asan -LE 'slow|variant|packaging'
-    unset OMPI_MCA_mca_base_env_list
-fi
-# Only what starts threads, by its label: nothing in the rest could race.
-if step "build (thread sanitizer)" configure_and_build build-tsan \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSW_WERROR=ON -DSW_CUDA=OFF -DSW_SANITIZE=thread; then
-    run_ctest tsan build-tsan -L threads -LE slow
-fi
-launch_prefix=()
-
-if command -v clang >/dev/null 2>&1; then
-    if step "build (fuzzers)" build_fuzzers; then
-        found=''
-        while IFS= read -r fuzzer; do
-            found=1
-            # always the same way from here: a change is judged by what it did; new ways are soak.sh's
-            step "fuzz ${fuzzer##*/}" bash tests/fuzz/explore.sh "$fuzzer" 5 1 "$logs"
-        done < <(find build-fuzz -name 'fuzz_*' -type f -perm -u+x ! -path '*/CMakeFiles/*' | sort)
-        [ -n "$found" ] || count_fail "fuzz: no fuzzer was built"
-    fi
-fi
+wait "$beside"
+status=$?
+count_ctest "gcc, waits" build "$logs/ctest-waits.log" $status
+beside=''
+# What is measured or waits, under the sanitizers: again while nothing else runs.
+[ -z "$checked" ] || run_checked "checked, alone" build-checked -L 'alone|waits' -LE 'slow|variant|packaging'
+for test in ${late[@]+"${late[@]}"}; do
+    case ${test%%|*} in build) again=run_ctest ;; *) again=run_checked ;; esac
+    $again "once more: ${test%%|*}" "${test%%|*}" -R "^${test#*|}\$"
+done
 finish

@@ -7,7 +7,7 @@
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--searches N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
-# --fuzz needs the fuzzers in build-fuzz, where tests/run.sh --all makes them.
+# --fuzz needs the fuzzers in build-checked, where tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
 # those in DIR now is begun anew; one that held is not run again. The table goes to stdout
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
@@ -126,6 +126,16 @@ count_trials() {
 export -f count_trials
 export -f lock_trials
 export locks build
+# The gate compiles CUDA's kernels for one architecture.
+# shellcheck disable=SC2317
+architectures() {
+    command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || { echo "no nvcc here: nothing compiled" && return; }
+    cmake -S . -B "$out/architectures" -G Ninja -DSW_WERROR=ON -DSW_CUDA=ON && cmake --build "$out/architectures" --target runner-cuda &&
+        bash tests/unit/test_cuda_code.sh "$out/architectures/runner-cuda.so" 80 90 || return 1
+    echo "CUDA's kernels compiled for all architectures that nvcc knows of ours"
+}
+export -f architectures
+trial architectures "CUDA for all architectures" bash -c architectures
 trial lock "the lock" bash -c lock_trials
 trial counts "large counts of quick tests" bash -c count_trials
 
@@ -136,7 +146,7 @@ trial serve "1000 hostile requests to a server, 64 clients for five minutes" \
 fuzz_all() {
     local fuzzer count=0
     mkdir -p "$out/fuzz"
-    for fuzzer in build-fuzz/tests/fuzz_*; do
+    for fuzzer in build-checked/tests/fuzz_*; do
         if [ ! -f "$fuzzer" ] || [ ! -x "$fuzzer" ]; then continue; fi
         count=$((count + 1))
         bash tests/fuzz/explore.sh "$fuzzer" "$fuzz" "$seed" "$out/fuzz" || {
@@ -144,7 +154,7 @@ fuzz_all() {
             return 1
         }
     done
-    [ "$count" -gt 0 ] || { echo "FAIL: no fuzzers in build-fuzz" && return 1; }
+    [ "$count" -gt 0 ] || { echo "FAIL: no fuzzers in build-checked" && return 1; }
     echo "$count fuzzers, $fuzz s each, found nothing"
 }
 export -f fuzz_all
@@ -216,7 +226,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search settings kill faults flips damages lock counts serve fuzz each disturbed lives; do
+    for name in saves search settings kill faults flips damages architectures lock counts serve fuzz each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# `plan` and `runner` are configured and built without each of the packages that they can do without, one after another (and
-# without CUDA), then everything with all of them. One build folder, in which a change builds only what it touches; by
-# clang, where it is installed, for its warnings. It is a Debug build, whose asserts are on:
-# it then checks and explains every run that users copy.
+# `plan` and `runner` are configured and built without each of the packages that they can do without, one after another,
+# then everything with all of them: one build folder, in which a change builds only what it touches. Then `plan` checks,
+# explains, searches and emits every run that users copy.
 #
-#   tests/without.sh [BUILD_DIR]
+#   tests/without.sh [BUILD_DIR [OPTION...]]      OPTION: of cmake, for all of these builds (default: Debug, whose asserts are on)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=${1:-build-debug}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- -DCMAKE_BUILD_TYPE=Debug -DSW_CUDA_ARCHITECTURES=90
+options=("$@")
 scratch=$(mktemp -d) || exit 3
 trap 'rm -rf "$scratch"' EXIT
 cat >"$scratch/pkg-config" <<'END'
@@ -17,8 +19,6 @@ exec pkg-config "$@"
 END
 chmod +x "$scratch/pkg-config"
 
-compiler=()
-if command -v clang >/dev/null 2>&1; then compiler=(-DCMAKE_C_COMPILER=clang); fi
 # with_options NAME OPTIONS...: a fresh configuration, whose objects are those of the last where nothing changed
 with_options() {
     local name=$1
@@ -26,7 +26,7 @@ with_options() {
     rm -f "$build/CMakeCache.txt"
     echo "== without $name"
     # shellcheck disable=SC2086
-    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSW_WERROR=ON "${compiler[@]}" "$@" >"$scratch/log" 2>&1 &&
+    cmake -S . -B "$build" -G Ninja -DSW_WERROR=ON "${options[@]}" "$@" >"$scratch/log" 2>&1 &&
         cmake --build "$build" --target $targets >>"$scratch/log" 2>&1 && return 0
     tail -n 40 "$scratch/log" >&2
     echo "FAIL: the build without $name" >&2
@@ -37,18 +37,22 @@ with_options cmocka -DSW_CUDA=OFF -DSW_CMOCKA=OFF
 with_options Python -DSW_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
 with_options libmicrohttpd -DSW_CUDA=OFF "-DPKG_CONFIG_EXECUTABLE=$scratch/pkg-config"
 with_options libslurm -DSW_CUDA=OFF -DSW_SLURM=OFF
-with_options CUDA -DSW_CUDA=OFF
 targets=all
-with_options nothing -DSW_CUDA_ARCHITECTURES=90
+with_options nothing
 
-bad=0
-for run in configs/runs/*.yaml; do
-    for command in "check $run" "explain $run" "search $run" "emit $run -o $scratch/out --set directory=$scratch/run"; do
+# plan_run RUN: what a user does with it
+plan_run() {
+    local command log out
+    log=$(mktemp -p "$scratch") && out=$(mktemp -d -p "$scratch") || exit 3
+    for command in "check $1" "explain $1" "search $1" "emit $1 -o $out --set directory=$out/run"; do
         # shellcheck disable=SC2086
-        "$build/plan" $command >"$scratch/log" 2>&1 && continue
+        "$build/plan" $command >"$log" 2>&1 && continue
         echo "FAIL: $build/plan $command" >&2
-        tail -n 5 "$scratch/log" >&2
-        bad=1
+        tail -n 5 "$log" >&2
+        exit 1
     done
-done
-exit $bad
+}
+export -f plan_run
+export build scratch
+# shellcheck disable=SC2016 # the inner shell's
+printf '%s\0' configs/runs/*.yaml | xargs -0 -n 1 -P "$(nproc)" bash -c 'plan_run "$1"' plan_run

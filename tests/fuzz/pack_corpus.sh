@@ -4,7 +4,7 @@
 # Inputs that are not minimised away keep their bytes. The same inputs give the same archive.
 #
 #   tests/fuzz/pack_corpus.sh BUILD [MORE]     BUILD: a build with -DSW_FUZZ=ON and clang, as
-#                                              tests/run.sh --all makes it in build-fuzz
+#                                              tests/run.sh --all makes it in build-checked
 set -euo pipefail
 build=$(realpath "${1:?the build of the fuzzers}")
 more=${2:+$(realpath "$2")}

@@ -15,7 +15,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
           LIBRARIES sw_config sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base
           Threads::Threads ARGS tests/oracle/fixtures/families ${sw_stride})
-  sw_test_properties(test_oracle PROPERTIES LABELS threads)
+  sw_label(threads test_oracle)
 endif()
 # Tokenizers and what PyPI's `tokenizers` makes of texts with them: tokenizer_oracle.py.
 if(TARGET sw_text)

@@ -2,7 +2,8 @@ sw_test(test_checkpoint_exchange SOURCES test_checkpoint_exchange.c LIBRARIES sw
 if(TARGET sw_runner AND TARGET sw_device_cpu)
   sw_test(test_checkpoint_move SOURCES test_checkpoint_move.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program Threads::Threads)
-  sw_test_properties(test_checkpoint_move PROPERTIES TIMEOUT 120 LABELS threads)
+  sw_test_properties(test_checkpoint_move PROPERTIES TIMEOUT 600)
+  sw_label(threads test_checkpoint_move)
   if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "thread")
     add_executable(test_checkpoint_move_mpi test_checkpoint_move.c)
     target_compile_definitions(test_checkpoint_move_mpi PRIVATE SW_TEST_MPI)
@@ -13,7 +14,7 @@ if(TARGET sw_runner AND TARGET sw_device_cpu)
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --mca
                      btl_vader_single_copy_mechanism none -np 8
                      $<TARGET_FILE:test_checkpoint_move_mpi>)
-    sw_test_properties(test_checkpoint_move_mpi PROPERTIES TIMEOUT 120
+    sw_test_properties(test_checkpoint_move_mpi PROPERTIES TIMEOUT 600
                          ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;ASAN_OPTIONS=detect_leaks=0"
                          PASS_REGULAR_EXPRESSION "checkpoint_move_mpi: ok" PROCESSORS 2)
   endif()
@@ -30,20 +31,20 @@ if(TARGET runner AND TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "threa
   add_test(NAME resume
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_resume.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(resume PROPERTIES TIMEOUT 300 PROCESSORS 2)
+  sw_test_properties(resume PROPERTIES TIMEOUT 900 PROCESSORS 2)
   add_test(NAME resume_eight_ranks
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_resume.sh ${CMAKE_BINARY_DIR} large
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(resume_eight_ranks PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
+  sw_test_properties(resume_eight_ranks PROPERTIES TIMEOUT 900 PROCESSORS 2 RESOURCE_LOCK ranks)
   # A tensor of 268 MB; with 1 GB it takes minutes.
   add_test(NAME loading_a_large_tensor
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_loading.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(loading_a_large_tensor PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
+  sw_test_properties(loading_a_large_tensor PROPERTIES TIMEOUT 900 PROCESSORS 2 RESOURCE_LOCK ranks)
   add_test(NAME flipped_bits
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_flips.sh ${CMAKE_BINARY_DIR} 40
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(flipped_bits PROPERTIES TIMEOUT 300 PROCESSORS 2)
+  sw_test_properties(flipped_bits PROPERTIES TIMEOUT 900 PROCESSORS 2)
 endif()
 
 # What a shell asks of a folder of checkpoints.
@@ -64,6 +65,6 @@ if(TARGET runner AND TARGET check_store AND TARGET sw_collective_mpi AND NOT SW_
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.sh ${CMAKE_BINARY_DIR}
                      ${count_of_${name}}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    sw_test_properties(${name}_test PROPERTIES LABELS slow TIMEOUT 300 RUN_SERIAL TRUE)
+    sw_test_properties(${name}_test PROPERTIES TIMEOUT 600 PROCESSORS 2 RESOURCE_LOCK ranks)
   endforeach()
 endif()

@@ -15,7 +15,7 @@ if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --mca
                      btl_vader_single_copy_mechanism none -np ${ranks}
                      $<TARGET_FILE:test_collective_mpi>)
-    sw_test_properties(${test} PROPERTIES TIMEOUT 120
+    sw_test_properties(${test} PROPERTIES TIMEOUT 600
                          ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;ASAN_OPTIONS=detect_leaks=0"
                          PASS_REGULAR_EXPRESSION "collective_mpi: ok" PROCESSORS 2)
   endforeach()

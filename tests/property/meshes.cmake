@@ -29,7 +29,7 @@ endif()
 add_test(NAME quickstart_one_rank
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-sw_test_properties(quickstart_one_rank PROPERTIES LABELS slow TIMEOUT 900 RUN_SERIAL TRUE)
+sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2)
 
 if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_library(stop_shim SHARED ${CMAKE_SOURCE_DIR}/tests/support/stop_shim.c)
@@ -38,12 +38,12 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_test(NAME stalled_rank
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stall.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(stalled_rank PROPERTIES TIMEOUT 180 RUN_SERIAL TRUE)
+  sw_test_properties(stalled_rank PROPERTIES TIMEOUT 900 PROCESSORS 2 RESOURCE_LOCK ranks)
   # About two minutes.
   add_test(NAME life_of_a_run
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_life.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(life_of_a_run PROPERTIES LABELS slow TIMEOUT 600 RUN_SERIAL TRUE)
+  sw_test_properties(life_of_a_run PROPERTIES TIMEOUT 900 PROCESSORS 2 RESOURCE_LOCK ranks)
 endif()
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   # "2": random sets on each mesh.

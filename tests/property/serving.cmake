@@ -20,11 +20,11 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
   add_test(NAME generate_on_a_mesh
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(generate_on_a_mesh PROPERTIES TIMEOUT 300)
+  sw_test_properties(generate_on_a_mesh PROPERTIES TIMEOUT 900)
   add_test(NAME generate_killed_and_resumed
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_generate_resume.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(generate_killed_and_resumed PROPERTIES TIMEOUT 300)
+  sw_test_properties(generate_killed_and_resumed PROPERTIES TIMEOUT 900)
   if(TARGET sw_serve_http AND SW_MICROHTTPD_FOUND)
     # Eight seconds of one core; it starts seven servers.
     add_test(NAME serve

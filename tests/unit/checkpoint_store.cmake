@@ -14,7 +14,7 @@ if(TARGET sw_checkpoint_store)
   sw_test(test_store_faults SOURCES test_store_faults.c ${sw_fault_shim}
           LIBRARIES sw_checkpoint_store ARGS ${CMAKE_BINARY_DIR}/tests 7)
   # "7": every seventh operation; all of them in tests/soak.sh
-  sw_test_properties(test_lock PROPERTIES LABELS threads)
+  sw_label(threads test_lock)
 
   # The commands.
   add_executable(make_checkpoints make_checkpoints.c)

@@ -48,7 +48,7 @@ if(NOT SW_SANITIZE) # sanitizers want /proc
   add_test(NAME test_gpu_chroot
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_chroot.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(test_gpu_chroot PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+  sw_test_properties(test_gpu_chroot PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
 endif()
 # Plans for a GPU that is not here: cuDNN wants a driver that takes its compiled kernels.
 if(cudnn AND NOT SW_SANITIZE)
@@ -63,7 +63,7 @@ if(cudnn AND NOT SW_SANITIZE)
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(test_cudnn_plans sw_cuda_driver_stub)
   add_test(NAME test_cudnn_plans COMMAND test_cudnn_plans)
-  sw_test_properties(test_cudnn_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+  sw_test_properties(test_cudnn_plans PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900
                        ENVIRONMENT "LD_LIBRARY_PATH=${stub}:$ENV{LD_LIBRARY_PATH}")
 endif()
 
@@ -83,7 +83,7 @@ if(SW_WERROR)
 endif()
 set(runtime ${CMAKE_CURRENT_BINARY_DIR}/cuda_emulator.o)
 add_custom_command(OUTPUT ${runtime}
-  COMMAND ${SW_CXX} ${flags} -c ${emulator}.cpp -o ${runtime}
+  COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${SW_CXX} ${flags} -c ${emulator}.cpp -o ${runtime}
   DEPENDS ${emulator}.cpp ${emulator}.h ${CMAKE_SOURCE_DIR}/tests/support/emulated_products.h
   COMMENT "Building the CUDA emulator" VERBATIM)
 # Blocks of 256 threads, as on a GPU; of 64, faster to emulate.
@@ -93,7 +93,7 @@ foreach(threads 256 64)
     get_filename_component(name ${kernel} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/emulated_${name}_${threads}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${SW_CXX} ${flags} -Wno-unknown-pragmas -DSW_KERNEL_THREADS=${threads}
+      COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${SW_CXX} ${flags} -Wno-unknown-pragmas -DSW_KERNEL_THREADS=${threads}
               -include ${emulator}.h -x c++ -c ${kernel} -o ${object}
       DEPENDS ${kernel} ${headers} ${emulator}.h COMMENT "Building ${name} for the emulator"
       VERBATIM)
@@ -158,7 +158,7 @@ if(nccl_sources)
   set(nccl ${CMAKE_SOURCE_DIR}/tests/support/nccl_stand_in)
   set(thread_job ${CMAKE_SOURCE_DIR}/tests/support/thread_job.c)
   add_custom_command(OUTPUT ${stand_in}
-    COMMAND ${SW_CXX} ${flags} -isystem ${nccl_include} -c ${nccl}.cpp -o ${stand_in}
+    COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${SW_CXX} ${flags} -isystem ${nccl_include} -c ${nccl}.cpp -o ${stand_in}
     DEPENDS ${nccl}.cpp ${nccl}.h ${emulator}.h COMMENT "Building the stand-in for NCCL" VERBATIM)
   add_library(sw_collective_nccl_emulated STATIC ${nccl_sources})
   target_include_directories(sw_collective_nccl_emulated SYSTEM PRIVATE ${nccl_include} ${include})

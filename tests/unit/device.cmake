@@ -8,6 +8,8 @@ if(TARGET test_rows)
   # what oneDNN does on a processor that has no more (nothing on another one)
   add_test(NAME test_rows_avx2 COMMAND test_rows WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(test_rows_avx2 PROPERTIES ENVIRONMENT DNNL_MAX_CPU_ISA=AVX2 LABELS variant)
+endif()
+if(TARGET test_rows AND NOT SW_SANITIZE)
   # products of a few rows as the compiler makes them without -march=native, and for AVX2: their own
   # object comes before the library's
   set(sw_streamed ${CMAKE_SOURCE_DIR}/runner/device/cpu/streamed.c)

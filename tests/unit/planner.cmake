@@ -27,7 +27,7 @@ if(TARGET runner)
                    ${CMAKE_BINARY_DIR}/tests/training_job
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
-sw_test_properties(unit_search PROPERTIES LABELS threads)
+sw_label(threads unit_search)
 add_test(NAME unit_published_configs
          COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_published_configs.sh $<TARGET_FILE:plan>
                  ${CMAKE_BINARY_DIR}/tests/published_configs

@@ -11,7 +11,7 @@ if(TARGET sw_runner)
   sw_test(test_preflight SOURCES test_preflight.c LIBRARIES sw_runner)
   sw_test(test_next SOURCES test_next.c LIBRARIES sw_runner ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_life SOURCES test_life.c LIBRARIES sw_runner)
-  sw_test_properties(test_life test_init PROPERTIES LABELS threads)
+  sw_label(threads test_life test_init)
   sw_test(test_numbers SOURCES test_numbers.c LIBRARIES sw_runner)
   sw_test(test_lr_schedule SOURCES test_lr_schedule.c LIBRARIES sw_runner)
 endif()
@@ -29,7 +29,7 @@ if(TARGET runner AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test_runner.c)
           ARGS $<TARGET_FILE:runner> ${CMAKE_BINARY_DIR}/tests ${sw_test_mpirun})
   if(TEST test_runner)
     add_dependencies(test_runner runner)
-    sw_test_properties(test_runner PROPERTIES TIMEOUT 240 RUN_SERIAL TRUE)
+    sw_test_properties(test_runner PROPERTIES TIMEOUT 480 PROCESSORS 2 RESOURCE_LOCK ranks)
   endif()
 endif()
 # One kind of device in a job: as ranks of a real one, with stand-ins for the GPUs.
@@ -38,14 +38,14 @@ if(TARGET sw_collective_mpi AND SW_MPIRUN)
   if(TEST test_kinds)
     add_test(NAME test_kinds_mpi COMMAND ${SW_MPIRUN} --oversubscribe --bind-to none -np 3
                                          $<TARGET_FILE:test_kinds> mpi)
-    sw_test_properties(test_kinds_mpi PROPERTIES TIMEOUT 60 ENVIRONMENT
+    sw_test_properties(test_kinds_mpi PROPERTIES TIMEOUT 300 ENVIRONMENT
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
   endif()
 endif()
 if(TARGET sw_text)
   sw_test(test_tokenizer SOURCES test_tokenizer.c LIBRARIES sw_text sw_base pthread
           ARGS ${CMAKE_BINARY_DIR}/tests)
-  sw_test_properties(test_tokenizer PROPERTIES LABELS threads)
+  sw_label(threads test_tokenizer)
 endif()
 # What starts threads in the tool itself, under every build; the thread sanitizer's above all.
 if(TARGET runner)
@@ -53,7 +53,9 @@ if(TARGET runner)
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_runner_threads.sh ${CMAKE_BINARY_DIR}
                    ${CMAKE_BINARY_DIR}/tests/runner_threads $<$<BOOL:${SW_MICROHTTPD_FOUND}>:serve>
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  sw_test_properties(runner_threads PROPERTIES LABELS threads TIMEOUT 300)
+  sw_test_properties(runner_threads PROPERTIES TIMEOUT 900)
+  sw_label(threads runner_threads)
+  sw_label_needs(threads plan runner)
 endif()
 add_test(NAME test_gpu_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_gpu_script.sh
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/program/op/op.h"
+#include "core/program/serving.h"
 #include "core/program/state.h"
 #include "tests/support/recompute.h"
 
@@ -54,6 +55,22 @@ static struct sw_program *compile(const struct sw_program_options *o, enum sw_pr
 
 /* ---- Whole programs ---- */
 
+/* After each pass; how many. */
+static int check_stages(const struct sw_program_options *o, int variant)
+{
+    int checked = 0;
+    for (int stage = SW_LOGICAL; stage <= SW_LAID_OUT; stage++) {
+        struct sw_error err = {0};
+        struct sw_program *p = compile(o, (enum sw_program_stage)stage);
+        if (sw_program_verify(p, &err) != 0)
+            fail_msg("%s, variant %d, stage %d: %s", sw_program_kind_name(o->kind), variant, stage,
+                     err.message);
+        sw_program_free(p);
+        checked++;
+    }
+    return checked;
+}
+
 static int check_mesh(const struct sw_mesh *mesh, void *context)
 {
     int64_t *checked = context;
@@ -72,13 +89,35 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
             o.rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
         if (sw_program_admits(&o, NULL, NULL) != SW_FITS)
             continue;
-        for (int stage = SW_LOGICAL; stage <= SW_LAID_OUT; stage++) {
-            struct sw_error err = {0};
-            struct sw_program *p = compile(&o, (enum sw_program_stage)stage);
-            if (sw_program_verify(p, &err) != 0)
-                fail_msg("variant %d, stage %d: %s", variant, stage, err.message);
-            sw_program_free(p);
-            ++*checked;
+        *checked += check_stages(&o, variant);
+    }
+    return 0;
+}
+
+/* The kinds of serving, as runs want them: every kind of cache, what goes round, weights streamed.
+ */
+static int check_serving_mesh(const struct sw_mesh *mesh, void *context)
+{
+    static const enum sw_dtype caches[] = {SW_F32, SW_BF16_T, SW_I8};
+    int64_t *checked = context;
+    for (int variant = 0; variant < 24; variant++) {
+        struct sw_program_options training = model(*mesh);
+        const struct sw_serving want = {
+            .max_batch = 5,
+            .max_tokens = 40,
+            .chunk = variant % 2 ? 16 : 7,
+            .cache = caches[variant % 3],
+            .stream_weights = variant / 6 % 2,
+            .passes = variant % 3 != 2 && variant / 3 % 2 ? SW_PASSES_CACHE : SW_PASSES_QUERIES};
+        training.compute = want.cache == SW_F32 ? SW_F32 : SW_BF16_T;
+        training.reduce = training.compute;
+        training.model.tied = variant / 12;
+        if (variant % 4 > 1)
+            with_everything(&training);
+        for (int kind = SW_PROGRAM_PREFILL; kind <= SW_PROGRAM_SCORE; kind++) {
+            struct sw_program_options o;
+            if (sw_serving_options(&training, &want, (enum sw_program_kind)kind, &o, NULL) == 0)
+                checked[kind] += check_stages(&o, variant);
         }
     }
     return 0;
@@ -91,6 +130,11 @@ static void every_pass_leaves_a_whole_program(void **state)
     assert_int_equal(sw_mesh_enumerate(8, check_mesh, &checked), 0);
     assert_int_equal(sw_mesh_enumerate(6, check_mesh, &checked), 0); /* with padding */
     assert_true(checked > 2000);
+    int64_t serving[SW_PROGRAM_KINDS] = {0};
+    assert_int_equal(sw_mesh_enumerate(8, check_serving_mesh, serving), 0);
+    assert_int_equal(sw_mesh_enumerate(6, check_serving_mesh, serving), 0);
+    for (int kind = SW_PROGRAM_PREFILL; kind <= SW_PROGRAM_SCORE; kind++)
+        assert_true(serving[kind] > 1000);
 }
 
 /* ---- Broken programs ---- */
