@@ -9,7 +9,6 @@
 #include "planner/emit/script.h"
 #include "planner/format.h"
 #include "planner/lacks.h"
-#include "planner/serving.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -212,7 +211,8 @@ static int check_run(const struct sw_options *options, const char *path,
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
-    if (sw_command_check_data(run, &err) != 0 || sw_search_run(run, &search, &err) != 0)
+    if (sw_command_check_data(run, &err) != 0 ||
+        sw_search_run(run, SW_FOR_TRAIN, &search, &err) != 0)
         return fail(options, path, &err);
     int status = SW_OK;
     out->meshes = search.count;
@@ -293,7 +293,7 @@ static int check_plan(const struct sw_options *options, const char *path)
         trains ? sw_program_set_differs(programs, plan.program_digest) : SW_PROGRAM_KINDS;
     if (other == SW_PROGRAM_KINDS) {
         uint64_t digests[SW_PROGRAM_KINDS] = {0};
-        if (sw_serving_digests(plan.run, &plan.decision, digests, &err) != 0) {
+        if (sw_search_serving_digests(plan.run, &plan.decision, digests, &err) != 0) {
             sw_fail_place(&err, plan.decision_place);
             status = fail(options, path, &err);
             goto out;

@@ -36,8 +36,9 @@ void sw_run_file_free(struct sw_run_file *run_file);
 /* Whether the data of a run that trains can be meant (sw_data_check). */
 int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);
 
-/* Whether meshes are ranked for making texts: --for, or `job` of the run. */
-bool sw_command_serves(const struct sw_options *options, const struct sw_run_config *run);
+/* What meshes are ranked for: --for, or `job` of the run. */
+enum sw_purpose sw_command_purpose(const struct sw_options *options,
+                                   const struct sw_run_config *run);
 
 /* As sw_config_read; "-" is standard input, seen from the working directory. */
 struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
@@ -52,7 +53,7 @@ int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes)
 /* What no mesh does when this one (NULL: none) comes closest: "fits", or "leaves the headroom of".
  */
 const char *sw_command_lacks(const struct sw_candidate *closest);
-/* Why nothing fits, and what comes closest; returns SW_UNMET. */
+/* Why nothing fits, or keeps the goals of the run, and what comes closest; returns SW_UNMET. */
 int sw_command_unmet(const struct sw_run_config *run, const struct sw_search *search);
 
 const char *sw_version(void);
@@ -74,7 +75,7 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
 char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
                     size_t bytes);
 /* The rule that chose. */
-void sw_report_why(FILE *out, const struct sw_run_config *run);
+void sw_report_why(FILE *out, const struct sw_run_config *run, enum sw_purpose purpose);
 /* All steps of the run on all accelerators. */
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
 /* The lines of one rejected mesh. */
@@ -109,12 +110,16 @@ void sw_node_counts_write_json(struct sw_json *json, const char *key,
                                const struct sw_run_config *run, const struct sw_node_count *counts,
                                int32_t count);
 
-/* search/json.c: one object and a newline (advice: NULL where nothing fits); a mesh as the member
- * `key` of another one. */
+/* What is told beside a search for training. */
+struct sw_search_told {
+    const struct sw_advice *advice; /* NULL: nothing fits */
+    const struct sw_node_count *counts;
+    int32_t count;
+};
+/* search/json.c: one object and a newline; a mesh as the member `key` of another one. */
 void sw_search_print_json(FILE *out, const struct sw_run_config *run,
                           const struct sw_search *search, const struct sw_options *options,
-                          const struct sw_advice *advice, const struct sw_node_count *counts,
-                          int32_t count);
+                          const struct sw_search_told *told);
 void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
 
 #endif

@@ -42,16 +42,16 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     out->model = run->model.shape;
     out->sequence_length = run->sequence_length;
     out->global_batch = run->global_batch_size;
-    out->micro_batch_per_rank = decision->micro_batch_size;
+    out->micro_batch_per_rank = decision->train.micro_batch_size;
     out->compute = run->compute;
     out->params = run->params;
     out->reduce = run->reduce;
     out->mesh = decision->mesh;
-    out->layout = decision->layout;
-    out->recompute = decision->recompute;
+    out->layout = decision->train.layout;
+    out->recompute = decision->train.recompute;
     out->target = sw_device_row(run->cluster.accelerator.device)->target;
-    sw_rules_default(&out->rules, decision->strategy);
-    if (decision->residual_seq_tp)
+    sw_rules_default(&out->rules, decision->train.strategy);
+    if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
     for (int32_t i = 0; i < run->rule_count; i++)
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)
@@ -59,16 +59,18 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     return 0;
 }
 
-bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out)
+bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *decision,
+                     struct sw_serving *out)
 {
     enum { USUAL_TEXTS = 8 };
     const int64_t batch = run->serve_max_batch, tokens = run->serve_max_tokens;
     const bool any_cache = run->serve_cache == SW_DTYPE_COUNT;
-    *out = (struct sw_serving){.max_batch = batch > 0 ? batch : USUAL_TEXTS,
-                               .max_tokens = tokens > 0 ? tokens : run->sequence_length,
-                               .chunk = run->serve_chunk,
-                               .cache = any_cache ? run->compute : run->serve_cache,
-                               .stream_weights = run->serve_stream_weights == SW_STREAM_ALWAYS};
+    *out =
+        (struct sw_serving){.max_batch = batch > 0 ? batch : USUAL_TEXTS,
+                            .max_tokens = tokens > 0 ? tokens : run->sequence_length,
+                            .chunk = run->serve_chunk,
+                            .cache = any_cache ? run->compute : run->serve_cache,
+                            .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS};
     return batch > 0 || tokens > 0 || run->serve_prompt_tokens > 0 || run->serve_chunk > 0 ||
            !any_cache || run->serve_stream_weights != SW_STREAM_AUTO ||
            run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
@@ -76,9 +78,8 @@ bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out)
 
 struct sw_workload sw_plan_workload(const struct sw_run_config *run)
 {
-    struct sw_serving serving;
-    (void)sw_plan_serving(run, &serving);
-    const int64_t half = serving.max_tokens > 1 ? serving.max_tokens / 2 : 1;
+    const int64_t tokens = run->serve_max_tokens > 0 ? run->serve_max_tokens : run->sequence_length;
+    const int64_t half = tokens > 1 ? tokens / 2 : 1;
     return (struct sw_workload){.prompt_tokens =
                                     run->serve_prompt_tokens > 0 ? run->serve_prompt_tokens : half};
 }
@@ -89,12 +90,27 @@ struct texts {
     char mesh[64], order[64];
 };
 
+/* The file always has them: of a mesh that cannot train, those that need least. */
+static struct sw_train_decision train_of(const struct sw_run_config *run,
+                                         const struct sw_decision *decision)
+{
+    if (decision->train.micro_batch_size > 0)
+        return decision->train;
+    return (struct sw_train_decision){
+        .micro_batch_size = 1,
+        .accumulation_steps = 1,
+        .recompute = sw_recompute_full(),
+        .strategy = run->strategy == SW_ATTENTION_AUTO ? SW_ATTENTION_RING : run->strategy,
+        .layout = run->layout};
+}
+
 static struct sw_plan_config *
 describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
          const struct sw_decision *decision, const struct sw_plan_prediction *prediction,
          const uint64_t program_digest[SW_PROGRAM_KINDS], struct texts *texts, struct sw_error *err)
 {
-    if (decision->strategy == SW_ATTENTION_AUTO) {
+    const struct sw_train_decision train = train_of(run, decision);
+    if (train.strategy == SW_ATTENTION_AUTO) {
         sw_fail(err, SW_BAD_INPUT, "a plan needs every choice made, none may be auto");
         return NULL;
     }
@@ -106,15 +122,17 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
     *plan = (struct sw_plan_config){
         .mesh_dim = sw_mesh_format(&decision->mesh, texts->mesh, sizeof texts->mesh),
         .axis_order = sw_mesh_format_order(&decision->mesh, texts->order, sizeof texts->order),
-        .micro_batch_size = decision->micro_batch_size,
-        .accumulation_steps = decision->accumulation_steps,
-        .recompute = decision->recompute,
-        .strategy = decision->strategy,
-        .layout = decision->layout,
-        .residual_seq = decision->residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
+        .micro_batch_size = train.micro_batch_size,
+        .accumulation_steps = train.accumulation_steps,
+        .recompute = train.recompute,
+        .strategy = train.strategy,
+        .layout = train.layout,
+        .residual_seq = train.residual_seq_tp ? SW_RESIDUAL_SP_TP : SW_RESIDUAL_SP,
         .prediction = *prediction,
         .run = *run};
     memcpy(plan->program, program_digest, sizeof plan->program);
+    if (decision->serve.stream_weights != SW_STREAM_AUTO)
+        plan->run.serve_stream_weights = decision->serve.stream_weights;
     if (inputs != NULL)
         plan->inputs = *inputs;
     return plan;

@@ -10,15 +10,22 @@
 #include "core/plan/paths.h"
 #include "core/program/serving.h"
 
-/* Every choice that the search makes. */
+/* Every choice that a search makes: where ranks lie, and what either purpose does there. */
 struct sw_decision {
-    struct sw_mesh mesh;
-    int64_t micro_batch_size; /* sequences per data-parallel rank and micro-step */
-    int64_t accumulation_steps;
-    struct sw_recompute recompute;
-    enum sw_attention_strategy strategy; /* not AUTO */
-    enum sw_sequence_layout layout;
-    bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins */
+    struct sw_mesh mesh; /* with the order of its axes */
+    struct sw_train_decision {
+        int64_t micro_batch_size; /* sequences per data-parallel rank and micro-step; 0: the mesh
+                                     cannot train */
+        int64_t accumulation_steps;
+        struct sw_recompute recompute;
+        enum sw_attention_strategy strategy; /* not AUTO */
+        enum sw_sequence_layout layout;
+        bool residual_seq_tp; /* residual_seq over sp, tp and not sp alone; a rule of the run wins
+                               */
+    } train;
+    struct sw_serve_decision {
+        enum sw_stream_weights stream_weights; /* AUTO: not decided */
+    } serve;
 };
 
 /* Options for sw_program_compile. Errors (SW_BAD_INPUT): a rule names an unknown logical axis, at
@@ -26,9 +33,10 @@ struct sw_decision {
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err);
 
-/* What the run wants of serving, with what it leaves open filled in. Returns whether it says
- * anything of it: then its plan has digests of prefill, decode and score. */
-bool sw_plan_serving(const struct sw_run_config *run, struct sw_serving *out);
+/* What the run wants of serving, with what it leaves open filled in, as decided. Returns whether it
+ * says anything of it: then its plan has digests of prefill, decode and score. */
+bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *decision,
+                     struct sw_serving *out);
 /* What its programs of serving are priced with: the prompt for which the time to the first token is
  * told; nobody asks for the most probable tokens. */
 struct sw_workload sw_plan_workload(const struct sw_run_config *run);

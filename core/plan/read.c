@@ -135,12 +135,14 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
     if (read_sizes(plan, &out->decision.mesh, err) != 0 ||
         read_order(plan, &out->decision.mesh, err) != 0)
         goto out;
-    out->decision.micro_batch_size = plan->micro_batch_size;
-    out->decision.accumulation_steps = plan->accumulation_steps;
-    out->decision.recompute = sw_recompute_normal(plan->recompute, plan->run.model.shape.layers);
-    out->decision.strategy = plan->strategy;
-    out->decision.layout = plan->layout;
-    out->decision.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
+    out->decision.train.micro_batch_size = plan->micro_batch_size;
+    out->decision.train.accumulation_steps = plan->accumulation_steps;
+    out->decision.train.recompute =
+        sw_recompute_normal(plan->recompute, plan->run.model.shape.layers);
+    out->decision.train.strategy = plan->strategy;
+    out->decision.train.layout = plan->layout;
+    out->decision.train.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
+    out->decision.serve.stream_weights = plan->run.serve_stream_weights;
     out->run = &plan->run;
     out->prediction = plan->prediction;
     memcpy(out->program_digest, plan->program, sizeof out->program_digest);

@@ -168,6 +168,47 @@ fail:
     return -1;
 }
 
+/* Those that split anything. */
+static void split_axes(const struct sw_mesh *mesh, const struct sw_rules *rules,
+                       struct sw_axes out[SW_L_COUNT])
+{
+    for (int32_t row = 0; row < SW_L_COUNT; row++) {
+        const struct sw_axes axes = sw_axes_effective(mesh, rules->axes[row]);
+        out[row].count = axes.count;
+        for (uint8_t i = 0; i < axes.count; i++)
+            out[row].axis[i] = axes.axis[i];
+    }
+}
+
+/* The sign of ways - other; 0: one of them splits nothing. */
+static int8_t wider(int32_t ways, int32_t other)
+{
+    return (int8_t)(ways > 1 && other > 1 ? (ways > other) - (ways < other) : 0);
+}
+
+/* The batch of serving is a rank's texts times the ranks, which are sizes. */
+static void serving_structure(const struct sw_program_options *o, struct sw_program_key *out)
+{
+    if (o->serving.max_tokens == 0) {
+        out->global_batch = o->global_batch;
+        return;
+    }
+    split_axes(&o->mesh, &o->serving.weights, out->serving.weights);
+    out->serving.max_tokens = o->serving.max_tokens;
+    out->serving.chunk = o->serving.chunk;
+    out->serving.cache = (uint8_t)o->serving.cache;
+    out->serving.gathers_cache = o->serving.gathers_cache;
+    const int32_t batch = sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH]);
+    const int32_t seq = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]);
+    out->serving.batch_wider = wider(batch, seq);
+    const int32_t embed = sw_axes_size(&o->mesh, o->serving.weights.axes[SW_L_EMBED]);
+    for (int32_t row = 0; row < SW_L_COUNT; row++) {
+        const int32_t other = sw_axes_size(&o->mesh, o->serving.weights.axes[row]) /
+                              sw_axes_size(&o->mesh, o->rules.axes[row]);
+        out->serving.embed_wider[row] = wider(embed, other);
+    }
+}
+
 void sw_program_structure(const struct sw_program_options *o, struct sw_program_key *out)
 {
     struct sw_sizes sizes;
@@ -176,7 +217,6 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     memset(out, 0, sizeof *out);
     out->model = o->model;
     out->sequence_length = o->sequence_length;
-    out->global_batch = o->global_batch;
     out->compute = (uint8_t)o->compute;
     out->params = (uint8_t)o->params;
     out->reduce = (uint8_t)o->reduce;
@@ -192,12 +232,8 @@ void sw_program_structure(const struct sw_program_options *o, struct sw_program_
     out->padded = sizes.of[SW_SIZE_EMBED] != o->model.hidden_size;
     out->kv_copies = sizes.of[SW_SIZE_COPIES] > 1;
     out->split_kv = o->model.kv_heads % sw_axes_size(&o->mesh, o->rules.axes[SW_L_KV_HEADS]) == 0;
-    for (int32_t row = 0; row < SW_L_COUNT; row++) {
-        const struct sw_axes axes = sw_axes_effective(&o->mesh, o->rules.axes[row]);
-        out->axes[row].count = axes.count;
-        for (uint8_t i = 0; i < axes.count; i++)
-            out->axes[row].axis[i] = axes.axis[i];
-    }
+    split_axes(&o->mesh, &o->rules, out->axes);
+    serving_structure(o, out);
 }
 
 /* Attributes that follow from the mesh; one that is 0 is not of the op's form. */
@@ -239,7 +275,8 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     struct sw_sizes sizes;
     sw_sizes_of(o, &sizes);
     const bool same_ops = sizes.of[SW_SIZE_COPIES] == p->sizes[SW_SIZE_COPIES] &&
-                          sizes.of[SW_SIZE_SHARDS] == p->sizes[SW_SIZE_SHARDS];
+                          sizes.of[SW_SIZE_SHARDS] == p->sizes[SW_SIZE_SHARDS] &&
+                          sizes.of[SW_SIZE_PARTS] == p->sizes[SW_SIZE_PARTS];
     set_sizes(o, &sizes, p);
     for (int32_t i = 0; !same_ops && i < p->op_count; i++)
         resize_attributes(&p->ops[i], &sizes);

@@ -417,8 +417,17 @@ struct sw_program_key {
     uint8_t layout, compute, params, reduce, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded;
     struct sw_program_target target;
-    int64_t sequence_length, global_batch;
+    int64_t sequence_length, global_batch; /* serving has no batch to be divided by: 0 */
     struct sw_model model;
+    struct {
+        struct sw_axes weights[SW_L_COUNT]; /* as `axes` */
+        int64_t max_tokens, chunk;
+        uint8_t cache;
+        bool gathers_cache;
+        /* of what is gathered along two dimensions the one with fewer ways goes first (reshard.c):
+         * the sign of ways of embed - of a matrix's other; of batch - of seq, of scores */
+        int8_t embed_wider[SW_L_COUNT], batch_wider;
+    } serving;
 };
 void sw_program_structure(const struct sw_program_options *options, struct sw_program_key *out);
 /* Makes a laid-out program the one that `options`, of the structure it was compiled for, would give

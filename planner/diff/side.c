@@ -130,7 +130,7 @@ static void measure(struct sw_diff_side *side)
     char(*word)[SW_ASPECT_BYTES] = side->measures.word;
     sw_mesh_format(&c->decision.mesh, word[SW_ASPECT_MESH], SW_ASPECT_BYTES);
     snprintf(word[SW_ASPECT_RECOMPUTE], SW_ASPECT_BYTES, "%s",
-             sw_recompute_word(c->decision.recompute));
+             sw_recompute_word(c->decision.train.recompute));
     snprintf(word[SW_ASPECT_VERDICT], SW_ASPECT_BYTES, "%s", sw_verdict_name(side->memory_verdict));
 }
 
@@ -200,7 +200,8 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
     int status = -1;
     if (side->priced)
         return 0;
-    if (sw_search_run(side->run, &search, err) != 0 || keep_verdicts(&search, side, err) != 0)
+    if (sw_search_run(side->run, SW_FOR_TRAIN, &search, err) != 0 ||
+        keep_verdicts(&search, side, err) != 0)
         goto out;
     const struct sw_candidate *closest = search.count > 0 ? &search.mesh[0] : NULL;
     if (side->is_plan) {

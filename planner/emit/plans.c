@@ -3,8 +3,6 @@
 #include "core/base/file.h"
 #include "core/program/state.h"
 #include "planner/command.h"
-#include "planner/search/serve.h"
-#include "planner/serving.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +18,7 @@ static const double most_lead_s = 65535;
 static int write_plan(const struct sw_run_config *run, const struct sw_program_set *programs,
                       const char *directory, struct sw_emit_plan *plan, struct sw_error *err)
 {
-    const struct sw_candidate *c = &plan->candidate;
+    struct sw_candidate *c = &plan->candidate;
     struct sw_plan_inputs inputs;
     struct sw_plan_run placed;
     uint64_t program_digest[SW_PROGRAM_KINDS];
@@ -31,7 +29,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
     memset(program_digest, 0, sizeof program_digest);
     if (programs != NULL) /* else no training on this mesh */
         sw_program_set_digests(programs, program_digest);
-    if (sw_serving_digests(run, &c->decision, program_digest, err) != 0)
+    if (sw_search_serving_digests(run, &c->decision, program_digest, err) != 0)
         return -1;
     if (sw_plan_inputs_gather(run, directory, &inputs, err) != 0)
         return -1;
@@ -39,10 +37,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
         sw_plan_inputs_free(&inputs);
         return -1;
     }
-    int status = sw_serving_settle(&placed.run, &c->decision, err);
-    if (status != 0)
-        goto out;
-    status = -1;
+    int status = -1;
     FILE *memory = open_memstream(&plan->text, &plan->bytes);
     if (memory == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the plan");
@@ -58,14 +53,19 @@ out:
     return status;
 }
 
+/* Those of training, where the mesh can train. */
 static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *plan,
                          struct sw_program_set **programs, struct sw_error *err)
 {
     struct sw_program_options options;
     struct sw_candidate *c = &plan->candidate;
+    if (c->decision.train.micro_batch_size == 0)
+        return 0;
     if (sw_plan_program_options(run, &c->decision, &options, err) != 0 ||
         sw_program_set_compile(&options, programs, err) != 0)
         return -1;
+    if (run->job.type != SW_JOB_TRAIN)
+        return 0;
     /* the search looks at the step alone, whose transients are the largest */
     c->memory.total += (*programs)->arena_bytes - c->memory.arena;
     c->memory.arena = (*programs)->arena_bytes;
@@ -87,66 +87,26 @@ static int make_folders(const struct sw_run_config *run, const char *directory,
     return 0;
 }
 
-/* Of a job that makes or scores texts: the mesh that serves best, and what serving takes of it in
- * place of a step. */
-static int make_serving_plan(const struct sw_run_config *run, const char *directory,
-                             struct sw_emit_plan *plan)
-{
-    struct sw_serve_search search = {0};
-    struct sw_program_set *programs = NULL;
-    struct sw_program_options options;
-    struct sw_mesh_request request;
-    struct sw_error err = {0};
-    int status = SW_OK;
-    const bool asked =
-        sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
-    if (sw_serve_search_run(run, &search, &err) != 0)
-        return sw_command_fail(&err);
-    if (search.feasible == 0 || (search.keeping == 0 && !asked)) {
-        status = sw_serve_unmet(run, &search);
-        goto out;
-    }
-    if (search.keeping == 0)
-        (void)sw_serve_unmet(run, &search); /* said, and done as mesh_dim wants it */
-    const struct sw_serve_candidate *c = &search.mesh[0];
-    plan->candidate.decision = c->decision;
-    plan->candidate.cost.step_seconds = c->price.token_seconds;
-    plan->candidate.memory = (struct sw_memory){.limit = c->memory.limit,
-                                                .headroom = c->memory.headroom,
-                                                .total = c->memory.total,
-                                                .arena = c->price.arena_bytes,
-                                                .reserved = c->memory.reserved};
-    if (sw_plan_program_options(run, &c->decision, &options, &err) != 0 ||
-        (sw_program_admits(&options, NULL, NULL) == SW_FITS &&
-         sw_program_set_compile(&options, &programs, &err) != 0) ||
-        make_folders(run, directory, &err) != 0 ||
-        write_plan(run, programs, directory, plan, &err) != 0)
-        status = sw_command_fail(&err);
-out:
-    sw_program_set_free(programs);
-    sw_serve_search_free(&search);
-    return status;
-}
-
 static int make_plan(const struct sw_run_config *run, const char *directory,
                      struct sw_emit_plan *plan)
 {
-    if (run->job.type != SW_JOB_TRAIN)
-        return make_serving_plan(run, directory, plan);
+    const enum sw_purpose purpose = run->job.type == SW_JOB_TRAIN ? SW_FOR_TRAIN : SW_FOR_SERVE;
     struct sw_search search = {0};
     struct sw_program_set *programs = NULL;
     struct sw_error err = {0};
     int status = SW_OK;
-    if (sw_search_run(run, &search, &err) != 0) {
-        status = sw_command_fail(&err);
-    } else if (search.feasible == 0) {
+    if (sw_search_run(run, purpose, &search, &err) != 0)
+        return sw_command_fail(&err);
+    if (search.keeping == 0)
         status = sw_command_unmet(run, &search);
-    } else if (sw_search_evaluate(run, &search.mesh[0].decision, 0, &plan->candidate, NULL, &err) !=
-                   0 ||
-               make_programs(run, plan, &programs, &err) != 0 ||
-               make_folders(run, directory, &err) != 0 ||
-               write_plan(run, programs, directory, plan, &err) != 0) {
-        status = sw_command_fail(&err);
+    /* what misses a goal was said, and is done where mesh_dim wants it */
+    if (search.feasible > 0 && (search.keeping > 0 || sw_search_mesh_is_named(run))) {
+        plan->candidate = search.mesh[0];
+        status = make_programs(run, plan, &programs, &err) == 0 &&
+                         make_folders(run, directory, &err) == 0 &&
+                         write_plan(run, programs, directory, plan, &err) == 0
+                     ? SW_OK
+                     : sw_command_fail(&err);
     }
     sw_program_set_free(programs);
     sw_search_free(&search);

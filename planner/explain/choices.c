@@ -222,11 +222,11 @@ static int recompute_choices(struct sw_explain *x, struct sw_error *err)
     const char *fixed = x->run->recompute_auto ? NULL : "recompute";
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         struct sw_decision decision = x->c.decision;
-        decision.recompute = levels[i];
-        if (!sw_recompute_equal(levels[i], x->c.decision.recompute) &&
+        decision.train.recompute = levels[i];
+        if (!sw_recompute_equal(levels[i], x->c.decision.train.recompute) &&
             try_decision(x, "recompute", &decision, fixed,
-                         sw_recompute_word(x->c.decision.recompute), sw_recompute_word(levels[i]),
-                         err) != 0)
+                         sw_recompute_word(x->c.decision.train.recompute),
+                         sw_recompute_word(levels[i]), err) != 0)
             return -1;
     }
     return 0;
@@ -236,7 +236,7 @@ static int recompute_choices(struct sw_explain *x, struct sw_error *err)
 static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
 {
     const int32_t *size = x->c.decision.mesh.size;
-    const int64_t mine = x->c.decision.micro_batch_size;
+    const int64_t mine = x->c.decision.train.micro_batch_size;
     const int64_t ways = (int64_t)size[SW_DP] * size[SW_FSDP];
     const int64_t per_rank = (x->run->global_batch_size + ways - 1) / ways;
     int64_t tried[2] = {0, 0};
@@ -249,7 +249,7 @@ static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
     for (int32_t i = 0; i < 2; i++) {
         char chosen[32], other[32];
         struct sw_decision decision = x->c.decision;
-        decision.micro_batch_size = tried[i];
+        decision.train.micro_batch_size = tried[i];
         snprintf(chosen, sizeof chosen, "%" PRId64, mine);
         snprintf(other, sizeof other, "%" PRId64, tried[i]);
         if (tried[i] > 0 && try_decision(x, "micro_batch_size", &decision,
@@ -268,23 +268,23 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
         return 0;
     for (int32_t s = SW_ATTENTION_RING; s < SW_ATTENTION_AUTO; s++) {
         struct sw_decision decision = *mine;
-        decision.strategy = (enum sw_attention_strategy)s;
+        decision.train.strategy = (enum sw_attention_strategy)s;
         /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
-        decision.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
-        if (decision.strategy != mine->strategy &&
+        decision.train.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
+        if (decision.train.strategy != mine->train.strategy &&
             try_decision(x, "attention", &decision, fixed,
-                         sw_word(sw_words_strategy, mine->strategy),
-                         sw_word(sw_words_strategy, decision.strategy), err) != 0)
+                         sw_word(sw_words_strategy, mine->train.strategy),
+                         sw_word(sw_words_strategy, decision.train.strategy), err) != 0)
             return -1;
     }
     struct sw_decision decision = *mine;
-    const bool zigzag = mine->layout == SW_ZIGZAG;
-    decision.layout = zigzag ? SW_CONTIGUOUS : SW_ZIGZAG;
-    return mine->strategy != SW_ATTENTION_RING
+    const bool zigzag = mine->train.layout == SW_ZIGZAG;
+    decision.train.layout = zigzag ? SW_CONTIGUOUS : SW_ZIGZAG;
+    return mine->train.strategy != SW_ATTENTION_RING
                ? 0
                : try_decision(x, "attention layout", &decision, "attention.layout",
-                              sw_word(sw_words_layout, mine->layout),
-                              sw_word(sw_words_layout, decision.layout), err);
+                              sw_word(sw_words_layout, mine->train.layout),
+                              sw_word(sw_words_layout, decision.train.layout), err);
 }
 
 static int residual_choice(struct sw_explain *x, struct sw_error *err)
@@ -295,10 +295,10 @@ static int residual_choice(struct sw_explain *x, struct sw_error *err)
     for (int32_t i = 0; i < x->run->rule_count; i++)
         if (strcmp(x->run->rule[i].logical, "residual_seq") == 0)
             return 0;
-    decision.residual_seq_tp = !decision.residual_seq_tp;
+    decision.train.residual_seq_tp = !decision.train.residual_seq_tp;
     return try_decision(x, "residual_seq", &decision, NULL,
-                        decision.residual_seq_tp ? "sp" : "sp,tp",
-                        decision.residual_seq_tp ? "sp,tp" : "sp", err);
+                        decision.train.residual_seq_tp ? "sp" : "sp,tp",
+                        decision.train.residual_seq_tp ? "sp,tp" : "sp", err);
 }
 
 int sw_explain_choices(struct sw_explain *x, struct sw_error *err)

@@ -2,7 +2,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/explain/data.h"
-#include "planner/search/serve.h"
+#include "planner/search/purpose.h"
 
 #include "planner/format.h"
 
@@ -23,14 +23,12 @@ static int write_html(const char *path, const struct sw_explain *x, struct sw_er
 static int search_all(const struct sw_run_config *run, const struct sw_search *search,
                       struct sw_search *all, bool *requested, struct sw_error *err)
 {
-    struct sw_mesh_request request;
     struct sw_run_config open = *run;
-    *requested = sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto &&
-                 search->count == 1;
+    *requested = sw_search_mesh_is_named(run) && search->count == 1;
     if (!*requested)
         return 0;
     open.mesh_dim = "auto";
-    return sw_search_run(&open, all, err);
+    return sw_search_run(&open, SW_FOR_TRAIN, all, err);
 }
 
 /* Of an elastic run. */
@@ -53,7 +51,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
         return -1;
     const struct sw_program_set *set =
         sw_program_traits(options->program_kind)->state == SW_STATE_TRAINING ? x->programs
-                                                                             : x->serving.programs;
+                                                                             : x->serving_programs;
     if (options->program && set == NULL)
         return sw_fail(err, SW_BAD_INPUT,
                        "the run says nothing of serving; add serve: {max_batch: 8}, or "
@@ -73,7 +71,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
 /* The mesh that serving would take, or that mesh_dim names, as the search for it tells. */
 static int explain_serving(const struct sw_options *options, const struct sw_run_config *run)
 {
-    struct sw_serve_search search = {0};
+    struct sw_search search = {0};
     struct sw_error err = {0};
     char why[320];
     int status = SW_OK;
@@ -83,29 +81,28 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
                 "decode' prints a program");
         return sw_command_fail(&err);
     }
-    if (sw_serve_search_run(run, &search, &err) != 0)
+    if (sw_search_run(run, SW_FOR_SERVE, &search, &err) != 0)
         return sw_command_fail(&err);
-    const struct sw_serve_candidate *c = &search.mesh[0];
+    const struct sw_candidate *c = &search.mesh[0];
     if (search.count > 0 && (c->reason == SW_FITS || c->reason == SW_REJECT_MEMORY)) {
         if (options->json) {
             struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
             sw_json_object(&j, NULL);
             sw_json_text(&j, "schema", "shardwright.explain.serve/1");
             sw_json_text(&j, "run", run->name);
-            sw_json_text(&j, "why", sw_serve_why(run, why, sizeof why));
-            sw_serve_write_json(&j, "mesh", c);
+            sw_json_text(&j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
+            sw_serve_write_mesh(&j, "mesh", c);
             sw_json_end(&j);
             putchar('\n');
         } else {
             printf("%s on %s, to serve\n", run->name, run->cluster.name);
-            sw_report_serve_mesh(stdout, run, c);
-            printf("why       ");
-            sw_format_wrapped(stdout, sw_serve_why(run, why, sizeof why), 10, 10, 100);
+            sw_serve_tell_mesh(stdout, run, c);
+            sw_report_why(stdout, run, SW_FOR_SERVE);
         }
     }
     if (search.keeping == 0)
-        status = sw_serve_unmet(run, &search);
-    sw_serve_search_free(&search);
+        status = sw_command_unmet(run, &search);
+    sw_search_free(&search);
     return status;
 }
 
@@ -120,11 +117,11 @@ int sw_command_explain(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_command_serves(options, run)) {
+    if (sw_command_purpose(options, run) == SW_FOR_SERVE) {
         status = explain_serving(options, run);
         goto out;
     }
-    if (sw_search_run(run, &search, &err) != 0) {
+    if (sw_search_run(run, SW_FOR_TRAIN, &search, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }

@@ -146,7 +146,10 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
                                        .write_limit = run->checkpoint_bandwidth};
     if (sw_checkpoint_price_set(x->programs, &run->cluster, &saved, &x->checkpoint, err) != 0)
         return -1;
-    if (sw_serving_price_make(run, &x->c.decision, &x->serving, err) != 0)
+    struct sw_decision decision = x->c.decision;
+    if (sw_search_serving_programs(run, &decision, &x->serving_programs, err) != 0 ||
+        (x->serving_programs != NULL &&
+         sw_search_evaluate_serving(run, &decision, &x->serving, err) != 0))
         return -1;
     x->again_count = sw_search_again(run, &x->c.decision, x->again, err);
     if (x->again_count < 0)
@@ -163,7 +166,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
 void sw_explain_free(struct sw_explain *x)
 {
     sw_program_set_free(x->programs);
-    sw_serving_price_free(&x->serving);
+    sw_program_set_free(x->serving_programs);
     sw_traffics_free(&x->traffic);
     sw_memory_profile_free(&x->memory);
     sw_timeline_free(&x->timeline);

@@ -7,7 +7,6 @@
 
 #include "planner/command.h"
 #include "planner/explain/memory_profile.h"
-#include "planner/serving.h"
 #include "core/program/state.h"
 #include "core/cost/checkpoint.h"
 #include "core/cost/timeline.h"
@@ -68,9 +67,10 @@ struct sw_explain {
     struct sw_memory_profile memory;
     struct sw_timeline timeline;
     struct sw_window forward, backward;
-    int64_t memory_total;            /* of a rank, with the largest program and what is reserved */
-    double run_seconds;              /* of all steps */
-    struct sw_serving_price serving; /* of a run that says something of serving */
+    int64_t memory_total;        /* of a rank, with the largest program and what is reserved */
+    double run_seconds;          /* of all steps */
+    struct sw_candidate serving; /* of a run that says something of serving */
+    struct sw_program_set *serving_programs; /* NULL: it says nothing */
     struct sw_checkpoint_cost checkpoint;
 };
 

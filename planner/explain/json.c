@@ -32,8 +32,10 @@ static void write_programs(struct sw_json *j, const struct sw_explain *x)
 
 static void write_serving(struct sw_json *j, const struct sw_explain *x)
 {
-    const struct sw_serving_price *s = &x->serving;
-    if (s->programs == NULL) {
+    const struct sw_candidate *c = &x->serving;
+    const struct sw_serve_price *s = &c->serve;
+    const struct sw_program_set *set = x->serving_programs;
+    if (set == NULL) {
         sw_json_null(j, "serving");
         return;
     }
@@ -43,14 +45,14 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_number(j, "chunk", (double)s->chunk);
     sw_json_number(j, "prompt_tokens", (double)s->prompt_tokens);
     sw_json_text(j, "cache", sw_dtype_name(s->cache));
-    sw_json_bool(j, "stream_weights", s->streams);
-    sw_json_number(j, "token_seconds", s->token_seconds);
+    sw_json_bool(j, "stream_weights", c->decision.serve.stream_weights == SW_STREAM_ALWAYS);
+    sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_json_number(j, "first_token_seconds", s->first_seconds);
-    sw_json_number(j, "tokens_per_second", s->tokens_per_second);
-    sw_json_number(j, "arena_bytes", (double)s->programs->arena_bytes);
-    sw_json_number(j, "weight_bytes", (double)s->programs->state.parameter_bytes);
-    sw_json_number(j, "cache_bytes", (double)s->programs->state.cache_bytes);
-    sw_json_number(j, "scale_bytes", (double)s->scale_bytes);
+    sw_json_number(j, "tokens_per_second", c->tokens_per_second);
+    sw_json_number(j, "arena_bytes", (double)set->arena_bytes);
+    sw_json_number(j, "weight_bytes", (double)set->state.parameter_bytes);
+    sw_json_number(j, "cache_bytes", (double)set->state.cache_bytes);
+    sw_json_number(j, "scale_bytes", (double)c->memory.scales);
     sw_json_number(j, "sent_bytes_per_token", (double)s->decode_bytes);
     sw_json_text(j, "passes", sw_passes_name(s->passes));
     sw_json_number(j, "sent_bytes_passing_queries", (double)s->chunk_bytes[SW_PASSES_QUERIES]);
@@ -324,7 +326,7 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_text(j, "run", x->run->name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
     sw_candidate_write_json(j, "mesh", &x->c);
-    sw_json_text(j, "why", sw_rank_why(x->run, why, sizeof why));
+    sw_json_text(j, "why", sw_rank_why(x->run, SW_FOR_TRAIN, why, sizeof why));
     sw_json_number(j, "run_seconds", x->run_seconds);
     sw_json_number(j, "accelerator_hours",
                    sw_report_accelerator_hours(x->run, x->c.cost.step_seconds));

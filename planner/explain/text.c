@@ -24,26 +24,30 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
 /* Both arenas: one after the other on the same ranks, not at a time. */
 static void print_serving(FILE *out, const struct sw_explain *x)
 {
-    const struct sw_serving_price *s = &x->serving;
+    const struct sw_serve_price *s = &x->serving.serve;
+    const struct sw_state *state = x->serving_programs != NULL ? &x->serving_programs->state : NULL;
+    const int64_t scale_bytes = x->serving.memory.scales;
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], e[SW_FORMAT_BYTES];
     char scales[SW_FORMAT_BYTES];
-    if (s->programs == NULL)
+    if (state == NULL)
         return;
     fprintf(out,
             "serving   %" PRId64 " texts of %" PRId64 " tokens: %s a token, %.4g tokens/s; the "
             "first after %s of %" PRId64 " prompt tokens, %" PRId64 " at a time\n",
-            s->texts, s->max_tokens, sw_format_seconds(s->token_seconds, a), s->tokens_per_second,
-            sw_format_seconds(s->first_seconds, b), s->prompt_tokens, s->chunk);
+            s->texts, s->max_tokens, sw_format_seconds(x->serving.cost.step_seconds, a),
+            x->serving.tokens_per_second, sw_format_seconds(s->first_seconds, b), s->prompt_tokens,
+            s->chunk);
     fprintf(
         out,
         "          a rank has %s: weights %s%s, cache %s in %s%s%s%s; it sends %s for a token%s\n",
-        sw_format_bytes((double)s->programs->arena_bytes, a),
-        sw_format_bytes((double)s->programs->state.parameter_bytes, b),
-        s->streams ? " streamed" : "", sw_format_bytes((double)s->programs->state.cache_bytes, d),
-        sw_dtype_name(s->cache), s->scale_bytes > 0 ? " (scales " : "",
-        s->scale_bytes > 0 ? sw_format_bytes((double)s->scale_bytes, scales) : "",
-        s->scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
-        sw_serving_fits(x->run, s->programs) ? "" : "; that does not fit");
+        sw_format_bytes((double)x->serving_programs->arena_bytes, a),
+        sw_format_bytes((double)state->parameter_bytes, b),
+        x->serving.decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
+        sw_format_bytes((double)state->cache_bytes, d), sw_dtype_name(s->cache),
+        scale_bytes > 0 ? " (scales " : "",
+        scale_bytes > 0 ? sw_format_bytes((double)scale_bytes, scales) : "",
+        scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
+        sw_search_serving_fits(x->run, x->serving_programs) ? "" : "; that does not fit");
     if (s->chunk_bytes[SW_PASSES_CACHE] > 0)
         fprintf(out,
                 "          for a chunk of prompts %s go round: it sends %s (queries), %s (keys "
@@ -236,7 +240,7 @@ void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected)
 {
     fprintf(out, "%s on %s\n", x->run->name, x->run->cluster.name);
     sw_report_choice(out, x->run, &x->c);
-    sw_report_why(out, x->run);
+    sw_report_why(out, x->run, SW_FOR_TRAIN);
     print_evaluation(out, x);
     print_serving(out, x);
     print_run(out, x);

@@ -188,10 +188,10 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     r->accelerators = (int32_t)ranks;
     r->decision = (struct sw_decision){
         .mesh = sw_mesh_make((int32_t)dp, (int32_t)fsdp, (int32_t)tp, (int32_t)sp),
-        .micro_batch_size = micro,
-        .accumulation_steps = accumulation,
-        .strategy = SW_ATTENTION_RING,
-        .layout = SW_ZIGZAG};
+        .train.micro_batch_size = micro,
+        .train.accumulation_steps = accumulation,
+        .train.strategy = SW_ATTENTION_RING,
+        .train.layout = SW_ZIGZAG};
     r->run.sequence_length = sequence;
     r->run.global_batch_size = whole ? dp * fsdp * micro * accumulation : 0;
     r->run.micro_batch_size = micro;
@@ -201,7 +201,7 @@ static int read_layout(const struct table *t, struct sw_fit_run *r, struct sw_er
     r->run.params = SW_F32;
     r->run.reduce = strcmp(field(t, "reduce"), "bf16") == 0 ? SW_BF16_T : SW_F32;
     r->run.optimizer.grad_clip = 1;
-    r->decision.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
+    r->decision.train.residual_seq_tp = strcmp(field(t, "residual_seq"), "sp+tp") == 0;
     if (!whole && number(t, "pp", 1) == 1)
         skip(r, "dp x fsdp x tp x sp is not the number of accelerators");
     return 0;
@@ -243,16 +243,16 @@ static int compile_level(const struct table *t, struct sw_fit_run *r, struct sw_
 {
     const char *level = field(t, "act_ckpt");
     const bool selective = starts(level, "selective");
-    r->decision.recompute = sw_recompute_none();
+    r->decision.train.recompute = sw_recompute_none();
     if (strcmp(level, "True") == 0 || starts(level, "full"))
-        r->decision.recompute = sw_recompute_full();
+        r->decision.train.recompute = sw_recompute_full();
     else if (selective)
-        r->decision.recompute = sw_recompute_all(sw_layer_values_before("y"));
+        r->decision.train.recompute = sw_recompute_all(sw_layer_values_before("y"));
     if (compile(r, err) != 0)
         return -1;
     if (selective && r->skipped[0] == '\0' &&
         r->memory_bytes > (1 - usual_headroom) * (double)r->run.cluster.accelerator.memory_bytes) {
-        r->decision.recompute = sw_recompute_full();
+        r->decision.train.recompute = sw_recompute_full();
         snprintf(r->note, sizeof r->note, "selective recomputation priced as full");
         return compile(r, err);
     }
@@ -283,7 +283,7 @@ static int read_run(struct sw_fit_set *set, const struct table *t, struct sw_fit
     if (read_layout(t, r, err) != 0)
         return -1;
     snprintf(r->label, sizeof r->label, "%.20s %.12s x%d s%" PRId64 " b%" PRId64, model, gpu,
-             r->accelerators, r->run.sequence_length, r->decision.micro_batch_size);
+             r->accelerators, r->run.sequence_length, r->decision.train.micro_batch_size);
     if (strstr(precision, "fp8") != NULL || (*fp8 != '\0' && strcmp(fp8, "0") != 0))
         skip(r, "fp8, which we do not have");
     else if (number(t, "pp", 1) != 1)
@@ -466,7 +466,8 @@ int sw_fit_read_metrics(struct sw_fit_set *set, const char *plan_path, const cha
     r->accelerators = sw_mesh_rank_count(&plan->decision.mesh);
     snprintf(r->model, sizeof r->model, "%s %s", plan->run->name,
              sw_mesh_format(&plan->decision.mesh, mesh, sizeof mesh));
-    snprintf(r->label, sizeof r->label, "%s b%" PRId64, r->model, r->decision.micro_batch_size);
+    snprintf(r->label, sizeof r->label, "%s b%" PRId64, r->model,
+             r->decision.train.micro_batch_size);
     r->measured = (double)plan->run->global_batch_size * (double)plan->run->sequence_length /
                   (seconds * r->accelerators);
     return compile(r, err);

@@ -107,13 +107,13 @@ static void introduction(FILE *out, const struct sw_explain *x)
             "<p>Ranks in the order %s; micro_batch_size %" PRId64 ", accumulation steps %" PRId64
             "%s, recompute %s, attention %s (%s), residual_seq %s.</p>\n",
             sw_mesh_format_order(&c->decision.mesh, order, sizeof order),
-            c->decision.micro_batch_size, c->decision.accumulation_steps, padding,
-            sw_recompute_describe(c->decision.recompute, x->run->model.shape.layers, again),
-            sw_word(sw_words_strategy, c->decision.strategy),
-            sw_word(sw_words_layout, c->decision.layout),
-            c->decision.residual_seq_tp ? "sp,tp" : "sp");
+            c->decision.train.micro_batch_size, c->decision.train.accumulation_steps, padding,
+            sw_recompute_describe(c->decision.train.recompute, x->run->model.shape.layers, again),
+            sw_word(sw_words_strategy, c->decision.train.strategy),
+            sw_word(sw_words_layout, c->decision.train.layout),
+            c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
     fputs("<p class=\"dim\">Chosen by its rule: ", out);
-    sw_text_write_html(out, sw_rank_why(x->run, why, sizeof why));
+    sw_text_write_html(out, sw_rank_why(x->run, SW_FOR_TRAIN, why, sizeof why));
     fputs(".</p>\n", out);
     fprintf(out, "<p class=\"dim\">A step takes, %s, %s to %s. Times rest on the profile ",
             sw_report_band(&c->cost), sw_format_seconds(c->cost.band_low_seconds, a),

@@ -13,12 +13,6 @@ static const double waits_when_computing_less_than = 0.6;
 /* From how much on, as a share of the fastest, a choice deserves a warning. */
 static const double much_slower = 0.10;
 
-static bool is_auto(const struct sw_run_config *run)
-{
-    struct sw_mesh_request request;
-    return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && request.is_auto;
-}
-
 /* What is wrong with other meshes, such as rules that only the run's own can keep, is no fault of
  * the run: there is nothing to advise. */
 static int fail_for_advice(const struct sw_error *why, struct sw_error *err)
@@ -35,7 +29,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     struct sw_search all = {0};
     struct sw_error why = {0};
     *out = *chosen;
-    if (is_auto(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
+    if (!sw_search_mesh_is_named(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
         /* the same table; without it, the margin says how much slower the choice can be */
         if (search != NULL)
             *out = search->mesh[search->fastest];
@@ -57,7 +51,7 @@ static int find_fewer(const struct sw_run_config *run, const struct sw_candidate
                       struct sw_advice *out, struct sw_error *err)
 {
     const double step = chosen->cost.step_seconds;
-    if (!is_auto(run) || run->nodes_least < run->nodes_most ||
+    if (sw_search_mesh_is_named(run) || run->nodes_least < run->nodes_most ||
         chosen->cost.compute_seconds > waits_when_computing_less_than * step)
         return 0;
     for (int32_t n = run->cluster.nodes / 2; n >= 1 && out->fewer_count < SW_MAX_FEWER; n /= 2) {
@@ -90,7 +84,7 @@ int sw_search_advise(const struct sw_run_config *run, const struct sw_search *se
 /* The settings with which the search is sure to take a fast one. */
 static const char *remedy_of(const struct sw_run_config *run)
 {
-    const bool named = !is_auto(run);
+    const bool named = sw_search_mesh_is_named(run);
     if (run->prefer == SW_PREFER_FSDP_STRICT)
         return named ? "mesh_dim: auto, prefer: fsdp" : "prefer: fsdp";
     if (run->prefer == SW_PREFER_FSDP && run->prefer_within > much_slower)
@@ -103,7 +97,7 @@ static void warn_of_slowness(const char *path, const struct sw_run_config *run,
 {
     char mine[64], other[64], took[SW_FORMAT_BYTES], least[SW_FORMAT_BYTES];
     const struct sw_place at = run->mesh_dim_place;
-    const bool named = !is_auto(run);
+    const bool named = sw_search_mesh_is_named(run);
     if (advice->slower <= much_slower)
         return;
     if (named && at.file != NULL && at.line > 0)

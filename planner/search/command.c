@@ -1,28 +1,20 @@
 #include "planner/command.h"
-#include "planner/search/serve.h"
 
 #include <stdlib.h>
 
-static int search_to_serve(const struct sw_options *options, const struct sw_run_config *run)
+/* What the choice for training leaves on the table, and of an elastic run each number of nodes. */
+static int advise(const struct sw_options *options, const struct sw_run_config *run,
+                  const struct sw_search *search, struct sw_advice *advice,
+                  struct sw_node_count **counts, int32_t *count, struct sw_error *err)
 {
-    struct sw_serve_search search = {0};
-    struct sw_error err = {0};
-    int status = SW_OK;
-    if (sw_serve_search_run(run, &search, &err) != 0 ||
-        (options->rejected &&
-         sw_serve_search_explain(run, &search, search.feasible, search.count, &err) != 0)) {
-        status = sw_command_fail(&err);
-        goto out;
+    if (search->feasible > 0) {
+        const struct sw_candidate *chosen = &search->mesh[0];
+        if (sw_search_advise(run, search, chosen, advice, err) != 0)
+            return -1;
+        sw_command_warn_of_choice(options->files[0], run, chosen, advice);
+        sw_command_warn_of_time(options, options->files[0], run, chosen->cost.step_seconds);
     }
-    if (options->json)
-        sw_serve_search_print_json(stdout, run, &search, options);
-    else
-        sw_report_serve_search(stdout, run, &search, options);
-    if (search.keeping == 0)
-        status = sw_serve_unmet(run, &search);
-out:
-    sw_serve_search_free(&search);
-    return status;
+    return sw_search_node_counts(run, counts, count, err);
 }
 
 int sw_command_search(const struct sw_options *options)
@@ -36,42 +28,24 @@ int sw_command_search(const struct sw_options *options)
     int status = sw_run_file_open(options, false, &run_file);
     if (status != SW_OK)
         goto out;
-    if (sw_command_serves(options, &run_file.run)) {
-        status = search_to_serve(options, &run_file.run);
-        goto out;
-    }
-    if (sw_search_run(&run_file.run, &search, &err) != 0) {
+    const struct sw_run_config *run = &run_file.run;
+    if (sw_search_run(run, sw_command_purpose(options, run), &search, &err) != 0 ||
+        (options->rejected &&
+         sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
+        (search.purpose == SW_FOR_TRAIN &&
+         advise(options, run, &search, &advice, &counts, &count, &err) != 0)) {
         status = sw_command_fail(&err);
         goto out;
     }
-    if (options->rejected &&
-        sw_search_explain(&run_file.run, &search, search.feasible, search.count, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    if (search.feasible > 0 &&
-        sw_search_advise(&run_file.run, &search, &search.mesh[0], &advice, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    if (search.feasible > 0)
-        sw_command_warn_of_choice(options->files[0], &run_file.run, &search.mesh[0], &advice);
-    if (search.feasible > 0)
-        sw_command_warn_of_time(options, options->files[0], &run_file.run,
-                                search.mesh[0].cost.step_seconds);
-    if (sw_search_node_counts(&run_file.run, &counts, &count, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    if (!options->json) {
-        sw_report_search(stdout, &run_file.run, &search, options);
-        sw_report_node_counts(stdout, &run_file.run, counts, count);
+    if (options->json) {
+        const struct sw_search_told told = {search.feasible > 0 ? &advice : NULL, counts, count};
+        sw_search_print_json(stdout, run, &search, options, &told);
     } else {
-        sw_search_print_json(stdout, &run_file.run, &search, options,
-                             search.feasible > 0 ? &advice : NULL, counts, count);
+        sw_report_search(stdout, run, &search, options);
+        sw_report_node_counts(stdout, run, counts, count);
     }
-    if (search.feasible == 0)
-        status = sw_command_unmet(&run_file.run, &search);
+    if (search.keeping == 0)
+        status = sw_command_unmet(run, &search);
 out:
     free(counts);
     sw_search_free(&search);

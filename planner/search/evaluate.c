@@ -131,28 +131,43 @@ static struct sw_cached_program *find_program(struct sw_program_cache *cache,
     return entry;
 }
 
-int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
-                     struct sw_sized *out, struct sw_error *err)
+int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *options,
+                        struct sw_sized *out, struct sw_error *err)
 {
-    struct sw_program_options options;
-    out->decision = *decision;
     out->program = NULL;
     out->least_bytes = 0;
-    if (sw_plan_program_options(s->run, decision, &options, err) != 0)
-        return -1;
-    out->reason = sw_program_admits(&options, NULL, NULL);
+    out->reason = sw_program_admits(options, NULL, NULL);
     if (out->reason != SW_FITS)
         return 0;
-    out->cached = find_program(s->cache, &options, err);
+    out->cached = find_program(s->cache, options, err);
     if (out->cached == NULL)
         return -1;
     out->program = out->cached->program;
     out->counted = &out->cached->counted;
     out->units = &out->cached->units;
-    out->decision.accumulation_steps = out->program->accumulation_steps;
     out->least_bytes =
         out->cached->least_arena_bytes + s->run->cluster.accelerator.reserved_memory_bytes;
     return 0;
+}
+
+int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
+                     struct sw_sized *out, struct sw_error *err)
+{
+    struct sw_program_options options;
+    out->decision = *decision;
+    if (sw_plan_program_options(s->run, decision, &options, err) != 0 ||
+        sw_searcher_program(s, &options, out, err) != 0)
+        return -1;
+    if (out->program != NULL)
+        out->decision.train.accumulation_steps = out->program->accumulation_steps;
+    return 0;
+}
+
+void sw_sized_place(struct sw_sized *sized)
+{
+    if (!sized->cached->placed)
+        sw_program_place(sized->program);
+    sized->cached->placed = true;
 }
 
 int64_t sw_searcher_limit(const struct sw_searcher *s)
@@ -161,14 +176,20 @@ int64_t sw_searcher_limit(const struct sw_searcher *s)
     return s->spends_headroom ? all : all - sw_headroom_bytes(s->run);
 }
 
+struct sw_memory sw_memory_with_arena(const struct sw_run_config *run, int64_t arena_bytes)
+{
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    return (struct sw_memory){.limit = a->memory_bytes,
+                              .headroom = sw_headroom_bytes(run),
+                              .reserved = a->reserved_memory_bytes,
+                              .arena = arena_bytes,
+                              .total = arena_bytes + a->reserved_memory_bytes};
+}
+
 static void fill_memory(const struct sw_run_config *run, const struct sw_program *p,
                         struct sw_memory *m)
 {
-    m->limit = run->cluster.accelerator.memory_bytes;
-    m->headroom = sw_headroom_bytes(run);
-    m->reserved = run->cluster.accelerator.reserved_memory_bytes;
-    m->arena = p->arena_bytes;
-    m->total = m->arena + m->reserved;
+    *m = sw_memory_with_arena(run, p->arena_bytes);
     m->parameters = p->parameter_bytes;
     m->gradients = p->gradient_bytes;
     m->optimizer = p->optimizer_bytes;
@@ -195,9 +216,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
         return 0;
     }
     p->mesh = sized->decision.mesh; /* the axis order may have changed since: no size follows it */
-    if (!sized->cached->placed)
-        sw_program_place(p);
-    sized->cached->placed = true;
+    sw_sized_place(sized);
     fill_memory(run, p, &out->memory);
     out->padding_sequences = p->padding_sequences;
     if (out->memory.total > sw_searcher_limit(s))
@@ -241,13 +260,13 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
     const struct sw_run_config *run = s->run;
     return (struct sw_decision){
         .mesh = *mesh,
-        .micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
-        .recompute = run->recompute_auto
-                         ? sw_recompute_full()
-                         : sw_recompute_normal(run->recompute, run->model.shape.layers),
-        .strategy = variant->strategy,
-        .layout = variant->layout,
-        .residual_seq_tp = variant->residual_seq_tp};
+        .train.micro_batch_size = run->micro_batch_size > 0 ? run->micro_batch_size : 1,
+        .train.recompute = run->recompute_auto
+                               ? sw_recompute_full()
+                               : sw_recompute_normal(run->recompute, run->model.shape.layers),
+        .train.strategy = variant->strategy,
+        .train.layout = variant->layout,
+        .train.residual_seq_tp = variant->residual_seq_tp};
 }
 
 int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision *decision,

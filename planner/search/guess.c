@@ -186,9 +186,9 @@ void sw_guess_from(const struct sw_sized *sized, const struct sw_run_config *run
         }
     }
     out->compute = *compute;
-    out->sequences = (double)sized->decision.micro_batch_size;
+    out->sequences = (double)sized->decision.train.micro_batch_size;
     out->padded = sized->program->padding_sequences > 0;
-    out->rank_sequences = out->sequences * (double)sized->decision.accumulation_steps;
+    out->rank_sequences = out->sequences * (double)sized->decision.train.accumulation_steps;
     out->levels = *levels;
     guess_bytes(sized, run->cluster.accelerator.reserved_memory_bytes, out);
 }

@@ -38,6 +38,7 @@ struct sw_units;
 /* One thread's view of a search. */
 struct sw_searcher {
     const struct sw_run_config *run;
+    enum sw_purpose purpose;
     double model_flops;
     bool keep_order;      /* the axis order is the user's */
     bool asked;           /* mesh_dim names the mesh: it may use the headroom up */
@@ -95,7 +96,14 @@ void sw_program_cache_free(struct sw_program_cache *cache);
 /* Takes a program out of the cache. */
 struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
                                          const struct sw_program *program);
-/* Not admitted is no error. */
+/* The program of those options in out, but for the decision. Not admitted is no error. */
+int sw_searcher_program(struct sw_searcher *s, const struct sw_program_options *options,
+                        struct sw_sized *out, struct sw_error *err);
+/* Gives its buffers their offsets, unless they have them. */
+void sw_sized_place(struct sw_sized *sized);
+/* What has the arena and the reserved memory of an accelerator. */
+struct sw_memory sw_memory_with_arena(const struct sw_run_config *run, int64_t arena_bytes);
+/* The program of training. Not admitted is no error. */
 int sw_searcher_size(struct sw_searcher *s, const struct sw_decision *decision,
                      struct sw_sized *out, struct sw_error *err);
 /* Memory alone. */
@@ -116,14 +124,14 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
 
 /* search.c: all but sw_search_explain. kept (may be NULL): a searcher with the programs that it
  * made; its cache is the caller's to free, unless there was an error. */
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out,
-                     struct sw_searcher *kept, struct sw_error *err);
+int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+                     struct sw_search *out, struct sw_searcher *kept, struct sw_error *err);
 /* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
  * weight): then the error gets the place where they stand. Returns -1. */
 int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err);
 /* All but the cache. model_flops stays 0. */
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                      const struct sw_mesh_request *request);
+                      enum sw_purpose purpose, const struct sw_mesh_request *request);
 
 /* What is made again, from nothing (level 0) to everything. Level i x layers + k: units 0 .. i - 1
  * in every layer, unit i in the first k. */
@@ -206,7 +214,8 @@ bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *ou
 /* A qsort order: the fastest first. */
 int sw_guess_compare(const void *a, const void *b);
 
-/* mesh.c: one mesh. The preference is that of its tp and sp, and the same for all of them. */
+/* mesh.c: one mesh, for training. The preference is that of its tp and sp, and the same for all of
+ * them. */
 int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                      struct sw_error *err);
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,

@@ -2,6 +2,7 @@
 #include "planner/command.h"
 
 #include "core/base/json.h"
+#include "planner/search/purpose.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,13 +59,13 @@ void sw_candidate_write_json(struct sw_json *j, const char *key, const struct sw
     sw_json_object(j, key);
     sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
-    sw_json_number(j, "micro_batch_size", (double)c->decision.micro_batch_size);
-    sw_json_number(j, "accumulation_steps", (double)c->decision.accumulation_steps);
+    sw_json_number(j, "micro_batch_size", (double)c->decision.train.micro_batch_size);
+    sw_json_number(j, "accumulation_steps", (double)c->decision.train.accumulation_steps);
     sw_json_number(j, "padding_sequences", (double)c->padding_sequences);
-    write_recompute(j, c->decision.recompute);
-    sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.strategy));
-    sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.layout));
-    sw_json_text(j, "residual_seq", c->decision.residual_seq_tp ? "sp,tp" : "sp");
+    write_recompute(j, c->decision.train.recompute);
+    sw_json_text(j, "strategy", sw_word(sw_words_strategy, c->decision.train.strategy));
+    sw_json_text(j, "layout", sw_word(sw_words_layout, c->decision.train.layout));
+    sw_json_text(j, "residual_seq", c->decision.train.residual_seq_tp ? "sp,tp" : "sp");
     sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     write_memory(j, &c->memory);
     sw_json_number(j, "step_seconds", c->cost.step_seconds);
@@ -106,7 +107,7 @@ static void write_suggestion(struct sw_json *j, const struct sw_suggestion *s)
         sw_json_end(j);
 }
 
-static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
+static void write_rejected(struct sw_json *j, enum sw_purpose purpose, const struct sw_candidate *c)
 {
     char mesh[64];
     sw_json_object(j, NULL);
@@ -115,7 +116,8 @@ static void write_rejected(struct sw_json *j, const struct sw_candidate *c)
     sw_json_text(j, "verdict", sw_verdict_name(sw_candidate_verdict(c)));
     sw_json_text(j, "detail", c->detail);
     sw_json_text(j, "help", c->help);
-    write_suggestion(j, &c->suggestion);
+    if (purpose == SW_FOR_TRAIN)
+        write_suggestion(j, &c->suggestion);
     sw_json_end(j);
 }
 
@@ -136,18 +138,10 @@ static void write_advice(struct sw_json *j, const struct sw_run_config *run,
     sw_node_counts_write_json(j, "fewer_nodes", run, advice->fewer, advice->fewer_count);
 }
 
-void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
-                          const struct sw_options *options, const struct sw_advice *advice,
-                          const struct sw_node_count *counts, int32_t count)
+void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
+                         const struct sw_search *s, const struct sw_search_told *told)
 {
-    struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
     char why[320];
-    sw_json_object(j, NULL);
-    sw_json_text(j, "schema", "shardwright.search/1");
-    sw_json_text(j, "run", run->name);
-    sw_json_number(j, "accelerators", s->accelerators);
-    sw_json_number(j, "evaluated", s->count);
-    sw_json_number(j, "feasible", s->feasible);
     sw_json_number(j, "search_seconds", s->seconds);
     if (s->feasible > 0 && run->says_steps) {
         const double step = s->mesh[0].cost.step_seconds;
@@ -158,12 +152,12 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         sw_json_null(j, "accelerator_hours");
     }
     if (s->feasible > 0)
-        sw_json_text(j, "why", sw_rank_why(run, why, sizeof why));
+        sw_json_text(j, "why", sw_rank_why(run, SW_FOR_TRAIN, why, sizeof why));
     else
         sw_json_null(j, "why");
     sw_json_text(j, "prefer", sw_prefer_words[run->prefer]);
     sw_json_number(j, "prefer_within", run->prefer_within);
-    write_advice(j, run, advice);
+    write_advice(j, run, told->advice);
     if (s->feasible > 0) {
         sw_candidate_write_json(j, "chosen", &s->mesh[0]);
         sw_candidate_write_json(j, "fastest", &s->mesh[s->fastest]);
@@ -171,18 +165,34 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         sw_json_null(j, "chosen");
         sw_json_null(j, "fastest");
     }
-    if (count > 0)
-        sw_node_counts_write_json(j, "node_counts", run, counts, count);
+    if (told->count > 0)
+        sw_node_counts_write_json(j, "node_counts", run, told->counts, told->count);
+}
+
+void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
+                          const struct sw_options *options, const struct sw_search_told *told)
+{
+    const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
+    struct sw_json json = {.out = out, .style = SW_JSON_TABS}, *j = &json;
+    sw_json_object(j, NULL);
+    sw_json_text(j, "schema", purpose->schema);
+    sw_json_text(j, "run", run->name);
+    sw_json_number(j, "accelerators", s->accelerators);
+    sw_json_number(j, "evaluated", s->count);
+    sw_json_number(j, "feasible", s->feasible);
+    purpose->write_head(j, run, s, told);
     sw_json_array(j, "candidates");
     for (int32_t i = 0; i < s->feasible && (options->top < 0 || i < options->top); i++)
-        sw_candidate_write_json(j, NULL, &s->mesh[i]);
+        purpose->write_mesh(j, NULL, &s->mesh[i]);
     sw_json_end(j);
-    sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */
-    sw_json_end(j);
+    if (s->purpose == SW_FOR_TRAIN) {
+        sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */
+        sw_json_end(j);
+    }
     if (options->rejected) {
         sw_json_array(j, "rejected");
         for (int32_t i = s->feasible; i < s->count; i++)
-            write_rejected(j, &s->mesh[i]);
+            write_rejected(j, s->purpose, &s->mesh[i]);
         sw_json_end(j);
     }
     sw_json_end(j);

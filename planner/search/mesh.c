@@ -51,7 +51,7 @@ static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *
 
 static int64_t sequences_per_rank(const struct sw_sized *sized)
 {
-    return sized->decision.micro_batch_size * sized->decision.accumulation_steps;
+    return sized->decision.train.micro_batch_size * sized->decision.train.accumulation_steps;
 }
 
 /* The options of a sized program with their guesses, on the axis order that suits it
@@ -258,9 +258,9 @@ static int attempt(struct sw_searcher *s, struct looking *l, const struct sw_opt
 {
     const struct sw_guess *guess = &l->guess[option->variant];
     struct sw_decision decision = l->base[option->variant];
-    struct sw_candidate *best = &l->best[decision.residual_seq_tp];
+    struct sw_candidate *best = &l->best[decision.train.residual_seq_tp];
     struct sw_candidate c;
-    decision.micro_batch_size = option->micro_batch_size;
+    decision.train.micro_batch_size = option->micro_batch_size;
     const double times = (double)option->micro_batch_size / guess->sequences;
     if (guess->levels.count == 0 ? price(s, &decision, &c, err) != 0
                                  : sw_searcher_fit(s, &decision, &guess->levels, times,
@@ -332,7 +332,8 @@ static int price_smallest(struct sw_searcher *s, const struct looking *l, int32_
                             err) != 0)
         return -1;
     k->seconds = cost.step_seconds;
-    k->guess = sw_guess_seconds(guess, base->micro_batch_size, sw_levels_last(&guess->levels));
+    k->guess =
+        sw_guess_seconds(guess, base->train.micro_batch_size, sw_levels_last(&guess->levels));
     return 0;
 }
 
@@ -407,7 +408,7 @@ static int search_variants(struct sw_searcher *s, struct looking *l, int32_t fir
         return -1;
     for (int32_t i = first; i < end && isinf(best_seconds(l)); i++) {
         const struct sw_decision *base = &l->base[i];
-        const struct sw_option least = {.micro_batch_size = base->micro_batch_size,
+        const struct sw_option least = {.micro_batch_size = base->train.micro_batch_size,
                                         .variant = i,
                                         .level = sw_levels_last(&l->guess[i].levels)};
         if (may_fit[i] && attempt(s, l, &least, &seconds, err) != 0)
@@ -478,7 +479,7 @@ static int search_others(struct sw_searcher *s, struct looking *l, struct sw_err
     const struct sw_decision *best =
         &l->best[l->best[1].reason == SW_FITS && l->best[1].cost.step_seconds == seconds].decision;
     for (int32_t i = p->likely; i < p->count; i++)
-        if (p->variant[i].strategy == best->strategy)
+        if (p->variant[i].strategy == best->train.strategy)
             return search_variants(s, l, i, i + 1, err);
     return 0;
 }

@@ -4,7 +4,7 @@
  * The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link domain,
  * where such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
  * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. */
-#include "planner/search/internal.h"
+#include "planner/search/purpose.h"
 
 #include "core/cost/links.h"
 
@@ -44,16 +44,13 @@ static int compare_strict(const struct sw_candidate *a, const struct sw_candidat
     return inner_x != inner_y ? compare_i64(inner_x, inner_y) : compare_time(a, b);
 }
 
-const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes)
+const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, size_t bytes)
 {
     const struct sw_cluster_config *cluster = &run->cluster;
     const int32_t accelerators = cluster->nodes * cluster->accelerators_per_node;
     const int32_t fastest = sw_links_fastest(cluster);
     const char *headroom = run->memory_headroom > 0 ? " with headroom" : "";
-    struct sw_mesh_request request;
-    if (sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto) {
-        snprintf(buffer, bytes, "the only mesh that mesh_dim allows");
-    } else if (accelerators == 1 || fastest < 0) {
+    if (accelerators == 1 || fastest < 0) {
         snprintf(buffer, bytes, "the only mesh of one accelerator");
     } else if (run->prefer == SW_PREFER_TIME) {
         snprintf(buffer, bytes, "the fastest of those that fit%s (prefer: time)", headroom);
@@ -71,6 +68,15 @@ const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t by
             "then the least tp x sp, then time (prefer: fsdp-strict)",
             headroom, domain == accelerators ? "all " : "", (int)domain, link->name);
     }
+    return buffer;
+}
+
+const char *sw_rank_why(const struct sw_run_config *run, enum sw_purpose purpose, char *buffer,
+                        size_t bytes)
+{
+    if (!sw_search_mesh_is_named(run))
+        return sw_purpose(purpose)->why(run, buffer, bytes);
+    snprintf(buffer, bytes, "the only mesh that mesh_dim allows");
     return buffer;
 }
 
@@ -98,36 +104,50 @@ static int by_fsdp(const void *a, const void *b)
     return compare_time(x, y);
 }
 
+int sw_rank_fit(const struct sw_candidate *x, const struct sw_candidate *y)
+{
+    if ((x->reason == SW_FITS) != (y->reason == SW_FITS))
+        return x->reason == SW_FITS ? -1 : 1;
+    return x->reason == SW_FITS ? 0 : compare_rejected(x, y);
+}
+
 static int by_fit(const void *a, const void *b)
 {
     const struct sw_candidate *x = a, *y = b;
-    if ((x->reason == SW_FITS) != (y->reason == SW_FITS))
-        return x->reason == SW_FITS ? -1 : 1;
-    return x->reason == SW_FITS ? compare_time(x, y) : compare_rejected(x, y);
+    const int order = sw_rank_fit(x, y);
+    return order != 0 ? order : compare_time(x, y);
 }
 
-void sw_rank(struct sw_search *search, enum sw_prefer prefer, double within)
+void sw_rank_sort(struct sw_search *search, int (*compare)(const void *, const void *))
 {
     struct sw_candidate *mesh = search->mesh;
-    int32_t near = 0;
+    if (search->count > 0)
+        qsort(mesh, (size_t)search->count, sizeof *mesh, compare);
     search->feasible = 0;
-    search->fastest = -1;
-    if (search->count == 0)
-        return;
-    qsort(mesh, (size_t)search->count, sizeof *mesh, by_fit); /* the fastest is first */
     while (search->feasible < search->count && mesh[search->feasible].reason == SW_FITS)
         search->feasible++;
+    search->keeping = search->feasible;
+    search->fastest = search->feasible > 0 ? 0 : -1;
+}
+
+/* within: the share of the fastest step that the first may take longer; those that take longer
+ * still follow, fastest first. */
+void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
+{
+    struct sw_candidate *mesh = search->mesh;
+    const enum sw_prefer prefer = run->prefer;
+    int32_t near = 0;
+    sw_rank_sort(search, by_fit); /* the fastest is first */
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;
-    const double limit = mesh[0].cost.step_seconds * (1 + within);
+    const double limit = mesh[0].cost.step_seconds * (1 + run->prefer_within);
     while (near < search->feasible && mesh[near].cost.step_seconds <= limit)
         near++;
     if (prefer == SW_PREFER_FSDP)
         qsort(mesh, (size_t)near, sizeof *mesh, by_fsdp);
     else if (prefer == SW_PREFER_FSDP_STRICT)
         qsort(mesh, (size_t)search->feasible, sizeof *mesh, by_strict);
-    search->fastest = 0;
     while (memcmp(&mesh[search->fastest].decision.mesh, &fastest, sizeof fastest) != 0)
         search->fastest++;
 }

@@ -320,7 +320,7 @@ int sw_search_again(const struct sw_run_config *run, const struct sw_decision *d
     struct sw_compute compute;
     struct sw_levels levels;
     int32_t count = -1;
-    full.recompute = sw_recompute_full();
+    full.train.recompute = sw_recompute_full();
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
@@ -339,7 +339,7 @@ int sw_search_again(const struct sw_run_config *run, const struct sw_decision *d
         const struct sw_unit *unit = &levels.unit[count];
         out[count] = (struct sw_again){
             .values = unit->values,
-            .layers = layers_of(decision->recompute, unit->values, levels.layers),
+            .layers = layers_of(decision->train.recompute, unit->values, levels.layers),
             .bytes = unit->bytes * levels.layers,
             .seconds = unit->seconds * levels.layers * (double)sized.program->accumulation_steps};
     }
@@ -405,7 +405,7 @@ static int settle(struct fitting *f, int32_t level, bool placed, struct sw_error
         struct sw_decision decision = *f->base;
         struct sw_sized sized;
         int64_t total = 0;
-        decision.recompute = sw_level_recompute(f->levels, level);
+        decision.train.recompute = sw_level_recompute(f->levels, level);
         if (try_level(f->s, &decision, placed, f->limit, &sized, &total, err) != 0)
             return -1;
         f->admitted = sized.program != NULL;
@@ -444,7 +444,7 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
         return -1;
     if (f.known.fits < 0)
         return 0;
-    decision.recompute = sw_level_recompute(levels, f.known.fits);
+    decision.train.recompute = sw_level_recompute(levels, f.known.fits);
     if (sw_searcher_size(s, &decision, &sized, err) != 0)
         return -1;
     return sw_searcher_price(s, &sized, false, out, err);

@@ -2,6 +2,7 @@
 #include "planner/command.h"
 
 #include "planner/format.h"
+#include "planner/search/purpose.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +10,7 @@
 
 enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
 
-static void print_bytes(FILE *out, const char *name, int64_t bytes)
+void sw_report_bytes(FILE *out, const char *name, int64_t bytes)
 {
     char text[SW_FORMAT_BYTES];
     fprintf(out, "    %-14s%10s\n", name, sw_format_bytes((double)bytes, text));
@@ -72,11 +73,11 @@ double sw_report_accelerator_hours(const struct sw_run_config *run, double step_
            run->cluster.accelerators_per_node;
 }
 
-void sw_report_why(FILE *out, const struct sw_run_config *run)
+void sw_report_why(FILE *out, const struct sw_run_config *run, enum sw_purpose purpose)
 {
     char why[320];
     fprintf(out, "why       ");
-    sw_format_wrapped(out, sw_rank_why(run, why, sizeof why), 10, 10, WIDTH);
+    sw_format_wrapped(out, sw_rank_why(run, purpose, why, sizeof why), 10, 10, WIDTH);
 }
 
 char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
@@ -119,34 +120,47 @@ static void print_padding(FILE *out, const struct sw_run_config *run, const stru
                 run->global_batch_size + c->padding_sequences);
 }
 
-void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+void sw_report_mesh_line(FILE *out, const struct sw_mesh *mesh)
 {
-    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], mesh[64], order[64],
-        warning[192], again[SW_RECOMPUTE_BYTES], text[SW_RECOMPUTE_BYTES + 16];
-    const struct sw_decision *decision = &c->decision;
-    const int32_t *size = decision->mesh.size;
+    char text[64], order[64];
+    const int32_t *size = mesh->size;
     fprintf(out, "mesh      mesh_dim %s: dp %d, fsdp %d, tp %d, sp %d; ranks in the order %s\n",
-            sw_mesh_format(&decision->mesh, mesh, sizeof mesh), size[SW_DP], size[SW_FSDP],
-            size[SW_TP], size[SW_SP], sw_mesh_format_order(&decision->mesh, order, sizeof order));
-    fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
-            decision->micro_batch_size, decision->accumulation_steps);
-    print_padding(out, run, c);
-    fprintf(out, "          attention %s, %s, residual_seq %s\n          ",
-            sw_word(sw_words_strategy, decision->strategy),
-            sw_word(sw_words_layout, decision->layout), decision->residual_seq_tp ? "sp,tp" : "sp");
-    snprintf(text, sizeof text, "recompute %s",
-             sw_recompute_describe(decision->recompute, run->model.shape.layers, again));
-    sw_format_wrapped(out, text, 10, 20, WIDTH);
+            sw_mesh_format(mesh, text, sizeof text), size[SW_DP], size[SW_FSDP], size[SW_TP],
+            size[SW_SP], sw_mesh_format_order(mesh, order, sizeof order));
+}
+
+void sw_report_memory_line(FILE *out, const struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
     fprintf(out, "memory    %s of %s per accelerator: %s\n",
             sw_format_bytes((double)c->memory.total, a),
             sw_format_bytes((double)c->memory.limit, b),
             sw_verdict_text(sw_memory_verdict(&c->memory)));
-    print_bytes(out, "parameters", c->memory.parameters);
-    print_bytes(out, "gradients", c->memory.gradients);
-    print_bytes(out, "optimizer", c->memory.optimizer);
-    print_bytes(out, "activations", c->memory.activations);
-    print_bytes(out, "workspace", c->memory.workspace);
-    print_bytes(out, "reserved", c->memory.reserved);
+}
+
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES], warning[192],
+        again[SW_RECOMPUTE_BYTES], text[SW_RECOMPUTE_BYTES + 16];
+    const struct sw_decision *decision = &c->decision;
+    sw_report_mesh_line(out, &decision->mesh);
+    fprintf(out, "          micro_batch_size %" PRId64 ", accumulation steps %" PRId64 "\n",
+            decision->train.micro_batch_size, decision->train.accumulation_steps);
+    print_padding(out, run, c);
+    fprintf(out, "          attention %s, %s, residual_seq %s\n          ",
+            sw_word(sw_words_strategy, decision->train.strategy),
+            sw_word(sw_words_layout, decision->train.layout),
+            decision->train.residual_seq_tp ? "sp,tp" : "sp");
+    snprintf(text, sizeof text, "recompute %s",
+             sw_recompute_describe(decision->train.recompute, run->model.shape.layers, again));
+    sw_format_wrapped(out, text, 10, 20, WIDTH);
+    sw_report_memory_line(out, c);
+    sw_report_bytes(out, "parameters", c->memory.parameters);
+    sw_report_bytes(out, "gradients", c->memory.gradients);
+    sw_report_bytes(out, "optimizer", c->memory.optimizer);
+    sw_report_bytes(out, "activations", c->memory.activations);
+    sw_report_bytes(out, "workspace", c->memory.workspace);
+    sw_report_bytes(out, "reserved", c->memory.reserved);
     if (sw_headroom_warning(&c->memory, warning, sizeof warning)[0] != '\0')
         fprintf(out, "warning   %s\n", warning);
     fprintf(out, "step      %s: %s compute", sw_format_seconds(c->cost.step_seconds, a),
@@ -170,11 +184,10 @@ void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct s
     print_trust(out, &c->cost);
 }
 
-static void print_why(FILE *out, const struct sw_run_config *run, const struct sw_search *s)
+static void print_faster(FILE *out, const struct sw_search *s)
 {
     char a[SW_FORMAT_BYTES], mesh[64];
     const struct sw_candidate *chosen = &s->mesh[0], *fastest = &s->mesh[s->fastest];
-    sw_report_why(out, run);
     /* a twentieth of a percent is as fast */
     if (chosen->cost.step_seconds < 1.0005 * fastest->cost.step_seconds)
         return;
@@ -184,7 +197,13 @@ static void print_why(FILE *out, const struct sw_run_config *run, const struct s
             sw_format_seconds(fastest->cost.step_seconds, a));
 }
 
-static void print_table(FILE *out, const struct sw_search *s, int64_t top)
+void sw_report_more(FILE *out, const struct sw_search *s, int32_t shown)
+{
+    if (shown < s->feasible)
+        fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
+}
+
+void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
 {
     char mesh[64], memory[SW_FORMAT_BYTES], step[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES],
         rate[SW_FORMAT_BYTES];
@@ -194,6 +213,7 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
     /* what follows from the rest goes first where there is no room */
     const bool rates = columns >= 102, choices = columns >= 80;
     const struct sw_cost *best = &s->mesh[0].cost;
+    print_faster(out, s);
     fprintf(out, "\nsteps by profile %s: %s %.2f to %.2f times what stands here\n", best->profile,
             sw_report_band(best), best->band_low_seconds / best->step_seconds,
             best->band_high_seconds / best->step_seconds);
@@ -209,8 +229,9 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
         fprintf(out, "%s %-16s", i == 0 ? sw_format_mark(true) : " ",
                 sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
         if (choices)
-            fprintf(out, " %5" PRId64 " %6" PRId64 "  %-*s", c->decision.micro_batch_size,
-                    c->decision.accumulation_steps, wide, sw_recompute_word(c->decision.recompute));
+            fprintf(out, " %5" PRId64 " %6" PRId64 "  %-*s", c->decision.train.micro_batch_size,
+                    c->decision.train.accumulation_steps, wide,
+                    sw_recompute_word(c->decision.train.recompute));
         fprintf(out, " %10s %9s", sw_format_bytes((double)c->memory.total, memory),
                 sw_format_seconds(c->cost.step_seconds, step));
         if (rates)
@@ -218,8 +239,7 @@ static void print_table(FILE *out, const struct sw_search *s, int64_t top)
                     sw_format_count(c->tokens_per_second / s->accelerators, rate));
         fprintf(out, " %5.1f%%%s\n", c->mfu * 100, i == s->fastest && i > 0 ? "  fastest" : "");
     }
-    if (shown < s->feasible)
-        fprintf(out, "... and %d more (--top %d)\n", s->feasible - shown, s->feasible);
+    sw_report_more(out, s, shown);
 }
 
 void sw_report_rejected(FILE *out, const struct sw_candidate *c)
@@ -244,35 +264,48 @@ static void print_rejected(FILE *out, const struct sw_search *s, int32_t count)
         fprintf(out, "... and %d more (--rejected)\n", s->count - s->feasible - count);
 }
 
-static int32_t lack_headroom(const struct sw_search *s)
+void sw_train_tell_work(FILE *out, const struct sw_run_config *run)
+{
+    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE];
+    fprintf(out, "%s of %s a step\n",
+            sw_format_counted((double)run->global_batch_size, "sequence", a),
+            sw_format_counted((double)run->sequence_length, "token", b));
+}
+
+void sw_train_tell_missing(FILE *out, const struct sw_search *s)
 {
     int32_t count = 0;
     for (int32_t i = s->feasible; i < s->count; i++)
         count += sw_candidate_verdict(&s->mesh[i]) == SW_VERDICT_NO_HEADROOM;
-    return count;
+    if (count > 0)
+        fprintf(out, ", %d of them for lack of headroom", count);
+}
+
+void sw_train_tell_mesh(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
+{
+    char line[160];
+    sw_report_choice(out, run, c);
+    if (run->says_steps)
+        fprintf(out, "run       %s\n", sw_report_run(run, c->cost.step_seconds, line, sizeof line));
 }
 
 void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *s,
                       const struct sw_options *options)
 {
-    char a[SW_FORMAT_RATE], b[SW_FORMAT_RATE], c[SW_FORMAT_RATE], line[160];
+    const struct sw_purpose_row *purpose = sw_purpose(s->purpose);
+    char a[SW_FORMAT_RATE];
     if (s->feasible > 0) {
-        fprintf(out, "%s: %s (%s), %s of %s a step\n", run->name,
-                sw_format_counted(s->accelerators, "accelerator", a), run->cluster.name,
-                sw_format_counted((double)run->global_batch_size, "sequence", b),
-                sw_format_counted((double)run->sequence_length, "token", c));
+        fprintf(out, "%s: %s (%s), ", run->name,
+                sw_format_counted(s->accelerators, "accelerator", a), run->cluster.name);
+        purpose->tell_work(out, run);
         fprintf(out, "searched  %d mesh%s in %s: %d fit, %d do not", s->count,
                 s->count == 1 ? "" : "es", sw_format_seconds(s->seconds, a), s->feasible,
                 s->count - s->feasible);
-        if (lack_headroom(s) > 0)
-            fprintf(out, ", %d of them for lack of headroom", lack_headroom(s));
+        purpose->tell_missing(out, s);
         fprintf(out, "\n");
-        sw_report_choice(out, run, &s->mesh[0]);
-        if (run->says_steps)
-            fprintf(out, "run       %s\n",
-                    sw_report_run(run, s->mesh[0].cost.step_seconds, line, sizeof line));
-        print_why(out, run, s);
-        print_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
+        purpose->tell_mesh(out, run, &s->mesh[0]);
+        sw_report_why(out, run, s->purpose);
+        purpose->tell_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
     }
     const int32_t rejected = s->count - s->feasible;
     if (rejected > 0 && (options->rejected || s->feasible > 0))

@@ -1,22 +1,35 @@
 /* The search as commands ask for it: the meshes, and why the nearest of the others do not fit. */
 #include "core/base/clock.h"
-#include "planner/search/internal.h"
+#include "planner/search/purpose.h"
 
 enum { EXPLAINED = 3 }; /* of the rejected, the nearest; more when asked for */
+
+bool sw_search_mesh_is_named(const struct sw_run_config *run)
+{
+    struct sw_mesh_request request;
+    return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
+}
 
 int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
                            struct sw_error *err)
 {
-    return sw_search_meshes(run, out, NULL, err);
+    return sw_search_meshes(run, SW_FOR_TRAIN, out, NULL, err);
 }
 
-int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err)
+int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, struct sw_search *out,
+                  struct sw_error *err)
 {
     const double start = sw_clock_now();
     struct sw_searcher kept;
-    if (sw_search_meshes(run, out, &kept, err) != 0)
+    struct sw_serving serving;
+    const struct sw_decision none = {.serve.stream_weights = SW_STREAM_AUTO};
+    if (purpose == SW_FOR_SERVE && !sw_plan_serving(run, &none, &serving))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "the run says nothing of serving; add serve: {max_batch: 8}, or "
+                       "--set serve.max_batch=8");
+    if (sw_search_meshes(run, purpose, out, &kept, err) != 0)
         return -1;
-    const int status = sw_search_explain_with(&kept, out, out->feasible, EXPLAINED, err);
+    const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, EXPLAINED, err);
     sw_program_cache_free(kept.cache);
     if (status != 0) {
         sw_search_free(out);

@@ -1,6 +1,6 @@
 /* The search over meshes: listing them and sharing them among threads. Each mesh is searched by
  * itself, so that results depend neither on the threads nor on which others are searched. */
-#include "planner/search/internal.h"
+#include "planner/search/purpose.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -74,7 +74,7 @@ static int visit_group(struct sw_searcher *s, const struct work *w, int32_t i, s
     if (sw_search_prefer(s, &mesh[order[0]].decision.mesh, &preference, err) != 0)
         return -1;
     for (int32_t k = 0; k < group->count; k++)
-        if (sw_search_mesh(s, &preference, &mesh[order[k]], err) != 0)
+        if (sw_purpose(s->purpose)->search_mesh(s, &preference, &mesh[order[k]], err) != 0)
             return -1;
     return 0;
 }
@@ -237,9 +237,9 @@ static int list_meshes(const struct sw_mesh_request *request, struct sw_search *
 int sw_search_model_flops(const struct sw_run_config *run, double *out, struct sw_error *err)
 {
     struct sw_decision one = {.mesh = sw_mesh_make(1, 1, 1, 1),
-                              .micro_batch_size = 1,
-                              .strategy = SW_ATTENTION_RING,
-                              .layout = run->layout};
+                              .train.micro_batch_size = 1,
+                              .train.strategy = SW_ATTENTION_RING,
+                              .train.layout = run->layout};
     struct sw_program_options options;
     if (sw_plan_program_options(run, &one, &options, err) != 0)
         return -1;
@@ -247,10 +247,12 @@ int sw_search_model_flops(const struct sw_run_config *run, double *out, struct s
 }
 
 void sw_searcher_init(struct sw_searcher *s, const struct sw_run_config *run,
-                      const struct sw_mesh_request *request)
+                      enum sw_purpose purpose, const struct sw_mesh_request *request)
 {
-    *s = (struct sw_searcher){
-        .run = run, .keep_order = request->keep_order, .asked = !request->is_auto};
+    *s = (struct sw_searcher){.run = run,
+                              .purpose = purpose,
+                              .keep_order = request->keep_order,
+                              .asked = !request->is_auto};
     /* the run's rules may settle residual_seq */
     for (int32_t i = 0; i < run->rule_count; i++) {
         const struct sw_rule_config *rule = &run->rule[i];
@@ -318,18 +320,19 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 }
 
 /* With a pool that is to be closed whatever the result. */
-static int search_meshes(const struct sw_run_config *run, struct pool *pool, struct sw_search *out,
-                         struct sw_error *err)
+static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+                         struct pool *pool, struct sw_search *out, struct sw_error *err)
 {
     struct sw_mesh_request request;
     struct sw_searcher like;
     bool wrong_product = false;
     memset(out, 0, sizeof *out);
+    out->purpose = purpose;
     out->fastest = -1;
     out->accelerators = run->cluster.nodes * run->cluster.accelerators_per_node;
     if (parse_request(run, &request, err) != 0)
         return -1;
-    sw_searcher_init(&like, run, &request);
+    sw_searcher_init(&like, run, purpose, &request);
     if (sw_search_model_flops(run, &like.model_flops, err) != 0) {
         blame(run->sequence_place, NULL, err);
         goto fail;
@@ -339,18 +342,18 @@ static int search_meshes(const struct sw_run_config *run, struct pool *pool, str
         goto fail;
     if (!wrong_product && search_all(pool, out, err) != 0)
         goto fail;
-    sw_rank(out, run->prefer, run->prefer_within);
+    sw_purpose(purpose)->rank(out, run);
     return 0;
 fail:
     sw_search_free(out);
     return -1;
 }
 
-int sw_search_meshes(const struct sw_run_config *run, struct sw_search *out,
-                     struct sw_searcher *kept, struct sw_error *err)
+int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+                     struct sw_search *out, struct sw_searcher *kept, struct sw_error *err)
 {
     struct pool pool = {.threads = 0};
-    const int status = search_meshes(run, &pool, out, err);
+    const int status = search_meshes(run, purpose, &pool, out, err);
     if (status == 0 && kept != NULL) {
         *kept = pool.searcher[0];
         pool.searcher[0].cache = NULL;

@@ -1,5 +1,5 @@
-/* The search: every mesh of the cluster that the request admits, each with the options that suit
- * it: what the same mesh gets when it is asked for alone.
+/* The search for a purpose, training or serving: every mesh of the cluster that the request admits,
+ * each with the options that suit it: what the same mesh gets when it is asked for alone.
  *
  * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
  * reason; every number of a candidate is that of its own compiled program, never an estimate. */
@@ -9,11 +9,16 @@
 #include "core/plan/plan.h"
 #include "core/cost/cost.h"
 
+/* What meshes are searched and ranked for. */
+enum sw_purpose { SW_FOR_TRAIN, SW_FOR_SERVE, SW_PURPOSES };
+
 struct sw_memory {    /* bytes on each accelerator */
     int64_t limit;    /* what the accelerator has */
     int64_t headroom; /* of that, what memory_headroom wants to stay free */
     int64_t total;    /* arena + reserved */
     int64_t arena, parameters, gradients, optimizer, activations, workspace, reserved;
+    int64_t cache, transients; /* of serving, where the arena is parameters and these */
+    int64_t scales;            /* of the cache: those of one in int8 */
 };
 
 /* What there is to say about a mesh's memory: with the headroom, without it, or not at all. */
@@ -36,11 +41,27 @@ struct sw_suggestion {
     } change[SW_MAX_CHANGES];
 };
 
+/* What serving says of a mesh beside its decision, memory and cost. */
+struct sw_serve_price {
+    int64_t texts, max_tokens, chunk; /* as rounded */
+    int64_t prompt_tokens;
+    enum sw_dtype cache;
+    double first_seconds;                 /* of the chunks of a prompt: slots are empty before it */
+    int64_t decode_bytes;                 /* that a rank sends for a token */
+    enum sw_passes passes;                /* what goes round for a chunk of prompts (serving.h) */
+    int64_t chunk_bytes[SW_PASSES_COUNT]; /* that a rank sends for one, either way; 0: that way
+                                             there is none */
+    bool misses_token, misses_first;      /* goals of the run */
+    int64_t training_bytes; /* what training needs there, reserved included; 0: it cannot train */
+    bool trains;            /* and that fits */
+};
+
 struct sw_candidate {
     struct sw_decision decision;
     struct sw_memory memory; /* of a mesh rejected for memory: of its smallest options */
-    struct sw_cost cost;
+    struct sw_cost cost;     /* of a step; of serving, of a token of every text, with full caches */
     double tokens_per_second, mfu; /* over all accelerators; a fraction */
+    struct sw_serve_price serve;
     /* places of the last micro-step that no sequence of the batch takes, and their share of the
      * time of all micro-steps; 0 where the batch fills them */
     int64_t padding_sequences;
@@ -53,10 +74,12 @@ struct sw_candidate {
 };
 
 struct sw_search {
+    enum sw_purpose purpose;
     int32_t accelerators;
     int32_t count; /* meshes enumerated */
     int32_t
         feasible; /* the first `feasible` of `mesh` are candidates, best first; then the rejected */
+    int32_t keeping; /* of these, the first keep all goals of the run; training has none */
     int32_t fastest; /* index, -1: none */
     struct sw_candidate *mesh;
     double seconds;
@@ -74,13 +97,17 @@ const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, si
  * names may use it up, with options that keep it where any do. prefer is run->prefer. When the
  * sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
  * SW_REJECT_PRODUCT. Finding no mesh that fits is no error: out->feasible is 0. Errors:
- * SW_BAD_INPUT (mesh_dim, rules), SW_ENVIRONMENT. Free with sw_search_free. Threads: starts and
- * joins its own. */
-int sw_search_run(const struct sw_run_config *run, struct sw_search *out, struct sw_error *err);
+ * SW_BAD_INPUT (mesh_dim, rules; the run says nothing of serving), SW_ENVIRONMENT. Free with
+ * sw_search_free. Threads: starts and joins its own. */
+int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, struct sw_search *out,
+                  struct sw_error *err);
 void sw_search_free(struct sw_search *search);
-/* The same, and says of no rejected mesh what would help. */
+/* The same for training, and says of no rejected mesh what would help. */
 int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
                            struct sw_error *err);
+
+/* Whether mesh_dim says which mesh it is to be. */
+bool sw_search_mesh_is_named(const struct sw_run_config *run);
 
 /* Completes detail, help and suggestion of `count` meshes from `first` (sw_search_run does so for
  * the first of the rejected: it costs as much as searching). Errors (SW_ENVIRONMENT): memory. */
@@ -132,6 +159,21 @@ int sw_search_evaluate(const struct sw_run_config *run, const struct sw_decision
                        double model_flops, struct sw_candidate *out, struct sw_program **program,
                        struct sw_error *err);
 
+/* purpose_serve.c: what serving costs on the decision's mesh; serve.stream_weights that is not
+ * decided becomes what the mesh needs. out->reason as above. Errors: SW_UNMET, SW_ENVIRONMENT. */
+int sw_search_evaluate_serving(const struct sw_run_config *run, const struct sw_decision *decision,
+                               struct sw_candidate *out, struct sw_error *err);
+/* Decides the same of a run that says something of serving and compiles its programs; *out NULL: it
+ * says nothing. Free them with sw_program_set_free. Errors: as above. */
+int sw_search_serving_programs(const struct sw_run_config *run, struct sw_decision *decision,
+                               struct sw_program_set **out, struct sw_error *err);
+/* Whether a rank's memory has room for them, beside what is reserved. */
+bool sw_search_serving_fits(const struct sw_run_config *run, const struct sw_program_set *programs);
+/* Fills in the digests of the programs of serving of a run that says something of it. Errors: as
+ * above; SW_UNMET: they do not fit into the memory of a rank. */
+int sw_search_serving_digests(const struct sw_run_config *run, struct sw_decision *decision,
+                              uint64_t digest[SW_PROGRAM_KINDS], struct sw_error *err);
+
 /* recompute.c: a value of a layer that backward needs, or those that one op makes, with all that
  * has to be made again for it. */
 struct sw_again {
@@ -145,12 +187,9 @@ struct sw_again {
 int sw_search_again(const struct sw_run_config *run, const struct sw_decision *decision,
                     struct sw_again out[SW_MOST_LAYER_VALUES], struct sw_error *err);
 
-/* rank.c: candidates first, best first by `prefer`; then the rejected, those that come closest to
- * fitting first. Sets feasible and fastest. within: of SW_PREFER_FSDP, the share of the fastest
- * step that the first may take longer; those that take longer still follow, fastest first. */
-void sw_rank(struct sw_search *search, enum sw_prefer prefer, double within);
-/* The rule that chose, every clause of it, for people: "the largest fsdp that fits, then ...".
- * Returns buffer. */
-const char *sw_rank_why(const struct sw_run_config *run, char *buffer, size_t bytes);
+/* rank.c: the rule that chose, every clause of it, for people: "the largest fsdp that fits, then
+ * ...". Returns buffer. */
+const char *sw_rank_why(const struct sw_run_config *run, enum sw_purpose purpose, char *buffer,
+                        size_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
  * no mesh fits, in this order: settings that the run fixed, a larger batch, a shorter sequence,
  * another number of nodes; another accelerator only when none of them helps. */
 #include "core/base/number.h"
-#include "planner/search/internal.h"
+#include "planner/search/purpose.h"
 
 #include "planner/format.h"
 
@@ -268,8 +268,8 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
         return 0;
     }
     /* like with like: the smallest options there and here */
-    const struct sw_variant variant = {to->decision.strategy, to->decision.layout,
-                                       to->decision.residual_seq_tp};
+    const struct sw_variant variant = {to->decision.train.strategy, to->decision.train.layout,
+                                       to->decision.train.residual_seq_tp};
     const struct sw_decision smallest = sw_searcher_smallest(like, &to->decision.mesh, &variant);
     struct sw_searcher s = *like;
     struct sw_sized sized;
@@ -309,7 +309,7 @@ static int try_meshes(const struct trial *t, struct rescue *r, struct sw_error *
     sw_search_free(&r->found);
     memset(&r->found, 0, sizeof r->found);
     r->changes = t->changes;
-    if (sw_search_meshes(&t->run, &r->found, NULL, &why) == 0)
+    if (sw_search_meshes(&t->run, SW_FOR_TRAIN, &r->found, NULL, &why) == 0)
         return 0;
     memset(&r->found, 0, sizeof r->found);
     return why.status == SW_ENVIRONMENT ? sw_fail_as(err, &why) : 0; /* else it fits nowhere */
@@ -502,7 +502,7 @@ static void explain_memory(struct sw_candidate *c)
              sw_format_bytes((double)c->memory.limit, limit),
              sw_format_bytes((double)states, state),
              sw_format_bytes((double)(c->memory.arena - states), rest),
-             c->decision.micro_batch_size, sw_recompute_word(c->decision.recompute));
+             c->decision.train.micro_batch_size, sw_recompute_word(c->decision.train.recompute));
 }
 
 /* The other way to a mesh without headroom: nobody but the user chooses it. */
@@ -571,7 +571,8 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
     if (sw_mesh_request_parse(s->run->mesh_dim, &request, err) != 0)
         return -1;
     any.mesh_dim = "auto";
-    if (!request.is_auto && count > 0 && sw_search_meshes(&any, &others, NULL, err) != 0)
+    if (!request.is_auto && count > 0 &&
+        sw_search_meshes(&any, SW_FOR_TRAIN, &others, NULL, err) != 0)
         goto out;
     for (int32_t i = first; i < search->count && i < first + count; i++) {
         struct sw_candidate *c = &search->mesh[i];
@@ -597,11 +598,11 @@ int sw_search_explain(const struct sw_run_config *run, struct sw_search *search,
     struct sw_searcher s;
     if (sw_mesh_request_parse(run->mesh_dim, &request, err) != 0)
         return -1;
-    sw_searcher_init(&s, run, &request);
+    sw_searcher_init(&s, run, search->purpose, &request);
     s.cache = sw_program_cache_new();
     if (s.cache == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
-    const int status = sw_search_explain_with(&s, search, first, count, err);
+    const int status = sw_purpose(s.purpose)->explain(&s, search, first, count, err);
     sw_program_cache_free(s.cache);
     return status;
 }

@@ -61,7 +61,8 @@ static int compile(struct sw_rank *rank, uint32_t kinds, int64_t texts)
         return -1;
     if (kinds == 0)
         return sw_program_set_compile(&options, &rank->programs, &rank->err);
-    if (!sw_plan_serving(rank->plan->run, &serving) && texts > 0 && texts < serving.max_batch)
+    if (!sw_plan_serving(rank->plan->run, &rank->plan->decision, &serving) && texts > 0 &&
+        texts < serving.max_batch)
         serving.max_batch = texts;
     return sw_program_set_compile_serving(&options, &serving, kinds, &rank->programs, &rank->err);
 }

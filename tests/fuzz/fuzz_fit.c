@@ -95,8 +95,9 @@ static char *small_plan(size_t *bytes)
 {
     char run_text[2048], *text = NULL;
     struct sw_error err = {0};
-    const struct sw_decision decision = {
-        .mesh = sw_mesh_make(1, 1, 1, 1), .micro_batch_size = 1, .accumulation_steps = 1};
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 1, 1, 1),
+                                         .train.micro_batch_size = 1,
+                                         .train.accumulation_steps = 1};
     const struct sw_plan_prediction prediction = {.step_seconds = 1};
     const uint64_t digests[SW_PROGRAM_KINDS] = {0};
     snprintf(run_text, sizeof run_text,

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/program/op/op.h"
+#include "core/program/serving.h"
 #include "core/program/walk.h"
 #include "tests/support/recompute.h"
 
@@ -244,10 +245,35 @@ static void test_no_overlap_on_any_mesh(void **state)
     assert_int_equal(checked, 35 * 384);
 }
 
+enum { TEMPLATES = 4096 };
 struct template_program {
     struct sw_program_key key;
     struct sw_program *program;
 };
+
+/* Of one set of options. */
+static void retarget(const struct sw_program_options *o, struct template_program *templates)
+{
+    char detail[256], help[256];
+    if (sw_program_admits(o, detail, help) != SW_FITS)
+        return;
+    struct sw_program_key key;
+    sw_program_structure(o, &key);
+    struct sw_program *compiled = NULL;
+    assert_int_equal(sw_program_compile(o, SW_LAID_OUT, &compiled, NULL), 0);
+    int32_t i = 0;
+    while (templates[i].program != NULL && memcmp(&templates[i].key, &key, sizeof key) != 0)
+        i++;
+    assert_true(i < TEMPLATES - 1);
+    if (templates[i].program == NULL) {
+        templates[i] = (struct template_program){key, compiled};
+        return;
+    }
+    assert_int_equal(sw_program_retarget(templates[i].program, o, NULL), 0);
+    assert_true(sw_program_digest(templates[i].program) == sw_program_digest(compiled));
+    assert_true(templates[i].program->arena_bytes == compiled->arena_bytes);
+    sw_program_free(compiled);
+}
 
 /* Retargeting a program compiled for another mesh of the same structure gives what compiling gives,
  * to the byte. */
@@ -264,7 +290,6 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
     o.global_batch = 64;
     for (int variant = 0; variant < 3 * 2 * 3 * 2 * 3; variant++) {
         o.model.kv_heads = variant / 36 == 1 ? 4 : 64; /* 4: copied where tp is larger */
-        char detail[256], help[256];
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(variant % 3));
         if (variant / 36 == 2) /* a rule of the user's own */
             o.rules.axes[SW_L_KV_HEADS] = (struct sw_axes){0};
@@ -274,24 +299,37 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
         if (variant / 6 % 3 == 1) /* 1 to 6 */
             o.recompute.layers = 1 + (mesh->size[SW_DP] + 2 * mesh->size[SW_TP]) % 6;
         o.layout = variant / 18 % 2 ? SW_ZIGZAG : SW_CONTIGUOUS;
-        if (sw_program_admits(&o, detail, help) != SW_FITS)
+        retarget(&o, templates);
+    }
+    return 0;
+}
+
+/* The same of serving: a chunk of prompts, a token and scores; weights whole or streamed, queries
+ * or keys and values going round, caches in the compute precision and in int8. */
+static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
+{
+    struct sw_program_options training = options(mesh);
+    sw_rules_default(&training.rules, SW_ATTENTION_RING);
+    training.model.layers = 6;
+    training.model.heads = 64;
+    training.model.hidden_size = training.model.intermediate_size = 512;
+    training.model.vocab_size = 256;
+    for (int variant = 0; variant < 3 * 2 * 2 * 2 * 2; variant++) {
+        const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_DECODE,
+                                              SW_PROGRAM_SCORE};
+        const struct sw_serving want = {.max_batch = 48,
+                                        .max_tokens = 1536,
+                                        .chunk = 192,
+                                        .cache = variant / 12 % 2 ? SW_I8 : training.compute,
+                                        .stream_weights = variant / 3 % 2,
+                                        .passes =
+                                            variant / 6 % 2 ? SW_PASSES_CACHE : SW_PASSES_QUERIES};
+        struct sw_program_options o;
+        training.model.kv_heads = variant / 24 ? 4 : 64;
+        if (want.passes == SW_PASSES_CACHE && !sw_serving_may_pass_cache(&training, &want))
             continue;
-        struct sw_program_key key;
-        sw_program_structure(&o, &key);
-        struct sw_program *compiled = NULL;
-        assert_int_equal(sw_program_compile(&o, SW_LAID_OUT, &compiled, NULL), 0);
-        int32_t i = 0;
-        while (templates[i].program != NULL && memcmp(&templates[i].key, &key, sizeof key) != 0)
-            i++;
-        assert_true(i < 4095);
-        if (templates[i].program == NULL) {
-            templates[i] = (struct template_program){key, compiled};
-            continue;
-        }
-        assert_int_equal(sw_program_retarget(templates[i].program, &o, NULL), 0);
-        assert_true(sw_program_digest(templates[i].program) == sw_program_digest(compiled));
-        assert_true(templates[i].program->arena_bytes == compiled->arena_bytes);
-        sw_program_free(compiled);
+        assert_int_equal(sw_serving_options(&training, &want, kinds[variant % 3], &o, NULL), 0);
+        retarget(&o, context);
     }
     return 0;
 }
@@ -299,13 +337,15 @@ static int check_retarget(const struct sw_mesh *mesh, void *context)
 static void test_retarget_is_compile(void **state)
 {
     (void)state;
-    struct template_program *templates = calloc(4096, sizeof *templates);
+    struct template_program *templates = calloc(TEMPLATES, sizeof *templates);
     assert_non_null(templates);
     assert_int_equal(sw_mesh_enumerate(64, check_retarget, templates), 0);
     assert_int_equal(sw_mesh_enumerate(32, check_retarget, templates), 0);
     /* 3 divides neither hidden_size nor the batch */
     assert_int_equal(sw_mesh_enumerate(24, check_retarget, templates), 0);
-    for (int32_t i = 0; i < 4096; i++)
+    assert_int_equal(sw_mesh_enumerate(64, check_retarget_serving, templates), 0);
+    assert_int_equal(sw_mesh_enumerate(24, check_retarget_serving, templates), 0);
+    for (int32_t i = 0; i < TEMPLATES; i++)
         sw_program_free(templates[i].program);
     free(templates);
 }

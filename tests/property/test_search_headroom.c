@@ -21,7 +21,7 @@ static uint32_t draw(uint64_t *state, uint32_t below)
 static void search(const struct sw_run_config *run, struct sw_search *out)
 {
     struct sw_error err = {0};
-    if (sw_search_run(run, out, &err) != 0)
+    if (sw_search_run(run, SW_FOR_TRAIN, out, &err) != 0)
         fail_msg("%s", err.message);
 }
 
@@ -60,16 +60,16 @@ static enum sw_fit_verdict try_all(const struct sw_run_config *run, const struct
             struct sw_candidate c;
             const struct sw_decision d = {
                 .mesh = *mesh,
-                .micro_batch_size = micro,
-                .recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
-                .strategy = (enum sw_attention_strategy)(way / 3 % 3),
-                .layout = (enum sw_sequence_layout)(way / 9 % 2),
-                .residual_seq_tp = way / 18 == 1};
+                .train.micro_batch_size = micro,
+                .train.recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
+                .train.strategy = (enum sw_attention_strategy)(way / 3 % 3),
+                .train.layout = (enum sw_sequence_layout)(way / 9 % 2),
+                .train.residual_seq_tp = way / 18 == 1};
             const bool allowed =
                 (run->micro_batch_size == 0 || micro == run->micro_batch_size) &&
-                (run->recompute_auto || sw_recompute_equal(d.recompute, run->recompute)) &&
+                (run->recompute_auto || sw_recompute_equal(d.train.recompute, run->recompute)) &&
                 (run->strategy == SW_ATTENTION_AUTO ||
-                 (d.strategy == run->strategy && d.layout == run->layout)) &&
+                 (d.train.strategy == run->strategy && d.train.layout == run->layout)) &&
                 (mesh->size[SW_SP] > 1 || way / 3 % 3 == 0) &&
                 (mesh->size[SW_TP] > 1 || way / 18 == 0);
             if (!allowed)

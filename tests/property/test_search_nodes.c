@@ -13,7 +13,7 @@
 static int64_t places(const struct sw_candidate *c)
 {
     const int32_t *size = c->decision.mesh.size;
-    return c->decision.accumulation_steps * c->decision.micro_batch_size * size[SW_DP] *
+    return c->decision.train.accumulation_steps * c->decision.train.micro_batch_size * size[SW_DP] *
            size[SW_FSDP];
 }
 
@@ -27,7 +27,7 @@ static void check_program(const struct sw_run_config *run, const struct sw_candi
         sw_program_compile(&options, SW_LAID_OUT, &program, &err) != 0)
         fail_msg("%s", err.message);
     assert_int_equal(program->arena_bytes, c->memory.arena);
-    assert_int_equal(program->accumulation_steps, c->decision.accumulation_steps);
+    assert_int_equal(program->accumulation_steps, c->decision.train.accumulation_steps);
     assert_int_equal(program->padding_sequences, c->padding_sequences);
     sw_program_free(program);
 }
@@ -35,7 +35,7 @@ static void check_program(const struct sw_run_config *run, const struct sw_candi
 static void check_candidate(const struct sw_run_config *run, const struct sw_candidate *c)
 {
     const int64_t batch = run->global_batch_size;
-    const int64_t micro_step = places(c) / c->decision.accumulation_steps;
+    const int64_t micro_step = places(c) / c->decision.train.accumulation_steps;
     char mesh[64];
     sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh);
     if (c->padding_sequences != places(c) - batch || c->padding_sequences >= micro_step)
@@ -72,7 +72,7 @@ static void every_node_count(void **state)
         const struct sw_run_config *run = sw_config_run(config);
         struct sw_search s;
         struct sw_error err = {0};
-        if (sw_search_run(run, &s, &err) != 0)
+        if (sw_search_run(run, SW_FOR_TRAIN, &s, &err) != 0)
             fail_msg("%s", err.message);
         assert_true(s.feasible > 0);
         assert_int_equal(s.mesh[0].decision.mesh.size[SW_FSDP], accelerators);
@@ -108,7 +108,7 @@ static void the_largest_llama_on_24_nodes(void **state)
     assert_non_null(config);
     assert_int_equal(sw_config_error_count(config), 0);
     const struct sw_run_config *run = sw_config_run(config);
-    assert_int_equal(sw_search_run(run, &s, &err), 0);
+    assert_int_equal(sw_search_run(run, SW_FOR_TRAIN, &s, &err), 0);
     assert_int_equal(s.accelerators, 192);
     assert_true(s.feasible > 0);
     assert_int_equal(s.mesh[0].decision.mesh.size[SW_FSDP] % 3, 0);

@@ -16,7 +16,7 @@
 static void search(const struct sw_run_config *run, struct sw_search *out)
 {
     struct sw_error err = {0};
-    if (sw_search_run(run, out, &err) != 0)
+    if (sw_search_run(run, SW_FOR_TRAIN, out, &err) != 0)
         fail_msg("%s", err.message);
 }
 
@@ -98,7 +98,7 @@ static void numbers_are_of_its_own_program(void **state)
         assert_true(own.memory.total == c->memory.total);
         assert_true(own.memory.activations == c->memory.activations);
         assert_true(own.cost.step_seconds == c->cost.step_seconds);
-        assert_true(own.decision.accumulation_steps == c->decision.accumulation_steps);
+        assert_true(own.decision.train.accumulation_steps == c->decision.train.accumulation_steps);
         /* and the runner, from the decision in the plan file, compiles that very program */
         struct sw_program_options options;
         struct sw_program *again = NULL;
@@ -125,11 +125,11 @@ static double exhaust(const struct sw_run_config *run, const struct sw_candidate
             struct sw_candidate c;
             struct sw_decision d = {
                 .mesh = *mesh,
-                .micro_batch_size = micro,
-                .recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
-                .strategy = strategies[way / 3 % 3],
-                .layout = (enum sw_sequence_layout)(way / 9 % 2),
-                .residual_seq_tp = way / 18 == 1};
+                .train.micro_batch_size = micro,
+                .train.recompute = sw_test_recompute((uint32_t)(way % 3), run->model.shape.layers),
+                .train.strategy = strategies[way / 3 % 3],
+                .train.layout = (enum sw_sequence_layout)(way / 9 % 2),
+                .train.residual_seq_tp = way / 18 == 1};
             assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, NULL), 0);
             if (sw_candidate_verdict(&c) <= sw_candidate_verdict(chosen) &&
                 c.cost.step_seconds < best)
@@ -217,11 +217,11 @@ static void constraints(void **state)
     assert_int_equal(s.count, 84);
     for (int32_t i = 0; i < s.feasible; i++) {
         const struct sw_decision *d = &s.mesh[i].decision;
-        assert_int_equal(d->micro_batch_size, 2);
-        assert_int_equal(d->recompute.values, sw_layer_values_before("o"));
-        assert_int_equal(d->recompute.layers, run.model.shape.layers);
-        assert_int_equal(d->strategy, SW_ATTENTION_GATHER);
-        assert_int_equal(d->layout, SW_CONTIGUOUS);
+        assert_int_equal(d->train.micro_batch_size, 2);
+        assert_int_equal(d->train.recompute.values, sw_layer_values_before("o"));
+        assert_int_equal(d->train.recompute.layers, run.model.shape.layers);
+        assert_int_equal(d->train.strategy, SW_ATTENTION_GATHER);
+        assert_int_equal(d->train.layout, SW_CONTIGUOUS);
     }
     sw_search_free(&s);
     static const char *const orders[] = {"!2,-1,4,2", "sp:2,tp:4,fsdp:-1,dp:2"};
@@ -241,7 +241,7 @@ static void constraints(void **state)
     config = sw_test_read_run(&fixed);
     search(sw_config_run(config), &s);
     for (int32_t i = 0; i < s.feasible; i++)
-        assert_true(s.mesh[i].decision.residual_seq_tp);
+        assert_true(s.mesh[i].decision.train.residual_seq_tp);
     sw_search_free(&s);
     sw_config_free(config);
 }
@@ -282,7 +282,7 @@ static void layout_that_divides(void **state)
     run.mesh_dim = "1,1,1,8";
     search(&run, &s);
     assert_int_equal(s.feasible, 1);
-    assert_int_equal(s.mesh[0].decision.layout, SW_CONTIGUOUS);
+    assert_int_equal(s.mesh[0].decision.train.layout, SW_CONTIGUOUS);
     sw_search_free(&s);
     run.strategy = SW_ATTENTION_RING; /* then the layout is the run's */
     search(&run, &s);
@@ -312,10 +312,10 @@ static void same_on_one_core(void **state)
         const struct sw_candidate *a = &all.mesh[i], *b = &one.mesh[i];
         assert_memory_equal(&a->decision.mesh, &b->decision.mesh, sizeof a->decision.mesh);
         assert_int_equal(a->reason, b->reason);
-        assert_int_equal(a->decision.micro_batch_size, b->decision.micro_batch_size);
-        assert_true(sw_recompute_equal(a->decision.recompute, b->decision.recompute));
-        assert_int_equal(a->decision.strategy, b->decision.strategy);
-        assert_int_equal(a->decision.residual_seq_tp, b->decision.residual_seq_tp);
+        assert_int_equal(a->decision.train.micro_batch_size, b->decision.train.micro_batch_size);
+        assert_true(sw_recompute_equal(a->decision.train.recompute, b->decision.train.recompute));
+        assert_int_equal(a->decision.train.strategy, b->decision.train.strategy);
+        assert_int_equal(a->decision.train.residual_seq_tp, b->decision.train.residual_seq_tp);
         assert_true(a->cost.step_seconds == b->cost.step_seconds);
         assert_true(a->memory.total == b->memory.total);
         assert_string_equal(a->detail, b->detail);

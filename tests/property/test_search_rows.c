@@ -77,9 +77,10 @@ static void expect_same(int run, const struct sw_candidate *row, const struct sw
                  (long long)row->memory.total, sw_reject_name(alone->reason),
                  alone->cost.step_seconds, (long long)alone->memory.total);
     if (memcmp(&a->mesh, &b->mesh, sizeof a->mesh) != 0 ||
-        a->micro_batch_size != b->micro_batch_size ||
-        !sw_recompute_equal(a->recompute, b->recompute) || a->strategy != b->strategy ||
-        a->layout != b->layout || a->residual_seq_tp != b->residual_seq_tp)
+        a->train.micro_batch_size != b->train.micro_batch_size ||
+        !sw_recompute_equal(a->train.recompute, b->train.recompute) ||
+        a->train.strategy != b->train.strategy || a->train.layout != b->train.layout ||
+        a->train.residual_seq_tp != b->train.residual_seq_tp)
         fail_msg("run %d, mesh %s: other options alone", run, mesh);
 }
 
@@ -93,7 +94,7 @@ static void rows_are_what_a_mesh_gets_alone(void **state)
         const struct sw_run_config *run = sw_config_run(config);
         struct sw_search all;
         struct sw_error err = {0};
-        if (sw_search_run(run, &all, &err) != 0)
+        if (sw_search_run(run, SW_FOR_TRAIN, &all, &err) != 0)
             fail_msg("run %d: %s", r, err.message);
         for (int32_t k = 0; k < ROWS && k < all.count; k++) {
             const int32_t i = all.count <= ROWS ? k
@@ -106,7 +107,7 @@ static void rows_are_what_a_mesh_gets_alone(void **state)
             struct sw_search alone;
             char mesh[64];
             one.mesh_dim = sw_mesh_format(&all.mesh[i].decision.mesh, mesh, sizeof mesh);
-            assert_int_equal(sw_search_run(&one, &alone, &err), 0);
+            assert_int_equal(sw_search_run(&one, SW_FOR_TRAIN, &alone, &err), 0);
             assert_int_equal(alone.count, 1);
             expect_same(r, &all.mesh[i], &alone.mesh[0]);
             looked++;

@@ -322,8 +322,9 @@ static void what_is_written_prices_another_program(void **state)
     assert_false(run->cluster.link[0].direct);
     assert_true(run->cluster.link[0].rails);
 
-    struct sw_decision decision = {
-        .mesh = sw_mesh_make(1, 1, 1, 1), .micro_batch_size = 2, .accumulation_steps = 1};
+    struct sw_decision decision = {.mesh = sw_mesh_make(1, 1, 1, 1),
+                                   .train.micro_batch_size = 2,
+                                   .train.accumulation_steps = 1};
     struct sw_program_options options;
     struct sw_program *program = NULL;
     assert_int_equal(sw_plan_program_options(run, &decision, &options, &err), 0);

@@ -177,11 +177,11 @@ static void prices_a_plan(void **state)
     struct sw_run_config run = *sw_config_run(config);
     const struct sw_decision decision = {
         .mesh = {.size = {1, 16, 4, 4}, .order = {SW_DP, SW_FSDP, SW_TP, SW_SP}},
-        .micro_batch_size = 1,
-        .accumulation_steps = 1,
-        .recompute = sw_recompute_full(),
-        .strategy = SW_ATTENTION_RING,
-        .layout = SW_ZIGZAG};
+        .train.micro_batch_size = 1,
+        .train.accumulation_steps = 1,
+        .train.recompute = sw_recompute_full(),
+        .train.strategy = SW_ATTENTION_RING,
+        .train.layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program_set *set = NULL;
     struct sw_checkpoint_cost c;

@@ -124,9 +124,9 @@ static int price_changed(const struct sw_test_run *t, struct sw_mesh mesh, int64
     struct sw_config *config = sw_test_read_run(t);
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_decision decision = {.mesh = mesh,
-                                         .micro_batch_size = micro_batch,
-                                         .recompute = sw_recompute_full(),
-                                         .layout = SW_ZIGZAG};
+                                         .train.micro_batch_size = micro_batch,
+                                         .train.recompute = sw_recompute_full(),
+                                         .train.layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
     assert_non_null(run);
@@ -286,8 +286,9 @@ static void model_flops(void **state)
     (void)state;
     const struct sw_test_run t = run_of(32, 16, "90 GB/s", "90 GB/s");
     struct sw_config *config = sw_test_read_run(&t);
-    const struct sw_decision decision = {
-        .mesh = sw_mesh_make(1, 16, 1, 1), .micro_batch_size = 1, .recompute = sw_recompute_full()};
+    const struct sw_decision decision = {.mesh = sw_mesh_make(1, 16, 1, 1),
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_full()};
     struct sw_program_options options;
     struct sw_error err = {0};
     double flops;
@@ -403,9 +404,9 @@ static void saves(void **state)
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_accelerator_config *a = &run->cluster.accelerator;
     const struct sw_decision decision = {.mesh = sw_mesh_make(1, 4, 4, 1),
-                                         .micro_batch_size = 1,
-                                         .recompute = sw_recompute_full(),
-                                         .layout = SW_ZIGZAG};
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_full(),
+                                         .train.layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program_set *set = NULL;
     struct sw_error err = {0};
@@ -539,9 +540,9 @@ static void counts_messages(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     const struct sw_decision decision = {.mesh = sw_mesh_make(1, 16, 1, 1),
-                                         .micro_batch_size = 1,
-                                         .recompute = sw_recompute_none(),
-                                         .layout = SW_ZIGZAG};
+                                         .train.micro_batch_size = 1,
+                                         .train.recompute = sw_recompute_none(),
+                                         .train.layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program *p = NULL;
     struct sw_error err = {0};

@@ -289,7 +289,7 @@ static void compares(void **state)
     assert_string_equal(sw_setting_format("x.memory", "1342177280", ".", text), "1.25 GiB");
     assert_string_equal(sw_setting_format("x.memory", "81219908608", ".", text), "81219908608");
     assert_string_equal(sw_setting_format("run.recompute", "auto", ".", text), "auto");
-    assert_string_equal(sw_setting_format("decision.recompute",
+    assert_string_equal(sw_setting_format("decision.train.recompute",
                                           "{values: [n1, up, h], layers: 56, rest: [n1, h]}", ".",
                                           text),
                         "n1, h in all layers, up in the first 56 layers");

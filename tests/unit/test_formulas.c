@@ -57,10 +57,10 @@ static struct sw_program *compile(struct setup setup)
     t.more = setup.precision != NULL ? setup.precision : "precision: {reduce: bf16}\n";
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_decision decision = {.mesh = setup.mesh,
-                                         .micro_batch_size = micro_batch,
-                                         .recompute = setup.recompute,
-                                         .layout = SW_ZIGZAG,
-                                         .residual_seq_tp = setup.residual_seq_tp};
+                                         .train.micro_batch_size = micro_batch,
+                                         .train.recompute = setup.recompute,
+                                         .train.layout = SW_ZIGZAG,
+                                         .train.residual_seq_tp = setup.residual_seq_tp};
     struct sw_program_options options;
     struct sw_program *p = NULL;
     struct sw_error err = {0};

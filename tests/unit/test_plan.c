@@ -19,11 +19,11 @@ static struct sw_decision decision_of(void)
 {
     return (struct sw_decision){
         .mesh = {{2, 4, 8, 4}, {SW_TP, SW_DP, SW_SP, SW_FSDP}},
-        .micro_batch_size = 2,
-        .accumulation_steps = 1,
-        .recompute = {sw_layer_values_named("n1, h"), 3, sw_layer_values_named("y")},
-        .strategy = SW_ATTENTION_GATHER,
-        .layout = SW_CONTIGUOUS};
+        .train.micro_batch_size = 2,
+        .train.accumulation_steps = 1,
+        .train.recompute = {sw_layer_values_named("n1, h"), 3, sw_layer_values_named("y")},
+        .train.strategy = SW_ATTENTION_GATHER,
+        .train.layout = SW_CONTIGUOUS};
 }
 
 static const struct sw_plan_prediction prediction = {1.25, 30000000000, 29000000000, 20.5};
@@ -76,12 +76,12 @@ static void reads_back(void **state)
         fail_msg("%s", err.message);
     const struct sw_decision wanted = decision_of();
     assert_memory_equal(&plan.decision.mesh, &wanted.mesh, sizeof wanted.mesh);
-    assert_int_equal(plan.decision.micro_batch_size, 2);
-    assert_int_equal(plan.decision.accumulation_steps, 1);
-    assert_true(sw_recompute_equal(plan.decision.recompute, wanted.recompute));
+    assert_int_equal(plan.decision.train.micro_batch_size, 2);
+    assert_int_equal(plan.decision.train.accumulation_steps, 1);
+    assert_true(sw_recompute_equal(plan.decision.train.recompute, wanted.train.recompute));
     assert_non_null(strstr(text, "\n  recompute: {values: [n1, h], layers: 3, rest: [y]}\n"));
-    assert_int_equal(plan.decision.strategy, SW_ATTENTION_GATHER);
-    assert_int_equal(plan.decision.layout, SW_CONTIGUOUS);
+    assert_int_equal(plan.decision.train.strategy, SW_ATTENTION_GATHER);
+    assert_int_equal(plan.decision.train.layout, SW_CONTIGUOUS);
     assert_memory_equal(plan.program_digest, digests, sizeof digests);
     assert_true(plan.prediction.step_seconds == 1.25);
     assert_int_equal(plan.prediction.memory_total, prediction.memory_total);
@@ -478,7 +478,7 @@ static void maps_options(void **state)
     assert_int_equal(options.compute, SW_BF16_T);
     assert_int_equal(options.params, SW_F32);
     assert_int_equal(options.reduce, SW_BF16_T);
-    assert_true(sw_recompute_equal(options.recompute, decision.recompute));
+    assert_true(sw_recompute_equal(options.recompute, decision.train.recompute));
     assert_int_equal(options.layout, SW_CONTIGUOUS);
     assert_int_equal(options.micro_batch_per_rank, 2);
     const struct sw_axes wanted = {2, {SW_SP, SW_TP}};

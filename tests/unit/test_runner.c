@@ -84,11 +84,11 @@ static void make_plan(const struct job *job)
     const struct sw_run_config *run = sw_config_run(config);
     const int64_t shards = (int64_t)job->mesh.size[SW_DP] * job->mesh.size[SW_FSDP];
     const struct sw_decision decision = {.mesh = job->mesh,
-                                         .micro_batch_size = 4 / shards, /* two micro-steps */
-                                         .accumulation_steps = 2,
-                                         .recompute = sw_recompute_none(),
-                                         .strategy = SW_ATTENTION_RING,
-                                         .layout = SW_ZIGZAG};
+                                         .train.micro_batch_size = 4 / shards, /* two micro-steps */
+                                         .train.accumulation_steps = 2,
+                                         .train.recompute = sw_recompute_none(),
+                                         .train.strategy = SW_ATTENTION_RING,
+                                         .train.layout = SW_ZIGZAG};
     struct sw_program_options options;
     struct sw_program_set *programs = NULL;
     if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||

@@ -12,7 +12,7 @@
 static void search(const struct sw_run_config *run, struct sw_search *out)
 {
     struct sw_error err = {0};
-    if (sw_search_run(run, out, &err) != 0)
+    if (sw_search_run(run, SW_FOR_TRAIN, out, &err) != 0)
         fail_msg("%s", err.message);
 }
 
@@ -88,7 +88,8 @@ static void every_mesh_once(void **state)
         if (i < s.feasible) {
             assert_true(c->memory.total <= c->memory.limit - c->memory.headroom);
             assert_int_equal(c->memory.total, c->memory.arena + c->memory.reserved);
-            assert_int_equal(c->decision.micro_batch_size * c->decision.accumulation_steps *
+            assert_int_equal(c->decision.train.micro_batch_size *
+                                 c->decision.train.accumulation_steps *
                                  c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP],
                              64);
             assert_true(c->mfu > 0 && c->mfu < 1);
@@ -219,8 +220,8 @@ static void pruning_loses_nothing(void **state)
                     struct sw_error err = {0};
                     struct sw_candidate c;
                     struct sw_decision d = best->decision;
-                    d.recompute = sw_test_recompute((uint32_t)level, run->model.shape.layers);
-                    d.micro_batch_size = mb;
+                    d.train.recompute = sw_test_recompute((uint32_t)level, run->model.shape.layers);
+                    d.train.micro_batch_size = mb;
                     assert_int_equal(sw_search_evaluate(run, &d, 1, &c, NULL, &err), 0);
                     if (sw_candidate_verdict(&c) == SW_VERDICT_FITS &&
                         c.cost.step_seconds < best->cost.step_seconds * 0.999)
@@ -230,7 +231,7 @@ static void pruning_loses_nothing(void **state)
                                  c.memory.arena == best->memory.arena;
                 }
             assert_true(confirmed ||
-                        strcmp(sw_recompute_word(best->decision.recompute), "partial") == 0);
+                        strcmp(sw_recompute_word(best->decision.train.recompute), "partial") == 0);
         }
         sw_search_free(&s);
         sw_config_free(config);
@@ -249,7 +250,8 @@ static void same_every_time(void **state)
     for (int32_t i = 0; i < a.count; i++) {
         assert_memory_equal(&a.mesh[i].decision.mesh, &b.mesh[i].decision.mesh,
                             sizeof a.mesh[i].decision.mesh);
-        assert_int_equal(a.mesh[i].decision.micro_batch_size, b.mesh[i].decision.micro_batch_size);
+        assert_int_equal(a.mesh[i].decision.train.micro_batch_size,
+                         b.mesh[i].decision.train.micro_batch_size);
         assert_true(a.mesh[i].cost.step_seconds == b.mesh[i].cost.step_seconds);
         assert_string_equal(a.mesh[i].detail, b.mesh[i].detail);
     }
@@ -299,7 +301,7 @@ static void says_why_not(void **state)
 
     struct sw_error err = {0};
     run.mesh_dim = "1,2";
-    assert_int_equal(sw_search_run(&run, &s, &err), -1);
+    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, &s, &err), -1);
     assert_int_equal(err.status, SW_BAD_INPUT);
     sw_config_free(config);
 }
@@ -356,6 +358,62 @@ static void headroom_is_the_users(void **state)
     sw_config_free(config);
 }
 
+/* Rows of serving come from programs that meshes share and that are sized for each: they are those
+ * of the programs that the plan's digests are of, whose price comes the long way. Memory for some
+ * meshes' weights as a whole, and of others' only streamed. */
+static void serving_is_priced_as_it_is_planned(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_search s;
+    struct sw_error err = {0};
+    int32_t streamed = 0, gathered = 0, around = 0;
+    struct sw_workload workload;
+    run.serve_max_batch = 12;
+    run.serve_max_tokens = 6144;
+    run.serve_chunk = 3072; /* long enough for keys and values to go round */
+    run.cluster.accelerator.device = SW_DEVICE_CPU;
+    run.cluster.accelerator.memory_bytes /= 10;
+    workload = sw_plan_workload(&run);
+    if (sw_search_run(&run, SW_FOR_SERVE, &s, &err) != 0)
+        fail_msg("%s", err.message);
+    assert_true(s.feasible > 0 && s.keeping == s.feasible);
+    for (int32_t i = 0; i < s.count; i++) {
+        const struct sw_candidate *c = &s.mesh[i];
+        struct sw_decision decision = c->decision;
+        struct sw_program_set *set = NULL;
+        struct sw_cost token, chunk;
+        if (c->reason != SW_FITS && c->reason != SW_REJECT_MEMORY)
+            continue;
+        assert_int_equal(sw_search_serving_programs(&run, &decision, &set, NULL), 0);
+        assert_int_equal(decision.serve.stream_weights, c->decision.serve.stream_weights);
+        assert_int_equal(c->memory.arena, set->arena_bytes);
+        assert_int_equal(c->memory.parameters, set->state.parameter_bytes);
+        assert_int_equal(c->memory.cache, set->state.cache_bytes);
+        assert_int_equal(c->serve.passes, set->passes);
+        assert_memory_equal(c->serve.chunk_bytes, set->chunk_bytes, sizeof set->chunk_bytes);
+        const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
+        const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+        assert_int_equal(sw_cost_price(decode, &run.cluster, &workload, &token, NULL), 0);
+        assert_int_equal(sw_cost_price(prefill, &run.cluster, &workload, &chunk, NULL), 0);
+        assert_true(c->cost.step_seconds == token.step_seconds);
+        assert_true(c->serve.first_seconds ==
+                    (double)((c->serve.prompt_tokens + c->serve.chunk - 1) / c->serve.chunk) *
+                        chunk.step_seconds);
+        assert_int_equal(c->serve.decode_bytes, sw_program_sent_bytes(decode));
+        assert_int_equal(c->serve.texts, decode->micro_batch);
+        streamed += c->decision.serve.stream_weights == SW_STREAM_ALWAYS;
+        gathered += c->decision.serve.stream_weights == SW_STREAM_NEVER;
+        around += c->serve.passes == SW_PASSES_CACHE;
+        sw_program_set_free(set);
+    }
+    assert_true(streamed > 0 && gathered > 0 && around > 0);
+    sw_search_free(&s);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +425,7 @@ int main(void)
         cmocka_unit_test(same_every_time),
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(headroom_is_the_users),
+        cmocka_unit_test(serving_is_priced_as_it_is_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

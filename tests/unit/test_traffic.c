@@ -70,9 +70,9 @@ static void parts_are_the_whole(void **state)
             const struct sw_run_config *run = sw_config_run(config);
             const struct sw_decision decision = {
                 .mesh = sw_mesh_make(meshes[i][0], meshes[i][1], meshes[i][2], meshes[i][3]),
-                .micro_batch_size = 1,
-                .recompute = sw_test_recompute(level, 4),
-                .layout = SW_ZIGZAG};
+                .train.micro_batch_size = 1,
+                .train.recompute = sw_test_recompute(level, 4),
+                .train.layout = SW_ZIGZAG};
             struct sw_program_options options;
             struct sw_program *p = NULL;
             struct sw_cost cost;
@@ -118,8 +118,8 @@ static void what_is_known_changes_no_price(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     const struct sw_run_config *run = sw_config_run(config);
     struct sw_decision decision = {.mesh = sw_mesh_make(2, 2, 2, 2),
-                                   .recompute = sw_test_recompute(2, 4),
-                                   .layout = SW_ZIGZAG};
+                                   .train.recompute = sw_test_recompute(2, 4),
+                                   .train.layout = SW_ZIGZAG};
     struct sw_program *p = NULL;
     struct sw_cost_known known = {0};
     struct sw_error err = {0};
@@ -129,7 +129,7 @@ static void what_is_known_changes_no_price(void **state)
         for (int32_t order = 0; order < 2; order++) {
             struct sw_program_options options;
             struct sw_cost with, without;
-            decision.micro_batch_size = 1 + size;
+            decision.train.micro_batch_size = 1 + size;
             decision.mesh = sw_mesh_make(2, 2, 2, 2);
             if (sw_plan_program_options(run, &decision, &options, &err) != 0 ||
                 (p == NULL ? sw_program_compile(&options, SW_LAID_OUT, &p, &err)

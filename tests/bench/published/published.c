@@ -100,7 +100,7 @@ static int print_table(const struct sw_fit_set *set, bool banded, struct sw_erro
         const bool out = r->memory_bytes > r->run.cluster.accelerator.memory_bytes;
         over += out;
         printf("| %s | %s | %.0f | %.0f | %+.1f %% | %.1f | %s%s |\n", r->label,
-               sw_recompute_word(r->decision.recompute), r->measured, r->predicted,
+               sw_recompute_word(r->decision.train.recompute), r->measured, r->predicted,
                100 * sw_fit_error(r), (double)r->memory_bytes / (1 << 30),
                out ? "OUT OF MEMORY; " : "", r->note);
     }

@@ -1,0 +1,31 @@
+#include "planner/search/purpose.h"
+
+#include "planner/command.h"
+
+const struct sw_purpose_row *sw_purpose(enum sw_purpose purpose)
+{
+    static const struct sw_purpose_row rows[SW_PURPOSES] = {
+        [SW_FOR_TRAIN] = {.schema = "shardwright.search/1",
+                          .search_mesh = sw_search_mesh,
+                          .rank = sw_rank_to_train,
+                          .why = sw_rank_why_to_train,
+                          .explain = sw_search_explain_with,
+                          .tell_work = sw_train_tell_work,
+                          .tell_missing = sw_train_tell_missing,
+                          .tell_mesh = sw_train_tell_mesh,
+                          .tell_table = sw_train_tell_table,
+                          .write_head = sw_train_write_head,
+                          .write_mesh = sw_candidate_write_json},
+        [SW_FOR_SERVE] = {.schema = "shardwright.search.serve/1",
+                          .search_mesh = sw_search_mesh_to_serve,
+                          .rank = sw_rank_to_serve,
+                          .why = sw_rank_why_to_serve,
+                          .explain = sw_search_explain_to_serve,
+                          .tell_work = sw_serve_tell_work,
+                          .tell_missing = sw_serve_tell_missing,
+                          .tell_mesh = sw_serve_tell_mesh,
+                          .tell_table = sw_serve_tell_table,
+                          .write_head = sw_serve_write_head,
+                          .write_mesh = sw_serve_write_mesh}};
+    return &rows[purpose];
+}

@@ -1,0 +1,464 @@
+/* Searching for serving: what texts that are made with the model take on a mesh (`serve` of the
+ * run), from its own programs `prefill`, `decode` and `score`, in the axis order in which a token
+ * takes least, with weights gathered or streamed as the mesh needs. */
+#include "planner/search/purpose.h"
+
+#include "planner/format.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const enum sw_program_kind all_kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_DECODE,
+                                                 SW_PROGRAM_SCORE};
+enum { KINDS = sizeof all_kinds / sizeof all_kinds[0] };
+
+/* ---- Programs ---- */
+
+/* Those of one mesh, which belong to the searcher's cache. */
+struct served {
+    struct sw_sized prefill, decode;
+    struct sw_program_options options; /* of prefill */
+    enum sw_reject reason;
+    char detail[256], help[256]; /* of a rejection */
+    bool streams;
+    int64_t arena_bytes;
+    enum sw_passes passes; /* of prefill */
+    int64_t chunk_bytes[SW_PASSES_COUNT];
+};
+
+static int size_passing(struct sw_searcher *s, const struct sw_program_options *training,
+                        const struct sw_serving *want, enum sw_program_kind kind,
+                        enum sw_passes passes, struct sw_program_options *options,
+                        struct sw_sized *out, struct sw_error *err)
+{
+    struct sw_serving one = *want;
+    one.passes = passes;
+    if (sw_serving_options(training, &one, kind, options, err) != 0 ||
+        sw_searcher_program(s, options, out, err) != 0)
+        return sw_fail_context(err, "serve");
+    return 0;
+}
+
+/* Of both ways to pass the one that sends less, as sw_program_set_compile_serving. */
+static int size_kind(struct sw_searcher *s, const struct sw_program_options *training,
+                     const struct sw_serving *want, enum sw_program_kind kind,
+                     struct served *served, struct sw_sized *out, struct sw_error *err)
+{
+    struct sw_program_options options, other;
+    struct sw_sized cache;
+    int64_t bytes[SW_PASSES_COUNT] = {0};
+    enum sw_passes passes = SW_PASSES_QUERIES;
+    if (size_passing(s, training, want, kind, SW_PASSES_QUERIES, &options, out, err) != 0)
+        return -1;
+    if (out->program == NULL) {
+        served->reason = sw_program_admits(&options, served->detail, served->help);
+        return 0;
+    }
+    bytes[SW_PASSES_QUERIES] = sw_program_sent_bytes(out->program);
+    if (kind != SW_PROGRAM_DECODE && sw_serving_may_pass_cache(training, want)) {
+        if (size_passing(s, training, want, kind, SW_PASSES_CACHE, &other, &cache, err) != 0)
+            return -1;
+        bytes[SW_PASSES_CACHE] = sw_program_sent_bytes(cache.program);
+        if (bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]) {
+            passes = SW_PASSES_CACHE;
+            *out = cache;
+        }
+    }
+    sw_sized_place(out);
+    if (out->program->arena_bytes > served->arena_bytes)
+        served->arena_bytes = out->program->arena_bytes;
+    if (kind != SW_PROGRAM_PREFILL)
+        return 0;
+    served->options = options;
+    served->passes = passes;
+    memcpy(served->chunk_bytes, bytes, sizeof bytes);
+    return 0;
+}
+
+/* With the weights as `want` has them. */
+static int size_all(struct sw_searcher *s, const struct sw_program_options *training,
+                    const struct sw_serving *want, struct served *out, struct sw_error *err)
+{
+    *out = (struct served){.reason = SW_FITS, .streams = want->stream_weights};
+    for (int32_t i = 0; i < KINDS && out->reason == SW_FITS; i++) {
+        struct sw_sized score;
+        struct sw_sized *sized = all_kinds[i] == SW_PROGRAM_PREFILL  ? &out->prefill
+                                 : all_kinds[i] == SW_PROGRAM_DECODE ? &out->decode
+                                                                     : &score;
+        if (size_kind(s, training, want, all_kinds[i], out, sized, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Weights are streamed where they do not fit else; where they do not fit so either, whichever
+ * needs less. */
+static bool better_streamed(const struct sw_run_config *run, const struct served *gathered,
+                            const struct served *streamed)
+{
+    const struct sw_accelerator_config *a = &run->cluster.accelerator;
+    const int64_t all = a->memory_bytes, limit = all - sw_headroom_bytes(run);
+    const int64_t more = gathered->arena_bytes + a->reserved_memory_bytes;
+    const int64_t less = streamed->arena_bytes + a->reserved_memory_bytes;
+    return streamed->reason == SW_FITS && less < more && more > limit &&
+           (less <= limit || more > all);
+}
+
+/* Decides serve.stream_weights unless the decision or the run has. */
+static int size_decided(struct sw_searcher *s, struct sw_decision *decision, struct served *out,
+                        struct sw_error *err)
+{
+    const struct sw_run_config *run = s->run;
+    struct sw_program_options training;
+    struct sw_serving want;
+    struct served streamed;
+    if (decision->serve.stream_weights == SW_STREAM_AUTO)
+        decision->serve.stream_weights = run->serve_stream_weights;
+    (void)sw_plan_serving(run, decision, &want);
+    if (sw_plan_program_options(run, decision, &training, err) != 0 ||
+        size_all(s, &training, &want, out, err) != 0)
+        return -1;
+    if (out->reason != SW_FITS || decision->serve.stream_weights != SW_STREAM_AUTO)
+        return 0;
+    if (decision->mesh.size[SW_FSDP] > 1 &&
+        out->arena_bytes + run->cluster.accelerator.reserved_memory_bytes >
+            run->cluster.accelerator.memory_bytes - sw_headroom_bytes(run)) {
+        want.stream_weights = true;
+        if (size_all(s, &training, &want, &streamed, err) != 0)
+            return -1;
+        if (better_streamed(run, out, &streamed))
+            *out = streamed;
+    }
+    decision->serve.stream_weights = out->streams ? SW_STREAM_ALWAYS : SW_STREAM_NEVER;
+    return 0;
+}
+
+/* ---- The price ---- */
+
+/* Of a value of the state, with all its instances; 0: there is none. */
+static int64_t state_bytes(const struct sw_program *p, const char *name)
+{
+    for (int32_t v = 0; v < p->value_count; v++)
+        if (strcmp(p->values[v].name, name) == 0)
+            return p->values[v].slot_bytes * p->values[v].stack;
+    return 0;
+}
+
+static int price_program(const struct sw_run_config *run, struct sw_sized *sized,
+                         const struct sw_mesh *mesh, struct sw_cost *out, struct sw_error *err)
+{
+    sized->program->mesh = *mesh; /* no size follows the order */
+    const struct sw_workload workload = sw_plan_workload(run);
+    return sw_cost_price_known(sized->program, &run->cluster, &workload, &sized->counted->known,
+                               out, err);
+}
+
+/* The order of the mesh's axes in which a token takes least, of equals the first token, and the
+ * cost of either; the decision's own where it is the user's. */
+static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
+                        struct sw_error *err)
+{
+    const int64_t chunk = served->options.serving.chunk;
+    const double chunks = (double)((sw_plan_workload(s->run).prompt_tokens + chunk - 1) / chunk);
+    const int32_t *size = c->decision.mesh.size;
+    const struct sw_mesh base =
+        s->keep_order ? c->decision.mesh
+                      : sw_mesh_make(size[SW_DP], size[SW_FSDP], size[SW_TP], size[SW_SP]);
+    /* one link, or one rank: every order lies on it alike */
+    const bool orders = !s->keep_order && s->run->cluster.link_count > 1;
+    struct sw_mesh mesh = base;
+    for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
+        struct sw_cost token, first;
+        if (price_program(s->run, &served->decode, &mesh, &token, err) != 0)
+            return -1;
+        if (k > 0 && token.step_seconds > c->cost.step_seconds)
+            continue;
+        if (price_program(s->run, &served->prefill, &mesh, &first, err) != 0)
+            return -1;
+        const double first_seconds = chunks * first.step_seconds;
+        if (k > 0 && token.step_seconds == c->cost.step_seconds &&
+            first_seconds >= c->serve.first_seconds)
+            continue;
+        c->decision.mesh = mesh;
+        c->cost = token;
+        c->serve.first_seconds = first_seconds;
+    }
+    served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
+    return 0;
+}
+
+static void fill_memory(const struct sw_run_config *run, const struct served *served,
+                        struct sw_memory *m)
+{
+    const struct sw_program *p = served->prefill.program;
+    *m = sw_memory_with_arena(run, served->arena_bytes);
+    m->parameters = p->parameter_bytes;
+    m->cache = p->cache_bytes;
+    m->scales = state_bytes(p, "key scales") + state_bytes(p, "value scales");
+    m->transients = m->arena - m->parameters - m->cache;
+}
+
+static void tell_memory(struct sw_candidate *c)
+{
+    char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], w[SW_FORMAT_BYTES], k[SW_FORMAT_BYTES];
+    const struct sw_memory *m = &c->memory;
+    snprintf(c->detail, sizeof c->detail, "needs %s of %s: weights %s%s, cache %s%s",
+             sw_format_bytes((double)m->total, a), sw_format_bytes((double)m->limit, b),
+             sw_format_bytes((double)m->parameters, w),
+             c->decision.serve.stream_weights == SW_STREAM_ALWAYS ? " streamed" : "",
+             sw_format_bytes((double)m->cache, k),
+             m->total <= m->limit ? "; memory_headroom asks for more to stay free" : "");
+    snprintf(c->help, sizeof c->help, "use more tp or sp, or more accelerators");
+}
+
+static int64_t limit_of(const struct sw_searcher *s)
+{
+    const int64_t all = s->run->cluster.accelerator.memory_bytes;
+    return s->asked ? all : all - sw_headroom_bytes(s->run);
+}
+
+/* Prices what the decision's mesh serves with. */
+static int price(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
+                 struct sw_error *err)
+{
+    const struct sw_run_config *run = s->run;
+    struct sw_serve_price *p = &c->serve;
+    if (price_orders(s, served, c, err) != 0)
+        return -1;
+    fill_memory(run, served, &c->memory);
+    p->texts = served->prefill.program->micro_batch;
+    p->chunk = served->options.serving.chunk;
+    p->max_tokens = served->options.serving.max_tokens;
+    p->cache = served->options.serving.cache;
+    p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
+    c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
+    p->decode_bytes = sw_program_sent_bytes(served->decode.program);
+    p->passes = served->passes;
+    memcpy(p->chunk_bytes, served->chunk_bytes, sizeof p->chunk_bytes);
+    p->misses_token =
+        run->serve_token_latency > 0 && c->cost.step_seconds > run->serve_token_latency;
+    p->misses_first =
+        run->serve_first_token_latency > 0 && p->first_seconds > run->serve_first_token_latency;
+    if (c->memory.total > limit_of(s)) {
+        c->reason = SW_REJECT_MEMORY;
+        tell_memory(c);
+    }
+    return 0;
+}
+
+/* Fills in a candidate that has a decision. */
+static int serve(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
+{
+    struct served served;
+    if (size_decided(s, &c->decision, &served, err) != 0)
+        return -1;
+    c->reason = served.reason;
+    if (served.reason == SW_FITS)
+        return price(s, &served, c, err);
+    snprintf(c->detail, sizeof c->detail, "%s", served.detail);
+    snprintf(c->help, sizeof c->help, "%s", served.help);
+    return 0;
+}
+
+/* What training does there goes into the plan, too, and into what is told. */
+int sw_search_mesh_to_serve(struct sw_searcher *s, const struct sw_preference *preference,
+                            struct sw_candidate *out, struct sw_error *err)
+{
+    struct sw_candidate training = *out;
+    if (sw_search_mesh(s, preference, &training, err) != 0)
+        return -1;
+    const bool trains = training.reason == SW_FITS || training.reason == SW_REJECT_MEMORY;
+    *out = (struct sw_candidate){.decision.mesh = training.decision.mesh,
+                                 .serve.training_bytes = training.memory.total,
+                                 .serve.trains = training.reason == SW_FITS};
+    if (trains)
+        out->decision.train = training.decision.train;
+    return serve(s, out, err);
+}
+
+/* ---- The order of meshes ---- */
+
+static int compare_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static bool misses(const struct sw_candidate *c)
+{
+    return c->serve.misses_token || c->serve.misses_first;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sw_candidate *x = a, *y = b;
+    int order = sw_rank_fit(x, y);
+    if (order == 0)
+        order = (int)misses(x) - (int)misses(y);
+    if (order == 0)
+        order = compare_double(x->cost.step_seconds, y->cost.step_seconds);
+    if (order == 0)
+        order = compare_double(x->serve.first_seconds, y->serve.first_seconds);
+    if (order == 0)
+        order = compare_double(y->tokens_per_second, x->tokens_per_second);
+    if (order == 0)
+        order = compare_double((double)x->memory.total, (double)y->memory.total);
+    return order != 0 ? order : sw_rank_meshes(&x->decision.mesh, &y->decision.mesh);
+}
+
+void sw_rank_to_serve(struct sw_search *search, const struct sw_run_config *run)
+{
+    (void)run;
+    sw_rank_sort(search, compare);
+    while (search->keeping > 0 && misses(&search->mesh[search->keeping - 1]))
+        search->keeping--;
+}
+
+const char *sw_rank_why_to_serve(const struct sw_run_config *run, char *buffer, size_t bytes)
+{
+    const bool goals = run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
+    snprintf(buffer, bytes,
+             "of those that fit%s%s: the least time of a token, then the least time to the "
+             "first, then the most tokens/s per accelerator, then the least memory, then the "
+             "largest fsdp, dp and sp",
+             run->memory_headroom > 0 ? " with headroom" : "",
+             goals ? " and keep the latency goals" : "");
+    return buffer;
+}
+
+/* ---- What would make it fit ---- */
+
+/* Whether the mesh would fit with these. */
+static int fits_with(const struct sw_searcher *s, const struct sw_candidate *c, int64_t texts,
+                     int64_t tokens, bool *fits, struct sw_error *err)
+{
+    struct sw_run_config run = *s->run;
+    struct sw_searcher other = *s;
+    struct sw_decision decision = c->decision;
+    struct served served;
+    run.serve_max_batch = texts;
+    run.serve_max_tokens = tokens;
+    other.run = &run;
+    decision.serve.stream_weights = SW_STREAM_AUTO;
+    if (size_decided(&other, &decision, &served, err) != 0)
+        return -1;
+    *fits = served.reason == SW_FITS && served.arena_bytes + c->memory.reserved <= limit_of(s);
+    return 0;
+}
+
+/* Fewer texts, as far as the mesh has fewer; else shorter ones, as long as prompts are. */
+static int explain_memory(const struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
+{
+    struct sw_serving serving;
+    bool fits = false;
+    (void)sw_plan_serving(s->run, &c->decision, &serving);
+    const int64_t rows = (int64_t)c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP];
+    const int64_t prompt = sw_plan_workload(s->run).prompt_tokens;
+    int64_t texts = serving.max_batch, tokens = serving.max_tokens;
+    while (!fits && texts > rows) {
+        texts = texts / 2 > rows ? texts / 2 : rows;
+        if (fits_with(s, c, texts, tokens, &fits, err) != 0)
+            return -1;
+    }
+    if (fits) {
+        snprintf(c->help, sizeof c->help, "use serve.max_batch: %" PRId64 ", or more tp or sp",
+                 texts);
+        return 0;
+    }
+    while (!fits && tokens / 2 > prompt) {
+        tokens /= 2;
+        if (fits_with(s, c, serving.max_batch, tokens, &fits, err) != 0)
+            return -1;
+    }
+    if (fits)
+        snprintf(c->help, sizeof c->help, "use serve.max_tokens: %" PRId64 ", or more tp or sp",
+                 tokens);
+    return 0;
+}
+
+int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *search, int32_t first,
+                               int32_t count, struct sw_error *err)
+{
+    for (int32_t i = first; i < search->count && i - first < count; i++) {
+        struct sw_candidate *c = &search->mesh[i];
+        if (c->reason == SW_REJECT_PRODUCT && /* whatever the purpose */
+            sw_search_explain_with(s, search, i, 1, err) != 0)
+            return -1;
+        if (c->reason == SW_REJECT_MEMORY && !c->explained && explain_memory(s, c, err) != 0)
+            return -1;
+        c->explained = true;
+    }
+    return 0;
+}
+
+/* ---- One decision ---- */
+
+int sw_search_evaluate_serving(const struct sw_run_config *run, const struct sw_decision *decision,
+                               struct sw_candidate *out, struct sw_error *err)
+{
+    struct sw_searcher s = {.run = run, .purpose = SW_FOR_SERVE, .keep_order = true, .asked = true};
+    s.cache = sw_program_cache_new();
+    if (s.cache == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    *out = (struct sw_candidate){.decision = *decision};
+    const int status = serve(&s, out, err);
+    sw_program_cache_free(s.cache);
+    return status;
+}
+
+int sw_search_serving_programs(const struct sw_run_config *run, struct sw_decision *decision,
+                               struct sw_program_set **out, struct sw_error *err)
+{
+    struct sw_program_options options;
+    struct sw_serving want;
+    uint32_t kinds = 0;
+    *out = NULL;
+    if (!sw_plan_serving(run, decision, &want))
+        return 0;
+    if (decision->serve.stream_weights == SW_STREAM_AUTO) {
+        struct sw_candidate c;
+        if (sw_search_evaluate_serving(run, decision, &c, err) != 0)
+            return -1;
+        decision->serve = c.decision.serve;
+        (void)sw_plan_serving(run, decision, &want);
+    }
+    for (int32_t i = 0; i < KINDS; i++)
+        kinds |= 1u << all_kinds[i];
+    if (sw_plan_program_options(run, decision, &options, err) != 0)
+        return -1;
+    if (sw_program_set_compile_serving(&options, &want, kinds, out, err) != 0)
+        return sw_fail_context(err, "serve");
+    return 0;
+}
+
+bool sw_search_serving_fits(const struct sw_run_config *run, const struct sw_program_set *programs)
+{
+    const struct sw_memory memory = sw_memory_with_arena(run, programs->arena_bytes);
+    return sw_memory_verdict(&memory) != SW_VERDICT_DOES_NOT_FIT;
+}
+
+int sw_search_serving_digests(const struct sw_run_config *run, struct sw_decision *decision,
+                              uint64_t digest[SW_PROGRAM_KINDS], struct sw_error *err)
+{
+    struct sw_program_set *set = NULL;
+    uint64_t all[SW_PROGRAM_KINDS];
+    int status = sw_search_serving_programs(run, decision, &set, err);
+    if (status != 0 || set == NULL)
+        return status;
+    if (sw_search_serving_fits(run, set)) {
+        sw_program_set_digests(set, all);
+        for (int32_t i = 0; i < KINDS; i++)
+            digest[all_kinds[i]] = all[all_kinds[i]];
+    } else {
+        char needed[SW_FORMAT_BYTES], there[SW_FORMAT_BYTES];
+        const struct sw_memory memory = sw_memory_with_arena(run, set->arena_bytes);
+        status = sw_fail(err, SW_UNMET,
+                         "serve: %s of %s per accelerator; use a smaller max_batch or max_tokens%s",
+                         sw_format_bytes((double)memory.total, needed),
+                         sw_format_bytes((double)memory.limit, there),
+                         run->serve_stream_weights == SW_STREAM_NEVER ? ", or stream_weights: auto"
+                                                                      : "");
+    }
+    sw_program_set_free(set);
+    return status;
+}
