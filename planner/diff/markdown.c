@@ -166,10 +166,10 @@ static void put_traffic(struct writer *w, const struct sw_diff_file *f)
 
 static void put_meshes(struct writer *w, const struct sw_diff_file *f, bool fitting)
 {
-    const struct sw_diff_mesh_change *mesh = fitting ? f->mesh + f->rejected_count : f->mesh;
     const int32_t count = fitting ? f->fitting_count : f->rejected_count;
     if (!has_rows(w, count, w->limits->meshes))
         return;
+    const struct sw_diff_mesh_change *mesh = f->mesh + (fitting ? f->rejected_count : 0);
     const int32_t shown = at_most(count, w->limits->meshes);
     open_details(w->out, fitting ? "meshes that fit now" : "meshes that are rejected now", count);
     fprintf(w->out, "| dp,fsdp,tp,sp | %s |\n| --- | --- |\n",

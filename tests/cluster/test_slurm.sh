@@ -105,7 +105,7 @@ ends() { # WHAT STATE EXIT-CODE VERDICT SECONDS COMMAND...
     grep -q " ExitCode=$code:0" <<<"$description" || fail "$what: not exit code $code"
     grep -qx "  \"verdict\": $verdict," "$run/attempt.json" ||
         fail "$what: $(cat "$run/attempt.json")"
-    grep -qx "  \"job\": \"$job\"" "$run/attempt.json" || fail "$what: the job is not named"
+    grep -qx "  \"job\": \"$job\",*" "$run/attempt.json" || fail "$what: the job is not named"
     echo "job $job: $what: $state, verdict $verdict"
 }
 # Of the two processes of a rank the one that trains.

@@ -112,7 +112,9 @@ PYTHON
 for wrong in 21 -1 2.5 many ''; do
     one generate --prompt a --top-logprobs "$wrong" >"$out/said" 2>&1
     [ $? -eq 2 ] || fail "--top-logprobs '$wrong' is taken"
-    [ "$(cat "$out/said")" = "runner generate: error: --top-logprobs is a whole number from 0 to 20, not $wrong; see 'runner generate --help'" ] ||
+    problem="is a whole number from 0 to 20, not $wrong"
+    [ -n "$wrong" ] || problem='needs a value'
+    [ "$(cat "$out/said")" = "runner generate: error: --top-logprobs $problem; see 'runner generate --help'" ] ||
         { cp "$out/said" "$out/log" && fail "what is said of --top-logprobs '$wrong'"; }
 done
 

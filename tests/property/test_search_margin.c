@@ -49,10 +49,13 @@ static struct sw_config *random_run(char text[1024])
     static const long batches[] = {8, 16, 32, 60, 64, 128, 256, 512, 1024, 2048};
     struct sw_error err = {0};
     char setting[32];
+    /* One after another: arguments of a call are drawn in whichever order a compiler likes. */
+    const long batch = DRAW(batches), sequence = DRAW(sequences);
+    const char *cluster = DRAW(clusters), *model = DRAW(models);
     snprintf(text, 1024,
              "name: random\nmodel: %s\ncluster: configs/clusters/%s.yaml\nsequence_length: %ld\n"
              "global_batch_size: %ld\n",
-             DRAW(models), DRAW(clusters), DRAW(sequences), DRAW(batches));
+             model, cluster, sequence, batch);
     snprintf(setting, sizeof setting, "cluster.nodes=%d", DRAW(nodes));
     const struct sw_override over = {setting};
     struct sw_config *config =

@@ -116,7 +116,8 @@ static int check_serving_mesh(const struct sw_mesh *mesh, void *context)
             with_everything(&training);
         for (int kind = SW_PROGRAM_PREFILL; kind <= SW_PROGRAM_SCORE; kind++) {
             struct sw_program_options o;
-            if (sw_serving_options(&training, &want, (enum sw_program_kind)kind, &o, NULL) == 0)
+            if (sw_serving_options(&training, &want, (enum sw_program_kind)kind, &o, NULL) == 0 &&
+                sw_program_admits(&o, NULL, NULL) == SW_FITS)
                 checked[kind] += check_stages(&o, variant);
         }
     }
