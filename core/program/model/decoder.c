@@ -89,6 +89,26 @@ int32_t sw_decoder_input(struct sw_builder *b, const char *name, enum sw_dtype d
 
 /* ---- Layers ---- */
 
+static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
+{
+    const int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
+    sw_builder_in(b, op, x);
+    sw_builder_in(b, op, sw_builder_ref(b, w));
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
+/* Each head by itself; w -1: x as it is. */
+static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made)
+{
+    if (w < 0)
+        return x;
+    const int32_t op = sw_build_apply(b, SW_OP_HEAD_NORM, x, w);
+    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
+    b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
+    return sw_build_result(b, op, b->options->compute, 3, &made);
+}
+
 static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_part part)
 {
     struct sw_builder *b = d->b;
@@ -111,15 +131,15 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     const struct sw_ref x_in = {d->x, SW_INDEX_LAYER, 0}, x_out = {d->x, SW_INDEX_LAYER, 1};
 
     const int32_t n1 =
-        sw_build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n});
+        build_norm(b, x_in, w[SW_W_ATTENTION_NORM], (struct sw_made){"n1", residual, n});
     int32_t q =
         sw_build_linear(b, false, n1, w[SW_W_Q], w[SW_W_Q_BIAS], (struct sw_made){"q0", heads, n});
     int32_t k =
         sw_build_linear(b, false, n1, w[SW_W_K], w[SW_W_K_BIAS], (struct sw_made){"k0", kv, n});
     const int32_t v =
         sw_build_linear(b, false, n1, w[SW_W_V], w[SW_W_V_BIAS], (struct sw_made){"v0", kv, n});
-    q = sw_build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n});
-    k = sw_build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n});
+    q = build_head_norm(b, q, w[SW_W_Q_NORM], (struct sw_made){"qn", heads, n});
+    k = build_head_norm(b, k, w[SW_W_K_NORM], (struct sw_made){"kn", kv, n});
     q = sw_build_rope(b, q, d->positions, (struct sw_made){"q1", heads, n});
     k = sw_build_rope(b, k, d->positions, (struct sw_made){"k1", kv, n});
     const int32_t o = d->attend(d, q, k, v, n);
@@ -128,8 +148,8 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     const int32_t mid = sw_builder_value(b, "y", SW_ROLE_ACTIVATION, c, 3, residual, n);
     sw_build_add_into(b, x_in, a, sw_builder_ref(b, mid));
 
-    const int32_t n2 = sw_build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
-                                     (struct sw_made){"n2", residual, n});
+    const int32_t n2 = build_norm(b, sw_builder_ref(b, mid), w[SW_W_MLP_NORM],
+                                  (struct sw_made){"n2", residual, n});
     const int32_t gate = sw_build_linear(b, false, n2, w[SW_W_GATE], w[SW_W_GATE_BIAS],
                                          (struct sw_made){"gate", mlp, n});
     const int32_t up =
@@ -163,7 +183,7 @@ void sw_decoder_layers(struct sw_decoder *d, int32_t tokens)
 
 int32_t sw_decoder_final_norm(struct sw_decoder *d, struct sw_ref x, const struct sw_dim dims[3])
 {
-    return sw_build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1});
+    return build_norm(d->b, x, d->w[SW_W_FINAL_NORM], (struct sw_made){"nf", dims, 1});
 }
 
 int32_t sw_decoder_head(struct sw_decoder *d, enum sw_op_kind kind, int32_t n, int32_t labels,

@@ -25,9 +25,6 @@ int32_t sw_build_apply(struct sw_builder *b, enum sw_op_kind kind, int32_t x, in
 int32_t sw_build_result(struct sw_builder *b, int32_t op, enum sw_dtype dtype, uint8_t ndim,
                         const struct sw_made *made);
 
-int32_t sw_build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made);
-/* Each head by itself; w -1: x as it is. */
-int32_t sw_build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made);
 /* x W (transposed: x W^T), and a bias, -1: none. */
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
                         struct sw_made made);

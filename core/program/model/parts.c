@@ -42,25 +42,6 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     return value;
 }
 
-int32_t sw_build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
-{
-    const int32_t op = sw_builder_op(b, SW_OP_RMSNORM, SW_STAGE_MODEL);
-    sw_builder_in(b, op, x);
-    sw_builder_in(b, op, sw_builder_ref(b, w));
-    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
-    return sw_build_result(b, op, b->options->compute, 3, &made);
-}
-
-int32_t sw_build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made)
-{
-    if (w < 0)
-        return x;
-    const int32_t op = sw_build_apply(b, SW_OP_HEAD_NORM, x, w);
-    b->program->ops[op].as.norm.eps = b->options->model.rms_norm_eps;
-    b->program->ops[op].as.norm.head_dim = b->options->model.head_dim;
-    return sw_build_result(b, op, b->options->compute, 3, &made);
-}
-
 int32_t sw_build_linear(struct sw_builder *b, bool transposed, int32_t x, int32_t w, int32_t bias,
                         struct sw_made made)
 {

@@ -182,6 +182,10 @@ struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device);
     int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
                            struct sw_error *err);
 #include "core/program/op/ops.def"
+/* Of an op whose launch needs the call and the stream, nothing else (SW_CUDA_RUN in kernel.cuh). */
+typedef cudaError_t sw_cuda_launch_function(const struct sw_call *call, cudaStream_t stream);
+int sw_cuda_run_launch(struct sw_device *device, const struct sw_call *call,
+                       sw_cuda_launch_function *launch, struct sw_error *err);
 
 /* ---- Kernels: each queues and returns the launch's error ---- */
 

@@ -374,26 +374,13 @@ static int launched(const struct sw_call *call, cudaError_t code, struct sw_erro
                : sw_cuda_fail(err, code, sw_op_info((enum sw_op_kind)call->op->kind)->name);
 }
 
-/* Kernels that need the call and the stream, nothing else. */
-#define SIMPLE(name)                                                                               \
-    cudaError_t sw_cuda_##name(const struct sw_call *call, cudaStream_t stream);                   \
-    int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
-                           struct sw_error *err)                                                   \
-    {                                                                                              \
-        if (check_dtypes(call, err) != 0)                                                          \
-            return -1;                                                                             \
-        return launched(call, sw_cuda_##name(call, cuda_of(device)->stream), err);                 \
-    }
-SIMPLE(embedding)
-SIMPLE(rmsnorm)
-SIMPLE(add_bias)
-SIMPLE(bias_grad)
-SIMPLE(rope)
-SIMPLE(replicate_heads)
-SIMPLE(replicate_heads_grad)
-SIMPLE(swiglu)
-SIMPLE(swiglu_grad)
-SIMPLE(grad_norm)
+int sw_cuda_run_launch(struct sw_device *device, const struct sw_call *call,
+                       sw_cuda_launch_function *launch, struct sw_error *err)
+{
+    if (check_dtypes(call, err) != 0)
+        return -1;
+    return launched(call, launch(call, cuda_of(device)->stream), err);
+}
 
 int sw_cuda_run_head_norm(struct sw_device *device, const struct sw_call *call,
                           struct sw_error *err)

@@ -142,15 +142,16 @@ __global__ static void swiglu_grad_kernel(view gate, view up, view dh, view dgat
     }
 }
 
-extern "C" cudaError_t sw_cuda_swiglu(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t swiglu_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const int64_t elems = call->out[0].elems;
     SW_LAUNCH(swiglu_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream, view_of(&call->in[0]),
               view_of(&call->in[1]), view_of(&call->out[0]), elems);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(swiglu)
 
-extern "C" cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t swiglu_grad_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const int64_t elems = call->in[2].elems;
     SW_LAUNCH(swiglu_grad_kernel, sw_grid(vectors(elems)), SW_THREADS, 0, stream,
@@ -158,6 +159,7 @@ extern "C" cudaError_t sw_cuda_swiglu_grad(const struct sw_call *call, cudaStrea
               view_of(&call->out[0]), view_of(&call->out[1]), elems);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(swiglu_grad)
 
 /* ---- Slice ---- */
 
@@ -326,7 +328,7 @@ __global__ static void embedding_grad_kernel(const int32_t *counts, const int32_
     sw_store8(table.data, table.dtype, row * stride + j, n, sum);
 }
 
-extern "C" cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t embedding_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *table = &call->in[1], *y = &call->out[0];
     const int64_t width = y->size[y->ndim - 1], count = call->in[0].elems;
@@ -337,6 +339,7 @@ extern "C" cudaError_t sw_cuda_embedding(const struct sw_call *call, cudaStream_
               table->size[0], width, table->size[1]);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(embedding)
 
 extern "C" size_t sw_cuda_embedding_grad_bytes(const struct sw_call *call)
 {
@@ -427,7 +430,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
 }
 
 /* positions i32[s], or slots i32[b,2] */
-extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const bool of_slots = call->in[1].ndim == 2;
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
@@ -448,6 +451,7 @@ extern "C" cudaError_t sw_cuda_rope(const struct sw_call *call, cudaStream_t str
               call->op->as.rope.inverse ? -1.0f : 1.0f);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(rope)
 
 /* What both directions of replicate_heads know: global numbers of the first heads here. */
 struct replication {
@@ -506,7 +510,7 @@ static struct replication describe_replication(const struct sw_call *call,
     return r;
 }
 
-extern "C" cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t replicate_heads_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0], *y = &call->out[0];
     const struct replication r = describe_replication(call, x, y);
@@ -517,8 +521,9 @@ extern "C" cudaError_t sw_cuda_replicate_heads(const struct sw_call *call, cudaS
               view_of(y), r);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(replicate_heads)
 
-extern "C" cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t replicate_heads_grad_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *dy = &call->in[0], *dx = &call->out[0];
     const struct replication r = describe_replication(call, dx, dy);
@@ -526,3 +531,4 @@ extern "C" cudaError_t sw_cuda_replicate_heads_grad(const struct sw_call *call, 
               view_of(dy), view_of(dx), r);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(replicate_heads_grad)

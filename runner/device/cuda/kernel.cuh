@@ -18,6 +18,14 @@
     type *name = reinterpret_cast<type *>(name##_raw)
 #endif
 
+/* What runs the op `name` by NAME_launch(call, stream) alone. */
+#define SW_CUDA_RUN(name)                                                                          \
+    extern "C" int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,        \
+                                      struct sw_error *err)                                        \
+    {                                                                                              \
+        return sw_cuda_run_launch(device, call, name##_launch, err);                               \
+    }
+
 #ifndef SW_KERNEL_THREADS /* the emulator is faster with fewer */
 #define SW_KERNEL_THREADS 256
 #endif

@@ -272,7 +272,7 @@ static int64_t norm_width(const struct sw_call *call)
     return call->op->as.norm.head_dim > 0 ? call->op->as.norm.head_dim : last_size(&call->in[0]);
 }
 
-extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t rmsnorm_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0];
     const int64_t width = norm_width(call), rows = x->elems / width;
@@ -291,6 +291,7 @@ extern "C" cudaError_t sw_cuda_rmsnorm(const struct sw_call *call, cudaStream_t 
               view_of(&call->in[1]), view_of(&call->out[0]), width, (float)call->op->as.norm.eps);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(rmsnorm)
 
 extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *inverse,
                                             cudaStream_t stream)
@@ -361,7 +362,7 @@ __global__ static void bias_parts_kernel(view dy, float *parts, int64_t rows, in
         parts[blockIdx.y * width + j + k] = sum[k];
 }
 
-extern "C" cudaError_t sw_cuda_add_bias(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t add_bias_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *x = &call->in[0];
     const int64_t width = last_size(x), rows = x->elems / width;
@@ -369,8 +370,9 @@ extern "C" cudaError_t sw_cuda_add_bias(const struct sw_call *call, cudaStream_t
               stream, view_of(x), view_of(&call->in[1]), view_of(&call->out[0]), rows, width);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(add_bias)
 
-extern "C" cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t bias_grad_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const struct sw_tensor *dy = &call->in[0];
     const int64_t width = last_size(dy), rows = dy->elems / width;
@@ -382,6 +384,7 @@ extern "C" cudaError_t sw_cuda_bias_grad(const struct sw_call *call, cudaStream_
               view_of(&call->out[0]), width);
     return cudaGetLastError();
 }
+SW_CUDA_RUN(bias_grad)
 
 /* ---- The loss ---- */
 
@@ -642,7 +645,7 @@ extern "C" cudaError_t sw_cuda_sum_squares(const struct sw_call *call, double *p
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_t stream)
+static cudaError_t grad_norm_launch(const struct sw_call *call, cudaStream_t stream)
 {
     const int total = call->op->n_in;
     for (int done = 0; done < total; done += SW_CUDA_NORM_PARTS) {
@@ -655,6 +658,7 @@ extern "C" cudaError_t sw_cuda_grad_norm(const struct sw_call *call, cudaStream_
     }
     return cudaGetLastError();
 }
+SW_CUDA_RUN(grad_norm)
 
 extern "C" cudaError_t sw_cuda_adamw(const struct sw_call *call, const struct sw_cuda_step *step,
                                      cudaStream_t stream)
