@@ -403,6 +403,8 @@ void sw_config_free(struct sw_config *config);
 int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err);
 
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config);
+/* Whether the file itself could be read and parsed, whatever it describes. */
+bool sw_config_is_yaml(const struct sw_config *config);
 int32_t sw_config_error_count(const struct sw_config *config);
 int32_t sw_config_diagnostic_count(const struct sw_config *config); /* errors and notes */
 const struct sw_diagnostic *sw_config_diagnostic(const struct sw_config *config, int32_t i);

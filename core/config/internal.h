@@ -60,7 +60,7 @@ struct stored_diagnostic {
 
 struct sw_config {
     struct block *blocks;
-    bool failed;
+    bool failed, is_yaml;
     enum sw_config_kind kind;
     struct sw_model_config *model;
     struct sw_accelerator_config *accelerator;

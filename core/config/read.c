@@ -256,7 +256,8 @@ struct sw_config *sw_config_read(const char *path, enum sw_config_kind kind,
     }
     c->kind = kind;
     struct node *root = sw_config_load(c, path, NULL);
-    if (root != NULL)
+    c->is_yaml = root != NULL;
+    if (c->is_yaml)
         describe(c, root, overrides, override_count);
     return finish(c, err);
 }
@@ -274,7 +275,8 @@ struct sw_config *sw_config_read_text(const char *name, const char *text, size_t
     struct source *source =
         sw_config_new_source(c, name, sw_config_copy(c, text, text_bytes), text_bytes);
     struct node *root = source != NULL && !c->failed ? sw_config_parse(c, source) : NULL;
-    if (root != NULL)
+    c->is_yaml = root != NULL;
+    if (c->is_yaml)
         describe(c, root, overrides, override_count);
     return finish(c, err);
 }
@@ -313,6 +315,11 @@ int sw_config_make_paths_absolute(struct sw_config *config, struct sw_error *err
 enum sw_config_kind sw_config_get_kind(const struct sw_config *config)
 {
     return config->kind;
+}
+
+bool sw_config_is_yaml(const struct sw_config *config)
+{
+    return config->is_yaml;
 }
 
 int32_t sw_config_error_count(const struct sw_config *config)

@@ -70,6 +70,17 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
     return SW_OK;
 }
 
+/* A new file that is no YAML may have been meant as a run: nobody else would say so. */
+static void note_unreadable(const struct sw_diff_file *file)
+{
+    const struct sw_config *config = file->after.config;
+    if (config == NULL || sw_config_is_yaml(config) || sw_config_error_count(config) == 0)
+        return;
+    const struct sw_diagnostic *d = sw_config_diagnostic(config, 0);
+    fprintf(stderr, "%s:%d:%d: note: %s; passed over\n", d->file, (int)d->line, (int)d->column,
+            d->message);
+}
+
 /* One pair of two folders; files that are neither runs nor plans on both sides are passed over:
  * what they describe is part of the runs that name them. An old file that cannot be read must not
  * stand in the way of its repair: it counts as absent. */
@@ -99,6 +110,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
             return SW_BAD_INPUT;
     }
     if (no_old && no_new) {
+        note_unreadable(file);
         drop_last(diff);
         return SW_OK;
     }

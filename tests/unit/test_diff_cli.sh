@@ -65,6 +65,11 @@ grep -q 'different profiles' "$scratch/stdout" && complain "one profile is calle
 # Nothing changed: the same files at another place say the same.
 expect 0 diff "$scratch/old/$run" "$scratch/new/$run" && silent two files
 expect 0 diff "$scratch/old" "$scratch/new" --markdown && silent two folders
+# A new file that is no YAML may have been meant as a run.
+printf 'name: [x\nmodel: {\n' >"$scratch/new/runs/broken.yaml"
+expect 0 diff "$scratch/old" "$scratch/new"
+complains "$scratch/new/runs/broken.yaml:2:6: note: not valid YAML: did not find expected ',' or ']', while parsing a flow sequence that starts in line 1; passed over"
+rm "$scratch/new/runs/broken.yaml"
 expect 0 diff "$scratch/old" "$scratch/new" --json
 python3 - "$scratch/stdout" <<'PYTHON' || complain "JSON of no difference"
 import json, sys
