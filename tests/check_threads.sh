@@ -7,7 +7,7 @@ starts=$(realpath "${1:?the file that thread_starts.c wrote}") || exit 2
 cd "$(dirname "$0")/.." || exit 2
 # Begun by several ranks alone: the sanitizer does not see how Open MPI synchronises. stalled_rank and life_of_a_run
 # judge what these two do.
-others='runner/launch.c runner/collective/pulse.c'
+others='runner/rank/launch.c runner/collective/pulse.c'
 
 began=$(sort -u "$starts" | while read -r module offset; do
     case $module in

@@ -270,7 +270,7 @@ step "shellcheck" check_scripts
 checked=
 if step "the checked build, without each optional package, then with all" build_checked; then
     checked=1
-    run_checked checked build-checked -LE 'alone|waits|slow|variant|packaging'
+    run_checked checked build-checked -LE 'alone|waits|slow|variant|packaging|release'
     [ -z "$has_clang" ] || fuzz 5
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi
@@ -280,7 +280,7 @@ status=$?
 count_ctest "gcc, waits" build "$logs/ctest-waits.log" $status
 beside=''
 # What is measured or waits, under the sanitizers: again while nothing else runs.
-[ -z "$checked" ] || run_checked "checked, alone" build-checked -L 'alone|waits' -LE 'slow|variant|packaging'
+[ -z "$checked" ] || run_checked "checked, alone" build-checked -L 'alone|waits' -LE 'slow|variant|packaging|release'
 for test in ${late[@]+"${late[@]}"}; do
     case ${test%%|*} in build) again=run_ctest ;; *) again=run_checked ;; esac
     $again "once more: ${test%%|*}" "${test%%|*}" -R "^${test#*|}\$"

@@ -7,7 +7,7 @@
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--searches N] [--fuzz SECONDS]
 #                 [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
-# --fuzz needs the fuzzers in build-checked, where tests/run.sh --all makes them.
+# The fuzzers, and the trial `sanitized`, need build-checked, as tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
 # those in DIR now is begun anew; one that held is not run again. The table goes to stdout
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
@@ -157,9 +157,22 @@ fuzz_all() {
     [ "$count" -gt 0 ] || { echo "FAIL: no fuzzers in build-checked" && return 1; }
     echo "$count fuzzers, $fuzz s each, found nothing"
 }
-export -f fuzz_all
+# What the gate leaves to Release builds, under the sanitizers.
+# shellcheck disable=SC2317
+release_sanitized() {
+    local log=$out/sanitized.log
+    ASAN_OPTIONS=detect_leaks=1:exitcode=99 LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp \
+        UBSAN_OPTIONS=halt_on_error=1 OMPI_MCA_mca_base_env_list="ASAN_OPTIONS=detect_leaks=0:exitcode=99" \
+        ctest --test-dir build-checked -L release --output-on-failure --no-tests=error >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    sed -n 's/^100% tests passed, 0 tests failed out of \([0-9]*\)$/\1 tests passed/p' "$log"
+}
+export -f fuzz_all release_sanitized
 export fuzz
 trial fuzz "fuzzers" bash -c fuzz_all
+trial sanitized "tests with the label release under the sanitizers" bash -c release_sanitized
 
 # On four live Slurm nodes; each life that held is not lived again.
 # shellcheck disable=SC2317
@@ -226,7 +239,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search settings kill faults flips damages architectures lock counts serve fuzz each disturbed lives; do
+    for name in saves search settings kill faults flips damages architectures lock counts serve fuzz sanitized each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

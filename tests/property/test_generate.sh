@@ -235,12 +235,12 @@ one score "$out/known" "$out/unknown" >"$out/one.txt" 2>"$out/log" || fail score
 eight score "$out/known" "$out/unknown" >"$out/eight.txt" 2>"$out/log" || fail "score on eight ranks"
 python3 - "$out/one.txt" "$out/eight.txt" >"$out/log" 2>&1 <<'END' || fail "other scores on eight ranks"
 import re, sys
-one, eight = (re.split(r"(-?\d+\.\d+)", open(name).read()) for name in sys.argv[1:])
+one, eight = (re.split(r"(-?\d+(?:\.\d+)?)", open(name).read()) for name in sys.argv[1:])
 assert len(one) == len(eight), (one, eight)
 for a, b in zip(one[::2], eight[::2]):
     assert a == b, (a, b)
 for a, b in zip(one[1::2], eight[1::2]):
-    assert abs(float(a) - float(b)) <= 2 * max(10.0 ** -len(a.split(".")[1]), 1e-6 * abs(float(a))), (a, b)
+    assert abs(float(a) - float(b)) <= 2 * max(10.0 ** -len(a.partition(".")[2]), 1e-6 * abs(float(a))), (a, b)
 END
 one score --json "$out/known" "$out/unknown" >"$out/scores.jsonl" 2>"$out/log" || fail "score --json"
 python3 - "$out/scores.jsonl" >"$out/log" 2>&1 <<'PYTHON' || fail "scores that cannot be"
