@@ -5,56 +5,87 @@
 #include "planner/fit/fit.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* How a value is kept in struct sw_options: a bool, a text, one that is not empty. */
+enum kept { IS_OTHER, IS_FLAG, IS_TEXT, IS_NAME };
 
 static const struct option_info {
     const char *name, *other; /* other spelling, NULL: none */
     const char *value;        /* what the help calls it; NULL: takes none; [..]: may take one */
     uint32_t bit;
     const char *about;
+    enum kept kept;
+    size_t offset;
+    const char *needs; /* IS_NAME: what an empty value is not */
 } table[] = {
+#define OTHER IS_OTHER, 0, NULL
+#define FLAG(member) IS_FLAG, offsetof(struct sw_options, member), NULL
+#define TEXT(member) IS_TEXT, offsetof(struct sw_options, member), NULL
+#define NAME(member, needs) IS_NAME, offsetof(struct sw_options, member), needs
     {"--mesh_dim", "--mesh-dim", "M", SW_OPTION_MESH_DIM,
-     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1"},
+     "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1",
+     TEXT(mesh_dim)},
     {"--for", NULL, "train|serve", SW_OPTION_FOR,
      "what meshes are ranked for: training, or making texts as 'serve' of the run says; default: "
-     "as 'job'"},
+     "as 'job'",
+     OTHER},
     {"--prefer", NULL, "fsdp|fsdp-strict|time", SW_OPTION_PREFER,
      "largest fsdp that is nearly as fast as any (prefer_within of the run), largest that fits, or "
-     "fastest"},
-    {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes"},
-    {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons"},
-    {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text"},
+     "fastest",
+     OTHER},
+    {"--top", NULL, "N", SW_OPTION_TOP, "list the best N meshes", OTHER},
+    {"--rejected", NULL, NULL, SW_OPTION_REJECTED, "list the meshes that do not fit, with reasons",
+     FLAG(rejected)},
+    {"--json", NULL, NULL, SW_OPTION_JSON, "JSON instead of text", FLAG(json)},
     {"--program", NULL, "[NAME]", SW_OPTION_PROGRAM,
-     "the program that every rank runs: train, evaluate, save, prefill, decode or score"},
-    {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser"},
-    {"--output", "-o", "PATH", SW_OPTION_OUTPUT, "folder for the files, default ."},
-    {"--partition", NULL, "NAME", SW_OPTION_PARTITION, "another partition than the default one"},
+     "the program that every rank runs: train, evaluate, save, prefill, decode or score", OTHER},
+    {"--html", NULL, "FILE", SW_OPTION_HTML, "one page with pictures, for a browser",
+     NAME(html, "a file")},
+    {"--output", "-o", "PATH", SW_OPTION_OUTPUT, "folder for the files, default .",
+     NAME(output, "a path")},
+    {"--partition", NULL, "NAME", SW_OPTION_PARTITION, "another partition than the default one",
+     NAME(partition, "a name")},
     {"--into", NULL, "FILE", SW_OPTION_INTO,
-     "bring this cluster file up to date, and keep what was measured or written by hand"},
+     "bring this cluster file up to date, and keep what was measured or written by hand",
+     NAME(into, "a file")},
     {"--dry-run", NULL, NULL, SW_OPTION_DRY_RUN,
-     "submit nothing: ask when and where the best plans would start, and when they would be done"},
+     "submit nothing: ask when and where the best plans would start, and when they would be done",
+     FLAG(dry_run)},
     {"--soonest", NULL, NULL, SW_OPTION_SOONEST,
-     "take the nodes, partition and mesh whose result is there first, waiting included"},
+     "take the nodes, partition and mesh whose result is there first, waiting included",
+     FLAG(soonest)},
     {"--force", NULL, NULL, SW_OPTION_FORCE,
-     "submit though files that the job needs are not here: only the nodes see them"},
-    {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template"},
-    {"--set", NULL, "KEY=VALUE", SW_OPTION_SET,
-     "override a value of the run file; may be repeated"},
+     "submit though files that the job needs are not here: only the nodes see them", FLAG(force)},
+    {"--template", NULL, "FILE", SW_OPTION_TEMPLATE, "another script template",
+     TEXT(template_path)},
+    {"--set", NULL, "KEY=VALUE", SW_OPTION_SET, "override a value of the run file; may be repeated",
+     OTHER},
     {"--markdown", NULL, NULL, SW_OPTION_MARKDOWN,
-     "Markdown, for a comment on a pull request or a page"},
+     "Markdown, for a comment on a pull request or a page", FLAG(markdown)},
     {"--fail-if", NULL, "CONDITION", SW_OPTION_FAIL_IF,
-     "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated"},
-    {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too"},
+     "exit 1 when it holds for a plan that changed: 'tokens_per_second < -5%'; may be repeated",
+     OTHER},
+    {"--fail-all", NULL, NULL, SW_OPTION_FAIL_ALL, "judge the plans that did not change, too",
+     FLAG(fail_all)},
     {"--collective", NULL, "NAME", SW_OPTION_COLLECTIVE,
      "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
-     "all_gather, reduce_scatter or alltoall"},
-    {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow"},
-    {"--watch", NULL, NULL, SW_OPTION_WATCH, "tell it again whenever it changes, until it ends"},
-    {"--follow", "-f", NULL, SW_OPTION_FOLLOW, "go on with what is written, until the run ends"},
-    {"--lines", "-n", "N", SW_OPTION_LINES, "begin with the last N lines, default 20"},
-    {"--now", NULL, NULL, SW_OPTION_NOW, "end it at once, without a checkpoint"},
-    {"--help", "-h", NULL, SW_OPTION_HELP, "this help"},
+     "all_gather, reduce_scatter or alltoall",
+     OTHER},
+    {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow", OTHER},
+    {"--watch", NULL, NULL, SW_OPTION_WATCH, "tell it again whenever it changes, until it ends",
+     FLAG(watch)},
+    {"--follow", "-f", NULL, SW_OPTION_FOLLOW, "go on with what is written, until the run ends",
+     FLAG(follow)},
+    {"--lines", "-n", "N", SW_OPTION_LINES, "begin with the last N lines, default 20", OTHER},
+    {"--now", NULL, NULL, SW_OPTION_NOW, "end it at once, without a checkpoint", FLAG(now)},
+    {"--help", "-h", NULL, SW_OPTION_HELP, "this help", FLAG(help)},
+#undef OTHER
+#undef FLAG
+#undef TEXT
+#undef NAME
 };
 enum { OPTIONS = sizeof table / sizeof table[0] };
 
@@ -140,22 +171,36 @@ static int read_number(const char *name, const char *value, int64_t least, int64
     return 0;
 }
 
+static int add_override(const char *value, struct sw_options *out, struct sw_error *err)
+{
+    if (out->override_count == SW_MAX_OVERRIDES)
+        return sw_fail(err, SW_BAD_INPUT, "more than %d times --set", SW_MAX_OVERRIDES);
+    if (strchr(value, '=') == NULL)
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--set needs KEY=VALUE, as in --set global_batch_size=64, not '%.60s'",
+                       value);
+    out->override[out->override_count++].text = value;
+    return 0;
+}
+
 static int store(const struct option_info *info, const char *value, struct sw_options *out,
                  struct sw_error *err)
 {
+    char *const to = (char *)out + info->offset;
+    if (info->kept == IS_FLAG) {
+        *(bool *)to = true;
+        return 0;
+    }
+    if (info->kept != IS_OTHER) {
+        *(const char **)to = value;
+        return info->kept == IS_TEXT || *value != '\0'
+                   ? 0
+                   : sw_fail(err, SW_BAD_INPUT, "%s needs %s", info->name, info->needs);
+    }
     switch (info->bit) {
-    case SW_OPTION_JSON:
-        out->json = true;
-        return 0;
-    case SW_OPTION_REJECTED:
-        out->rejected = true;
-        return 0;
     case SW_OPTION_PROGRAM:
         out->program = true;
         return value == NULL ? 0 : choose_program(value, &out->program_kind, err);
-    case SW_OPTION_MARKDOWN:
-        out->markdown = true;
-        return 0;
     case SW_OPTION_FORMAT:
         out->github = strcmp(value, "github") == 0;
         if (out->github || strcmp(value, "text") == 0)
@@ -174,39 +219,6 @@ static int store(const struct option_info *info, const char *value, struct sw_op
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);
         out->fail_if[out->fail_if_count++] = value;
         return 0;
-    case SW_OPTION_FAIL_ALL:
-        out->fail_all = true;
-        return 0;
-    case SW_OPTION_DRY_RUN:
-        out->dry_run = true;
-        return 0;
-    case SW_OPTION_SOONEST:
-        out->soonest = true;
-        return 0;
-    case SW_OPTION_FORCE:
-        out->force = true;
-        return 0;
-    case SW_OPTION_PARTITION:
-        out->partition = value;
-        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a name", info->name);
-    case SW_OPTION_INTO:
-        out->into = value;
-        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a file", info->name);
-    case SW_OPTION_HELP:
-        out->help = true;
-        return 0;
-    case SW_OPTION_MESH_DIM:
-        out->mesh_dim = value;
-        return 0;
-    case SW_OPTION_OUTPUT:
-        out->output = value;
-        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a path", info->name);
-    case SW_OPTION_HTML:
-        out->html = value;
-        return *value != '\0' ? 0 : sw_fail(err, SW_BAD_INPUT, "%s needs a file", info->name);
-    case SW_OPTION_TEMPLATE:
-        out->template_path = value;
-        return 0;
     case SW_OPTION_PREFER:
         out->prefer = value;
         for (int32_t i = 0; sw_prefer_words[i] != NULL; i++)
@@ -223,24 +235,8 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         return read_number("--top", value, 1, &out->top, err);
     case SW_OPTION_LINES:
         return read_number("--lines", value, 0, &out->lines, err);
-    case SW_OPTION_WATCH:
-        out->watch = true;
-        return 0;
-    case SW_OPTION_FOLLOW:
-        out->follow = true;
-        return 0;
-    case SW_OPTION_NOW:
-        out->now = true;
-        return 0;
     default: /* --set */
-        if (out->override_count == SW_MAX_OVERRIDES)
-            return sw_fail(err, SW_BAD_INPUT, "more than %d times --set", SW_MAX_OVERRIDES);
-        if (strchr(value, '=') == NULL)
-            return sw_fail(err, SW_BAD_INPUT,
-                           "--set needs KEY=VALUE, as in --set global_batch_size=64, not '%.60s'",
-                           value);
-        out->override[out->override_count++].text = value;
-        return 0;
+        return add_override(value, out, err);
     }
 }
 

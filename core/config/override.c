@@ -177,24 +177,12 @@ static struct node *find_item(struct sw_config *c, const struct field *field, st
     return found;
 }
 
-void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
-                              const char *text, int32_t index)
+/* From the root along the keys of 'key.path=value', making what is not there, and the value at its
+ * end. */
+static void set_at_path(struct sw_config *c, struct node *root, const struct field *fields,
+                        struct source *source)
 {
-    size_t bytes = strlen(text);
-    struct source *source = sw_config_new_source(c, "--set", sw_config_copy(c, text, bytes), bytes);
-    if (source == NULL || c->failed)
-        return;
-    source->is_override = true;
-    source->index = SW_OVERRIDE_INDEX + index;
-    if (!sw_config_check_characters(c, source))
-        return;
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || strchr(text, '\n') != NULL) {
-        sw_config_error(c, source, 1, 1,
-                        sw_config_format(c, "%s is not 'key=value'", sw_config_quote(c, text)),
-                        "for example: --set optimizer.learning_rate=1e-4");
-        return;
-    }
+    const char *text = source->text;
     struct node *map = root;
     for (size_t at = 0;;) {
         size_t length = strcspn(text + at, ".=");
@@ -250,4 +238,25 @@ void sw_config_apply_override(struct sw_config *c, struct node *root, const stru
                                                                : NULL; /* any name */
         at += length + 1;
     }
+}
+
+void sw_config_apply_override(struct sw_config *c, struct node *root, const struct field *fields,
+                              const char *text, int32_t index)
+{
+    size_t bytes = strlen(text);
+    struct source *source = sw_config_new_source(c, "--set", sw_config_copy(c, text, bytes), bytes);
+    if (source == NULL || c->failed)
+        return;
+    source->is_override = true;
+    source->index = SW_OVERRIDE_INDEX + index;
+    if (!sw_config_check_characters(c, source))
+        return;
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || strchr(text, '\n') != NULL) {
+        sw_config_error(c, source, 1, 1,
+                        sw_config_format(c, "%s is not 'key=value'", sw_config_quote(c, text)),
+                        "for example: --set optimizer.learning_rate=1e-4");
+        return;
+    }
+    set_at_path(c, root, fields, source);
 }

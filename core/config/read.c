@@ -168,27 +168,8 @@ static void note_paths(const struct node *root, struct sw_run_config *run)
     run->job.token_place = place_of(root, "job", "token_file");
 }
 
-static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
-                     int32_t override_count)
+static void describe_kind(struct sw_config *c, struct node *root)
 {
-    if (c->kind == SW_CONFIG_UNKNOWN)
-        c->kind = guess_kind(root);
-    if (c->kind == SW_CONFIG_UNKNOWN) {
-        sw_config_error_at(
-            c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
-            "a model has 'hidden_size', an accelerator 'peak', a profile 'matmul', "
-            "a cluster 'nodes', a run 'global_batch_size'");
-        return;
-    }
-    if (!sw_config_is_kind(c, root, root, c->kind))
-        return;
-    const bool planned = c->kind == SW_CONFIG_PLAN;
-    if (planned && !is_plan(c, root))
-        return;
-    struct node *changed = planned ? sw_node_find(root, "run") : root;
-    const struct field *fields = sw_config_fields(planned ? SW_CONFIG_RUN : c->kind);
-    for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
-        sw_config_apply_override(c, changed, fields, overrides[i].text, i);
     switch (c->kind) {
     case SW_CONFIG_MODEL:
         c->model = sw_config_alloc(c, sizeof *c->model);
@@ -233,6 +214,30 @@ static void describe(struct sw_config *c, struct node *root, const struct sw_ove
             note_paths(root, c->run);
         break;
     }
+}
+
+static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
+                     int32_t override_count)
+{
+    if (c->kind == SW_CONFIG_UNKNOWN)
+        c->kind = guess_kind(root);
+    if (c->kind == SW_CONFIG_UNKNOWN) {
+        sw_config_error_at(
+            c, root, "neither a model, an accelerator, a profile, a cluster, a run nor a plan",
+            "a model has 'hidden_size', an accelerator 'peak', a profile 'matmul', "
+            "a cluster 'nodes', a run 'global_batch_size'");
+        return;
+    }
+    if (!sw_config_is_kind(c, root, root, c->kind))
+        return;
+    const bool planned = c->kind == SW_CONFIG_PLAN;
+    if (planned && !is_plan(c, root))
+        return;
+    struct node *changed = planned ? sw_node_find(root, "run") : root;
+    const struct field *fields = sw_config_fields(planned ? SW_CONFIG_RUN : c->kind);
+    for (int32_t i = 0; i < override_count && changed != NULL && changed->kind == NODE_MAPPING; i++)
+        sw_config_apply_override(c, changed, fields, overrides[i].text, i);
+    describe_kind(c, root);
 }
 
 static struct sw_config *finish(struct sw_config *c, struct sw_error *err)

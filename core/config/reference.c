@@ -121,6 +121,11 @@ static void write_custom(FILE *out, const struct field *field)
 
 static void write_type(FILE *out, const struct field *field)
 {
+    static const char *const quantities[] = {[FIELD_BYTES] = "[size](#units)",
+                                             [FIELD_BANDWIDTH] = "[bandwidth](#units)",
+                                             [FIELD_SECONDS] = "[time](#units)",
+                                             [FIELD_FLOPS] = "[rate](#units)",
+                                             [FIELD_SHARE] = "percentage or fraction"};
     switch (field->type) {
     case FIELD_INTEGER32:
     case FIELD_INTEGER64:
@@ -156,23 +161,11 @@ static void write_type(FILE *out, const struct field *field)
         write_words(out, field);
         break;
     case FIELD_BYTES:
-        fputs("[size](#units)", out);
-        write_range(out, field);
-        break;
     case FIELD_BANDWIDTH:
-        fputs("[bandwidth](#units)", out);
-        write_range(out, field);
-        break;
     case FIELD_SECONDS:
-        fputs("[time](#units)", out);
-        write_range(out, field);
-        break;
     case FIELD_FLOPS:
-        fputs("[rate](#units)", out);
-        write_range(out, field);
-        break;
     case FIELD_SHARE:
-        fputs("percentage or fraction", out);
+        fputs(quantities[field->type], out);
         write_range(out, field);
         break;
     case FIELD_SECTION:
@@ -245,39 +238,40 @@ static void write_values(FILE *out)
     }
 }
 
+static const char *const intros[] = {
+    "A model: the keys of a Hugging Face `config.json`, which is itself a valid model file. "
+    "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
+    "are refused, and so are kinds of models that are not supported.",
+    "One accelerator, a GPU or a core of a CPU: what its data sheet says. What software "
+    "reaches on "
+    "it is a [profile](profile.md).",
+    ("The nodes of a job, the accelerators in them and the networks between them. A link's "
+     "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
+     "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "
+     "`bandwidth_per_node: 400 Gb/s`; `plan check` prints both figures. B is a byte, b a bit. "
+     "With `spans: node` and `spans: all`\nthe links follow `nodes` and "
+     "`accelerators_per_node`, so that `--set cluster.nodes=128` is all that a larger job "
+     "needs."),
+    ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
+     "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
+     "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
+     "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`."),
+    ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
+     "every change."),
+    ("What software reaches on an accelerator: the fractions of its peaks that every predicted "
+     "time rests on, and the band\naround the times. `runner calibrate` and `plan fit` write "
+     "profiles; configs/profiles has some of published software."),
+    ("A measured curve, for the links of several clusters of one fabric: what `efficiency` of "
+     "a "
+     "[cluster's](cluster.md) links\nmay name."),
+    ("A kind of network between nodes: the variables that NCCL and Open MPI want set on it. "
+     "`slurm.fabric` of a cluster names\none, and the job script exports them; "
+     "`slurm.environment` goes before. configs/fabrics has the usual ones."),
+};
+_Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
+
 int sw_config_reference(FILE *out, enum sw_config_kind kind)
 {
-    static const char *const intros[] = {
-        "A model: the keys of a Hugging Face `config.json`, which is itself a valid model file. "
-        "Of its other keys, those that\nchange no arithmetic are noted and ignored; those that do "
-        "are refused, and so are kinds of models that are not supported.",
-        "One accelerator, a GPU or a core of a CPU: what its data sheet says. What software "
-        "reaches on "
-        "it is a [profile](profile.md).",
-        ("The nodes of a job, the accelerators in them and the networks between them. A link's "
-         "`bandwidth` is that of *one accelerator*\nin one direction: a node of eight with one "
-         "400 Gb/s port has 50 Gb/s for each. Where only the sum of a node is known,\nwrite "
-         "`bandwidth_per_node: 400 Gb/s`; `plan check` prints both figures. B is a byte, b a bit. "
-         "With `spans: node` and `spans: all`\nthe links follow `nodes` and "
-         "`accelerators_per_node`, so that `--set cluster.nodes=128` is all that a larger job "
-         "needs."),
-        ("What to train, on which cluster, with which data. `plan search`, `explain` and `emit` "
-         "read it. Every scalar can be\nreplaced on the command line by its key as it stands here: "
-         "`--set optimizer.learning_rate=1e-4`; `model.` and `cluster.`\ngo before the keys of the "
-         "files that are named, and a link goes by its name: `cluster.links.nvlink.bandwidth`."),
-        ("What `plan emit` decided, for `runner train`. It is written, not edited: a digest finds "
-         "every change."),
-        ("What software reaches on an accelerator: the fractions of its peaks that every predicted "
-         "time rests on, and the band\naround the times. `runner calibrate` and `plan fit` write "
-         "profiles; configs/profiles has some of published software."),
-        ("A measured curve, for the links of several clusters of one fabric: what `efficiency` of "
-         "a "
-         "[cluster's](cluster.md) links\nmay name."),
-        ("A kind of network between nodes: the variables that NCCL and Open MPI want set on it. "
-         "`slurm.fabric` of a cluster names\none, and the job script exports them; "
-         "`slurm.environment` goes before. configs/fabrics has the usual ones."),
-    };
-    _Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
     static const struct {
         const char *name, *plain;
         char dimension;

@@ -613,35 +613,53 @@ static void find_pinned(struct sw_partition *part)
                 part->pinned[l->ops[i].out[j].value] = true;
 }
 
+static bool begin(struct sw_partition *part)
+{
+    const struct sw_program *l = part->logical;
+    const size_t n = (size_t)l->value_count;
+    part->current = malloc(n * sizeof *part->current);
+    part->view_of = malloc(n * sizeof *part->view_of);
+    part->pinned = calloc(n, sizeof *part->pinned);
+    part->gradient_placed = calloc(n, sizeof *part->gradient_placed);
+    part->memo = malloc(FIRST_MEMOS * sizeof *part->memo);
+    part->routes = malloc(ROUTES * sizeof *part->routes);
+    part->memo_capacity = FIRST_MEMOS;
+    if (part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
+        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
+        return false;
+    for (int32_t i = 0; i < ROUTES; i++)
+        part->routes[i].count = 0;
+    for (int32_t v = 0; v < l->value_count; v++) {
+        part->current[v] = v;
+        part->view_of[v] = -1;
+        part->pads = part->pads ||
+                     memcmp(l->values[v].padded, l->values[v].size, sizeof l->values[v].size) != 0;
+    }
+    find_pinned(part);
+    return true;
+}
+
+static void end(struct sw_partition *part)
+{
+    free(part->current);
+    free(part->view_of);
+    free(part->pinned);
+    free(part->gradient_placed);
+    free(part->memo);
+    free(part->routes);
+    free(part->dims);
+    free(part->into);
+    free(part->results);
+}
+
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err)
 {
     int status = -1;
-    const size_t n = (size_t)logical->value_count;
     struct sw_program *p = sw_program_next_stage(logical);
-    struct sw_partition state = {.logical = logical,
-                                 .b = {.program = p, .region = -1},
-                                 .current = malloc(n * sizeof *state.current),
-                                 .view_of = malloc(n * sizeof *state.view_of),
-                                 .pinned = calloc(n, sizeof *state.pinned),
-                                 .gradient_placed = calloc(n, sizeof *state.gradient_placed),
-                                 .memo = malloc(FIRST_MEMOS * sizeof *state.memo),
-                                 .routes = malloc(ROUTES * sizeof *state.routes),
-                                 .memo_capacity = FIRST_MEMOS,
-                                 .err = err};
+    struct sw_partition state = {.logical = logical, .b = {.program = p, .region = -1}, .err = err};
     struct sw_partition *part = &state;
-    if (p == NULL || part->current == NULL || part->view_of == NULL || part->pinned == NULL ||
-        part->gradient_placed == NULL || part->memo == NULL || part->routes == NULL)
+    if (!begin(part) || p == NULL)
         goto memory;
-    for (int32_t i = 0; i < ROUTES; i++)
-        part->routes[i].count = 0;
-    for (int32_t v = 0; v < logical->value_count; v++) {
-        part->current[v] = v;
-        part->view_of[v] = -1;
-    }
-    for (int32_t v = 0; v < logical->value_count; v++)
-        part->pads = part->pads || memcmp(logical->values[v].padded, logical->values[v].size,
-                                          sizeof logical->values[v].size) != 0;
-    find_pinned(part);
     for (int32_t r = 0; r < logical->region_count; r++) {
         const struct sw_region *region = &logical->regions[r];
         sw_builder_region_like(&part->b, region->name, region->phase, region, region->reverse);
@@ -668,15 +686,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
 memory:
     sw_fail(err, SW_ENVIRONMENT, "out of memory while partitioning the program");
 out:
-    free(part->current);
-    free(part->view_of);
-    free(part->pinned);
-    free(part->gradient_placed);
-    free(part->memo);
-    free(part->routes);
-    free(part->dims);
-    free(part->into);
-    free(part->results);
+    end(part);
     if (status == 0)
         *out = p;
     else

@@ -124,7 +124,7 @@ write_configuration() {
         echo "SchedulerParameters=batch_sched_delay=0,sched_interval=5"
         echo "PropagateResourceLimits=NONE"
         echo "SlurmdTimeout=300"
-        echo "KillWait=5"
+        echo "KillWait=15" # 30 by default
         echo "TaskProlog=$state/task_prolog.sh"
         for ((i = 1; i <= nodes; i++)); do
             echo "NodeName=n$i NodeHostname=n$i NodeAddr=$subnet.$i CPUs=$cpus_per_node" \

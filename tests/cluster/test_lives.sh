@@ -641,9 +641,10 @@ life_slowd() { # a slurmd that does not answer while the signal before the limit
 }
 life_starting() { # a node is lost while MPI starts, and is back before the others give up
     local i
+    # Forty seconds: on a busy machine a start takes half of them.
     # shellcheck disable=SC2016 # expanded on the nodes
     wrap='if [ "$1" = train ] && [ "$(hostname)" = n3 ] && [ -e "${0%/*}/armed" ]; then touch "${0%/*}/waits" && exec sleep 1000; fi' \
-        begin_life starting 'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20", SHARDWRIGHT_START_SECONDS: "20"}'
+        begin_life starting 'slurm.environment={SHARDWRIGHT_STALL_SECONDS: "20", SHARDWRIGHT_START_SECONDS: "40"}'
     touch "$run/armed"
     scontrol requeue "$job" || fail "scontrol requeue"
     for ((i = 0; i < 300; i++)); do
@@ -655,7 +656,7 @@ life_starting() { # a node is lost while MPI starts, and is back before the othe
     rm "$run/armed"
     bash $cluster mend test 'idle|allocated|mixed|completing' || fail "the node does not come back"
     ends_well 1e-6 1
-    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 20 s: .*; ranks 4-5 \(host n3\) did not come; start 2 of 3 follows$'
+    said_once '^the ranks ended before the first step: rank [0-7] \(host n[124]\): MPI does not start for 40 s: .*; ranks 4-5 \(host n3\) did not come; start 2 of 3 follows$'
     [ ! -e "$run/excluded_nodes.jsonl" ] || fail "a node that answers again is left out: $(cat "$run/excluded_nodes.jsonl")"
 }
 

@@ -21,6 +21,7 @@
 
 #include "runner/device/cpu/simd.inc"
 #include "runner/device/cpu/kernels.inc"
+#include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
 #include "runner/device/cpu/serving.inc"
 
