@@ -3,7 +3,7 @@
 #
 #   tests/run.sh          the build with warnings as errors and every quick test (< 10 minutes)
 #   tests/run.sh --build  the build and the check of its headers alone
-#   tests/run.sh --all    the gate: what must hold before a change lands, on two cores within 25 minutes.
+#   tests/run.sh --all    the gate: what must hold before a change lands (tests/README.md: how long).
 #                         Also what waits (a Slurm cluster, kills, stalls), beside all that computes; clang
 #                         with sanitizers and asserts; the fuzzers; the thread sanitizer; a bare root
 #                         folder; the quickstart; the linters
