@@ -36,6 +36,12 @@ done
 [ "$pages" -ge 6 ] || complain "only $pages pages were written"
 grep -nE '\| +\|$' "$scratch"/pages/{model,accelerator,cluster,run,plan}.md && complain "a key without a meaning"
 
+docs/make_pictures.sh "$build" "$scratch/pictures" || complain "make_pictures.sh failed"
+for picture in "$scratch"/pictures/*.svg; do
+    cmp -s "docs/pictures/$(basename "$picture")" "$picture" ||
+        complain "docs/pictures/$(basename "$picture") is out of date: run docs/make_pictures.sh"
+done
+
 # Placeholders: those that emit knows, and all of them can be filled.
 sed -nE 's/^ +X\([A-Z_]+, "([a-z_.]+)", .*/{{\1}}/p' planner/emit/script.h | sort >"$scratch/known"
 rows $reference/template.md | sort >"$scratch/documented"
