@@ -90,9 +90,8 @@ END
 | `SHARDWRIGHT_CORE` | runner | when set, a training that crashes leaves core dumps, as the system has it |
 | `SHARDWRIGHT_RUNNER` | job scripts | another `runner` than the one beside the `plan` that wrote the script |
 | `SHARDWRIGHT_HOSTFILE` | job scripts of mpirun | the machines of a mesh on several nodes; in a job of Slurm: its own |
-| `NCCL_GRAPH_MIXING_SUPPORT`, `NCCL_RUNTIME_CONNECT` | runner, device cuda | NCCL's own, set to 0 unless they are set: no call runs beside a recording, and connections take their memory at the start |
+| `NCCL_GRAPH_MIXING_SUPPORT`, `NCCL_RUNTIME_CONNECT` | runner, device cuda | NCCL's own, set to 0 unless they are set: NCCL's calls do not mix with the capture of a CUDA graph, and connections are made at the start, before the arena is allocated |
 | `SW_COLLECTIVES` | runner, device cuda | `nccl`, or `staged` through the host; default: nccl where it is built in |
-| `NCCL_RUNTIME_CONNECT`, `NCCL_GRAPH_MIXING_SUPPORT` | runner, device cuda | NCCL's own; 0 where they are not set: memory is taken before the arena, no call runs beside a recording |
 | `SW_CUDA_ATTENTION` | runner, device cuda | `cudnn`, or `own` kernels; default: cudnn where it is built in |
 | `NO_COLOR` | plan | when set, messages have no colour |
 | `COLUMNS` | plan | columns of the terminal, where it does not say itself; tables and texts keep to them |
