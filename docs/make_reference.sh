@@ -109,7 +109,7 @@ in attempt.json.
 | code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, a folder has a live job already, Slurm refuses a job, or a training's loss or gradient norm is no use |
+| 1 | the request cannot be met: no mesh fits, a `--fail-if` holds, a folder has a live job already, Slurm refuses a job, or a training's loss or gradient norm is zero or not finite |
 | 2 | bad input: the command line or a file |
 | 3 | the environment failed: memory, disk, network, another rank; Slurm does not answer |
 | 4 | `plan diff`, `runner checkpoint diff`: the two differ |

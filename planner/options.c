@@ -29,8 +29,9 @@ static const struct option_info {
      "auto, or dp,fsdp,tp,sp as in 1,64,1,1 or 1,-1,8,1, or names as in tp:8,fsdp:-1",
      TEXT(mesh_dim)},
     {"--for", NULL, "train|serve", SW_OPTION_FOR,
-     "what meshes are ranked for: training, or making texts as 'serve' of the run says; default: "
-     "as 'job'",
+     "what meshes are ranked for: training, or serving (decode latency) as 'serve' of the run "
+     "says; "
+     "default: as 'job'",
      OTHER},
     {"--prefer", NULL, "fsdp|fsdp-strict|time", SW_OPTION_PREFER,
      "largest fsdp that is nearly as fast as any (prefer_within of the run), largest that fits, or "

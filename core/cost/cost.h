@@ -131,7 +131,8 @@ double sw_cost_attention_share(const struct sw_cluster_config *cluster, double f
  * it comes to the same weights again. 0: the program is of training. */
 double sw_cost_serving_bytes(const struct sw_program *program);
 /* Bytes per second where each meets so many rows, in a program that reads `bytes` in all; 0: more
- * rows than any that was measured. Between the measured rows a byte's time is straight in the rows.
+ * rows than any that was measured. Between measured numbers of rows the time of a byte is
+ * interpolated linearly.
  */
 double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, double bytes);
 /* Which of the rates an op has; SW_FEW_KINDS: none. */

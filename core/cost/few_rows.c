@@ -46,7 +46,7 @@ double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, do
         const double here = 1 / bandwidth_at(first, end - i, bytes);
         if (rows <= first->rows && i == 0)
             return 1 / here;
-        /* the products of another row take as long again: straight in the rows */
+        /* each row more takes the same time again */
         if (rows <= first->rows)
             return 1 /
                    (before + (here - before) * (rows - rows_before) / (first->rows - rows_before));

@@ -61,7 +61,7 @@ static int check(const struct sw_program_options *training, const struct sw_serv
         want->chunk >= INT32_MAX)
         return sw_fail(err, SW_BAD_INPUT,
                        "max_tokens %" PRId64 " with chunk %" PRId64
-                       " is no length of a text; both are below 2^31",
+                       ": max_tokens is 1 to 2^31 - 1, chunk 0 to 2^31 - 1",
                        want->max_tokens, want->chunk);
     /* a sampled token travels as an fp32 number */
     if (training->model.vocab_size > 1 << 24)
@@ -76,14 +76,14 @@ static int check(const struct sw_program_options *training, const struct sw_serv
     return 0;
 }
 
-const char *sw_passes_name(enum sw_passes passes)
+const char *sw_prefill_gather_name(enum sw_prefill_gather gathers)
 {
-    return passes == SW_PASSES_CACHE ? "keys and values" : "queries";
+    return gathers == SW_GATHER_KV ? "keys and values" : "queries";
 }
 
 /* An int8 cache has no collective. */
-bool sw_serving_may_pass_cache(const struct sw_program_options *training,
-                               const struct sw_serving *want)
+bool sw_serving_may_gather_kv(const struct sw_program_options *training,
+                              const struct sw_serving *want)
 {
     return sw_axes_size(&training->mesh, training->rules.axes[SW_L_CACHE_SEQ]) > 1 &&
            want->cache != SW_I8 && !training->target.lacks_whole_cache;
@@ -111,7 +111,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.max_tokens = rounded_up(want->max_tokens, chunk);
     o.serving.chunk = chunk;
     o.serving.cache = want->cache;
-    o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->passes == SW_PASSES_CACHE;
+    o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);
     *out = o;
     return 0;

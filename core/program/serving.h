@@ -26,19 +26,20 @@ enum {
     SW_CACHE_INT8_MOST = 127 /* of an integer: what the largest element of a head becomes */
 };
 
-/* What goes round for a chunk of prompts, whose queries are split over the ranks of the sequence as
- * the cache is. The queries: every rank attends with all of them over its part, and the parts of
+/* What is gathered for a chunk of prompts, whose queries are split over the ranks of the sequence
+ * as the cache is. The queries: every rank attends with all of them over its part, and the parts of
  * the softmax are merged (the cache stays where it is). Or keys and values, a layer's at a time:
  * every rank attends with its own queries over all, as far as the cache has room. Fewer bytes
- * where the chunk is not much shorter than max_tokens and kv heads are few. Decoding always passes
+ * where the chunk is not much shorter than max_tokens and kv heads are few. Decoding always gathers
  * its queries. */
-enum sw_passes {
-    SW_PASSES_FEWEST, /* whichever is fewer bytes; of equal ones the queries */
-    SW_PASSES_QUERIES,
-    SW_PASSES_CACHE,
-    SW_PASSES_COUNT
+enum sw_prefill_gather {
+    SW_GATHER_FEWEST, /* whichever is fewer bytes; of equal ones the queries */
+    SW_GATHER_QUERIES,
+    SW_GATHER_KV,
+    SW_GATHER_KINDS
 };
-const char *sw_passes_name(enum sw_passes passes); /* "queries", "keys and values" */
+const char *
+sw_prefill_gather_name(enum sw_prefill_gather gathers); /* "queries", "keys and values" */
 
 /* What a run wants of serving. */
 struct sw_serving {
@@ -49,7 +50,7 @@ struct sw_serving {
     enum sw_dtype cache; /* of keys and values: the compute precision, fp32, or int8 with scales */
     bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
                             ahead; else every rank of fsdp has them all */
-    enum sw_passes passes; /* sw_serving_options takes FEWEST for QUERIES */
+    enum sw_prefill_gather gathers; /* sw_serving_options takes FEWEST for QUERIES */
 };
 
 /* What the data is like that its programs are priced with. */
@@ -66,10 +67,10 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err);
 
-/* Whether keys and values may go round: there are several parts, in a number format that is moved,
- * and the device has the op. */
-bool sw_serving_may_pass_cache(const struct sw_program_options *training,
-                               const struct sw_serving *want);
+/* Whether keys and values may be gathered: there are several parts, in a number format that is
+ * moved, and the device has the op. */
+bool sw_serving_may_gather_kv(const struct sw_program_options *training,
+                              const struct sw_serving *want);
 
 /* Which of `ranks` keeps position p, and at which of its places. */
 static inline int64_t sw_cache_owner(int64_t p, int64_t block, int64_t ranks)

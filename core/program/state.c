@@ -135,13 +135,13 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
 
 /* A program of serving that passes the one or the other, and the bytes that a rank sends in it. */
 static int compile_passing(const struct sw_program_options *training, const struct sw_serving *want,
-                           enum sw_program_kind kind, enum sw_passes passes,
-                           int64_t bytes[SW_PASSES_COUNT], struct sw_program **out,
+                           enum sw_program_kind kind, enum sw_prefill_gather gathers,
+                           int64_t bytes[SW_GATHER_KINDS], struct sw_program **out,
                            struct sw_error *err)
 {
     struct sw_program_options options;
     struct sw_serving one = *want;
-    one.passes = passes;
+    one.gathers = gathers;
     if (sw_serving_options(training, &one, kind, &options, err) != 0 ||
         sw_program_compile(&options, SW_SCHEDULED, out, err) != 0)
         return -1;
@@ -150,35 +150,35 @@ static int compile_passing(const struct sw_program_options *training, const stru
         *out = NULL;
         return -1;
     }
-    bytes[passes] = sw_program_sent_bytes(*out);
+    bytes[gathers] = sw_program_sent_bytes(*out);
     return 0;
 }
 
 /* Of both ways the one that is wanted, or that sends less. */
 static int compile_serving(const struct sw_program_options *training, const struct sw_serving *want,
-                           enum sw_program_kind kind, enum sw_passes *passes,
-                           int64_t bytes[SW_PASSES_COUNT], struct sw_program **out,
+                           enum sw_program_kind kind, enum sw_prefill_gather *gathers,
+                           int64_t bytes[SW_GATHER_KINDS], struct sw_program **out,
                            struct sw_error *err)
 {
-    struct sw_program *both[SW_PASSES_COUNT] = {NULL};
-    const bool may = kind != SW_PROGRAM_DECODE && sw_serving_may_pass_cache(training, want);
-    memset(bytes, 0, SW_PASSES_COUNT * sizeof *bytes);
-    if (compile_passing(training, want, kind, SW_PASSES_QUERIES, bytes, &both[SW_PASSES_QUERIES],
+    struct sw_program *both[SW_GATHER_KINDS] = {NULL};
+    const bool may = kind != SW_PROGRAM_DECODE && sw_serving_may_gather_kv(training, want);
+    memset(bytes, 0, SW_GATHER_KINDS * sizeof *bytes);
+    if (compile_passing(training, want, kind, SW_GATHER_QUERIES, bytes, &both[SW_GATHER_QUERIES],
                         err) != 0)
         return -1;
-    if (may && compile_passing(training, want, kind, SW_PASSES_CACHE, bytes, &both[SW_PASSES_CACHE],
-                               err) != 0) {
-        sw_program_free(both[SW_PASSES_QUERIES]);
+    if (may &&
+        compile_passing(training, want, kind, SW_GATHER_KV, bytes, &both[SW_GATHER_KV], err) != 0) {
+        sw_program_free(both[SW_GATHER_QUERIES]);
         return -1;
     }
-    *passes = may && (want->passes == SW_PASSES_CACHE ||
-                      (want->passes == SW_PASSES_FEWEST &&
-                       bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]))
-                  ? SW_PASSES_CACHE
-                  : SW_PASSES_QUERIES;
-    *out = both[*passes];
-    both[*passes] = NULL;
-    for (int32_t i = 0; i < SW_PASSES_COUNT; i++)
+    *gathers =
+        may && (want->gathers == SW_GATHER_KV || (want->gathers == SW_GATHER_FEWEST &&
+                                                  bytes[SW_GATHER_KV] < bytes[SW_GATHER_QUERIES]))
+            ? SW_GATHER_KV
+            : SW_GATHER_QUERIES;
+    *out = both[*gathers];
+    both[*gathers] = NULL;
+    for (int32_t i = 0; i < SW_GATHER_KINDS; i++)
         sw_program_free(both[i]);
     return 0;
 }
@@ -190,11 +190,11 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
     struct sw_program_set *set = NULL;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
         struct sw_program *program = NULL;
-        int64_t bytes[SW_PASSES_COUNT];
-        enum sw_passes passes;
+        int64_t bytes[SW_GATHER_KINDS];
+        enum sw_prefill_gather gathers;
         if ((kinds >> k & 1u) == 0)
             continue;
-        if (compile_serving(training, want, (enum sw_program_kind)k, &passes, bytes, &program,
+        if (compile_serving(training, want, (enum sw_program_kind)k, &gathers, bytes, &program,
                             err) != 0)
             goto fail;
         if (set == NULL) {
@@ -210,7 +210,7 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
                 goto fail;
         }
         if (k == SW_PROGRAM_PREFILL) {
-            set->passes = passes;
+            set->gathers = gathers;
             memcpy(set->chunk_bytes, bytes, sizeof bytes);
         }
     }

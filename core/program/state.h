@@ -16,10 +16,10 @@ struct sw_program_set {
     struct sw_program *program[SW_PROGRAM_KINDS];
     int64_t arena_bytes;
     int64_t tokens_per_step;
-    /* of serving: what goes round for a chunk of prompts, and the bytes that a rank sends for one,
+    /* of serving: what prefill gathers for a chunk, and the bytes that a rank sends for one,
      * either way; 0: that way there is none */
-    enum sw_passes passes;
-    int64_t chunk_bytes[SW_PASSES_COUNT];
+    enum sw_prefill_gather gathers;
+    int64_t chunk_bytes[SW_GATHER_KINDS];
     /* what `save` moves: the files of a checkpoint, saved by all ranks of the mesh, and how the
      * state gets there; both refer to this set. Zero without that program */
     struct sw_placement placement;

@@ -54,9 +54,9 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_number(j, "cache_bytes", (double)set->state.cache_bytes);
     sw_json_number(j, "scale_bytes", (double)c->memory.scales);
     sw_json_number(j, "sent_bytes_per_token", (double)s->decode_bytes);
-    sw_json_text(j, "passes", sw_passes_name(s->passes));
-    sw_json_number(j, "sent_bytes_passing_queries", (double)s->chunk_bytes[SW_PASSES_QUERIES]);
-    sw_json_number(j, "sent_bytes_passing_cache", (double)s->chunk_bytes[SW_PASSES_CACHE]);
+    sw_json_text(j, "passes", sw_prefill_gather_name(s->gathers));
+    sw_json_number(j, "sent_bytes_passing_queries", (double)s->chunk_bytes[SW_GATHER_QUERIES]);
+    sw_json_number(j, "sent_bytes_passing_cache", (double)s->chunk_bytes[SW_GATHER_KV]);
     sw_json_end(j);
 }
 

@@ -48,13 +48,13 @@ static void print_serving(FILE *out, const struct sw_explain *x)
         scale_bytes > 0 ? sw_format_bytes((double)scale_bytes, scales) : "",
         scale_bytes > 0 ? ")" : "", sw_format_bytes((double)s->decode_bytes, e),
         sw_search_serving_fits(x->run, x->serving_programs) ? "" : "; that does not fit");
-    if (s->chunk_bytes[SW_PASSES_CACHE] > 0)
+    if (s->chunk_bytes[SW_GATHER_KV] > 0)
         fprintf(out,
-                "          for a chunk of prompts %s go round: it sends %s (queries), %s (keys "
+                "          for a chunk of prompts %s are gathered: it sends %s (queries), %s (keys "
                 "and values)\n",
-                sw_passes_name(s->passes),
-                sw_format_bytes((double)s->chunk_bytes[SW_PASSES_QUERIES], a),
-                sw_format_bytes((double)s->chunk_bytes[SW_PASSES_CACHE], b));
+                sw_prefill_gather_name(s->gathers),
+                sw_format_bytes((double)s->chunk_bytes[SW_GATHER_QUERIES], a),
+                sw_format_bytes((double)s->chunk_bytes[SW_GATHER_KV], b));
 }
 
 static void print_run(FILE *out, const struct sw_explain *x)

@@ -133,7 +133,7 @@ static const struct {
     const char *words, *advice;
 } verdicts[] = {
     {SW_VERDICT_DONE, false, "done", ""},
-    {SW_UNMET, false, "the training is no use any more",
+    {SW_UNMET, false, "the loss or the gradient norm is zero or not finite",
      "change the run: the same would happen again"},
     {SW_BAD_INPUT, false, "the plan, its data or its checkpoint cannot be used",
      "mend what it names, and start it again"},

@@ -23,17 +23,17 @@ struct served {
     char detail[256], help[256]; /* of a rejection */
     bool streams;
     int64_t arena_bytes;
-    enum sw_passes passes; /* of prefill */
-    int64_t chunk_bytes[SW_PASSES_COUNT];
+    enum sw_prefill_gather gathers; /* of prefill */
+    int64_t chunk_bytes[SW_GATHER_KINDS];
 };
 
 static int size_passing(struct sw_searcher *s, const struct sw_program_options *training,
                         const struct sw_serving *want, enum sw_program_kind kind,
-                        enum sw_passes passes, struct sw_program_options *options,
+                        enum sw_prefill_gather gathers, struct sw_program_options *options,
                         struct sw_sized *out, struct sw_error *err)
 {
     struct sw_serving one = *want;
-    one.passes = passes;
+    one.gathers = gathers;
     if (sw_serving_options(training, &one, kind, options, err) != 0 ||
         sw_searcher_program(s, options, out, err) != 0)
         return sw_fail_context(err, "serve");
@@ -47,21 +47,21 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
 {
     struct sw_program_options options, other;
     struct sw_sized cache;
-    int64_t bytes[SW_PASSES_COUNT] = {0};
-    enum sw_passes passes = SW_PASSES_QUERIES;
-    if (size_passing(s, training, want, kind, SW_PASSES_QUERIES, &options, out, err) != 0)
+    int64_t bytes[SW_GATHER_KINDS] = {0};
+    enum sw_prefill_gather gathers = SW_GATHER_QUERIES;
+    if (size_passing(s, training, want, kind, SW_GATHER_QUERIES, &options, out, err) != 0)
         return -1;
     if (out->program == NULL) {
         served->reason = sw_program_admits(&options, served->detail, served->help);
         return 0;
     }
-    bytes[SW_PASSES_QUERIES] = sw_program_sent_bytes(out->program);
-    if (kind != SW_PROGRAM_DECODE && sw_serving_may_pass_cache(training, want)) {
-        if (size_passing(s, training, want, kind, SW_PASSES_CACHE, &other, &cache, err) != 0)
+    bytes[SW_GATHER_QUERIES] = sw_program_sent_bytes(out->program);
+    if (kind != SW_PROGRAM_DECODE && sw_serving_may_gather_kv(training, want)) {
+        if (size_passing(s, training, want, kind, SW_GATHER_KV, &other, &cache, err) != 0)
             return -1;
-        bytes[SW_PASSES_CACHE] = sw_program_sent_bytes(cache.program);
-        if (bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]) {
-            passes = SW_PASSES_CACHE;
+        bytes[SW_GATHER_KV] = sw_program_sent_bytes(cache.program);
+        if (bytes[SW_GATHER_KV] < bytes[SW_GATHER_QUERIES]) {
+            gathers = SW_GATHER_KV;
             *out = cache;
         }
     }
@@ -71,7 +71,7 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
     if (kind != SW_PROGRAM_PREFILL)
         return 0;
     served->options = options;
-    served->passes = passes;
+    served->gathers = gathers;
     memcpy(served->chunk_bytes, bytes, sizeof bytes);
     return 0;
 }
@@ -234,7 +234,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);
-    p->passes = served->passes;
+    p->gathers = served->gathers;
     memcpy(p->chunk_bytes, served->chunk_bytes, sizeof p->chunk_bytes);
     p->misses_token =
         run->serve_token_latency > 0 && c->cost.step_seconds > run->serve_token_latency;

@@ -48,8 +48,8 @@ struct sw_serve_price {
     enum sw_dtype cache;
     double first_seconds;                 /* of the chunks of a prompt: slots are empty before it */
     int64_t decode_bytes;                 /* that a rank sends for a token */
-    enum sw_passes passes;                /* what goes round for a chunk of prompts (serving.h) */
-    int64_t chunk_bytes[SW_PASSES_COUNT]; /* that a rank sends for one, either way; 0: that way
+    enum sw_prefill_gather gathers;       /* for a chunk of prompts (serving.h) */
+    int64_t chunk_bytes[SW_GATHER_KINDS]; /* that a rank sends for one, either way; 0: that way
                                              there is none */
     bool misses_token, misses_first;      /* goals of the run */
     int64_t training_bytes; /* what training needs there, reserved included; 0: it cannot train */

@@ -8,14 +8,15 @@
 enum { WISH_FIELDS = 16 };
 
 struct wish_option {
-    struct sw_wish *wish;
-    const struct sw_wish_field *field;
+    struct sw_sampling_params *params;
+    const struct sw_sampling_params_field *field;
 };
 
 static int take_wish(void *to, const char *value, struct sw_problem *problem)
 {
     const struct wish_option *option = to;
-    return sw_wish_set(option->wish, option->field, sw_arguments_number(value), problem->text) == 0
+    return sw_sampling_params_set(option->params, option->field, sw_arguments_number(value),
+                                  problem->text) == 0
                ? 0
                : sw_problem_is(problem, problem->text, "");
 }
@@ -49,7 +50,7 @@ static int take_stop(void *to, const char *value, struct sw_problem *problem)
 int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out,
                           struct sw_problem *problem)
 {
-    struct wish_option wish[WISH_FIELDS];
+    struct wish_option params[WISH_FIELDS];
     struct sw_argument options[WISH_FIELDS + 11] = {
         {.name = "--checkpoint", .text = &out->checkpoint},
         {.name = "--prompt", .text = &out->prompt, .may_be_empty = true},
@@ -61,14 +62,14 @@ int sw_generate_arguments(int argc, char **argv, struct sw_generate_options *out
         {.name = "--resume", .flag = &out->resume},
         {.name = "--shard", .take = take_part, .to = out->part},
         {.name = "--stop", .take = take_stop, .to = &out->stops, .may_be_empty = true}};
-    for (int32_t f = 0; sw_wish_fields[f].name != NULL && f < WISH_FIELDS; f++) {
-        wish[f] = (struct wish_option){&out->wish, &sw_wish_fields[f]};
-        options[10 + f] = (struct sw_argument){.name = sw_wish_fields[f].name,
+    for (int32_t f = 0; sw_sampling_params_fields[f].name != NULL && f < WISH_FIELDS; f++) {
+        params[f] = (struct wish_option){&out->params, &sw_sampling_params_fields[f]};
+        options[10 + f] = (struct sw_argument){.name = sw_sampling_params_fields[f].name,
                                                .needs = " needs a number",
                                                .take = take_wish,
-                                               .to = &wish[f]};
+                                               .to = &params[f]};
     }
-    *out = (struct sw_generate_options){.wish = sw_wish_default(), .part = {0, 1}};
+    *out = (struct sw_generate_options){.params = sw_sampling_params_default(), .part = {0, 1}};
     if (sw_arguments_parse(argc, argv, options, &out->plan_path, NULL, NULL, problem) != 0)
         return -1;
     if (out->checkpoint == NULL)

@@ -1,6 +1,6 @@
 /* Texts made token by token: which slot of the batch has which text, what the programs `prefill`
  * and `decode` are fed, and what `score` says of texts that are there. Knows tokens alone, neither
- * files nor letters.
+ * files nor tokenizers.
  *
  * Every rank runs the same engine on the same texts: each has all sampled tokens, so all decide
  * alike and nothing else need be said between them. A slot whose text ends takes the next one while

@@ -4,7 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "runner/generate/lines.h"
-#include "runner/generate/making.h"
+#include "runner/generate/generation.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,17 +14,17 @@
 #include <unistd.h>
 
 /* A text that is being made, or waits for those before it to be written. */
-struct making {
+struct completion {
     const struct sw_prompt *prompt;
     int64_t sample;
-    struct sw_making text;
+    struct sw_generation text;
 };
 
 struct run {
     struct sw_session *session;
     const struct sw_generate_options *options;
     struct sw_prompts prompts;
-    struct making *text; /* [prompts.samples] */
+    struct completion *text; /* [prompts.samples] */
     int64_t next_prompt, next_sample, started, written;
     int64_t end_prompt; /* behind those of this part */
     struct sw_lines lines;
@@ -40,7 +40,7 @@ struct run {
 /* From the next text to the one behind it. */
 static void pass_text(struct run *r)
 {
-    if (++r->next_sample == r->prompts.at[r->next_prompt].wish.n) {
+    if (++r->next_sample == r->prompts.at[r->next_prompt].params.n) {
         r->next_sample = 0;
         r->next_prompt++;
     }
@@ -52,32 +52,32 @@ static int next_text(void *context, struct sw_text *out, struct sw_error *err)
     if (r->next_prompt == r->end_prompt)
         return 0;
     const struct sw_prompt *prompt = &r->prompts.at[r->next_prompt];
-    const struct sw_wish *wish = &prompt->wish;
-    struct making *m = &r->text[r->started];
-    *m = (struct making){.prompt = prompt, .sample = r->next_sample};
-    if (sw_making_begin(&m->text, r->session->letters, &prompt->stops, r->options->top, NULL, 0,
-                        err) != 0)
+    const struct sw_sampling_params *params = &prompt->params;
+    struct completion *m = &r->text[r->started];
+    *m = (struct completion){.prompt = prompt, .sample = r->next_sample};
+    if (sw_generation_begin(&m->text, r->session->codec, &prompt->stops, r->options->top, NULL, 0,
+                            err) != 0)
         return -1;
     *out = (struct sw_text){.number = r->started++,
                             .tokens = prompt->tokens,
                             .token_count = prompt->token_count,
-                            .max_new_tokens = wish->max_new_tokens,
+                            .max_new_tokens = params->max_new_tokens,
                             .top = r->options->top,
-                            .sampling = {wish->temperature, wish->top_p, wish->min_p,
-                                         wish->repetition_penalty, wish->top_k},
+                            .sampling = {params->temperature, params->top_p, params->min_p,
+                                         params->repetition_penalty, params->top_k},
                             /* a text's own, whatever else is in the file: prompts that are alike
                                differ by their place */
-                            .seed = sw_hash_mix((uint64_t)wish->seed) +
+                            .seed = sw_hash_mix((uint64_t)params->seed) +
                                     (uint64_t)r->next_prompt * 1000003u + (uint64_t)r->next_sample};
     pass_text(r);
     return 1;
 }
 
 /* What no stop can take back any more. */
-static void stream(struct run *r, const struct making *m)
+static void stream(struct run *r, const struct completion *m)
 {
     size_t until;
-    const char *text = sw_making_text(&m->text, &until);
+    const char *text = sw_generation_text(&m->text, &until);
     if (until > r->streamed) {
         (void)fwrite(text + r->streamed, 1, until - r->streamed, r->out);
         (void)fflush(r->out);
@@ -89,9 +89,9 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
                        double logprob, const struct sw_top *top)
 {
     struct run *r = context;
-    struct making *m = &r->text[text->number];
-    const bool more =
-        sw_making_take(&m->text, r->session->letters, token, logprob, top, &r->session->rank->err);
+    struct completion *m = &r->text[text->number];
+    const bool more = sw_generation_take(&m->text, r->session->codec, token, logprob, top,
+                                         &r->session->rank->err);
     (void)index;
     if (r->streams && r->out != NULL)
         stream(r, m);
@@ -101,7 +101,7 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
 /* ---- Writing ---- */
 
 /* [[{"token": 7, "logprob": -0.5}, ...], ...] */
-static void write_top(const struct sw_making *m, struct sw_json *j)
+static void write_top(const struct sw_generation *m, struct sw_json *j)
 {
     sw_json_array(j, "top_logprobs");
     for (int64_t i = 0; i < m->count; i++) {
@@ -117,11 +117,11 @@ static void write_top(const struct sw_making *m, struct sw_json *j)
     sw_json_end(j);
 }
 
-static void write_text(const struct run *r, const struct making *m)
+static void write_text(const struct run *r, const struct completion *m)
 {
     struct sw_json j = {.out = r->out, .style = SW_JSON_LINE};
     size_t bytes;
-    const char *text = sw_making_text(&m->text, &bytes);
+    const char *text = sw_generation_text(&m->text, &bytes);
     sw_json_object(&j, NULL);
     sw_json_integer(&j, "index", m->prompt - r->prompts.at);
     sw_json_integer(&j, "sample", m->sample);
@@ -130,7 +130,7 @@ static void write_text(const struct run *r, const struct making *m)
     char *written = string != NULL ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
     if (written == NULL)
         sw_fail(&r->session->rank->err, SW_ENVIRONMENT, "out of memory for a text");
-    if (sw_letters_can_read(r->session->letters) && written != NULL)
+    if (sw_codec_can_read(r->session->codec) && written != NULL)
         sw_json_raw(&j, "text", written, strlen(written));
     else
         sw_json_null(&j, "text");
@@ -175,7 +175,7 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
     const json_t *tokens = json_object_get(line, "tokens");
     if (!is_number(line, "index", r->next_prompt) || !is_number(line, "sample", r->next_sample) ||
         !is_number(line, "prompt_tokens", prompt->token_count) || !json_is_array(tokens) ||
-        json_array_size(tokens) > (size_t)prompt->wish.max_new_tokens) {
+        json_array_size(tokens) > (size_t)prompt->params.max_new_tokens) {
         snprintf(text, 160,
                  "it is not of prompt %" PRId64 ", sample %" PRId64
                  ": it is of other prompts or other options",
@@ -209,8 +209,8 @@ static enum sw_status go_on(struct run *r)
 static void text_ended(void *context, const struct sw_text *text, bool full)
 {
     struct run *r = context;
-    struct making *m = &r->text[text->number];
-    sw_making_end(&m->text, &r->session->rank->err);
+    struct completion *m = &r->text[text->number];
+    sw_generation_end(&m->text, &r->session->rank->err);
     r->cut += full && strcmp(m->text.reason, "length") == 0;
     if (r->streams && r->out != NULL) {
         stream(r, m);
@@ -221,7 +221,7 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
             write_text(r, &r->text[r->written]);
         if (r->lines.out != NULL)
             sw_lines_flush(&r->lines);
-        sw_making_free(&r->text[r->written].text);
+        sw_generation_free(&r->text[r->written].text);
     }
 }
 
@@ -266,7 +266,7 @@ static enum sw_status read_prompts(struct run *r)
     char *text = NULL;
     size_t bytes = 0;
     if (o->prompt != NULL) {
-        (void)sw_prompts_single(o->prompt, s->letters, &limits, &o->wish, &o->stops, &r->prompts,
+        (void)sw_prompts_single(o->prompt, s->codec, &limits, &o->params, &o->stops, &r->prompts,
                                 &s->rank->err);
         return sw_rank_agree(s->rank);
     }
@@ -274,7 +274,7 @@ static enum sw_status read_prompts(struct run *r)
         (void)sw_generate_read(o->prompts_path, &text, &bytes, &s->rank->err);
     enum sw_status status = sw_rank_agree(s->rank);
     if (status == SW_OK && sw_session_share(s, &text, &bytes) == 0) {
-        (void)sw_prompts_read(o->prompts_path, text, bytes, s->letters, &limits, &o->wish,
+        (void)sw_prompts_read(o->prompts_path, text, bytes, s->codec, &limits, &o->params,
                               &o->stops, s->rank->launch->rank == 0 ? stderr : NULL, &r->prompts,
                               &s->rank->err);
         status = sw_rank_agree(s->rank);
@@ -358,7 +358,7 @@ static enum sw_status generate(struct run *r)
     if (status != SW_OK)
         return status;
     r->streams = path == NULL && r->options->prompt != NULL && r->prompts.samples == 1 &&
-                 !r->options->logprobs && r->options->top == 0 && sw_letters_can_read(s->letters);
+                 !r->options->logprobs && r->options->top == 0 && sw_codec_can_read(s->codec);
     r->next_prompt = sw_lines_part(r->prompts.count, r->options->part[0], r->options->part[1]);
     r->end_prompt = sw_lines_part(r->prompts.count, r->options->part[0] + 1, r->options->part[1]);
     if (r->options->resume)
@@ -391,7 +391,7 @@ static enum sw_status generate(struct run *r)
 /* Lines of a file are not known before the model is loaded; the number of slots is. */
 static int64_t texts_wanted(const struct sw_generate_options *o)
 {
-    return o->prompt != NULL ? o->wish.n : 0;
+    return o->prompt != NULL ? o->params.n : 0;
 }
 
 int sw_generate(struct sw_rank *rank, const void *given)
@@ -405,7 +405,7 @@ int sw_generate(struct sw_rank *rank, const void *given)
     if (status == SW_OK)
         status = generate(&run);
     for (int64_t i = 0; run.text != NULL && i < run.started; i++)
-        sw_making_free(&run.text[i].text);
+        sw_generation_free(&run.text[i].text);
     free(run.text);
     sw_prompts_free(&run.prompts);
     sw_session_close(&session);

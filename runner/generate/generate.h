@@ -12,7 +12,7 @@ struct sw_generate_options {
     const char *prompt;       /* NULL: prompts_path */
     const char *prompts_path; /* of lines of JSON; "-": stdin */
     const char *out_path;     /* NULL: stdout */
-    struct sw_wish wish;
+    struct sw_sampling_params params;
     struct sw_stops stops;
     bool logprobs;
     int32_t top;     /* of the most probable tokens so many with each; 0 .. SW_TOP_TOKENS */

@@ -10,27 +10,31 @@
 
 enum { MOST_COMPLAINTS = 100, SHOWN_BYTES = 48 };
 
-const struct sw_wish_field sw_wish_fields[] = {
-    {"temperature", true, 0, 100, false, offsetof(struct sw_wish, temperature)},
-    {"top_k", false, 0, 1 << 24, false, offsetof(struct sw_wish, top_k)},
-    {"top_p", true, 0, 1, true, offsetof(struct sw_wish, top_p)},
-    {"min_p", true, 0, 1, false, offsetof(struct sw_wish, min_p)},
-    {"repetition_penalty", true, 0, 100, true, offsetof(struct sw_wish, repetition_penalty)},
-    {"max_new_tokens", false, 1, INT32_MAX, false, offsetof(struct sw_wish, max_new_tokens)},
-    {"seed", false, 0, 0x1p53, false, offsetof(struct sw_wish, seed)},
-    {"n", false, 1, 10000, false, offsetof(struct sw_wish, n)},
+const struct sw_sampling_params_field sw_sampling_params_fields[] = {
+    {"temperature", true, 0, 100, false, offsetof(struct sw_sampling_params, temperature)},
+    {"top_k", false, 0, 1 << 24, false, offsetof(struct sw_sampling_params, top_k)},
+    {"top_p", true, 0, 1, true, offsetof(struct sw_sampling_params, top_p)},
+    {"min_p", true, 0, 1, false, offsetof(struct sw_sampling_params, min_p)},
+    {"repetition_penalty", true, 0, 100, true,
+     offsetof(struct sw_sampling_params, repetition_penalty)},
+    {"max_new_tokens", false, 1, INT32_MAX, false,
+     offsetof(struct sw_sampling_params, max_new_tokens)},
+    {"seed", false, 0, 0x1p53, false, offsetof(struct sw_sampling_params, seed)},
+    {"n", false, 1, 10000, false, offsetof(struct sw_sampling_params, n)},
     {.name = NULL},
 };
 
-struct sw_wish sw_wish_default(void)
+struct sw_sampling_params sw_sampling_params_default(void)
 {
-    return (struct sw_wish){.top_p = 1, .repetition_penalty = 1, .max_new_tokens = 128, .n = 1};
+    return (struct sw_sampling_params){
+        .top_p = 1, .repetition_penalty = 1, .max_new_tokens = 128, .n = 1};
 }
 
-int sw_wish_set(struct sw_wish *wish, const struct sw_wish_field *field, double value,
-                char text[160])
+int sw_sampling_params_set(struct sw_sampling_params *params,
+                           const struct sw_sampling_params_field *field, double value,
+                           char text[160])
 {
-    char *at = (char *)wish + field->offset;
+    char *at = (char *)params + field->offset;
     const bool good = value >= field->least && value <= field->most &&
                       (!field->above || value > field->least) &&
                       (field->real || value == floor(value));
@@ -78,9 +82,9 @@ static int copy_stops(struct sw_stops *to, const struct sw_stops *from)
 /* ---- One line ---- */
 
 struct reading {
-    struct sw_letters *letters;
+    struct sw_codec *codec;
     const struct sw_prompt_limits *limits;
-    const struct sw_wish *defaults;
+    const struct sw_sampling_params *defaults;
     const struct sw_stops *stops;
 };
 
@@ -178,19 +182,19 @@ static int read_field(const struct reading *r, const char *key, const json_t *va
     if (strcmp(key, text_key(r)) == 0 && !json_is_string(value))
         return sw_fail(err, SW_BAD_INPUT, "'%s' is a text", key);
     if (strcmp(key, text_key(r)) == 0)
-        return sw_letters_encode(r->letters, json_string_value(value), json_string_length(value),
-                                 true, &prompt->tokens, &prompt->token_count, err);
+        return sw_codec_encode(r->codec, json_string_value(value), json_string_length(value), true,
+                               &prompt->tokens, &prompt->token_count, err);
     if (r->limits->scored)
         return unknown_key(r, key, err);
     if (strcmp(key, "stop") == 0)
         return read_stops(value, prompt, err);
-    const struct sw_wish_field *field = sw_wish_fields;
+    const struct sw_sampling_params_field *field = sw_sampling_params_fields;
     while (field->name != NULL && strcmp(field->name, key) != 0)
         field++;
     if (field->name == NULL)
         return unknown_key(r, key, err);
-    if (sw_wish_set(&prompt->wish, field, json_is_number(value) ? json_number_value(value) : NAN,
-                    text) != 0)
+    if (sw_sampling_params_set(&prompt->params, field,
+                               json_is_number(value) ? json_number_value(value) : NAN, text) != 0)
         return sw_fail(err, SW_BAD_INPUT, "%s", text);
     return 0;
 }
@@ -254,7 +258,7 @@ static int add(struct sw_prompts *out, struct sw_prompt *prompt, struct sw_error
         }
         out->at = grown;
     }
-    out->samples += prompt->wish.n;
+    out->samples += prompt->params.n;
     out->at[out->count++] = *prompt;
     return 0;
 }
@@ -268,19 +272,19 @@ static bool is_blank(const char *line, size_t bytes)
     return bytes == 0;
 }
 
-int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_letters *letters,
-                    const struct sw_prompt_limits *limits, const struct sw_wish *defaults,
-                    const struct sw_stops *stops, FILE *complaints, struct sw_prompts *out,
-                    struct sw_error *err)
+int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_codec *codec,
+                    const struct sw_prompt_limits *limits,
+                    const struct sw_sampling_params *defaults, const struct sw_stops *stops,
+                    FILE *complaints, struct sw_prompts *out, struct sw_error *err)
 {
-    const struct reading r = {letters, limits, defaults, stops};
+    const struct reading r = {codec, limits, defaults, stops};
     int64_t wrong = 0;
     int32_t line = 0;
     *out = (struct sw_prompts){0};
     for (size_t at = 0; at < bytes;) {
         const char *end = memchr(text + at, '\n', bytes - at);
         const size_t length = end != NULL ? (size_t)(end - text) - at : bytes - at;
-        struct sw_prompt prompt = {.wish = *defaults, .line = ++line};
+        struct sw_prompt prompt = {.params = *defaults, .line = ++line};
         struct sw_error mistake = {0};
         if (is_blank(text + at, length)) {
             at += length + 1;
@@ -311,19 +315,20 @@ int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_
     return 0;
 }
 
-int sw_prompts_single(const char *prompt, struct sw_letters *letters,
-                      const struct sw_prompt_limits *limits, const struct sw_wish *wish,
-                      const struct sw_stops *stops, struct sw_prompts *out, struct sw_error *err)
+int sw_prompts_single(const char *prompt, struct sw_codec *codec,
+                      const struct sw_prompt_limits *limits,
+                      const struct sw_sampling_params *params, const struct sw_stops *stops,
+                      struct sw_prompts *out, struct sw_error *err)
 {
-    const struct reading r = {letters, limits, wish, stops};
-    struct sw_prompt one = {.wish = *wish};
+    const struct reading r = {codec, limits, params, stops};
+    struct sw_prompt one = {.params = *params};
     *out = (struct sw_prompts){0};
     if (copy_stops(&one.stops, stops) != 0) {
         forget(&one);
         return out_of_memory(err);
     }
-    if (sw_letters_encode(letters, prompt, strlen(prompt), true, &one.tokens, &one.token_count,
-                          err) == 0 &&
+    if (sw_codec_encode(codec, prompt, strlen(prompt), true, &one.tokens, &one.token_count, err) ==
+            0 &&
         check_tokens(&r, &one, err) == 0)
         return add(out, &one, err);
     forget(&one);

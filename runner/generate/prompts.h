@@ -1,34 +1,35 @@
-/* What `runner generate` is to go on with: lines of JSON, each a prompt and what is wished of it,
+/* Prompts of `runner generate`: lines of JSON, each a prompt and its sampling parameters,
  * checked before anything runs. Owns the prompts it reads. */
 #ifndef SW_PROMPTS_H
 #define SW_PROMPTS_H
 
 #include "runner/generate/engine.h"
-#include "runner/generate/letters.h"
+#include "runner/generate/codec.h"
 
 #include <stdio.h>
 
-/* What is wished of a text; core/program/sampling.h. */
-struct sw_wish {
+/* How a text is sampled, as core/program/sampling.h has it, and how long it gets. */
+struct sw_sampling_params {
     double temperature, top_p, min_p, repetition_penalty;
     int64_t top_k, max_new_tokens, seed, n;
 };
 /* The defaults of the command line. */
-struct sw_wish sw_wish_default(void);
+struct sw_sampling_params sw_sampling_params_default(void);
 
 /* A field of it, as a key of a line and, with dashes, an option of the command line. */
-struct sw_wish_field {
+struct sw_sampling_params_field {
     const char *name;
     bool real; /* double, else int64_t */
     double least, most;
     bool above; /* of `real`: more than least */
     size_t offset;
 };
-extern const struct sw_wish_field sw_wish_fields[]; /* ends with name NULL */
+extern const struct sw_sampling_params_field sw_sampling_params_fields[]; /* ends with name NULL */
 /* Takes a number into a field. Returns 0, or -1: it is out of range; then text [160] says what it
  * must be. */
-int sw_wish_set(struct sw_wish *wish, const struct sw_wish_field *field, double value,
-                char text[160]);
+int sw_sampling_params_set(struct sw_sampling_params *params,
+                           const struct sw_sampling_params_field *field, double value,
+                           char text[160]);
 
 /* Texts that end another one; {0}: none. */
 struct sw_stops {
@@ -41,7 +42,7 @@ void sw_stops_free(struct sw_stops *stops);
 struct sw_prompt {
     int32_t *tokens; /* [token_count] */
     int64_t token_count;
-    struct sw_wish wish;
+    struct sw_sampling_params params;
     struct sw_stops stops;
     int32_t line; /* of the file; 0: of the command line */
 };
@@ -54,22 +55,23 @@ struct sw_prompts {
 /* What the model takes. */
 struct sw_prompt_limits {
     int64_t vocab, max_tokens;
-    bool scored; /* lines are texts to score: {"text": TEXT}, without wishes, of any length */
+    bool scored; /* lines are texts to score: {"text": TEXT}, without parameters, of any length */
 };
 
-/* Reads lines of {"prompt": TEXT} or {"tokens": [...]} with any of the wish's fields and "stop":
+/* Reads lines of {"prompt": TEXT} or {"tokens": [...]} with any of the params's fields and "stop":
  * TEXT or [TEXT...]; what a line does not say is as in `defaults` and `stops`. Empty lines are
  * passed over. Every line that is wrong gets one line on `complaints` (NULL: none is written),
  * "PATH:LINE: error: ...", up to a hundred. Returns 0, or -1 when any was wrong, err saying how
  * many. */
-int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_letters *letters,
-                    const struct sw_prompt_limits *limits, const struct sw_wish *defaults,
-                    const struct sw_stops *stops, FILE *complaints, struct sw_prompts *out,
-                    struct sw_error *err);
+int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_codec *codec,
+                    const struct sw_prompt_limits *limits,
+                    const struct sw_sampling_params *defaults, const struct sw_stops *stops,
+                    FILE *complaints, struct sw_prompts *out, struct sw_error *err);
 /* One prompt, of the command line. */
-int sw_prompts_single(const char *prompt, struct sw_letters *letters,
-                      const struct sw_prompt_limits *limits, const struct sw_wish *wish,
-                      const struct sw_stops *stops, struct sw_prompts *out, struct sw_error *err);
+int sw_prompts_single(const char *prompt, struct sw_codec *codec,
+                      const struct sw_prompt_limits *limits,
+                      const struct sw_sampling_params *params, const struct sw_stops *stops,
+                      struct sw_prompts *out, struct sw_error *err);
 void sw_prompts_free(struct sw_prompts *prompts);
 
 #endif

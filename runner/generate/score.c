@@ -96,8 +96,7 @@ static enum sw_status score_file(struct sw_session *s, const struct sw_score_opt
         status = SW_ENVIRONMENT;
     if (status != SW_OK)
         goto out;
-    if (sw_letters_encode(s->letters, text, scored.bytes, true, &tokens, &count, &s->rank->err) ==
-            0 &&
+    if (sw_codec_encode(s->codec, text, scored.bytes, true, &tokens, &count, &s->rank->err) == 0 &&
         count < 2)
         sw_fail_at(&s->rank->err, SW_BAD_INPUT, (struct sw_place){.file = path},
                    "it has %" PRId64 " token%s; what follows the first is scored", count,

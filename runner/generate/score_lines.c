@@ -48,7 +48,7 @@ static enum sw_status read_texts(struct scoring *s)
                                                 session->rank->plan->run->model.shape.vocab_size,
                                             .max_tokens = sw_engine_max_tokens(session->engine),
                                             .scored = true};
-    const struct sw_wish wish = sw_wish_default();
+    const struct sw_sampling_params params = sw_sampling_params_default();
     const struct sw_stops stops = {0};
     const char *path = s->options->texts_path;
     char *text = NULL;
@@ -57,7 +57,7 @@ static enum sw_status read_texts(struct scoring *s)
         (void)sw_generate_read(path, &text, &bytes, &session->rank->err);
     enum sw_status status = sw_rank_agree(session->rank);
     if (status == SW_OK && sw_session_share(session, &text, &bytes) == 0) {
-        (void)sw_prompts_read(path, text, bytes, session->letters, &limits, &wish, &stops,
+        (void)sw_prompts_read(path, text, bytes, session->codec, &limits, &params, &stops,
                               session->rank->launch->rank == 0 ? stderr : NULL, &s->texts,
                               &session->rank->err);
         status = sw_rank_agree(session->rank);

@@ -15,11 +15,11 @@ enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t tex
         status = sw_resume_load(rank, s->checkpoint, s->folder, &manifest);
     if (status != SW_OK)
         return status;
-    const struct sw_letters_model model = {.folder = s->folder,
-                                           .vocab_size = run->model.shape.vocab_size,
-                                           .was_bytes = run->data_format == SW_DATA_BYTES,
-                                           .wants_bytes = s->wants_bytes};
-    (void)(sw_letters_open(&model, &s->letters, &rank->err) == 0 &&
+    const struct sw_codec_model model = {.folder = s->folder,
+                                         .vocab_size = run->model.shape.vocab_size,
+                                         .was_bytes = run->data_format == SW_DATA_BYTES,
+                                         .wants_bytes = s->wants_bytes};
+    (void)(sw_codec_open(&model, &s->codec, &rank->err) == 0 &&
            sw_engine_create(rank->executor, &s->engine, &rank->err) == 0);
     return sw_rank_agree(rank);
 }
@@ -27,7 +27,7 @@ enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t tex
 void sw_session_close(struct sw_session *s)
 {
     sw_engine_free(s->engine);
-    sw_letters_free(s->letters);
+    sw_codec_free(s->codec);
 }
 
 int sw_session_share(struct sw_session *s, char **text, size_t *bytes)

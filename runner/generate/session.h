@@ -4,7 +4,7 @@
 #define SW_SESSION_H
 
 #include "runner/generate/engine.h"
-#include "runner/generate/letters.h"
+#include "runner/generate/codec.h"
 #include "runner/rank/rank.h"
 
 struct sw_session {
@@ -12,7 +12,7 @@ struct sw_session {
     const char *checkpoint; /* as given */
     bool wants_bytes;       /* --bytes */
     char folder[4096];      /* of the checkpoint that was loaded */
-    struct sw_letters *letters;
+    struct sw_codec *codec;
     struct sw_engine *engine;
 };
 

@@ -19,7 +19,7 @@ static json_t *number(double value)
 static json_t *token_text(const struct sw_answerer *a, int32_t token)
 {
     size_t bytes = 0;
-    const char *text = sw_letters_bytes(a->letters, token, &bytes);
+    const char *text = sw_codec_bytes(a->codec, token, &bytes);
     struct sw_chars spelled = {0};
     char hex[8];
     if (text == NULL)
@@ -112,12 +112,12 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_completion *
                        const struct sw_completion_text *text, struct legacy_lists *to)
 {
     const struct sw_request_prompt *prompt = &completion->request.prompt[text->prompt];
-    struct sw_spelling *spelling = NULL;
-    if (sw_spelling_new(a->letters, false, &spelling, NULL) != 0)
+    struct sw_detokenizer *detokenizer = NULL;
+    if (sw_detokenizer_new(a->codec, false, &detokenizer, NULL) != 0)
         return;
     for (int64_t i = 0; i < prompt->count; i++) {
         struct token t = {.id = prompt->tokens[i]};
-        const char *spelled = sw_spelling_text(spelling, &t.begin);
+        const char *spelled = sw_detokenizer_text(detokenizer, &t.begin);
         if (i > 0) {
             t.known = true;
             t.logprob = text->prompt_logprobs[i];
@@ -127,12 +127,12 @@ static void add_prompt(const struct sw_answerer *a, const struct sw_completion *
             t.top_logprob = text->top_logprobs + i * completion->request.logprobs;
         }
         add_legacy(a, completion, spelled, &t, to);
-        (void)sw_spelling_feed(spelling, prompt->tokens[i], NULL);
+        (void)sw_detokenizer_feed(detokenizer, prompt->tokens[i], NULL);
     }
-    sw_spelling_free(spelling);
+    sw_detokenizer_free(detokenizer);
 }
 
-static struct token new_token(const struct sw_making *m, int64_t i)
+static struct token new_token(const struct sw_generation *m, int64_t i)
 {
     return (struct token){.id = m->tokens[i],
                           .logprob = m->logprobs[i],
@@ -149,11 +149,11 @@ static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_comp
 {
     struct legacy_lists lists = {json_array(), json_array(), json_array(), json_array()};
     size_t bytes;
-    const char *spelled = sw_making_text(&text->making, &bytes);
+    const char *spelled = sw_generation_text(&text->generation, &bytes);
     if (with_prompt)
         add_prompt(a, completion, text, &lists);
-    for (int64_t i = first; i < text->making.count; i++) {
-        const struct token t = new_token(&text->making, i);
+    for (int64_t i = first; i < text->generation.count; i++) {
+        const struct token t = new_token(&text->generation, i);
         add_legacy(a, completion, spelled, &t, &lists);
     }
     if (completion->request.logprobs == 0) {
@@ -168,7 +168,7 @@ static json_t *chat_token(const struct sw_answerer *a, int32_t id, double logpro
 {
     json_t *bytes = json_array();
     size_t count = 0;
-    const char *text = sw_letters_bytes(a->letters, id, &count);
+    const char *text = sw_codec_bytes(a->codec, id, &count);
     for (size_t i = 0; text != NULL && i < count; i++)
         (void)json_array_append_new(bytes, json_integer((unsigned char)text[i]));
     return json_pack("{s:o, s:o, s:o}", "token", token_text(a, id), "logprob", number(logprob),
@@ -179,8 +179,8 @@ static json_t *chat_logprobs(const struct sw_answerer *a, const struct sw_comple
                              const struct sw_completion_text *text, int64_t first)
 {
     json_t *content = json_array();
-    for (int64_t i = first; i < text->making.count; i++) {
-        const struct token t = new_token(&text->making, i);
+    for (int64_t i = first; i < text->generation.count; i++) {
+        const struct token t = new_token(&text->generation, i);
         json_t *one = chat_token(a, t.id, t.logprob), *best = json_array();
         for (int32_t k = 0; k < completion->request.logprobs && t.top[k] >= 0; k++)
             (void)json_array_append_new(best, chat_token(a, t.top[k], t.top_logprob[k]));
@@ -208,7 +208,7 @@ static json_t *usage_of(const struct sw_completion *completion)
     for (int64_t i = 0; i < completion->request.prompt_count; i++)
         prompt += completion->request.prompt[i].count;
     for (int64_t i = 0; i < completion->text_count; i++)
-        made += completion->text[i].making.count;
+        made += completion->text[i].generation.count;
     return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made,
                      "total_tokens", prompt + made);
 }
@@ -240,7 +240,7 @@ int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *com
     for (int64_t i = 0; i < completion->text_count; i++) {
         const struct sw_completion_text *text = &completion->text[i];
         size_t bytes;
-        const char *spelled = sw_making_text(&text->making, &bytes);
+        const char *spelled = sw_generation_text(&text->generation, &bytes);
         json_t *content = json_stringn(spelled, bytes);
         if (chat)
             content =
@@ -248,7 +248,7 @@ int sw_answer_whole(const struct sw_answerer *a, const struct sw_completion *com
         (void)json_array_append_new(
             choices, choice(completion, text, chat ? "message" : "text", content,
                             logprobs_of(a, completion, text, 0, completion->request.echo),
-                            text->making.reason));
+                            text->generation.reason));
     }
     json_t *root = frame(a, completion, false, choices);
     (void)json_object_set_new(root, "usage", usage_of(completion));
@@ -262,9 +262,9 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *com
 {
     const bool chat = completion->request.endpoint == SW_CHAT_COMPLETIONS,
                first = !text->told_prompt;
-    const char *reason = text->making.reason;
+    const char *reason = text->generation.reason;
     size_t bytes;
-    const char *spelled = sw_making_text(&text->making, &bytes);
+    const char *spelled = sw_generation_text(&text->generation, &bytes);
     const size_t told = text->told_bytes;
     if (bytes <= told && reason == NULL)
         return 0;
@@ -276,7 +276,7 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *com
     else if (chat)
         content = json_pack("{s:o}", "content", content);
     text->told_bytes = bytes;
-    text->told_tokens = text->making.count;
+    text->told_tokens = text->generation.count;
     text->told_prompt = true;
     json_t *choices = json_array();
     (void)json_array_append_new(

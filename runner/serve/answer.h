@@ -5,7 +5,7 @@
 #include "runner/serve/completion.h"
 
 struct sw_answerer {
-    const struct sw_letters *letters;
+    const struct sw_codec *codec;
     const char *model;
 };
 

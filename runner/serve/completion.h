@@ -1,13 +1,13 @@
 /* A request that is being answered: its texts, and the bytes that its client has yet to get.
  *
- * Two threads know it. The one of HTTP makes it, hands it to the desk and reads `out`; the one that
- * runs the programs makes its texts and writes `out`. What stands under `guarded` belongs to the
- * desk's mutex (desk.h), everything else to the thread that runs the programs, from the moment that
- * the desk has the completion. */
+ * Two threads know it. The one of HTTP makes it, hands it to the queue and reads `out`; the one
+ * that runs the programs makes its texts and writes `out`. What stands under `guarded` belongs to
+ * the queue's mutex (queue.h), everything else to the thread that runs the programs, from the
+ * moment that the queue has the completion. */
 #ifndef SW_SERVE_COMPLETION_H
 #define SW_SERVE_COMPLETION_H
 
-#include "runner/generate/making.h"
+#include "runner/generate/generation.h"
 #include "runner/serve/request.h"
 
 enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
@@ -16,10 +16,10 @@ struct sw_completion_text {
     enum sw_completion_stage stage;
     int64_t prompt, slot;
     uint64_t seed;
-    struct sw_making making;
+    struct sw_generation generation;
     /* of the prompt's tokens, [its count], when they are wanted; NULL else */
     double *prompt_logprobs;
-    int32_t *top; /* [its count, request.logprobs], as making.h has those of new tokens */
+    int32_t *top; /* [its count, request.logprobs], as generation.h has those of new tokens */
     double *top_logprobs;
     /* of a stream: what the client has been told */
     size_t told_bytes;

@@ -33,11 +33,11 @@ struct client {
 
 struct sw_http {
     struct sw_http_options options;
-    struct sw_desk *desk;
+    struct sw_request_queue *queue;
     struct MHD_Daemon *daemon;
     struct sw_answerer answerer;
     int64_t started;       /* seconds since 1970 */
-    pthread_mutex_t mutex; /* guards clients; taken before the desk's */
+    pthread_mutex_t mutex; /* guards clients; taken before the queue's */
     struct client *clients;
 };
 
@@ -73,7 +73,7 @@ static enum MHD_Result refuse(struct sw_http *http, struct MHD_Connection *conne
                               const char *value)
 {
     struct sw_chars out = {0};
-    sw_desk_count_refused(http->desk);
+    sw_request_queue_count_refused(http->queue);
     const enum MHD_Result result =
         sw_answer_error(refusal, false, &out) != 0
             ? MHD_NO
@@ -125,7 +125,7 @@ static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *
 
 static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *connection)
 {
-    const char *closed = sw_desk_closed(http->desk);
+    const char *closed = sw_request_queue_closed(http->queue);
     char text[64];
     snprintf(text, sizeof text, "{\"status\":\"%s\"}\n", closed == NULL ? "ok" : "draining");
     const struct sw_chars out = {text, strlen(text), 0};
@@ -135,7 +135,7 @@ static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *
 /* The text format of Prometheus, version 0.0.4. */
 static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection)
 {
-    const struct sw_desk_counts c = sw_desk_counts(http->desk);
+    const struct sw_request_queue_counts c = sw_request_queue_counts(http->queue);
     const struct {
         const char *name, *type, *help;
         double value;
@@ -188,7 +188,7 @@ void sw_http_wake(void *connection)
 }
 
 struct stream {
-    struct sw_desk *desk;
+    struct sw_request_queue *queue;
     struct sw_completion *completion;
     struct MHD_Connection *connection;
 };
@@ -197,7 +197,8 @@ static ssize_t read_stream(void *context, uint64_t at, char *to, size_t most)
 {
     const struct stream *s = context;
     (void)at;
-    const int64_t n = sw_desk_read(s->desk, s->completion, to, most, put_to_sleep, s->connection);
+    const int64_t n =
+        sw_request_queue_read(s->queue, s->completion, to, most, put_to_sleep, s->connection);
     return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
 }
 
@@ -207,7 +208,7 @@ static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection 
     struct stream *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return MHD_NO;
-    *stream = (struct stream){http->desk, completion, connection};
+    *stream = (struct stream){http->queue, completion, connection};
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, read_stream, stream, free);
     if (response == NULL) {
@@ -226,7 +227,7 @@ static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *conne
                               struct exchange *exchange)
 {
     struct sw_completion *completion = exchange->completion;
-    if (!sw_desk_is_finished(http->desk, completion, put_to_sleep, connection))
+    if (!sw_request_queue_is_finished(http->queue, completion, put_to_sleep, connection))
         return MHD_YES;
     return completion->out.count == 0 ? MHD_NO /* nobody waits for it */
                                       : respond(connection, completion->status, "application/json",
@@ -245,7 +246,7 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
         return MHD_NO;
     }
     const bool streams = completion->request.stream;
-    if (sw_desk_submit(http->desk, completion, &refusal, &retry_s) != 0) {
+    if (sw_request_queue_submit(http->queue, completion, &refusal, &retry_s) != 0) {
         snprintf(seconds, sizeof seconds, "%d", (int)retry_s);
         return refuse(http, connection, &refusal, "Retry-After", seconds);
     }
@@ -434,7 +435,7 @@ static void end_exchange(void *context, struct MHD_Connection *connection, void 
     exchange->client->since_s = sw_clock_now();
     pthread_mutex_unlock(&http->mutex);
     if (exchange->completion != NULL)
-        sw_desk_release(http->desk, exchange->completion);
+        sw_request_queue_release(http->queue, exchange->completion);
     sw_chars_free(&exchange->body);
     free(exchange);
     *of_request = NULL;
@@ -505,7 +506,7 @@ void sw_http_sweep(struct sw_http *http)
         pthread_mutex_unlock(&http->mutex);
         if (gone == NULL)
             return;
-        sw_desk_gone(http->desk, gone);
+        sw_request_queue_gone(http->queue, gone);
     }
 }
 
@@ -529,15 +530,15 @@ static void say_nothing(void *context, const char *format, va_list arguments)
     (void)arguments;
 }
 
-int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, struct sw_http **out,
-                  struct sw_error *err)
+int sw_http_start(const struct sw_http_options *options, struct sw_request_queue *queue,
+                  struct sw_http **out, struct sw_error *err)
 {
     struct sw_http *http = calloc(1, sizeof *http);
     if (http == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the server");
     http->options = *options;
-    http->desk = desk;
-    http->answerer = (struct sw_answerer){options->rules.letters, options->rules.model};
+    http->queue = queue;
+    http->answerer = (struct sw_answerer){options->rules.codec, options->rules.model};
     http->started = (int64_t)time(NULL);
     (void)pthread_mutex_init(&http->mutex, NULL);
     if (listen(options->listener->fd, BACKLOG) == 0)

@@ -14,11 +14,11 @@ const char *sw_http_version(void)
     return NULL;
 }
 
-int sw_http_start(const struct sw_http_options *options, struct sw_desk *desk, struct sw_http **out,
-                  struct sw_error *err)
+int sw_http_start(const struct sw_http_options *options, struct sw_request_queue *queue,
+                  struct sw_http **out, struct sw_error *err)
 {
     (void)options;
-    (void)desk;
+    (void)queue;
     *out = NULL;
     (void)sw_http_is_there(err);
     return -1;

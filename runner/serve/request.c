@@ -86,8 +86,8 @@ static int add_text(struct reading *r, const json_t *text)
 {
     int32_t *tokens = NULL;
     int64_t count = 0;
-    if (sw_letters_encode(r->rules->letters, json_string_value(text), json_string_length(text),
-                          true, &tokens, &count, &r->refusal->err) != 0)
+    if (sw_codec_encode(r->rules->codec, json_string_value(text), json_string_length(text), true,
+                        &tokens, &count, &r->refusal->err) != 0)
         return refuse(r, -1);
     return add_prompt(r, tokens, count);
 }
@@ -184,8 +184,8 @@ static int read_messages(struct reading *r, const json_t *value)
     for (size_t i = 0; i < count; i++)
         if (read_message(r, i, json_array_get(value, i), &message[i], &content[i]) != 0)
             goto out;
-    if (sw_letters_converse(r->rules->letters, r->rules->chat, message, count, &tokens,
-                            &token_count, &r->out->end, &r->refusal->err) != 0)
+    if (sw_codec_converse(r->rules->codec, r->rules->chat, message, count, &tokens, &token_count,
+                          &r->out->end, &r->refusal->err) != 0)
         status = refuse(r, -1);
     else
         status = add_prompt(r, tokens, token_count);
@@ -212,16 +212,16 @@ static int read_model(struct reading *r, const json_t *value)
                   sw_text_shown(json_string_value(value), SHOWN_BYTES, shown), r->rules->model);
 }
 
-/* A field of the wish, which has the same name. */
+/* A field of the params, which has the same name. */
 static int read_wish(struct reading *r, const json_t *value)
 {
-    const struct sw_wish_field *field = sw_wish_fields;
+    const struct sw_sampling_params_field *field = sw_sampling_params_fields;
     char text[160];
     while (field->name != NULL && strcmp(field->name, r->param) != 0)
         field++;
     if (field->name == NULL ||
-        sw_wish_set(&r->out->wish, field, json_is_number(value) ? json_number_value(value) : NAN,
-                    text) != 0)
+        sw_sampling_params_set(&r->out->params, field,
+                               json_is_number(value) ? json_number_value(value) : NAN, text) != 0)
         return REFUSE(r, "%s", text);
     r->out->has_seed = r->out->has_seed || strcmp(r->param, "seed") == 0;
     return 0;
@@ -232,7 +232,7 @@ static int read_max_tokens(struct reading *r, const json_t *value)
     const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
     if (count < 0)
         return REFUSE(r, "'%s' is a whole number from 0", r->param);
-    r->out->wish.max_new_tokens = count < INT32_MAX ? (int64_t)count : INT32_MAX;
+    r->out->params.max_new_tokens = count < INT32_MAX ? (int64_t)count : INT32_MAX;
     r->has_limit = true;
     return 0;
 }
@@ -382,7 +382,7 @@ static int unknown_key(struct reading *r, const char *name)
 static int check_room(struct reading *r)
 {
     const int64_t most = r->rules->limits.max_tokens;
-    const int64_t longest = r->out->wish.max_new_tokens > 0 ? most - 1 : most;
+    const int64_t longest = r->out->params.max_new_tokens > 0 ? most - 1 : most;
     r->param = r->out->endpoint == SW_COMPLETIONS ? "prompt" : "messages";
     for (int64_t i = 0; i < r->out->prompt_count; i++)
         if (r->out->prompt[i].count > longest) {
@@ -402,17 +402,17 @@ static int check_together(struct reading *r)
     if (out->prompt_count == 0)
         return REFUSE(r, "'%s' is missing", r->param);
     r->param = "n";
-    if (out->wish.n > SW_REQUEST_TEXTS / out->prompt_count)
+    if (out->params.n > SW_REQUEST_TEXTS / out->prompt_count)
         return REFUSE(r, "at most %d texts at a time, of all prompts", SW_REQUEST_TEXTS);
     r->param = "best_of";
-    if (r->best_of > 1 && r->best_of != out->wish.n)
+    if (r->best_of > 1 && r->best_of != out->params.n)
         return REFUSE(r, "'best_of' other than n is not supported; leave it out");
     r->param = "top_logprobs";
     if (r->top_logprobs > 0 && !r->wants_logprobs)
         return REFUSE(r, "'top_logprobs' needs logprobs: true");
     /* an answer that is not streamed lies in memory whole */
     r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
-    if (!out->stream && r->top_logprobs * out->prompt_count * out->wish.n > SW_REQUEST_TEXTS)
+    if (!out->stream && r->top_logprobs * out->prompt_count * out->params.n > SW_REQUEST_TEXTS)
         return REFUSE(r, "the most probable tokens of so many texts need stream: true");
     out->logprobs = r->wants_logprobs ? (int32_t)r->top_logprobs : -1;
     r->param = "stream_options";
@@ -449,9 +449,10 @@ int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint e
     struct reading r = {.rules = rules, .out = out, .refusal = refusal, .root = root};
     int status = -1;
     *refusal = (struct sw_refusal){.status = 400, .type = "invalid_request_error"};
-    *out = (struct sw_api_request){.endpoint = endpoint, .wish = sw_wish_default(), .end = -1};
-    out->wish.temperature = 1;
-    out->wish.max_new_tokens = endpoint == SW_COMPLETIONS ? USUAL_TOKENS : INT32_MAX;
+    *out = (struct sw_api_request){
+        .endpoint = endpoint, .params = sw_sampling_params_default(), .end = -1};
+    out->params.temperature = 1;
+    out->params.max_new_tokens = endpoint == SW_COMPLETIONS ? USUAL_TOKENS : INT32_MAX;
     out->logprobs = -1;
     if (root == NULL) {
         const char *mistake = sw_json_mistake(&why);

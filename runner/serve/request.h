@@ -21,7 +21,7 @@ struct sw_api_request {
     enum sw_endpoint endpoint;
     struct sw_request_prompt *prompt; /* [prompt_count] */
     int64_t prompt_count;
-    struct sw_wish wish; /* max_new_tokens: perhaps 0 */
+    struct sw_sampling_params params; /* max_new_tokens: perhaps 0 */
     bool has_seed;
     struct sw_stops stops;
     int32_t end; /* the token that ends an answer of a conversation; -1: none */
@@ -40,7 +40,7 @@ struct sw_refusal {
 
 /* What requests are checked against. */
 struct sw_request_rules {
-    struct sw_letters *letters;
+    struct sw_codec *codec;
     struct sw_prompt_limits limits;
     const char *model;                   /* the name that clients may give */
     const struct sw_chat_template *chat; /* NULL: conversations are refused */
@@ -48,7 +48,7 @@ struct sw_request_rules {
 };
 
 /* Returns 0, or -1 and *refusal; *out is freed with sw_api_request_free in any case. One thread at
- * a time, for the letters' sake. */
+ * a time, for the tokenizer's sake. */
 int sw_api_request_read(const struct sw_request_rules *rules, enum sw_endpoint endpoint,
                         const char *body, size_t bytes, struct sw_api_request *out,
                         struct sw_refusal *refusal);

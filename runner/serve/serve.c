@@ -8,7 +8,7 @@
 #include "core/base/tokenizer_file.h"
 #include "runner/generate/session.h"
 #include "runner/serve/http.h"
-#include "runner/serve/orders.h"
+#include "runner/serve/control.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -30,9 +30,9 @@ struct server {
     struct sw_session *session;
     const struct sw_serve_options *options;
     struct sw_answerer answerer;
-    struct sw_desk *desk;
+    struct sw_request_queue *queue;
     struct sw_http *http;
-    struct sw_orders orders;
+    struct sw_control control;
     struct sw_engine_calls calls;
     struct place *place;      /* [slots] */
     double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
@@ -48,7 +48,7 @@ static void fail_completion(struct server *s, struct sw_completion *completion,
     struct sw_chars out = {0};
     if (!completion->finished) {
         (void)sw_answer_error(&refusal, completion->request.stream, &out);
-        sw_desk_write(s->desk, completion, &out, true, 500);
+        sw_request_queue_write(s->queue, completion, &out, true, 500);
     }
     sw_chars_free(&out);
 }
@@ -68,7 +68,7 @@ static void tell_news(struct server *s, struct sw_completion *completion,
     if (sw_answer_chunk(&s->answerer, completion, text, &out) != 0)
         out_of_memory(s, completion);
     else if (out.count > 0)
-        sw_desk_write(s->desk, completion, &out, false, 200);
+        sw_request_queue_write(s->queue, completion, &out, false, 200);
     sw_chars_free(&out);
 }
 
@@ -82,7 +82,7 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     if (p->completion->first_token_s <= 0)
         p->completion->first_token_s = sw_clock_now();
     const bool more =
-        sw_making_take(&p->text->making, s->session->letters, token, logprob, top, &err);
+        sw_generation_take(&p->text->generation, s->session->codec, token, logprob, top, &err);
     if (err.status != SW_OK)
         fail_completion(s, p->completion, &err);
     if (more && p->completion->request.stream && !p->completion->finished)
@@ -116,7 +116,7 @@ static void finish_completion(struct server *s, struct sw_completion *completion
     if (written != 0)
         out_of_memory(s, completion);
     else
-        sw_desk_write(s->desk, completion, &out, true, 200);
+        sw_request_queue_write(s->queue, completion, &out, true, 200);
     sw_chars_free(&out);
 }
 
@@ -124,8 +124,8 @@ static void end_text(struct server *s, struct sw_completion *completion,
                      struct sw_completion_text *text)
 {
     struct sw_error err = {0};
-    sw_making_end(&text->making, &err);
-    sw_desk_ended(s->desk, completion, text);
+    sw_generation_end(&text->generation, &err);
+    sw_request_queue_ended(s->queue, completion, text);
     if (err.status != SW_OK)
         fail_completion(s, completion, &err);
     if (completion->finished)
@@ -144,8 +144,8 @@ static void text_ended(void *context, const struct sw_text *text, bool full)
     (void)full;
     *p = (struct place){0};
     /* the others do not know which tokens end a text */
-    if (sw_orders_drop(&s->orders, text->number) != 0)
-        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for orders");
+    if (sw_control_drop(&s->control, text->number) != 0)
+        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
     end_text(s, done.completion, done.text);
 }
 
@@ -156,8 +156,8 @@ static void drop(void *context, struct sw_completion_text *text)
     struct server *s = context;
     sw_engine_drop(s->session->engine, text->slot);
     s->place[text->slot] = (struct place){0};
-    if (sw_orders_drop(&s->orders, text->slot) != 0)
-        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for orders");
+    if (sw_control_drop(&s->control, text->slot) != 0)
+        sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
 }
 
 static int32_t top_of(const struct sw_api_request *r)
@@ -172,10 +172,10 @@ static int prepare(struct server *s, const struct sw_completion *completion,
     const struct sw_api_request *r = &completion->request;
     const struct sw_request_prompt *prompt = &r->prompt[text->prompt];
     const size_t count = (size_t)prompt->count;
-    if (sw_making_begin(&text->making, s->session->letters, &r->stops, top_of(r),
-                        r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
+    if (sw_generation_begin(&text->generation, s->session->codec, &r->stops, top_of(r),
+                            r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
         return -1;
-    text->making.end = r->end;
+    text->generation.end = r->end;
     if (!r->echo || r->logprobs < 0)
         return 0;
     text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
@@ -195,15 +195,15 @@ static struct sw_text text_of(const struct sw_completion *completion,
                               const struct sw_completion_text *text, int64_t slot)
 {
     const struct sw_api_request *r = &completion->request;
-    const struct sw_wish *wish = &r->wish;
-    const int64_t sample = (text - completion->text) % wish->n;
+    const struct sw_sampling_params *params = &r->params;
+    const int64_t sample = (text - completion->text) % params->n;
     return (struct sw_text){.number = slot,
                             .tokens = r->prompt[text->prompt].tokens,
                             .token_count = r->prompt[text->prompt].count,
-                            .max_new_tokens = wish->max_new_tokens,
-                            .sampling = {wish->temperature, wish->top_p, wish->min_p,
-                                         wish->repetition_penalty, wish->top_k},
-                            .seed = sw_hash_mix((uint64_t)wish->seed) +
+                            .max_new_tokens = params->max_new_tokens,
+                            .sampling = {params->temperature, params->top_p, params->min_p,
+                                         params->repetition_penalty, params->top_k},
+                            .seed = sw_hash_mix((uint64_t)params->seed) +
                                     (uint64_t)text->prompt * 1000003u + (uint64_t)sample,
                             .scored = r->echo && r->logprobs >= 0,
                             .top = top_of(r)};
@@ -216,13 +216,13 @@ static void admit(struct server *s, struct sw_completion *completion,
     struct sw_error err = {0};
     text->slot = slot;
     if (prepare(s, completion, text, &err) != 0) {
-        sw_desk_ended(s->desk, completion, text);
+        sw_request_queue_ended(s->queue, completion, text);
         fail_completion(s, completion, &err);
     } else if (made.max_new_tokens == 0 && !made.scored) {
         end_text(s, completion, text);
     } else {
-        if (sw_orders_admit(&s->orders, slot, &made) != 0) {
-            sw_desk_ended(s->desk, completion, text);
+        if (sw_control_admit(&s->control, slot, &made) != 0) {
+            sw_request_queue_ended(s->queue, completion, text);
             out_of_memory(s, completion);
             return;
         }
@@ -235,7 +235,7 @@ static void fill_slots(struct server *s)
 {
     struct sw_completion *completion = NULL;
     for (int64_t slot; (slot = sw_engine_free_slot(s->session->engine)) >= 0;) {
-        struct sw_completion_text *text = sw_desk_next(s->desk, &completion);
+        struct sw_completion_text *text = sw_request_queue_next(s->queue, &completion);
         if (text == NULL)
             return;
         admit(s, completion, text, slot);
@@ -248,8 +248,8 @@ static void refuse_all(struct server *s, int32_t status, const char *code, const
 {
     struct sw_refusal refusal = {.status = status, .type = "server_error", .code = code};
     sw_fail(&refusal.err, SW_ENVIRONMENT, "%s", why);
-    sw_desk_close(s->desk, why);
-    sw_desk_fail(s->desk, &refusal);
+    sw_request_queue_close(s->queue, why);
+    sw_request_queue_fail(s->queue, &refusal);
 }
 
 /* Signals and clients. Returns false when it is time to leave. */
@@ -264,16 +264,16 @@ static bool look_round(struct server *s)
         return true;
     if (s->until_s <= 0) {
         s->until_s = now + s->options->drain_s;
-        sw_desk_close(s->desk, "the server is stopping");
-        const struct sw_desk_counts c = sw_desk_counts(s->desk);
+        sw_request_queue_close(s->queue, "the server is stopping");
+        const struct sw_request_queue_counts c = sw_request_queue_counts(s->queue);
         fprintf(stderr, "stopping: %" PRId64 " texts are made, %" PRId64 " wait\n", c.running,
                 c.waiting);
     }
     if (now > s->until_s && !s->cut) {
-        s->cut = !sw_desk_is_empty(s->desk);
+        s->cut = !sw_request_queue_is_empty(s->queue);
         refuse_all(s, 503, "draining", "the server is stopping");
     }
-    return !sw_desk_is_empty(s->desk) && now < s->until_s + flush_s;
+    return !sw_request_queue_is_empty(s->queue) && now < s->until_s + flush_s;
 }
 
 /* The clients are told before the job ends. */
@@ -282,9 +282,9 @@ static void give_up(struct server *s)
     struct sw_session *session = s->session;
     const double until = sw_clock_now() + flush_s;
     refuse_all(s, 500, "engine_failed", "the model's ranks failed; the server ends");
-    while (!sw_desk_is_empty(s->desk) && sw_clock_now() < until) {
-        sw_desk_wait(s->desk, look_s);
-        sw_desk_tidy(s->desk, drop, s);
+    while (!sw_request_queue_is_empty(s->queue) && sw_clock_now() < until) {
+        sw_request_queue_wait(s->queue, look_s);
+        sw_request_queue_reap(s->queue, drop, s);
     }
     sw_launch_abort(session->rank->launch, &session->rank->err, (int)session->rank->err.status);
 }
@@ -293,20 +293,20 @@ static void serve_requests(struct server *s)
 {
     struct sw_session *session = s->session;
     while (look_round(s)) {
-        sw_desk_tidy(s->desk, drop, s);
+        sw_request_queue_reap(s->queue, drop, s);
         fill_slots(s);
         if (!sw_engine_is_busy(session->engine)) {
-            sw_desk_wait(s->desk, look_s);
+            sw_request_queue_wait(s->queue, look_s);
             continue;
         }
-        sw_orders_send(session->rank->launch, &s->orders, false);
+        sw_control_send(session->rank->launch, &s->control, false);
         if (session->rank->err.status != SW_OK ||
             sw_engine_step(session->engine, &s->calls, &session->rank->err) != 0)
             give_up(s);
         const struct sw_engine_counts *c = sw_engine_counts(session->engine);
-        sw_desk_count_tokens(s->desk, c->prompt_tokens, c->new_tokens);
+        sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->new_tokens);
     }
-    sw_orders_send(session->rank->launch, &s->orders, true);
+    sw_control_send(session->rank->launch, &s->control, true);
 }
 
 /* ---- The beginning ---- */
@@ -344,8 +344,8 @@ static int find_template(const struct sw_serve_options *o, const struct sw_chat_
 }
 
 /* Before the model is loaded, on rank 0: what may be wrong with the options. */
-static int open_door(const struct sw_serve_options *o, struct sw_listener *listener, char **token,
-                     const struct sw_chat_template **chat, struct sw_error *err)
+static int bind_listener(const struct sw_serve_options *o, struct sw_listener *listener,
+                         char **token, const struct sw_chat_template **chat, struct sw_error *err)
 {
     if (!sw_http_is_there(err) || find_template(o, chat, err) != 0 ||
         (o->token_file != NULL && read_token(o->token_file, token, err) != 0) ||
@@ -365,11 +365,11 @@ static int choose_chat(const struct sw_session *session, const struct sw_chat_te
 {
     struct sw_chat_own own;
     rules->chat = asked;
-    if (asked != NULL || !sw_letters_can_read(session->letters))
+    if (asked != NULL || !sw_codec_can_read(session->codec))
         return 0;
     if (sw_chat_of_folder(session->folder, &own, err) != 0)
         return -1;
-    rules->chat = own.file != NULL ? own.form : sw_letters_template(session->letters);
+    rules->chat = own.file != NULL ? own.form : sw_codec_template(session->codec);
     rules->has_own_chat = own.file != NULL;
     if (own.file != NULL && own.form == NULL)
         fprintf(stderr,
@@ -397,15 +397,15 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
         .connections = (int32_t)o->connections,
         .client_timeout_s = o->client_timeout_s,
         .slots = slots,
-        .rules = {.letters = session->letters,
+        .rules = {.codec = session->codec,
                   .limits = {.vocab = session->rank->plan->run->model.shape.vocab_size,
                              .max_tokens = sw_engine_max_tokens(session->engine)},
                   .model = model}};
-    if (!sw_letters_can_read(session->letters) && sw_tokenizer_file(session->folder) == NULL)
-        return sw_fail_as(&session->rank->err, sw_letters_why(session->letters));
+    if (!sw_codec_can_read(session->codec) && sw_tokenizer_file(session->folder) == NULL)
+        return sw_fail_as(&session->rank->err, sw_codec_why(session->codec));
     if (choose_chat(session, chat, &http.rules, &session->rank->err) != 0)
         return -1;
-    s->answerer = (struct sw_answerer){session->letters, model};
+    s->answerer = (struct sw_answerer){session->codec, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
                                         .ended = text_ended,
                                         .scored = take_score,
@@ -414,9 +414,9 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
     s->place = calloc((size_t)slots, sizeof *s->place);
     if (s->place == NULL)
         return sw_fail(&session->rank->err, SW_ENVIRONMENT, "out of memory for the server");
-    if (sw_desk_create(slots, (int64_t)o->queue, sw_http_wake, &s->desk, &session->rank->err) !=
-            0 ||
-        sw_http_start(&http, s->desk, &s->http, &session->rank->err) != 0)
+    if (sw_request_queue_create(slots, (int64_t)o->queue, sw_http_wake, &s->queue,
+                                &session->rank->err) != 0 ||
+        sw_http_start(&http, s->queue, &s->http, &session->rank->err) != 0)
         return -1;
     fprintf(stderr, "serving %s at %s: %" PRId64 " texts at a time, of up to %" PRId64 " tokens\n",
             model, listener->text, slots, http.rules.limits.max_tokens);
@@ -437,7 +437,7 @@ static enum sw_status serve(struct server *s, struct sw_listener *listener, cons
     sw_life_arm(s->options->life, &hooks);
     if (first)
         serve_requests(s);
-    else if (sw_orders_obey(session->rank->launch, session->engine, &session->rank->err) != 0)
+    else if (sw_control_obey(session->rank->launch, session->engine, &session->rank->err) != 0)
         sw_launch_abort(session->rank->launch, &session->rank->err, (int)session->rank->err.status);
     sw_life_disarm(s->options->life);
     return sw_rank_agree(session->rank);
@@ -455,15 +455,15 @@ int sw_serve(struct sw_rank *rank, const void *given)
     const struct sw_chat_template *chat = NULL;
     char *token = NULL;
     if (rank->launch->rank == 0)
-        (void)open_door(options, &listener, &token, &chat, &rank->err);
+        (void)bind_listener(options, &listener, &token, &chat, &rank->err);
     int status = (int)sw_rank_agree(rank);
     if (status == SW_OK)
         status = (int)sw_session_open(&session, kinds, 0);
     if (status == SW_OK)
         status = (int)serve(&s, &listener, token, chat);
     sw_http_stop(s.http);
-    sw_desk_free(s.desk);
-    sw_orders_free(&s.orders);
+    sw_request_queue_free(s.queue);
+    sw_control_free(&s.control);
     free(s.place);
     free(token);
     sw_listener_close(&listener);

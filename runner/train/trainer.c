@@ -19,8 +19,8 @@ static int set_up(struct sw_trainer *trainer, double holdout)
         return -1;
     if (plan->program_digest[SW_PROGRAM_TRAIN] == 0)
         return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
-                          "the plan is of a mesh that serves, and has no program that trains; emit "
-                          "one without 'job'");
+                          "the plan is for serving and has no training program; remove 'job' from "
+                          "the run and emit it again");
     if (run->data_path == NULL)
         return sw_fail_at(&rank->err, SW_BAD_INPUT, place,
                           "the run names no data to train on; add data: {path: FILE} to "

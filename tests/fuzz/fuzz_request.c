@@ -57,7 +57,7 @@ static void check_refusal(const struct sw_refusal *r)
 
 static void check_request(const struct sw_api_request *r)
 {
-    const struct sw_wish *w = &r->wish;
+    const struct sw_sampling_params *w = &r->params;
     fuzz_require(r->prompt_count >= 1 && w->n >= 1 && w->n <= SW_REQUEST_TEXTS / r->prompt_count,
                  "too many texts", "");
     for (int64_t i = 0; i < r->prompt_count; i++) {
@@ -83,19 +83,19 @@ void fuzz_one(const uint8_t *data, size_t bytes)
 {
     static const char nothing[1] = "";
     char *tokenizer = write_tokenizer();
-    struct sw_letters *letters = NULL;
+    struct sw_codec *codec = NULL;
     struct sw_api_request request;
     struct sw_refusal refusal;
     struct sw_error err = {0};
     fuzz_add_file("m/tokenizer.json", tokenizer, strlen(tokenizer));
-    const struct sw_letters_model model = {.folder = "m", .vocab_size = VOCAB};
-    fuzz_require(sw_letters_open(&model, &letters, &err) == 0, "no letters", err.message);
-    fuzz_require(sw_letters_can_read(letters), "the tokenizer is not read",
-                 sw_letters_why(letters)->message);
-    const struct sw_request_rules rules = {.letters = letters,
+    const struct sw_codec_model model = {.folder = "m", .vocab_size = VOCAB};
+    fuzz_require(sw_codec_open(&model, &codec, &err) == 0, "no codec", err.message);
+    fuzz_require(sw_codec_can_read(codec), "the tokenizer is not read",
+                 sw_codec_why(codec)->message);
+    const struct sw_request_rules rules = {.codec = codec,
                                            .limits = {.vocab = VOCAB, .max_tokens = MOST_TOKENS},
                                            .model = "m",
-                                           .chat = sw_letters_template(letters)};
+                                           .chat = sw_codec_template(codec)};
     const enum sw_endpoint endpoint =
         bytes > 0 && data[0] % 2 == 1 ? SW_CHAT_COMPLETIONS : SW_COMPLETIONS;
     if (sw_api_request_read(&rules, endpoint, bytes > 1 ? (const char *)data + 1 : nothing,
@@ -104,6 +104,6 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     else
         check_refusal(&refusal);
     sw_api_request_free(&request);
-    sw_letters_free(letters);
+    sw_codec_free(codec);
     free(tokenizer);
 }

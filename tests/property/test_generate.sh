@@ -178,14 +178,14 @@ for mesh in 1,1,1,8 1,1,4,2 1,2,2,2 2,1,2,2 8,1,1,1; do
         fail "generate with a cache in int8 on $mesh"
     cmp "$out/int8.jsonl" "$out/int8.8.jsonl" >"$out/log" 2>&1 || fail "other texts in int8 on $mesh"
 done
-# what goes round for a chunk of prompts: the queries, or keys and values of a short cache
+# what is gathered for a chunk of prompts: the queries, or keys and values of a short cache
 for tokens in 512 4096; do
     "$build/plan" explain "${run[@]}" --mesh_dim 1,1,1,8 --set serve.max_tokens=$tokens --json \
         >"$out/explain.$tokens" 2>"$out/log" || fail "explain of a cache of $tokens tokens"
     "$build/plan" explain "${run[@]}" --mesh_dim 1,1,1,8 --set serve.max_tokens=$tokens >"$out/said.$tokens" \
         2>"$out/log" || fail "explain of a cache of $tokens tokens"
 done
-python3 - "$out/explain.512" "$out/explain.4096" >"$out/log" 2>&1 <<'PYTHON' || fail "what explain says goes round"
+python3 - "$out/explain.512" "$out/explain.4096" >"$out/log" 2>&1 <<'PYTHON' || fail "what explain says is gathered"
 import json, sys
 short, long = (json.load(open(path))["serving"] for path in sys.argv[1:])
 queries, cache = "sent_bytes_passing_queries", "sent_bytes_passing_cache"
@@ -194,10 +194,10 @@ assert short[queries] == long[queries] and short[cache] < short[queries] < long[
 # keys and values of 4 layers, 4 heads of 32 in fp32, for 6 slots: what another rank has of 3584 tokens more
 assert long[cache] - short[cache] == 2 * 4 * 4 * 32 * 4 * 6 * 3584 * 7 // 8, (short, long)
 PYTHON
-grep -q 'for a chunk of prompts keys and values go round: it sends ' "$out/said.512" || fail "explain hides what goes round"
-grep -q 'for a chunk of prompts queries go round: it sends ' "$out/said.4096" || fail "explain hides what goes round"
+grep -q 'for a chunk of prompts keys and values are gathered: it sends ' "$out/said.512" || fail "explain hides what is gathered"
+grep -q 'for a chunk of prompts queries are gathered: it sends ' "$out/said.4096" || fail "explain hides what is gathered"
 "$build/plan" explain "${run[@]}" --mesh_dim 1,1,8,1 >"$out/said" 2>"$out/log" || fail "explain without sp"
-! grep -q 'go round' "$out/said" || fail "something goes round without sp"
+! grep -q 'are gathered' "$out/said" || fail "something is gathered without sp"
 for cache in fp32 int8; do
     "$build/plan" explain "${run[@]}" --mesh_dim 1,2,2,2 --set serve.max_tokens=65536 \
         --set serve.cache=$cache --json >"$out/explain.$cache" 2>"$out/log" || fail "explain of a cache in $cache"

@@ -322,11 +322,11 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
                                         .chunk = 192,
                                         .cache = variant / 12 % 2 ? SW_I8 : training.compute,
                                         .stream_weights = variant / 3 % 2,
-                                        .passes =
-                                            variant / 6 % 2 ? SW_PASSES_CACHE : SW_PASSES_QUERIES};
+                                        .gathers =
+                                            variant / 6 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};
         struct sw_program_options o;
         training.model.kv_heads = variant / 24 ? 4 : 64;
-        if (want.passes == SW_PASSES_CACHE && !sw_serving_may_pass_cache(&training, &want))
+        if (want.gathers == SW_GATHER_KV && !sw_serving_may_gather_kv(&training, &want))
             continue;
         assert_int_equal(sw_serving_options(&training, &want, kinds[variant % 3], &o, NULL), 0);
         retarget(&o, context);

@@ -418,8 +418,8 @@ static void what_runs_is_what_was_priced(void **state)
                                            .chunk = variant % 2 ? 16 : 64,
                                            .cache = o.compute,
                                            .stream_weights = variant / 2 % 2 == 1,
-                                           .passes =
-                                               variant % 3 ? SW_PASSES_QUERIES : SW_PASSES_FEWEST};
+                                           .gathers =
+                                               variant % 3 ? SW_GATHER_QUERIES : SW_GATHER_FEWEST};
         const uint32_t kinds =
             1u << SW_PROGRAM_PREFILL | 1u << SW_PROGRAM_DECODE | 1u << SW_PROGRAM_SCORE;
         struct sw_program_set *set = NULL;

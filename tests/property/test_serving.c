@@ -43,7 +43,7 @@ static const struct variant {
     const char *name;
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
     bool int8; /* the cache */
-    enum sw_passes passes;
+    enum sw_prefill_gather gathers;
     int64_t chunk, slots;
 } variants[] = {
     {.name = "llama", .chunk = CHUNK, .slots = 8},
@@ -69,9 +69,9 @@ static const struct variant {
      .head_norms = true,
      .chunk = 1,
      .slots = 3},
-    {.name = "keys and values go round", .passes = SW_PASSES_CACHE, .chunk = CHUNK, .slots = 8},
-    {.name = "queries go round, one chunk, few kv heads",
-     .passes = SW_PASSES_QUERIES,
+    {.name = "keys and values are gathered", .gathers = SW_GATHER_KV, .chunk = CHUNK, .slots = 8},
+    {.name = "queries are gathered, one chunk, few kv heads",
+     .gathers = SW_GATHER_QUERIES,
      .few_kv_heads = true,
      .chunk = MAX_TOKENS,
      .slots = 4},
@@ -116,7 +116,7 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
                                .chunk = v->chunk,
                                .cache = v->int8 ? SW_I8 : cache,
                                .stream_weights = v->stream,
-                               .passes = v->passes};
+                               .gathers = v->gathers};
 }
 
 /* ---- Texts ---- */
@@ -532,7 +532,7 @@ static void the_cache_stays_where_it_is(void **state)
                 struct sw_program_set *set = NULL;
                 struct sw_error err = {0};
                 serving.max_tokens *= longer ? 64 : 1;
-                serving.passes = SW_PASSES_QUERIES;
+                serving.gathers = SW_GATHER_QUERIES;
                 if (sw_program_set_compile_serving(&options, &serving, generating, &set, &err) != 0)
                     fail_msg("%s", err.message);
                 for (int32_t k = 0; k < 2; k++) {
@@ -577,14 +577,14 @@ static struct sw_program_set *compiled(const struct sw_program_options *options,
     return set;
 }
 
-/* Of a chunk the queries go round or all keys and values, whichever is fewer bytes: what the set
- * says is what the programs send, either way; a gather of keys and one of values in a layer, as
+/* Of a chunk the queries are gathered or all keys and values, whichever is fewer bytes: what the
+ * set says is what the programs send, either way; a gather of keys and one of values in a layer, as
  * long as the cache. A token's queries always do. */
 static void what_goes_round_is_fewer_bytes(void **state)
 {
     (void)state;
     struct sw_mesh meshes[SW_HARNESS_MESHES];
-    int32_t chosen[SW_PASSES_COUNT] = {0};
+    int32_t chosen[SW_GATHER_KINDS] = {0};
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
         for (int32_t i = 0; i < VARIANTS; i++) {
@@ -592,13 +592,13 @@ static void what_goes_round_is_fewer_bytes(void **state)
             struct sw_serving serving = make_serving(&variants[i], SW_BF16_T);
             const int64_t sp = meshes[m].size[SW_SP];
             const bool may = sp > 1 && !variants[i].int8;
-            int64_t bytes[SW_PASSES_COUNT] = {0}, of_cache;
+            int64_t bytes[SW_GATHER_KINDS] = {0}, of_cache;
             int32_t calls;
-            for (int32_t way = SW_PASSES_QUERIES; way < SW_PASSES_COUNT; way++) {
-                serving.passes = (enum sw_passes)way;
+            for (int32_t way = SW_GATHER_QUERIES; way < SW_GATHER_KINDS; way++) {
+                serving.gathers = (enum sw_prefill_gather)way;
                 struct sw_program_set *set = compiled(&options, &serving);
-                const bool moves = may && way == SW_PASSES_CACHE;
-                assert_int_equal(set->passes, moves ? SW_PASSES_CACHE : SW_PASSES_QUERIES);
+                const bool moves = may && way == SW_GATHER_KV;
+                assert_int_equal(set->gathers, moves ? SW_GATHER_KV : SW_GATHER_QUERIES);
                 for (int32_t k = 0; k < 2; k++) {
                     bytes[way] = sent_bytes(set->program[k ? SW_PROGRAM_PREFILL : SW_PROGRAM_SCORE],
                                             &of_cache, &calls);
@@ -611,24 +611,24 @@ static void what_goes_round_is_fewer_bytes(void **state)
                 assert_int_equal(calls, 0);
                 sw_program_set_free(set);
             }
-            serving.passes = SW_PASSES_FEWEST;
+            serving.gathers = SW_GATHER_FEWEST;
             struct sw_program_set *set = compiled(&options, &serving);
-            assert_int_equal(set->chunk_bytes[SW_PASSES_QUERIES], bytes[SW_PASSES_QUERIES]);
-            assert_int_equal(set->chunk_bytes[SW_PASSES_CACHE], may ? bytes[SW_PASSES_CACHE] : 0);
-            assert_int_equal(set->passes, may && bytes[SW_PASSES_CACHE] < bytes[SW_PASSES_QUERIES]
-                                              ? SW_PASSES_CACHE
-                                              : SW_PASSES_QUERIES);
+            assert_int_equal(set->chunk_bytes[SW_GATHER_QUERIES], bytes[SW_GATHER_QUERIES]);
+            assert_int_equal(set->chunk_bytes[SW_GATHER_KV], may ? bytes[SW_GATHER_KV] : 0);
+            assert_int_equal(set->gathers, may && bytes[SW_GATHER_KV] < bytes[SW_GATHER_QUERIES]
+                                               ? SW_GATHER_KV
+                                               : SW_GATHER_QUERIES);
             assert_int_equal(sw_program_sent_bytes(set->program[SW_PROGRAM_PREFILL]),
-                             bytes[set->passes]);
-            chosen[set->passes] += may;
+                             bytes[set->gathers]);
+            chosen[set->gathers] += may;
             sw_program_set_free(set);
             options.target.lacks_whole_cache = true;
             set = compiled(&options, &serving);
-            assert_int_equal(set->passes, SW_PASSES_QUERIES);
-            assert_int_equal(set->chunk_bytes[SW_PASSES_CACHE], 0);
+            assert_int_equal(set->gathers, SW_GATHER_QUERIES);
+            assert_int_equal(set->chunk_bytes[SW_GATHER_KV], 0);
             sw_program_set_free(set);
         }
-    assert_true(chosen[SW_PASSES_QUERIES] > 0 && chosen[SW_PASSES_CACHE] > 0);
+    assert_true(chosen[SW_GATHER_QUERIES] > 0 && chosen[SW_GATHER_KV] > 0);
 }
 
 static int read_tokens(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)

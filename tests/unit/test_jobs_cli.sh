@@ -131,7 +131,7 @@ END
     shows "$3"
 }
 verdict 0 "done" "step 7"
-verdict 1 failed "the training is no use any more: why"
+verdict 1 failed "the loss or the gradient norm is zero or not finite: why"
 verdict 2 failed "cannot be used: why"
 # after these the run may go on in this job or another, which nobody tells now
 verdict 3 unknown "it failed: why; whether it goes on Slurm does not say"

@@ -373,7 +373,7 @@ static void serving_is_priced_as_it_is_planned(void **state)
     struct sw_workload workload;
     run.serve_max_batch = 12;
     run.serve_max_tokens = 6144;
-    run.serve_chunk = 3072; /* long enough for keys and values to go round */
+    run.serve_chunk = 3072; /* long enough for keys and values to be gathered */
     run.cluster.accelerator.device = SW_DEVICE_CPU;
     run.cluster.accelerator.memory_bytes /= 10;
     workload = sw_plan_workload(&run);
@@ -392,7 +392,7 @@ static void serving_is_priced_as_it_is_planned(void **state)
         assert_int_equal(c->memory.arena, set->arena_bytes);
         assert_int_equal(c->memory.parameters, set->state.parameter_bytes);
         assert_int_equal(c->memory.cache, set->state.cache_bytes);
-        assert_int_equal(c->serve.passes, set->passes);
+        assert_int_equal(c->serve.gathers, set->gathers);
         assert_memory_equal(c->serve.chunk_bytes, set->chunk_bytes, sizeof set->chunk_bytes);
         const struct sw_program *decode = set->program[SW_PROGRAM_DECODE];
         const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
@@ -406,7 +406,7 @@ static void serving_is_priced_as_it_is_planned(void **state)
         assert_int_equal(c->serve.texts, decode->micro_batch);
         streamed += c->decision.serve.stream_weights == SW_STREAM_ALWAYS;
         gathered += c->decision.serve.stream_weights == SW_STREAM_NEVER;
-        around += c->serve.passes == SW_PASSES_CACHE;
+        around += c->serve.gathers == SW_GATHER_KV;
         sw_program_set_free(set);
     }
     assert_true(streamed > 0 && gathered > 0 && around > 0);

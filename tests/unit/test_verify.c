@@ -94,7 +94,7 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
     return 0;
 }
 
-/* The kinds of serving, as runs want them: every kind of cache, what goes round, weights streamed.
+/* The kinds of serving, as runs want them: every kind of cache, what is gathered, weights streamed.
  */
 static int check_serving_mesh(const struct sw_mesh *mesh, void *context)
 {
@@ -108,7 +108,7 @@ static int check_serving_mesh(const struct sw_mesh *mesh, void *context)
             .chunk = variant % 2 ? 16 : 7,
             .cache = caches[variant % 3],
             .stream_weights = variant / 6 % 2,
-            .passes = variant % 3 != 2 && variant / 3 % 2 ? SW_PASSES_CACHE : SW_PASSES_QUERIES};
+            .gathers = variant % 3 != 2 && variant / 3 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};
         training.compute = want.cache == SW_F32 ? SW_F32 : SW_BF16_T;
         training.reduce = training.compute;
         training.model.tied = variant / 12;

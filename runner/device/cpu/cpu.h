@@ -1,8 +1,9 @@
 /* Internal to the CPU device: its state, matrix products, and the kernels of both arithmetics.
  *
- * Kernels are written once (kernels.inc, head.inc, attention.inc) in a type REAL and compiled for float and
- * double. They compute in REAL whatever the storage: operands of another dtype (bf16) pass through
- * small tiles. A device is used by one thread; its scratch is split among its OpenMP threads. */
+ * Kernels are written once (kernels.inc, head.inc, attention.inc) in a type REAL and compiled for
+ * float and double. They compute in REAL whatever the storage: operands of another dtype (bf16)
+ * pass through small tiles. A device is used by one thread; its scratch is split among its OpenMP
+ * threads. */
 #ifndef SW_DEVICE_CPU_H
 #define SW_DEVICE_CPU_H
 

@@ -1,21 +1,22 @@
-#include "runner/generate/making.h"
+#include "runner/generate/generation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int sw_making_begin(struct sw_making *m, struct sw_letters *letters, const struct sw_stops *stops,
-                    int32_t top, const int32_t *prompt, int64_t prompt_count, struct sw_error *err)
+int sw_generation_begin(struct sw_generation *m, struct sw_codec *codec,
+                        const struct sw_stops *stops, int32_t top, const int32_t *prompt,
+                        int64_t prompt_count, struct sw_error *err)
 {
-    *m = (struct sw_making){.stops = stops, .end = -1, .top = top, .stop_at = SIZE_MAX};
-    if (sw_spelling_new(letters, prompt_count == 0, &m->spelling, err) != 0)
+    *m = (struct sw_generation){.stops = stops, .end = -1, .top = top, .stop_at = SIZE_MAX};
+    if (sw_detokenizer_new(codec, prompt_count == 0, &m->detokenizer, err) != 0)
         return -1;
     for (int64_t i = 0; i < prompt_count; i++)
-        if (sw_spelling_feed(m->spelling, prompt[i], err) != 0)
+        if (sw_detokenizer_feed(m->detokenizer, prompt[i], err) != 0)
             return -1;
     return 0;
 }
 
-static int grow(struct sw_making *m)
+static int grow(struct sw_generation *m)
 {
     const int64_t wanted = m->capacity > 0 ? m->capacity * 2 : 64;
     int32_t *tokens = realloc(m->tokens, (size_t)wanted * sizeof *tokens);
@@ -55,15 +56,15 @@ static size_t find_stop(const struct sw_stops *stops, const char *text, size_t b
     return first;
 }
 
-bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32_t token,
-                    double logprob, const struct sw_top *top, struct sw_error *err)
+bool sw_generation_take(struct sw_generation *m, const struct sw_codec *codec, int32_t token,
+                        double logprob, const struct sw_top *top, struct sw_error *err)
 {
     size_t before, bytes;
-    if (token == m->end || sw_letters_ends(letters, token)) {
+    if (token == m->end || sw_codec_ends(codec, token)) {
         m->reason = "stop";
         return false;
     }
-    (void)sw_spelling_text(m->spelling, &before);
+    (void)sw_detokenizer_text(m->detokenizer, &before);
     if (m->count == m->capacity && grow(m) != 0) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory for a text");
         return false;
@@ -75,9 +76,9 @@ bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32
         m->top_logprobs[m->count * m->top + i] = i < top->count ? top->logprob[i] : 0;
     }
     m->begins[m->count++] = before;
-    if (sw_spelling_feed(m->spelling, token, err) != 0)
+    if (sw_detokenizer_feed(m->detokenizer, token, err) != 0)
         return false;
-    const char *spelled = sw_spelling_text(m->spelling, &bytes);
+    const char *spelled = sw_detokenizer_text(m->detokenizer, &bytes);
     /* a stop is looked for in what is new: not in the prompt, nor across its end */
     const size_t own = m->begins[0];
     m->stop_at = find_stop(m->stops, spelled + own, bytes - own, before - own);
@@ -88,17 +89,17 @@ bool sw_making_take(struct sw_making *m, const struct sw_letters *letters, int32
     return m->reason == NULL;
 }
 
-void sw_making_end(struct sw_making *m, struct sw_error *err)
+void sw_generation_end(struct sw_generation *m, struct sw_error *err)
 {
-    (void)sw_spelling_finish(m->spelling, err);
+    (void)sw_detokenizer_finish(m->detokenizer, err);
     if (m->reason == NULL)
         m->reason = "length";
 }
 
-const char *sw_making_text(const struct sw_making *m, size_t *bytes)
+const char *sw_generation_text(const struct sw_generation *m, size_t *bytes)
 {
     size_t longest = 1, all;
-    const char *text = sw_spelling_text(m->spelling, &all);
+    const char *text = sw_detokenizer_text(m->detokenizer, &all);
     size_t until = all;
     for (int32_t i = 0; i < m->stops->count; i++)
         if (strlen(m->stops->text[i]) > longest)
@@ -113,13 +114,13 @@ const char *sw_making_text(const struct sw_making *m, size_t *bytes)
     return text;
 }
 
-void sw_making_free(struct sw_making *m)
+void sw_generation_free(struct sw_generation *m)
 {
     free(m->tokens);
     free(m->logprobs);
     free(m->top_tokens);
     free(m->top_logprobs);
     free(m->begins);
-    sw_spelling_free(m->spelling);
-    *m = (struct sw_making){0};
+    sw_detokenizer_free(m->detokenizer);
+    *m = (struct sw_generation){0};
 }

@@ -1,4 +1,4 @@
-#include "runner/serve/orders.h"
+#include "runner/serve/control.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct entry {
     struct sw_text text; /* ORDER_ADMIT; its tokens follow */
 };
 
-static int add(struct sw_orders *o, const struct entry *entry)
+static int add(struct sw_control *o, const struct entry *entry)
 {
     const size_t before = o->bytes.count;
     const int64_t count = entry->order == ORDER_ADMIT ? entry->text.token_count : 0;
@@ -26,7 +26,7 @@ static int add(struct sw_orders *o, const struct entry *entry)
     return -1;
 }
 
-int sw_orders_admit(struct sw_orders *o, int64_t slot, const struct sw_text *text)
+int sw_control_admit(struct sw_control *o, int64_t slot, const struct sw_text *text)
 {
     struct entry entry;
     memset(&entry, 0, sizeof entry); /* what lies between its fields is sent, too */
@@ -36,7 +36,7 @@ int sw_orders_admit(struct sw_orders *o, int64_t slot, const struct sw_text *tex
     return add(o, &entry);
 }
 
-int sw_orders_drop(struct sw_orders *o, int64_t slot)
+int sw_control_drop(struct sw_control *o, int64_t slot)
 {
     struct entry entry;
     memset(&entry, 0, sizeof entry);
@@ -45,12 +45,12 @@ int sw_orders_drop(struct sw_orders *o, int64_t slot)
     return add(o, &entry);
 }
 
-void sw_orders_free(struct sw_orders *o)
+void sw_control_free(struct sw_control *o)
 {
     sw_chars_free(&o->bytes);
 }
 
-void sw_orders_send(const struct sw_launch *launch, struct sw_orders *o, bool last)
+void sw_control_send(const struct sw_launch *launch, struct sw_control *o, bool last)
 {
     struct header header = {last, (int64_t)o->bytes.count};
     sw_launch_pass_on(launch, &header, sizeof header);
@@ -110,7 +110,7 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
         entry.text.tokens = f->tokens[entry.slot];
         sw_engine_admit(f->engine, entry.slot, &entry.text, &calls);
     }
-    return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent orders that make no sense");
+    return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
 }
 
 static int follow(const struct sw_launch *launch, const struct follower *f, struct sw_error *err)
@@ -131,7 +131,7 @@ static int follow(const struct sw_launch *launch, const struct follower *f, stru
     return 0;
 }
 
-int sw_orders_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err)
+int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err)
 {
     const int64_t slots = sw_engine_slots(engine);
     const struct follower f = {engine, calloc((size_t)slots, sizeof(int32_t *))};

@@ -1,4 +1,4 @@
-#include "runner/serve/desk.h"
+#include "runner/serve/queue.h"
 
 #include "core/base/clock.h"
 
@@ -13,21 +13,21 @@
 
 enum { MOST_RETRY_S = 60 };
 
-struct sw_desk {
+struct sw_request_queue {
     pthread_mutex_t mutex; /* guards all that follows */
     pthread_cond_t news;
     bool has_news;
     int64_t slots, queue;
     void (*wake)(void *connection);
     struct sw_completion *first, *last; /* in the order in which they came */
-    struct sw_desk_counts counts;
+    struct sw_request_queue_counts counts;
     const char *closed;
 };
 
-int sw_desk_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
-                   struct sw_desk **out, struct sw_error *err)
+int sw_request_queue_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
+                            struct sw_request_queue **out, struct sw_error *err)
 {
-    struct sw_desk *d = calloc(1, sizeof *d);
+    struct sw_request_queue *d = calloc(1, sizeof *d);
     pthread_condattr_t attributes;
     if (d == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the requests");
@@ -46,7 +46,7 @@ int sw_desk_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
 static void free_completion(struct sw_completion *completion)
 {
     for (int64_t i = 0; i < completion->text_count; i++) {
-        sw_making_free(&completion->text[i].making);
+        sw_generation_free(&completion->text[i].generation);
         free(completion->text[i].prompt_logprobs);
         free(completion->text[i].top);
         free(completion->text[i].top_logprobs);
@@ -57,7 +57,7 @@ static void free_completion(struct sw_completion *completion)
     free(completion);
 }
 
-void sw_desk_free(struct sw_desk *d)
+void sw_request_queue_free(struct sw_request_queue *d)
 {
     if (d == NULL)
         return;
@@ -76,7 +76,7 @@ void sw_desk_free(struct sw_desk *d)
 struct sw_completion *sw_completion_new(struct sw_api_request *request)
 {
     struct sw_completion *completion = calloc(1, sizeof *completion);
-    const int64_t n = request->wish.n;
+    const int64_t n = request->params.n;
     uint64_t number = 0;
     if (completion == NULL)
         return NULL;
@@ -94,7 +94,7 @@ struct sw_completion *sw_completion_new(struct sw_api_request *request)
              request->endpoint == SW_COMPLETIONS ? "cmpl-" : "chatcmpl-",
              (unsigned long long)number);
     if (!request->has_seed)
-        request->wish.seed = (int64_t)(number >> 11);
+        request->params.seed = (int64_t)(number >> 11);
     completion->created = (int64_t)time(NULL);
     completion->arrived_s = sw_clock_now();
     completion->request = *request;
@@ -102,14 +102,14 @@ struct sw_completion *sw_completion_new(struct sw_api_request *request)
     return completion;
 }
 
-static void tell(struct sw_desk *d)
+static void tell(struct sw_request_queue *d)
 {
     d->has_news = true;
     (void)pthread_cond_signal(&d->news);
 }
 
 /* How long the texts that wait will, as far as those before them tell. */
-static int32_t retry_seconds(const struct sw_desk *d)
+static int32_t retry_seconds(const struct sw_request_queue *d)
 {
     const double each =
         d->counts.answered > 0 ? d->counts.answer_s / (double)d->counts.answered : 1;
@@ -117,8 +117,8 @@ static int32_t retry_seconds(const struct sw_desk *d)
     return wanted < 1 ? 1 : wanted > MOST_RETRY_S ? MOST_RETRY_S : (int32_t)wanted;
 }
 
-int sw_desk_submit(struct sw_desk *d, struct sw_completion *completion, struct sw_refusal *refusal,
-                   int32_t *retry_s)
+int sw_request_queue_submit(struct sw_request_queue *d, struct sw_completion *completion,
+                            struct sw_refusal *refusal, int32_t *retry_s)
 {
     int status = 0;
     *refusal = (struct sw_refusal){.status = 429, .type = "rate_limit_error", .code = "queue_full"};
@@ -150,8 +150,9 @@ int sw_desk_submit(struct sw_desk *d, struct sw_completion *completion, struct s
     return status;
 }
 
-int64_t sw_desk_read(struct sw_desk *d, struct sw_completion *completion, char *to, size_t most,
-                     void (*sleep)(void *connection), void *connection)
+int64_t sw_request_queue_read(struct sw_request_queue *d, struct sw_completion *completion,
+                              char *to, size_t most, void (*sleep)(void *connection),
+                              void *connection)
 {
     pthread_mutex_lock(&d->mutex);
     const size_t left = completion->out.count - completion->sent, n = left < most ? left : most;
@@ -168,8 +169,8 @@ int64_t sw_desk_read(struct sw_desk *d, struct sw_completion *completion, char *
     return result;
 }
 
-bool sw_desk_is_finished(struct sw_desk *d, struct sw_completion *completion,
-                         void (*sleep)(void *connection), void *connection)
+bool sw_request_queue_is_finished(struct sw_request_queue *d, struct sw_completion *completion,
+                                  void (*sleep)(void *connection), void *connection)
 {
     pthread_mutex_lock(&d->mutex);
     const bool finished = completion->finished;
@@ -182,7 +183,7 @@ bool sw_desk_is_finished(struct sw_desk *d, struct sw_completion *completion,
     return finished;
 }
 
-void sw_desk_release(struct sw_desk *d, struct sw_completion *completion)
+void sw_request_queue_release(struct sw_request_queue *d, struct sw_completion *completion)
 {
     pthread_mutex_lock(&d->mutex);
     completion->released = true;
@@ -191,25 +192,25 @@ void sw_desk_release(struct sw_desk *d, struct sw_completion *completion)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void sw_desk_count_refused(struct sw_desk *d)
+void sw_request_queue_count_refused(struct sw_request_queue *d)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.refused++;
     pthread_mutex_unlock(&d->mutex);
 }
 
-struct sw_desk_counts sw_desk_counts(const struct sw_desk *desk)
+struct sw_request_queue_counts sw_request_queue_counts(const struct sw_request_queue *queue)
 {
-    struct sw_desk *d = (struct sw_desk *)desk; /* its mutex */
+    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* its mutex */
     pthread_mutex_lock(&d->mutex);
-    const struct sw_desk_counts counts = d->counts;
+    const struct sw_request_queue_counts counts = d->counts;
     pthread_mutex_unlock(&d->mutex);
     return counts;
 }
 
-const char *sw_desk_closed(const struct sw_desk *desk)
+const char *sw_request_queue_closed(const struct sw_request_queue *queue)
 {
-    struct sw_desk *d = (struct sw_desk *)desk; /* its mutex */
+    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* its mutex */
     pthread_mutex_lock(&d->mutex);
     const char *closed = d->closed;
     pthread_mutex_unlock(&d->mutex);
@@ -218,7 +219,7 @@ const char *sw_desk_closed(const struct sw_desk *desk)
 
 /* ---- The thread that runs the programs ---- */
 
-void sw_desk_wait(struct sw_desk *d, double seconds)
+void sw_request_queue_wait(struct sw_request_queue *d, double seconds)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
@@ -233,7 +234,7 @@ void sw_desk_wait(struct sw_desk *d, double seconds)
 }
 
 /* Texts of a completion that nobody reads. */
-static void end_texts(struct sw_desk *d, struct sw_completion *completion,
+static void end_texts(struct sw_request_queue *d, struct sw_completion *completion,
                       void (*drop)(void *context, struct sw_completion_text *text), void *context)
 {
     for (int64_t i = 0; i < completion->text_count; i++) {
@@ -246,8 +247,9 @@ static void end_texts(struct sw_desk *d, struct sw_completion *completion,
     }
 }
 
-void sw_desk_tidy(struct sw_desk *d, void (*drop)(void *context, struct sw_completion_text *text),
-                  void *context)
+void sw_request_queue_reap(struct sw_request_queue *d,
+                           void (*drop)(void *context, struct sw_completion_text *text),
+                           void *context)
 {
     struct sw_completion *kept = NULL;
     pthread_mutex_lock(&d->mutex);
@@ -270,7 +272,8 @@ void sw_desk_tidy(struct sw_desk *d, void (*drop)(void *context, struct sw_compl
     pthread_mutex_unlock(&d->mutex);
 }
 
-struct sw_completion_text *sw_desk_next(struct sw_desk *d, struct sw_completion **out)
+struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
+                                                 struct sw_completion **out)
 {
     struct sw_completion_text *found = NULL;
     pthread_mutex_lock(&d->mutex);
@@ -292,8 +295,8 @@ struct sw_completion_text *sw_desk_next(struct sw_desk *d, struct sw_completion 
     return found;
 }
 
-void sw_desk_ended(struct sw_desk *d, struct sw_completion *completion,
-                   struct sw_completion_text *text)
+void sw_request_queue_ended(struct sw_request_queue *d, struct sw_completion *completion,
+                            struct sw_completion_text *text)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.running--;
@@ -303,15 +306,15 @@ void sw_desk_ended(struct sw_desk *d, struct sw_completion *completion,
 }
 
 /* With the mutex held; the connection to wake, or NULL. */
-static void *rouse(struct sw_completion *completion)
+static void *wake(struct sw_completion *completion)
 {
     void *connection = completion->asleep ? completion->connection : NULL;
     completion->asleep = false;
     return connection;
 }
 
-void sw_desk_write(struct sw_desk *d, struct sw_completion *completion,
-                   const struct sw_chars *bytes, bool finished, int32_t status)
+void sw_request_queue_write(struct sw_request_queue *d, struct sw_completion *completion,
+                            const struct sw_chars *bytes, bool finished, int32_t status)
 {
     pthread_mutex_lock(&d->mutex);
     const bool written =
@@ -325,13 +328,13 @@ void sw_desk_write(struct sw_desk *d, struct sw_completion *completion,
         if (completion->first_token_s > 0)
             d->counts.first_token_s += completion->first_token_s - completion->arrived_s;
     }
-    void *connection = finished || completion->request.stream ? rouse(completion) : NULL;
+    void *connection = finished || completion->request.stream ? wake(completion) : NULL;
     pthread_mutex_unlock(&d->mutex);
     if (connection != NULL)
         d->wake(connection);
 }
 
-void sw_desk_gone(struct sw_desk *d, struct sw_completion *completion)
+void sw_request_queue_gone(struct sw_request_queue *d, struct sw_completion *completion)
 {
     static const struct sw_chars nothing = {0};
     pthread_mutex_lock(&d->mutex);
@@ -339,17 +342,17 @@ void sw_desk_gone(struct sw_desk *d, struct sw_completion *completion)
     d->counts.gone += !over;
     pthread_mutex_unlock(&d->mutex);
     if (!over)
-        sw_desk_write(d, completion, &nothing, true, 499);
+        sw_request_queue_write(d, completion, &nothing, true, 499);
 }
 
-void sw_desk_close(struct sw_desk *d, const char *why)
+void sw_request_queue_close(struct sw_request_queue *d, const char *why)
 {
     pthread_mutex_lock(&d->mutex);
     d->closed = why;
     pthread_mutex_unlock(&d->mutex);
 }
 
-bool sw_desk_is_empty(struct sw_desk *d)
+bool sw_request_queue_is_empty(struct sw_request_queue *d)
 {
     pthread_mutex_lock(&d->mutex);
     const bool empty = d->first == NULL;
@@ -357,7 +360,7 @@ bool sw_desk_is_empty(struct sw_desk *d)
     return empty;
 }
 
-void sw_desk_fail(struct sw_desk *d, const struct sw_refusal *refusal)
+void sw_request_queue_fail(struct sw_request_queue *d, const struct sw_refusal *refusal)
 {
     struct sw_completion *completion;
     pthread_mutex_lock(&d->mutex);
@@ -370,7 +373,7 @@ void sw_desk_fail(struct sw_desk *d, const struct sw_refusal *refusal)
         pthread_mutex_unlock(&d->mutex);
         if (!over) {
             (void)sw_answer_error(refusal, completion->request.stream, &out);
-            sw_desk_write(d, completion, &out, true, refusal->status);
+            sw_request_queue_write(d, completion, &out, true, refusal->status);
         }
         sw_chars_free(&out);
         pthread_mutex_lock(&d->mutex);
@@ -379,7 +382,7 @@ void sw_desk_fail(struct sw_desk *d, const struct sw_refusal *refusal)
     }
 }
 
-void sw_desk_count_tokens(struct sw_desk *d, int64_t prompt, int64_t made)
+void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt, int64_t made)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.prompt_tokens = prompt;

@@ -1,13 +1,13 @@
 /* A text that is being made: the new tokens, how they spell, where it ends. Knows neither slots nor
  * who reads it. Owns what it holds; one thread. */
-#ifndef SW_MAKING_H
-#define SW_MAKING_H
+#ifndef SW_GENERATION_H
+#define SW_GENERATION_H
 
 #include "runner/generate/engine.h"
-#include "runner/generate/letters.h"
+#include "runner/generate/codec.h"
 #include "runner/generate/prompts.h"
 
-struct sw_making {
+struct sw_generation {
     const struct sw_stops *stops; /* the caller's */
     int32_t end;                  /* a token that ends it beside the model's own; -1: none */
     int32_t *tokens;              /* [count], of [capacity]; new ones, without the one that ends */
@@ -17,24 +17,25 @@ struct sw_making {
     double *top_logprobs;         /* [count, top] */
     size_t *begins;               /* where in the text it was when the token came */
     int64_t count, capacity;
-    struct sw_spelling *spelling;
+    struct sw_detokenizer *detokenizer;
     size_t stop_at;     /* bytes of the text that count; SIZE_MAX: all */
     const char *reason; /* "stop" or "length"; NULL: not ended */
 };
 
 /* top: 0 .. SW_TOP_TOKENS. prompt [prompt_count]: spelled first, for a text that repeats it; NULL,
- * 0: the text goes on behind it. A making that was begun, even with an error, is freed. Errors:
+ * 0: the text goes on behind it. A generation that was begun, even with an error, is freed. Errors:
  * SW_ENVIRONMENT. */
-int sw_making_begin(struct sw_making *making, struct sw_letters *letters,
-                    const struct sw_stops *stops, int32_t top, const int32_t *prompt,
-                    int64_t prompt_count, struct sw_error *err);
+int sw_generation_begin(struct sw_generation *generation, struct sw_codec *codec,
+                        const struct sw_stops *stops, int32_t top, const int32_t *prompt,
+                        int64_t prompt_count, struct sw_error *err);
 /* Whether more tokens are wanted behind this one; false also after an error. */
-bool sw_making_take(struct sw_making *making, const struct sw_letters *letters, int32_t token,
-                    double logprob, const struct sw_top *top, struct sw_error *err);
+bool sw_generation_take(struct sw_generation *generation, const struct sw_codec *codec,
+                        int32_t token, double logprob, const struct sw_top *top,
+                        struct sw_error *err);
 /* No more tokens come. */
-void sw_making_end(struct sw_making *making, struct sw_error *err);
+void sw_generation_end(struct sw_generation *generation, struct sw_error *err);
 /* The text, of which *bytes are there to stay: whole characters in which no stop can begin. */
-const char *sw_making_text(const struct sw_making *making, size_t *bytes);
-void sw_making_free(struct sw_making *making);
+const char *sw_generation_text(const struct sw_generation *generation, size_t *bytes);
+void sw_generation_free(struct sw_generation *generation);
 
 #endif

@@ -1,0 +1,78 @@
+/* Where the thread of HTTP and the one that runs the programs meet: completions come in, as many as
+ * there is room for, and their bytes go out. Owns the completions. */
+#ifndef SW_SERVE_QUEUE_H
+#define SW_SERVE_QUEUE_H
+
+#include "runner/serve/answer.h"
+
+/* What /metrics says, since the start. */
+struct sw_request_queue_counts {
+    int64_t requests, refused, busy, gone,
+        failed; /* completions taken; of others; 429; clients gone */
+    int64_t texts, prompt_tokens, new_tokens;
+    int64_t waiting, running; /* texts, now */
+    int64_t answered;
+    double first_token_s, answer_s; /* summed over the completions that were answered */
+};
+
+struct sw_request_queue;
+
+/* queue: texts that may wait. wake(connection): the connection of a completion has something to
+ * read; on the thread that runs the programs, with no lock held. */
+int sw_request_queue_create(int64_t slots, int64_t queue, void (*wake)(void *connection),
+                            struct sw_request_queue **out, struct sw_error *err);
+void sw_request_queue_free(struct sw_request_queue *queue); /* and the completions; NULL: nothing */
+
+/* ---- The thread of HTTP ---- */
+
+/* A completion of the request, which it takes over. NULL: no memory, the request is the caller's.
+ */
+struct sw_completion *sw_completion_new(struct sw_api_request *request);
+/* The queue takes the completion over. Returns 0, or -1 and *refusal (429, 503); then the
+ * completion is freed. *retry_s: when to come again. */
+int sw_request_queue_submit(struct sw_request_queue *queue, struct sw_completion *completion,
+                            struct sw_refusal *refusal, int32_t *retry_s);
+/* Copies what is there to send, at most `most` bytes; -1: that was all. When nothing is there, and
+ * 0 is returned, `sleep` was called with the lock held, so that no waking is missed. */
+int64_t sw_request_queue_read(struct sw_request_queue *queue, struct sw_completion *completion,
+                              char *to, size_t most, void (*sleep)(void *connection),
+                              void *connection);
+/* Whether the answer is whole. If not, as above: `sleep` was called. */
+bool sw_request_queue_is_finished(struct sw_request_queue *queue, struct sw_completion *completion,
+                                  void (*sleep)(void *connection), void *connection);
+/* Nobody reads it any more. It is freed later, by the other thread. */
+void sw_request_queue_release(struct sw_request_queue *queue, struct sw_completion *completion);
+void sw_request_queue_count_refused(struct sw_request_queue *queue);
+struct sw_request_queue_counts sw_request_queue_counts(const struct sw_request_queue *queue);
+/* NULL while all is well; "draining" ... */
+const char *sw_request_queue_closed(const struct sw_request_queue *queue);
+
+/* ---- The thread that runs the programs ---- */
+
+/* Until something may have changed, at most so long. */
+void sw_request_queue_wait(struct sw_request_queue *queue, double seconds);
+/* Frees completions that are over. Calls `drop` for each text that runs and that nobody waits for.
+ */
+void sw_request_queue_reap(struct sw_request_queue *queue,
+                           void (*drop)(void *context, struct sw_completion_text *text),
+                           void *context);
+/* The text that waits longest; NULL: none. */
+struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *queue,
+                                                 struct sw_completion **completion);
+/* A text that runs has ended. */
+void sw_request_queue_ended(struct sw_request_queue *queue, struct sw_completion *completion,
+                            struct sw_completion_text *text);
+/* Adds to what the completion's client gets; finished: that was all, with this status. */
+void sw_request_queue_write(struct sw_request_queue *queue, struct sw_completion *completion,
+                            const struct sw_chars *bytes, bool finished, int32_t status);
+/* The client of a completion is gone: its connection is woken to find that out. */
+void sw_request_queue_gone(struct sw_request_queue *queue, struct sw_completion *completion);
+/* No new completions, and why. */
+void sw_request_queue_close(struct sw_request_queue *queue, const char *why);
+bool sw_request_queue_is_empty(
+    struct sw_request_queue *queue); /* nothing waits, runs or is yet to be sent */
+/* Every completion that is not finished ends with this error. */
+void sw_request_queue_fail(struct sw_request_queue *queue, const struct sw_refusal *refusal);
+void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt, int64_t made);
+
+#endif
