@@ -30,8 +30,7 @@ static const struct option_info {
      TEXT(mesh_dim)},
     {"--for", NULL, "train|serve", SW_OPTION_FOR,
      "what meshes are ranked for: training, or serving (decode latency) as 'serve' of the run "
-     "says; "
-     "default: as 'job'",
+     "says; default: as 'job'",
      OTHER},
     {"--prefer", NULL, "fsdp|fsdp-strict|time", SW_OPTION_PREFER,
      "largest fsdp that is nearly as fast as any (prefer_within of the run), largest that fits, or "

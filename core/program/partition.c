@@ -658,7 +658,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
     struct sw_program *p = sw_program_next_stage(logical);
     struct sw_partition state = {.logical = logical, .b = {.program = p, .region = -1}, .err = err};
     struct sw_partition *part = &state;
-    if (!begin(part) || p == NULL)
+    if (p == NULL || !begin(part))
         goto memory;
     for (int32_t r = 0; r < logical->region_count; r++) {
         const struct sw_region *region = &logical->regions[r];
