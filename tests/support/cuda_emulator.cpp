@@ -3,12 +3,10 @@
 #include "tests/support/emulated_products.h"
 
 #include <atomic>
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cublasLt.h>
-#include <ucontext.h>
 #include <vector>
 
 thread_local uint3 threadIdx, blockIdx;
@@ -20,13 +18,12 @@ enum { MAX_THREADS = 1024, STACK_BYTES = 256 << 10, WARP = 32, SHARED_BYTES = 22
 enum state { READY, AT_BARRIER, AT_WARP_BARRIER, DONE };
 
 struct block_runner {
-    jmp_buf scheduler, thread[MAX_THREADS];
-    ucontext_t context[MAX_THREADS];
-    bool started[MAX_THREADS];
-    char *stack[MAX_THREADS];
+    void *scheduler, *thread[MAX_THREADS]; /* stack pointers of what does not run */
+    char *stack[MAX_THREADS];              /* nullptr: not begun */
     state at[MAX_THREADS];
-    uint64_t exchanged[MAX_THREADS];
-    int votes[MAX_THREADS];
+    uint64_t exchanged[2][MAX_THREADS];
+    int votes[2][MAX_THREADS];
+    uint8_t turn[MAX_THREADS]; /* which half of the two a thread uses next */
     int current, count;
     bool backwards;
     char *shared;
@@ -61,13 +58,43 @@ static block_runner *get_runner()
     return owned.r;
 }
 
+/* Leaves a stack, with what a call must keep on it, and goes on with another one. The library's own
+ * ways (swapcontext, setjmp) took half of these tests' time. */
+extern "C" void sw_emulated_switch(void **left, void *next);
+#ifdef __x86_64__
+asm(R"(
+    .text
+    .globl sw_emulated_switch
+    .type sw_emulated_switch, @function
+sw_emulated_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size sw_emulated_switch, .-sw_emulated_switch
+)");
+enum { KEPT = 6 };
+#else
+#error "the emulator switches stacks on x86-64 only"
+#endif
+
 static void yield(state why)
 {
     block_runner *r = runner;
     const int t = r->current;
     r->at[t] = why;
-    if (_setjmp(r->thread[t]) == 0)
-        _longjmp(r->scheduler, 1);
+    sw_emulated_switch(&r->thread[t], r->scheduler);
 }
 
 static void thread_main()
@@ -78,23 +105,29 @@ static void thread_main()
     }
 }
 
+/* A stack from which sw_emulated_switch() comes out at the begin of thread_main(), aligned as
+ * after a call. */
+static void begin(block_runner *r, int t)
+{
+    void *memory = nullptr;
+    if (posix_memalign(&memory, 64, STACK_BYTES) != 0)
+        abort();
+    r->stack[t] = static_cast<char *>(memory);
+    void **top = reinterpret_cast<void **>(r->stack[t] + STACK_BYTES) - 2;
+    *top = reinterpret_cast<void *>(thread_main);
+    for (int i = 0; i < KEPT; i++)
+        *--top = nullptr;
+    r->thread[t] = top;
+}
+
 static void resume(block_runner *r, int t)
 {
     r->current = t;
     threadIdx.x = (unsigned)t;
     threadIdx.y = threadIdx.z = 0;
-    if (_setjmp(r->scheduler) != 0)
-        return;
-    if (r->started[t])
-        _longjmp(r->thread[t], 1);
-    r->started[t] = true;
-    r->stack[t] = static_cast<char *>(malloc(STACK_BYTES));
-    getcontext(&r->context[t]);
-    r->context[t].uc_stack.ss_sp = r->stack[t];
-    r->context[t].uc_stack.ss_size = STACK_BYTES;
-    r->context[t].uc_link = nullptr;
-    makecontext(&r->context[t], thread_main, 0);
-    setcontext(&r->context[t]);
+    if (r->stack[t] == nullptr)
+        begin(r, t);
+    sw_emulated_switch(&r->scheduler, r->thread[t]);
 }
 
 /* Frees the threads [first, end) if every one that is not done waits for `why`. */
@@ -112,22 +145,34 @@ static bool release(block_runner *r, int first, int end, state why)
     return any;
 }
 
-static void run_block(block_runner *r)
+/* Every thread of a warp as far as the warp gets by itself, from the other end each time. */
+static void run_warp(block_runner *r, int first, int end)
 {
-    for (int t = 0; t < r->count; t++)
-        r->at[t] = READY;
-    for (bool running = true; running;) {
-        for (int i = 0; i < r->count; i++) {
-            const int t = r->backwards ? r->count - 1 - i : i;
+    do {
+        for (int i = first; i < end; i++) {
+            const int t = r->backwards ? first + end - 1 - i : i;
             if (r->at[t] == READY)
                 resume(r, t);
         }
         r->backwards = !r->backwards;
-        bool freed = release(r, 0, r->count, AT_BARRIER);
-        for (int first = 0; first < r->count; first += WARP)
-            freed = release(r, first, first + WARP < r->count ? first + WARP : r->count,
-                            AT_WARP_BARRIER) ||
-                    freed;
+    } while (release(r, first, end, AT_WARP_BARRIER));
+}
+
+static void run_block(block_runner *r)
+{
+    const int warps = (r->count + WARP - 1) / WARP;
+    for (int t = 0; t < r->count; t++) {
+        r->at[t] = READY;
+        r->turn[t] = 0;
+    }
+    for (bool running = true; running;) {
+        const bool last_first = r->backwards;
+        for (int i = 0; i < warps; i++) {
+            const int first = (last_first ? warps - 1 - i : i) * WARP;
+            run_warp(r, first, first + WARP < r->count ? first + WARP : r->count);
+        }
+        r->backwards = !last_first;
+        const bool freed = release(r, 0, r->count, AT_BARRIER);
         running = false;
         for (int t = 0; t < r->count; t++)
             running = running || r->at[t] != DONE;
@@ -153,15 +198,17 @@ void sw_emulated_warp_barrier(void)
     yield(AT_WARP_BARRIER);
 }
 
+/* Two halves in turn: whoever writes a half again has passed the barrier behind which all had
+ * read it. */
 int sw_emulated_any(int predicate)
 {
     block_runner *r = runner;
-    r->votes[r->current] = predicate;
+    const int half = r->turn[r->current]++ & 1;
+    r->votes[half][r->current] = predicate;
     yield(AT_BARRIER);
     int any = 0;
     for (int t = 0; t < r->count; t++)
-        any |= r->votes[t] != 0;
-    yield(AT_BARRIER);
+        any |= r->votes[half][t] != 0;
     return any;
 }
 
@@ -169,11 +216,10 @@ uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask)
 {
     block_runner *r = runner;
     const int t = r->current;
-    r->exchanged[t] = bits;
+    const int half = r->turn[t]++ & 1;
+    r->exchanged[half][t] = bits;
     yield(AT_WARP_BARRIER);
-    const uint64_t got = r->exchanged[t ^ lane_mask];
-    yield(AT_WARP_BARRIER);
-    return got;
+    return r->exchanged[half][t ^ lane_mask];
 }
 
 /* ---- Streams, events, graphs ---- */

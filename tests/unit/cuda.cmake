@@ -69,8 +69,9 @@ endif()
 
 find_program(SW_CXX NAMES g++ clang++ c++)
 mark_as_advanced(SW_CXX)
-# Sanitizers do not follow the emulator's coroutines, which switch stacks on one thread.
-if(NOT SW_CXX OR NOT SW_CMOCKA OR SW_SANITIZE)
+# Sanitizers do not follow the emulator's coroutines, which switch stacks on one thread, by x86-64's
+# instructions.
+if(NOT SW_CXX OR NOT SW_CMOCKA OR SW_SANITIZE OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   return()
 endif()
 get_property(kernels GLOBAL PROPERTY SW_CUDA_KERNELS)
