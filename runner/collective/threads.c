@@ -11,12 +11,13 @@
 struct mailbox {
     const void *data; /* NULL: empty */
     size_t bytes;
+    pthread_cond_t emptied; /* or a rank left; only the sender waits for it */
 };
 
 /* Everything that is sent to one rank. */
 struct inbox {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;  /* a mailbox was filled or emptied, or a rank left */
+    pthread_cond_t filled;   /* a mailbox was filled, or a rank left; only the receiver waits */
     struct mailbox *mailbox; /* [ranks] by sender */
     bool *left;              /* [ranks] which ranks left, as this inbox knows */
 };
@@ -35,15 +36,40 @@ struct threads_transport {
     int32_t rank;
 };
 
+/* Undoes inbox_open(), as far as the first `senders` mailboxes. */
+static void inbox_close(struct inbox *inbox, int32_t senders)
+{
+    for (int32_t i = 0; i < senders; i++)
+        pthread_cond_destroy(&inbox->mailbox[i].emptied);
+    pthread_cond_destroy(&inbox->filled);
+    pthread_mutex_destroy(&inbox->mutex);
+}
+
+/* -1: the system has no more mutexes or conditions, and none is left behind. */
+static int inbox_open(struct inbox *inbox, int32_t ranks)
+{
+    int32_t i = 0;
+    if (pthread_mutex_init(&inbox->mutex, NULL) != 0)
+        return -1;
+    if (pthread_cond_init(&inbox->filled, NULL) != 0) {
+        pthread_mutex_destroy(&inbox->mutex);
+        return -1;
+    }
+    while (i < ranks && pthread_cond_init(&inbox->mailbox[i].emptied, NULL) == 0)
+        i++;
+    if (i == ranks)
+        return 0;
+    inbox_close(inbox, i);
+    return -1;
+}
+
 static void meeting_free(struct meeting *meeting)
 {
     for (int32_t i = 0; meeting->inbox != NULL && i < meeting->ranks; i++) {
+        if (i < meeting->initialised)
+            inbox_close(&meeting->inbox[i], meeting->ranks);
         free(meeting->inbox[i].mailbox);
         free(meeting->inbox[i].left);
-        if (i < meeting->initialised) {
-            pthread_cond_destroy(&meeting->inbox[i].changed);
-            pthread_mutex_destroy(&meeting->inbox[i].mutex);
-        }
     }
     free(meeting->inbox);
     pthread_mutex_destroy(&meeting->mutex);
@@ -66,13 +92,8 @@ static struct meeting *meeting_new(int32_t ranks)
         struct inbox *inbox = &meeting->inbox[i];
         inbox->mailbox = calloc((size_t)ranks, sizeof *inbox->mailbox);
         inbox->left = calloc((size_t)ranks, sizeof *inbox->left);
-        if (inbox->mailbox == NULL || inbox->left == NULL ||
-            pthread_mutex_init(&inbox->mutex, NULL) != 0)
+        if (inbox->mailbox == NULL || inbox->left == NULL || inbox_open(inbox, ranks) != 0)
             break;
-        if (pthread_cond_init(&inbox->changed, NULL) != 0) {
-            pthread_mutex_destroy(&inbox->mutex);
-            break;
-        }
         meeting->initialised++;
     }
     if (meeting->initialised < ranks) {
@@ -95,10 +116,12 @@ static int post(struct threads_transport *t, const struct sw_transfer *send, str
     if (inbox->left[send->peer]) {
         result = fail_left(send->peer, err);
     } else {
-        inbox->mailbox[t->rank] = (struct mailbox){send->data.send, send->bytes};
-        pthread_cond_broadcast(&inbox->changed);
+        inbox->mailbox[t->rank].data = send->data.send;
+        inbox->mailbox[t->rank].bytes = send->bytes;
     }
     pthread_mutex_unlock(&inbox->mutex);
+    /* Without the lock, which whoever wakes would have to wait for. */
+    pthread_cond_signal(&inbox->filled);
     return result;
 }
 
@@ -109,20 +132,21 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
     struct mailbox *mailbox = &inbox->mailbox[wanted->peer];
     pthread_mutex_lock(&inbox->mutex);
     while (mailbox->data == NULL && !inbox->left[wanted->peer])
-        pthread_cond_wait(&inbox->changed, &inbox->mutex);
-    const struct mailbox mail = *mailbox;
+        pthread_cond_wait(&inbox->filled, &inbox->mutex);
+    const void *data = mailbox->data;
+    const size_t bytes = mailbox->bytes;
     pthread_mutex_unlock(&inbox->mutex);
-    if (mail.data == NULL)
+    if (data == NULL)
         return fail_left(wanted->peer, err);
-    if (mail.bytes != wanted->bytes)
+    if (bytes != wanted->bytes)
         return sw_fail(err, SW_ENVIRONMENT, "rank %d sent %zu bytes instead of %zu",
-                       (int)wanted->peer, mail.bytes, wanted->bytes);
+                       (int)wanted->peer, bytes, wanted->bytes);
     /* Without the lock: the sender keeps the bytes as they are until the mailbox is empty. */
-    memcpy(wanted->data.receive, mail.data, mail.bytes);
+    memcpy(wanted->data.receive, data, bytes);
     pthread_mutex_lock(&inbox->mutex);
-    *mailbox = (struct mailbox){0};
-    pthread_cond_broadcast(&inbox->changed);
+    mailbox->data = NULL;
     pthread_mutex_unlock(&inbox->mutex);
+    pthread_cond_signal(&mailbox->emptied);
     return 0;
 }
 
@@ -134,7 +158,7 @@ static int await_copied(struct threads_transport *t, int32_t peer, struct sw_err
     int result = 0;
     pthread_mutex_lock(&inbox->mutex);
     while (inbox->mailbox[t->rank].data != NULL && !inbox->left[peer])
-        pthread_cond_wait(&inbox->changed, &inbox->mutex);
+        pthread_cond_wait(&inbox->mailbox[t->rank].emptied, &inbox->mutex);
     if (inbox->mailbox[t->rank].data != NULL)
         result = fail_left(peer, err);
     pthread_mutex_unlock(&inbox->mutex);
@@ -148,7 +172,9 @@ static void threads_leave(struct sw_transport *transport)
         struct inbox *inbox = &t->meeting->inbox[i];
         pthread_mutex_lock(&inbox->mutex);
         inbox->left[t->rank] = true;
-        pthread_cond_broadcast(&inbox->changed);
+        pthread_cond_signal(&inbox->filled);
+        for (int32_t from = 0; from < t->meeting->ranks; from++)
+            pthread_cond_signal(&inbox->mailbox[from].emptied);
         pthread_mutex_unlock(&inbox->mutex);
     }
 }
