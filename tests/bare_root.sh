@@ -2,8 +2,8 @@
 # What a newcomer's machine has: Debian and git, nothing else. A root folder made by debootstrap, a clone of the
 # commit that is checked out, and the README's two commands in it.
 #
-#   tests/bare_root.sh            the quickstart with 20 steps; the headers with what it installs but
-#                                 libmicrohttpd; the tests' build and headers, with all they install. Debug, and
+#   tests/bare_root.sh            the quickstart with 20 steps, and again from another folder; the headers with
+#                                 what it installs but libmicrohttpd; the tests' build and headers, with all they install. Debug, and
 #                                 each file compiled once: warnings and speed are judged outside
 #   tests/bare_root.sh --whole    two fresh roots: the quickstart, then the tests; the tests, then the quickstart
 #
@@ -88,5 +88,6 @@ if [ -n "$whole" ]; then
 fi
 prepare "$scratch/first"
 inside "$scratch/first" CMAKE_BUILD_TYPE=Debug SW_QUICKSTART_STEPS=20 examples/quickstart.sh &&
+    inside "$scratch/first" 'cd / && CMAKE_BUILD_TYPE=Debug SW_QUICKSTART_STEPS=20 /shardwright/examples/quickstart.sh' &&
     inside "$scratch/first" 'dpkg --purge --force-depends libmicrohttpd-dev >/dev/null && tests/check_headers.sh' &&
     inside "$scratch/first" SW_WERROR=OFF tests/run.sh --build

@@ -262,8 +262,10 @@ setsid ctest --test-dir build --output-on-failure -j 4 --no-tests=error -L waits
 beside=$!
 
 run_ctest gcc build -LE 'alone|waits|checked'
-step "quickstart, twice" quickstart_smoke
-step "both commands in a bare root folder" bash tests/bare_root.sh
+bare="both commands in a bare root folder"
+step "$bare" bash tests/bare_root.sh
+# There the quickstart runs twice; here where no such folder can be made.
+if grep -qa '^SKIP' "$logs/${bare// /-}.log"; then step "quickstart, twice" quickstart_smoke; fi
 step "format" bash tests/check_format.sh
 step "walks apply" bash tests/check_walks.sh
 step "shellcheck" check_scripts
