@@ -97,6 +97,11 @@ void sw_engine_free(struct sw_engine *e)
     free(e);
 }
 
+void sw_engine_limit(struct sw_engine *e, int64_t max_tokens)
+{
+    e->max_tokens = max_tokens < e->max_tokens ? max_tokens : e->max_tokens;
+}
+
 int64_t sw_engine_max_tokens(const struct sw_engine *e)
 {
     return e->max_tokens;
@@ -252,7 +257,7 @@ static void take_token(struct sw_engine *e, int64_t i, const struct sw_engine_ca
     s->made++;
     if (!more || s->made >= s->text.max_new_tokens)
         end_text(s, calls, false);
-    else if (s->cached >= e->max_tokens)
+    else if (s->cached + 1 >= e->max_tokens) /* the newest one counts, too */
         end_text(s, calls, true);
 }
 

@@ -74,7 +74,10 @@ struct sw_engine;
 int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struct sw_error *err);
 void sw_engine_free(struct sw_engine *engine); /* may be NULL */
 
-int64_t sw_engine_max_tokens(const struct sw_engine *engine); /* of one text, prompt and all */
+/* Of one text, prompt and all: what the cache has room for, or less where a limit was set (the
+ * cache's is rounded up to whole chunks; a larger limit does nothing). */
+void sw_engine_limit(struct sw_engine *engine, int64_t max_tokens);
+int64_t sw_engine_max_tokens(const struct sw_engine *engine);
 int64_t sw_engine_slots(const struct sw_engine *engine);
 
 /* Collective. Makes texts until there are no more. A prompt of at least max_tokens tokens has no

@@ -19,8 +19,11 @@ enum sw_status sw_session_open(struct sw_session *s, uint32_t kinds, int64_t tex
                                          .vocab_size = run->model.shape.vocab_size,
                                          .was_bytes = run->data_format == SW_DATA_BYTES,
                                          .wants_bytes = s->wants_bytes};
-    (void)(sw_codec_open(&model, &s->codec, &rank->err) == 0 &&
-           sw_engine_create(rank->executor, &s->engine, &rank->err) == 0);
+    struct sw_serving serving;
+    (void)sw_plan_serving(run, &rank->plan->decision, &serving);
+    if (sw_codec_open(&model, &s->codec, &rank->err) == 0 &&
+        sw_engine_create(rank->executor, &s->engine, &rank->err) == 0)
+        sw_engine_limit(s->engine, serving.max_tokens); /* the cache has whole chunks */
     return sw_rank_agree(rank);
 }
 

@@ -306,11 +306,23 @@ int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_cha
                stream ? "data: " : "", stream ? "\n\n" : "\n", out);
 }
 
+static json_t *model_object(const struct sw_answerer *a, int64_t created, int64_t max_tokens)
+{
+    return json_pack("{s:s, s:s, s:I, s:s, s:I}", "id", a->model, "object", "model", "created",
+                     (json_int_t)created, "owned_by", "shardwright", "max_model_len",
+                     (json_int_t)max_tokens);
+}
+
+int sw_answer_model(const struct sw_answerer *a, int64_t created, int64_t max_tokens,
+                    struct sw_chars *out)
+{
+    return put(model_object(a, created, max_tokens), "", "\n", out);
+}
+
 int sw_answer_models(const struct sw_answerer *a, int64_t created, int64_t max_tokens,
                      struct sw_chars *out)
 {
-    return put(json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:I}]}", "object", "list", "data", "id",
-                         a->model, "object", "model", "created", (json_int_t)created, "owned_by",
-                         "shardwright", "max_model_len", (json_int_t)max_tokens),
-               "", "\n", out);
+    return put(
+        json_pack("{s:s, s:[o]}", "object", "list", "data", model_object(a, created, max_tokens)),
+        "", "\n", out);
 }

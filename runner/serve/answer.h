@@ -22,7 +22,10 @@ int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *comp
                    struct sw_chars *out);
 /* {"error": {...}}; stream: as an event, and the end of it. */
 int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_chars *out);
-/* /v1/models */
+/* /v1/models and, of the one model, /v1/models/NAME; created: seconds since 1970, max_tokens: how
+ * long a text may get. */
+int sw_answer_model(const struct sw_answerer *a, int64_t created, int64_t max_tokens,
+                    struct sw_chars *out);
 int sw_answer_models(const struct sw_answerer *a, int64_t created, int64_t max_tokens,
                      struct sw_chars *out);
 

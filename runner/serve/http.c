@@ -1,16 +1,16 @@
 #include "runner/serve/http.h"
 
-#include "core/base/clock.h"
+#include "core/base/text.h"
+#include "runner/serve/clients.h"
 #include "runner/serve/page.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,16 +19,9 @@ enum {
     HEADER_BYTES = 32 << 10, /* of a request; libmicrohttpd answers larger ones with 431 */
     STREAM_BLOCK_BYTES = 4096,
     RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* of a body too large, before it is cut off */
-    BACKLOG = 128
-};
-
-/* A connection. */
-struct client {
-    struct client *previous, *next;
-    int fd;
-    double since_s; /* when it came, or its last answer was over */
-    bool asked;     /* its request is whole */
-    struct sw_completion *completion;
+    BACKLOG = 128,
+    LEAVING = 64, /* connections beyond those that are taken, until the ones hung up on are over */
+    SHOWN_BYTES = 48 /* of what a client wrote, in a message */
 };
 
 struct sw_http {
@@ -36,14 +29,13 @@ struct sw_http {
     struct sw_request_queue *queue;
     struct MHD_Daemon *daemon;
     struct sw_answerer answerer;
-    int64_t started;       /* seconds since 1970 */
-    pthread_mutex_t mutex; /* guards clients; taken before the queue's */
-    struct client *clients;
+    int64_t started; /* seconds since 1970 */
+    struct sw_clients *clients;
 };
 
 /* A request that arrives. */
 struct exchange {
-    struct client *client;
+    struct sw_client *client;
     const struct route *route;
     struct sw_chars body;
     size_t received;
@@ -101,40 +93,53 @@ static enum MHD_Result refuse_with(struct sw_http *http, struct MHD_Connection *
 
 /* ---- What is asked with GET ---- */
 
-static enum MHD_Result show_page(struct sw_http *http, struct MHD_Connection *connection)
+static enum MHD_Result show_page(struct sw_http *http, struct MHD_Connection *connection,
+                                 const char *rest)
 {
     const struct sw_chars page = {(char *)sw_serve_page, sw_serve_page_bytes, 0};
     (void)http;
+    (void)rest;
     return respond(connection, 200, "text/html; charset=utf-8", "Content-Security-Policy",
                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                    "connect-src 'self'; base-uri 'none'; form-action 'none'",
                    &page);
 }
 
-static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *connection)
+/* All of them, or the one whose name stands in the address. */
+static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *connection,
+                                   const char *rest)
 {
     struct sw_chars out = {0};
+    char shown[SHOWN_BYTES + 4];
+    if (rest != NULL && strcmp(rest, http->options.rules.model) != 0)
+        return refuse_with(http, connection, 404, "model_not_found", NULL, NULL,
+                           "the model '%s' is not served here; there is '%.200s'",
+                           sw_text_shown(rest, SHOWN_BYTES, shown), http->options.rules.model);
+    const int64_t most = http->options.rules.limits.max_tokens;
+    const int failed = rest != NULL ? sw_answer_model(&http->answerer, http->started, most, &out)
+                                    : sw_answer_models(&http->answerer, http->started, most, &out);
     const enum MHD_Result result =
-        sw_answer_models(&http->answerer, http->started, http->options.rules.limits.max_tokens,
-                         &out) != 0
-            ? MHD_NO
-            : respond(connection, 200, "application/json", NULL, NULL, &out);
+        failed != 0 ? MHD_NO : respond(connection, 200, "application/json", NULL, NULL, &out);
     sw_chars_free(&out);
     return result;
 }
 
-static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *connection)
+static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *connection,
+                                   const char *rest)
 {
     const char *closed = sw_request_queue_closed(http->queue);
     char text[64];
+    (void)rest;
     snprintf(text, sizeof text, "{\"status\":\"%s\"}\n", closed == NULL ? "ok" : "draining");
     const struct sw_chars out = {text, strlen(text), 0};
     return respond(connection, closed == NULL ? 200 : 503, "application/json", NULL, NULL, &out);
 }
 
 /* The text format of Prometheus, version 0.0.4. */
-static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection)
+static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection,
+                                    const char *rest)
 {
+    (void)rest;
     const struct sw_request_queue_counts c = sw_request_queue_counts(http->queue);
     const struct {
         const char *name, *type, *help;
@@ -251,9 +256,7 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
         return refuse(http, connection, &refusal, "Retry-After", seconds);
     }
     exchange->completion = completion;
-    pthread_mutex_lock(&http->mutex);
-    exchange->client->completion = completion;
-    pthread_mutex_unlock(&http->mutex);
+    sw_client_awaits(http->clients, exchange->client, completion);
     return streams ? begin_stream(http, connection, completion)
                    : answer(http, connection, exchange);
 }
@@ -273,24 +276,35 @@ static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *con
 
 /* ---- Routes ---- */
 
+/* One that ends with a slash, but for the page, is of every address that begins so; `show` gets
+ * what follows, NULL of the others. */
 static const struct route {
     const char *path, *method;
     bool is_open; /* also without the token */
-    enum MHD_Result (*show)(struct sw_http *http, struct MHD_Connection *connection);
+    enum MHD_Result (*show)(struct sw_http *http, struct MHD_Connection *connection,
+                            const char *rest);
     enum sw_endpoint endpoint; /* without `show` */
 } routes[] = {
     {"/", "GET", true, show_page, SW_COMPLETIONS},
     {"/health", "GET", true, show_health, SW_COMPLETIONS},
     {"/metrics", "GET", false, show_metrics, SW_COMPLETIONS},
     {"/v1/models", "GET", false, show_models, SW_COMPLETIONS},
+    {"/v1/models/", "GET", false, show_models, SW_COMPLETIONS},
     {"/v1/completions", "POST", false, NULL, SW_COMPLETIONS},
     {"/v1/chat/completions", "POST", false, NULL, SW_CHAT_COMPLETIONS},
 };
 
+static bool is_prefix(const struct route *route)
+{
+    const size_t length = strlen(route->path);
+    return length > 1 && route->path[length - 1] == '/';
+}
+
 static const struct route *find_route(const char *path)
 {
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-        if (strcmp(routes[i].path, path) == 0)
+        if (is_prefix(&routes[i]) ? strncmp(routes[i].path, path, strlen(routes[i].path)) == 0
+                                  : strcmp(routes[i].path, path) == 0)
             return &routes[i];
     return NULL;
 }
@@ -310,7 +324,7 @@ static bool may_ask(const struct sw_http *http, struct MHD_Connection *connectio
     static const char scheme[] = "Bearer ";
     const char *shown = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
     return http->options.token == NULL ||
-           (shown != NULL && strncmp(shown, scheme, sizeof scheme - 1) == 0 &&
+           (shown != NULL && strncasecmp(shown, scheme, sizeof scheme - 1) == 0 && /* RFC 9110 */
             is_token(shown + sizeof scheme - 1, http->options.token));
 }
 
@@ -394,7 +408,6 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     struct sw_http *http = context;
     struct exchange *exchange = *of_request;
     enum MHD_Result result = MHD_YES;
-    (void)version;
     if (exchange == NULL) {
         exchange = *of_request = begin_exchange(http, connection);
         if (exchange == NULL)
@@ -409,15 +422,14 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     }
     if (exchange->completion != NULL)
         return answer(http, connection, exchange);
-    pthread_mutex_lock(&http->mutex);
-    exchange->client->asked = true;
-    pthread_mutex_unlock(&http->mutex);
+    sw_client_asked(http->clients, exchange->client, strcmp(version, MHD_HTTP_VERSION_1_1) == 0);
     if (exchange->received > SW_HTTP_BODY_BYTES)
         return refuse_with(http, connection, 413, "body_too_large", NULL, NULL,
                            "the body has at most %d bytes", SW_HTTP_BODY_BYTES);
-    return exchange->route->show != NULL
-               ? exchange->route->show(http, connection)
-               : complete(http, connection, exchange, exchange->route->endpoint);
+    const struct route *route = exchange->route;
+    return route->show != NULL
+               ? route->show(http, connection, is_prefix(route) ? url + strlen(route->path) : NULL)
+               : complete(http, connection, exchange, route->endpoint);
 }
 
 static void end_exchange(void *context, struct MHD_Connection *connection, void **of_request,
@@ -429,11 +441,7 @@ static void end_exchange(void *context, struct MHD_Connection *connection, void 
     (void)how;
     if (exchange == NULL)
         return;
-    pthread_mutex_lock(&http->mutex);
-    exchange->client->asked = false;
-    exchange->client->completion = NULL;
-    exchange->client->since_s = sw_clock_now();
-    pthread_mutex_unlock(&http->mutex);
+    sw_client_answered(http->clients, exchange->client);
     if (exchange->completion != NULL)
         sw_request_queue_release(http->queue, exchange->completion);
     sw_chars_free(&exchange->body);
@@ -443,71 +451,26 @@ static void end_exchange(void *context, struct MHD_Connection *connection, void 
 
 /* ---- Connections ---- */
 
-static void welcome(struct sw_http *http, struct MHD_Connection *connection, void **of_socket)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct client *client = calloc(1, sizeof *client);
-    *of_socket = client;
-    if (client == NULL || info == NULL)
-        return;
-    client->fd = info->connect_fd;
-    client->since_s = sw_clock_now();
-    pthread_mutex_lock(&http->mutex);
-    client->next = http->clients;
-    if (client->next != NULL)
-        client->next->previous = client;
-    http->clients = client;
-    pthread_mutex_unlock(&http->mutex);
-}
-
-static void forget(struct sw_http *http, struct client *client)
-{
-    pthread_mutex_lock(&http->mutex);
-    if (client->next != NULL)
-        client->next->previous = client->previous;
-    if (client->previous != NULL)
-        client->previous->next = client->next;
-    else if (http->clients == client)
-        http->clients = client->next;
-    pthread_mutex_unlock(&http->mutex);
-    free(client);
-}
-
 static void note_connection(void *context, struct MHD_Connection *connection, void **of_socket,
                             enum MHD_ConnectionNotificationCode what)
 {
-    if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        welcome(context, connection, of_socket);
-    else if (*of_socket != NULL)
-        forget(context, *of_socket);
-}
-
-static bool is_gone(const struct client *client)
-{
-    struct pollfd from = {.fd = client->fd, .events = POLLRDHUP};
-    return poll(&from, 1, 0) > 0 && (from.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    struct sw_http *http = context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *fd =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *from =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *of_socket = fd != NULL ? sw_client_came(http->clients, fd->connect_fd,
+                                                 from != NULL ? from->client_addr : NULL)
+                                : NULL;
+    } else if (*of_socket != NULL) {
+        sw_client_left(http->clients, *of_socket);
+    }
 }
 
 void sw_http_sweep(struct sw_http *http)
 {
-    const double now = sw_clock_now();
-    for (struct sw_completion *gone;;) {
-        gone = NULL;
-        pthread_mutex_lock(&http->mutex);
-        for (struct client *c = http->clients; c != NULL && gone == NULL; c = c->next) {
-            if (!c->asked && now - c->since_s > http->options.client_timeout_s)
-                (void)shutdown(c->fd, SHUT_RDWR);
-            if (c->completion != NULL && is_gone(c)) {
-                gone = c->completion; /* this thread alone frees completions */
-                c->completion = NULL;
-            }
-        }
-        pthread_mutex_unlock(&http->mutex);
-        if (gone == NULL)
-            return;
-        sw_request_queue_gone(http->queue, gone);
-    }
+    sw_clients_sweep(http->clients, http->queue);
 }
 
 /* ---- The daemon ---- */
@@ -540,18 +503,18 @@ int sw_http_start(const struct sw_http_options *options, struct sw_request_queue
     http->queue = queue;
     http->answerer = (struct sw_answerer){options->rules.codec, options->rules.model};
     http->started = (int64_t)time(NULL);
-    (void)pthread_mutex_init(&http->mutex, NULL);
-    if (listen(options->listener->fd, BACKLOG) == 0)
+    http->clients = sw_clients_new(options->connections, options->client_timeout_s);
+    if (http->clients != NULL && listen(options->listener->fd, BACKLOG) == 0)
         http->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)options->listener->fd, MHD_OPTION_EXTERNAL_LOGGER,
             say_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, http,
             MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned int)options->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned int)(options->connections + LEAVING), MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned int)(options->client_timeout_s + 1), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
             (size_t)HEADER_BYTES, MHD_OPTION_END);
     if (http->daemon == NULL) {
-        (void)pthread_mutex_destroy(&http->mutex);
+        sw_clients_free(http->clients);
         free(http);
         return sw_fail(err, SW_ENVIRONMENT, "cannot serve at %s: HTTP does not start",
                        options->listener->text);
@@ -566,6 +529,6 @@ void sw_http_stop(struct sw_http *http)
     if (http == NULL)
         return;
     MHD_stop_daemon(http->daemon);
-    (void)pthread_mutex_destroy(&http->mutex);
+    sw_clients_free(http->clients);
     free(http);
 }

@@ -19,6 +19,7 @@ struct reading {
     struct sw_refusal *refusal;
     const json_t *root;
     const char *param; /* the key that is read */
+    const struct key *key;
     int64_t best_of, top_logprobs;
     bool wants_logprobs, has_limit;
 };
@@ -113,6 +114,21 @@ static int read_prompt(struct reading *r, const json_t *value)
                : REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
 }
 
+/* The keys of a part are those of a text. */
+static int check_part(struct reading *r, size_t i, size_t p, const json_t *part)
+{
+    const char *key;
+    json_t *member;
+    char shown[SHOWN_BYTES + 4];
+    json_object_foreach((json_t *)part, key, member)
+    {
+        if (strcmp(key, "type") != 0 && strcmp(key, "text") != 0 && !json_is_null(member))
+            return REFUSE(r, "message %zu: part %zu: '%s' is not known here", i + 1, p + 1,
+                          sw_text_shown(key, SHOWN_BYTES, shown));
+    }
+    return 0;
+}
+
 /* A content is a text, or parts of it that are texts; *text is malloc'ed. */
 static int read_content(struct reading *r, size_t i, const json_t *value, struct sw_chars *text)
 {
@@ -129,10 +145,21 @@ static int read_content(struct reading *r, size_t i, const json_t *value, struct
         if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content))
             return REFUSE(r, "message %zu: part %zu is no text; only texts can be read", i + 1,
                           p + 1);
+        if (check_part(r, i, p, part) != 0)
+            return -1;
         if (sw_chars_add(text, json_string_value(content), json_string_length(content)) != 0)
             return out_of_memory(r);
     }
     return json_is_array(value) ? 0 : REFUSE(r, "message %zu: 'content' is a text", i + 1);
+}
+
+/* lm-evaluation-harness writes "type": "text" beside a content. */
+static bool is_of_message(const char *key, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return strcmp(key, "role") == 0 || strcmp(key, "content") == 0 || json_is_null(value) ||
+           (strcmp(key, "type") == 0 && text != NULL &&
+            (strcmp(text, "text") == 0 || strcmp(text, "message") == 0));
 }
 
 static int read_message(struct reading *r, size_t i, const json_t *value,
@@ -146,8 +173,10 @@ static int read_message(struct reading *r, size_t i, const json_t *value,
     json_object_foreach((json_t *)value, key, member)
     {
         char shown[SHOWN_BYTES + 4];
-        if (strcmp(key, "role") != 0 && strcmp(key, "content") != 0 && strcmp(key, "name") != 0 &&
-            strcmp(key, "type") != 0 && !json_is_null(member) && strcmp(key, "refusal") != 0)
+        if (strcmp(key, "name") == 0 && !json_is_null(member))
+            return REFUSE(r, "message %zu: 'name' is not supported; write it into 'content'",
+                          i + 1);
+        if (!is_of_message(key, member))
             return REFUSE(r, "message %zu: '%s' is not known here", i + 1,
                           sw_text_shown(key, SHOWN_BYTES, shown));
     }
@@ -232,6 +261,8 @@ static int read_max_tokens(struct reading *r, const json_t *value)
     const json_int_t count = json_is_integer(value) ? json_integer_value(value) : -1;
     if (count < 0)
         return REFUSE(r, "'%s' is a whole number from 0", r->param);
+    if (r->has_limit)
+        return REFUSE(r, "give 'max_tokens' or 'max_completion_tokens', one of them");
     r->out->params.max_new_tokens = count < INT32_MAX ? (int64_t)count : INT32_MAX;
     r->has_limit = true;
     return 0;
@@ -273,8 +304,17 @@ static int read_echo(struct reading *r, const json_t *value)
 static int read_stream_options(struct reading *r, const json_t *value)
 {
     const json_t *usage = json_object_get(value, "include_usage");
+    const char *key;
+    json_t *member;
+    char shown[SHOWN_BYTES + 4];
     if (!json_is_object(value))
         return REFUSE(r, "'stream_options' is an object");
+    json_object_foreach((json_t *)value, key, member)
+    {
+        if (strcmp(key, "include_usage") != 0 && !json_is_null(member) && !json_is_false(member))
+            return REFUSE(r, "'stream_options' has include_usage; '%s' is not supported",
+                          sw_text_shown(key, SHOWN_BYTES, shown));
+    }
     return usage == NULL || json_is_null(usage) ? 0 : read_flag(r, usage, &r->out->include_usage);
 }
 
@@ -306,60 +346,86 @@ static int read_best_of(struct reading *r, const json_t *value)
     return read_count(r, value, SW_REQUEST_TEXTS, &r->best_of);
 }
 
-/* What is known and does nothing here: only as it is without. */
-static int read_nothing(struct reading *r, const json_t *value)
-{
-    const char *type = json_string_value(json_object_get(value, "type"));
-    const bool neutral =
-        (json_is_number(value) && json_number_value(value) == 0) || json_is_false(value) ||
-        (json_is_array(value) && json_array_size(value) == 0) ||
-        (json_is_object(value) && json_object_size(value) == 0) ||
-        (strcmp(r->param, "response_format") == 0 && type != NULL && strcmp(type, "text") == 0);
-    return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
-}
-
-static int pass_over(struct reading *r, const json_t *value)
-{
-    (void)r;
-    (void)value;
-    return 0;
-}
-
 enum { TEXT = 1u << SW_COMPLETIONS, CHAT = 1u << SW_CHAT_COMPLETIONS, BOTH = TEXT | CHAT };
+enum { MOST_NEUTRAL = 2 };
 
-static const struct key {
+struct key {
     const char *name;
     uint32_t of;
     int (*read)(struct reading *r, const json_t *value);
-} keys[] = {
-    {"model", BOTH, read_model},
-    {"prompt", TEXT, read_prompt},
-    {"messages", CHAT, read_messages},
-    {"max_tokens", BOTH, read_max_tokens},
-    {"max_completion_tokens", CHAT, read_max_tokens},
-    {"temperature", BOTH, read_wish},
-    {"top_p", BOTH, read_wish},
-    {"top_k", BOTH, read_wish},
-    {"min_p", BOTH, read_wish},
-    {"repetition_penalty", BOTH, read_wish},
-    {"seed", BOTH, read_wish},
-    {"n", BOTH, read_wish},
-    {"stop", BOTH, read_stop},
-    {"stream", BOTH, read_stream},
-    {"stream_options", BOTH, read_stream_options},
-    {"echo", TEXT, read_echo},
-    {"logprobs", BOTH, read_logprobs},
-    {"top_logprobs", CHAT, read_top_logprobs},
-    {"best_of", TEXT, read_best_of},
-    {"suffix", TEXT, read_nothing},
-    {"presence_penalty", BOTH, read_nothing},
-    {"frequency_penalty", BOTH, read_nothing},
-    {"logit_bias", BOTH, read_nothing},
-    {"response_format", CHAT, read_nothing},
-    {"tools", CHAT, read_nothing},
-    {"user", BOTH, pass_over},
-    {"metadata", BOTH, pass_over},
-    {"store", BOTH, pass_over},
+    const char *neutral[MOST_NEUTRAL]; /* texts that ask for nothing */
+};
+
+/* What is known and not done here: only as it is without. */
+static int read_nothing(struct reading *r, const json_t *value)
+{
+    const json_t *only = json_array_size(value) == 1 ? json_array_get(value, 0)
+                         : json_is_object(value)     ? json_object_get(value, "type")
+                                                     : value;
+    const char *text = json_object_size(value) <= 1 ? json_string_value(only) : NULL;
+    bool neutral = (json_is_number(value) && json_number_value(value) == 0) ||
+                   json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
+                   (json_is_object(value) && json_object_size(value) == 0);
+    for (size_t i = 0; i < MOST_NEUTRAL && text != NULL; i++)
+        neutral |= r->key->neutral[i] != NULL && strcmp(r->key->neutral[i], text) == 0;
+    return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
+}
+
+/* Without tools it means nothing. */
+static int read_idle_flag(struct reading *r, const json_t *value)
+{
+    bool idle;
+    return read_flag(r, value, &idle);
+}
+
+/* A name for whoever reads logs elsewhere; it changes no answer. */
+static int read_label(struct reading *r, const json_t *value)
+{
+    return json_is_string(value) ? 0 : REFUSE(r, "'%s' is a text", r->param);
+}
+
+static const struct key keys[] = {
+    {"model", BOTH, read_model, {NULL}},
+    {"prompt", TEXT, read_prompt, {NULL}},
+    {"messages", CHAT, read_messages, {NULL}},
+    {"max_tokens", BOTH, read_max_tokens, {NULL}},
+    {"max_completion_tokens", CHAT, read_max_tokens, {NULL}},
+    {"temperature", BOTH, read_wish, {NULL}},
+    {"top_p", BOTH, read_wish, {NULL}},
+    {"top_k", BOTH, read_wish, {NULL}},
+    {"min_p", BOTH, read_wish, {NULL}},
+    {"repetition_penalty", BOTH, read_wish, {NULL}},
+    {"seed", BOTH, read_wish, {NULL}},
+    {"n", BOTH, read_wish, {NULL}},
+    {"stop", BOTH, read_stop, {NULL}},
+    {"stream", BOTH, read_stream, {NULL}},
+    {"stream_options", BOTH, read_stream_options, {NULL}},
+    {"echo", TEXT, read_echo, {NULL}},
+    {"logprobs", BOTH, read_logprobs, {NULL}},
+    {"top_logprobs", CHAT, read_top_logprobs, {NULL}},
+    {"best_of", TEXT, read_best_of, {NULL}},
+    {"suffix", TEXT, read_nothing, {""}},
+    {"presence_penalty", BOTH, read_nothing, {NULL}},
+    {"frequency_penalty", BOTH, read_nothing, {NULL}},
+    {"logit_bias", BOTH, read_nothing, {NULL}},
+    {"response_format", CHAT, read_nothing, {"text"}},
+    {"tools", CHAT, read_nothing, {NULL}},
+    {"tool_choice", CHAT, read_nothing, {"auto", "none"}},
+    {"parallel_tool_calls", CHAT, read_idle_flag, {NULL}},
+    {"functions", CHAT, read_nothing, {NULL}},
+    {"function_call", CHAT, read_nothing, {"auto", "none"}},
+    {"modalities", CHAT, read_nothing, {"text"}},
+    {"audio", CHAT, read_nothing, {NULL}},
+    {"prediction", CHAT, read_nothing, {NULL}},
+    {"reasoning_effort", CHAT, read_nothing, {"none"}},
+    {"verbosity", CHAT, read_nothing, {"medium"}},
+    {"service_tier", CHAT, read_nothing, {"auto", "default"}},
+    {"web_search_options", CHAT, read_nothing, {NULL}},
+    {"metadata", CHAT, read_nothing, {NULL}},
+    {"store", CHAT, read_nothing, {NULL}},
+    {"user", BOTH, read_label, {NULL}},
+    {"safety_identifier", CHAT, read_label, {NULL}},
+    {"prompt_cache_key", CHAT, read_label, {NULL}},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
@@ -432,6 +498,7 @@ static int read_keys(struct reading *r)
                (strcmp(keys[k].name, name) != 0 || !(keys[k].of >> r->out->endpoint & 1u)))
             k++;
         r->param = k < KEYS ? keys[k].name : NULL;
+        r->key = k < KEYS ? &keys[k] : NULL;
         if (k == KEYS)
             return unknown_key(r, name);
         if (!json_is_null(value) && keys[k].read(r, value) != 0)

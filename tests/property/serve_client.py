@@ -316,7 +316,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": [264]}, 400, "prompt", "token 264 is none of the model's 264"),
     ("completions", {"prompt": ["a"] * 257}, 400, "prompt", "at most 256 prompts at a time"),
     ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 texts at a time, of all prompts"),
-    ("completions", {"prompt": "a" * 96}, 400, "prompt", "the prompt has 96 tokens; with 96 for a text, at most 95 leave room for a new one"),
+    ("completions", {"prompt": "a" * 90}, 400, "prompt", "the prompt has 90 tokens; with 90 for a text, at most 89 leave room for a new one"),
     ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "'temperature' is a number from 0 to 100"),
     ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' is a number from 0 to 100"),
     ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' is a number from above 0 to 1"),
@@ -336,6 +336,9 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "logprobs": 10 ** 18}, 400, "logprobs", "'logprobs' is a whole number from 0 to 5"),
     ("completions", {"prompt": "a", "best_of": 3}, 400, "best_of", "'best_of' other than n is not supported; leave it out"),
     ("completions", {"prompt": "a", "presence_penalty": 0.5}, 400, "presence_penalty", "'presence_penalty' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "suffix": "b"}, 400, "suffix", "'suffix' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "user": 5}, 400, "user", "'user' is a text"),
+    ("completions", {"prompt": "a", "stream": True, "stream_options": {"include_obfuscation": True}}, 400, "stream_options", "'stream_options' has include_usage; 'include_obfuscation' is not supported"),
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; there is 'small'"),
@@ -354,6 +357,25 @@ WRONG = [  # path, body, status, param, message
     ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": 5}, 400, "logprobs", "'logprobs' is true or false"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "logprobs": False, "top_logprobs": 1}, 400, "top_logprobs", "'top_logprobs' needs logprobs: true"),
     ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "top_logprobs": 1}, 400, "top_logprobs", "'top_logprobs' needs logprobs: true"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "tool_choice": "required"}, 400, "tool_choice", "'tool_choice' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "tool_choice": {"type": "function", "function": {"name": "f"}}}, 400, "tool_choice", "'tool_choice' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "functions": [1]}, 400, "functions", "'functions' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "function_call": {"name": "f"}}, 400, "function_call", "'function_call' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "modalities": ["text", "audio"]}, 400, "modalities", "'modalities' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "audio": {"voice": "a"}}, 400, "audio", "'audio' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "prediction": {"type": "content", "content": "a"}}, 400, "prediction", "'prediction' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "reasoning_effort": "high"}, 400, "reasoning_effort", "'reasoning_effort' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "verbosity": "low"}, 400, "verbosity", "'verbosity' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "service_tier": "flex"}, 400, "service_tier", "'service_tier' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "web_search_options": {"a": 1}}, 400, "web_search_options", "'web_search_options' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "metadata": {"a": "b"}}, 400, "metadata", "'metadata' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "store": True}, 400, "store", "'store' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_object"}}, 400, "response_format", "'response_format' is not supported; leave it out"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "parallel_tool_calls": 1}, 400, "parallel_tool_calls", "'parallel_tool_calls' is true or false"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "max_completion_tokens": 5}, 400, "max_completion_tokens", "give 'max_tokens' or 'max_completion_tokens', one of them"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a", "name": "b"}]}, 400, "messages", "message 1: 'name' is not supported; write it into 'content'"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a", "refusal": "b"}]}, 400, "messages", "message 1: 'refusal' is not known here"),
+    ("chat/completions", {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": 1}]}]}, 400, "messages", "message 1: part 1: 'cache_control' is not known here"),
 ]
 
 
@@ -398,7 +420,11 @@ def page(url):
     assert "default-src 'none'" in headers["Content-Security-Policy"], headers
     assert ask(url, "/health")[2] == b'{"status":"ok"}\n'
     model, = json.loads(ask(url, "/v1/models")[2])["data"]
-    assert (model["id"], model["object"], model["max_model_len"]) == ("small", "model", 96), model
+    assert (model["id"], model["object"], model["max_model_len"]) == ("small", "model", 90), model
+    assert json.loads(ask(url, "/v1/models/small")[2]) == model, model
+    status, _, said = ask(url, "/v1/models/other")
+    assert (status, json.loads(said)["error"]["message"]) == \
+        (404, "the model 'other' is not served here; there is 'small'"), said
     print("the page needs nothing from elsewhere")
 
 
@@ -536,13 +562,72 @@ def gone(url):
     print("clients leave, their slots are free")
 
 
+def nothing(url):
+    """What asks for nothing is taken; a text with its prompt is never longer than is said."""
+    plain = {"prompt": "the quick", "temperature": 0, "max_tokens": 9}
+    said = complete(url, **plain, suffix="", user="a", logit_bias={}, presence_penalty=0)
+    assert said["choices"] == complete(url, **plain)["choices"], said
+    talk = {"messages": [{"role": "user", "content": "the", "name": None, "type": "text"}], "temperature": 0}
+    same_talk = {**talk, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "store": False,
+                 "functions": [], "function_call": "none", "modalities": ["text"], "verbosity": "medium",
+                 "service_tier": "auto", "metadata": {}, "response_format": {"type": "text"},
+                 "safety_identifier": "a", "prompt_cache_key": "b", "max_tokens": 9}
+    answer = complete(url, "/v1/chat/completions", **same_talk)
+    for choice in ("auto", "none"):
+        assert answer["choices"] == complete(url, "/v1/chat/completions", **talk, max_completion_tokens=9,
+                                             tool_choice=choice)["choices"], answer
+    for length in (1, 74, 88, 89):
+        used = complete(url, prompt=[97] * length, temperature=0, max_tokens=100)["usage"]
+        assert used["prompt_tokens"] == length and used["total_tokens"] <= 90, used
+    assert used["completion_tokens"] == 1, used
+    print("what asks for nothing is taken")
+
+
+def half_closed(url):
+    """A client that closes its side, and reads, gets its answer."""
+    host, port = url[len("http://"):].split(":")
+    wanted = complete(url, prompt="the quick", temperature=0, max_tokens=60, n=60)["choices"]
+    for version, streams in (("1.1", False), ("1.1", True), ("1.0", False), ("1.0", True)):
+        body = json.dumps({"prompt": "the quick", "temperature": 0, "max_tokens": 60, "n": 60,
+                           "stream": streams}).encode()
+        with socket.create_connection((host, int(port)), timeout=60) as s:
+            s.sendall(post(body).replace(b"HTTP/1.1", b"HTTP/" + version.encode()))
+            s.shutdown(socket.SHUT_WR)
+            answer = http.client.HTTPResponse(s)
+            answer.begin()
+            said = answer.read()
+        assert answer.status == 200, (version, streams, answer.status)
+        if streams:
+            assert said.endswith(b"data: [DONE]\n\n"), said[-200:]
+        else:
+            assert json.loads(said)["choices"] == wanted, said
+    print("clients that close their side get their answers")
+
+
+def silent(url, connections):
+    """Who opens connections and says nothing, more than there are, shuts nobody out."""
+    host, port = url[len("http://"):].split(":")
+    held = []
+    for i in range(2 * int(connections)):
+        held.append(socket.create_connection((host, int(port)), timeout=30))
+        held[-1].sendall((b"", b"GET / HT", post(b"{}")[:-1])[i % 3])
+        if i % 16 == 0:
+            begin = time.time()
+            complete(url, prompt="a", max_tokens=1)
+            assert time.time() - begin < 1, f"an answer took {time.time() - begin:.1f} s behind {i}"
+    for s in held:
+        s.close()
+    print(f"{len(held)} connections say nothing, others are answered")
+
+
 def token(url, secret):
     for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Bearer " + secret + "x"},
                     {"Authorization": "Bearer " + secret[:-1]}, {"Authorization": secret}):
         status, got, said = ask(url, "/v1/models", headers=headers)
         assert (status, got["WWW-Authenticate"]) == (401, "Bearer"), (headers, status)
         assert json.loads(said)["error"]["code"] == "invalid_api_key", said
-    assert ask(url, "/v1/models", headers={"Authorization": "Bearer " + secret})[0] == 200
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert ask(url, "/v1/models", headers={"Authorization": f"{scheme} {secret}"})[0] == 200
     assert ask(url, "/metrics")[0] == 401 and ask(url, "/health")[0] == 200
     print("who has the token may ask")
 
@@ -592,7 +677,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone,
-                                    token, long, ready)}
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing,
+                                    half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -34,7 +34,7 @@ emit() { # RANKS MESH SLOTS
         --set model.num_key_value_heads=1 --set model.tie_word_embeddings=true \
         --set sequence_length=64 --set data.path="$out/text" --set data.format=bytes \
         --set optimizer.learning_rate=0.003 --set optimizer.total_steps=60 \
-        --set serve.max_batch="$3" --set serve.max_tokens=96 --set serve.chunk=16 \
+        --set serve.max_batch="$3" --set serve.max_tokens=90 --set serve.chunk=16 \
         >"$out/log" 2>&1 || fail "plan emit $2"
 }
 start() { # RANKS [OPTIONS]; $url is where it is
@@ -121,13 +121,16 @@ echo -n 'the quick brown fox is not so lazy as it was, so they say' >"$out/known
 "$build/runner" score "$out/plan1/small.plan.yaml" --checkpoint "$out/model" --json "$out/known" \
     >"$out/score.json" 2>"$out/log" || fail "runner score"
 
-start 1 --queue 200
+start 1 --queue 200 --connections 64
 client page
 client same "$out/prompts.jsonl" "$out/generated.jsonl"
 client echo "$out/score.json"
 client top
 client chat
 client wrong
+client nothing
+client half_closed
+client silent 64
 client busy
 client gone
 client parallel "$clients" "$seed" "$seconds"

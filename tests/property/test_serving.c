@@ -303,9 +303,9 @@ static void one_rank_makes_what_evaluate_says(void **state)
         assert_int_equal(make_texts(sw_mesh_make(1, 1, 1, 1), v, greedy, true, false, &scored), 0);
         made_by_harness(v, &texts, logits);
         for (int64_t t = 0; t < TEXTS; t++) {
-            const bool full = lengths[t] + NEW_TOKENS > MAX_TOKENS + 1;
+            const bool full = lengths[t] + NEW_TOKENS > MAX_TOKENS;
             const double *of_text = logits + t * MAX_TOKENS * VOCAB;
-            assert_int_equal(texts.made[t], full ? MAX_TOKENS + 1 - lengths[t] : NEW_TOKENS);
+            assert_int_equal(texts.made[t], full ? MAX_TOKENS - lengths[t] : NEW_TOKENS);
             assert_int_equal(texts.full[t], full);
             for (int64_t n = 0; n < texts.made[t]; n++) {
                 const double *row = of_text + (lengths[t] + n - 1) * VOCAB;

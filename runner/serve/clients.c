@@ -1,0 +1,217 @@
+#include "runner/serve/clients.h"
+
+#include "core/base/clock.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ADDRESS_BYTES = 8 };
+
+struct sw_client {
+    struct sw_client *previous, *next;
+    int fd;
+    unsigned char address[ADDRESS_BYTES]; /* zeros: of this machine's file system, or not known */
+    double since_s;                       /* when it came, or its last answer was over */
+    bool asked;                           /* its request is whole */
+    bool hung_up;                         /* its connection is about to end */
+    bool takes_interim;                   /* answers before the answer */
+    bool probed;                          /* it was sent something since it closed its side */
+    struct sw_completion *completion;
+};
+
+struct sw_clients {
+    pthread_mutex_t mutex; /* guards all that follows; taken before the queue's */
+    struct sw_client *first;
+    int32_t count, connections;
+    double timeout_s;
+};
+
+struct sw_clients *sw_clients_new(int32_t connections, double timeout_s)
+{
+    struct sw_clients *clients = calloc(1, sizeof *clients);
+    if (clients == NULL)
+        return NULL;
+    clients->connections = connections;
+    clients->timeout_s = timeout_s;
+    (void)pthread_mutex_init(&clients->mutex, NULL);
+    return clients;
+}
+
+void sw_clients_free(struct sw_clients *clients)
+{
+    if (clients == NULL)
+        return;
+    (void)pthread_mutex_destroy(&clients->mutex);
+    free(clients);
+}
+
+/* ---- The thread of HTTP ---- */
+
+static void note_address(struct sw_client *client, const struct sockaddr *address)
+{
+    if (address != NULL && address->sa_family == AF_INET)
+        memcpy(client->address, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    if (address != NULL && address->sa_family == AF_INET6)
+        memcpy(client->address, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+               ADDRESS_BYTES);
+}
+
+static void hang_up(struct sw_client *client)
+{
+    client->hung_up = true;
+    (void)shutdown(client->fd, SHUT_RDWR);
+}
+
+/* Of those that wait for a request the one that has for longest, of `address` (NULL: of any);
+ * *count: how many there are. */
+static struct sw_client *oldest_silent(const struct sw_clients *clients,
+                                       const unsigned char *address, int32_t *count)
+{
+    struct sw_client *oldest = NULL;
+    *count = 0;
+    for (struct sw_client *c = clients->first; c != NULL; c = c->next) {
+        if (c->asked || c->hung_up ||
+            (address != NULL && memcmp(c->address, address, ADDRESS_BYTES) != 0))
+            continue;
+        ++*count;
+        if (oldest == NULL || c->since_s < oldest->since_s)
+            oldest = c;
+    }
+    return oldest;
+}
+
+static void make_room(const struct sw_clients *clients, const unsigned char *address)
+{
+    int32_t of_address, of_all;
+    struct sw_client *own = oldest_silent(clients, address, &of_address);
+    struct sw_client *any = oldest_silent(clients, NULL, &of_all);
+    if (own != NULL && of_address > clients->connections / 2)
+        hang_up(own);
+    else if (any != NULL && clients->count >= clients->connections)
+        hang_up(any);
+}
+
+struct sw_client *sw_client_came(struct sw_clients *clients, int fd, const struct sockaddr *address)
+{
+    struct sw_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    client->fd = fd;
+    client->since_s = sw_clock_now();
+    note_address(client, address);
+    pthread_mutex_lock(&clients->mutex);
+    make_room(clients, client->address);
+    client->next = clients->first;
+    if (client->next != NULL)
+        client->next->previous = client;
+    clients->first = client;
+    clients->count++;
+    pthread_mutex_unlock(&clients->mutex);
+    return client;
+}
+
+void sw_client_left(struct sw_clients *clients, struct sw_client *client)
+{
+    pthread_mutex_lock(&clients->mutex);
+    if (client->next != NULL)
+        client->next->previous = client->previous;
+    if (client->previous != NULL)
+        client->previous->next = client->next;
+    else
+        clients->first = client->next;
+    clients->count--;
+    pthread_mutex_unlock(&clients->mutex);
+    free(client);
+}
+
+void sw_client_asked(struct sw_clients *clients, struct sw_client *client, bool takes_interim)
+{
+    pthread_mutex_lock(&clients->mutex);
+    client->asked = true;
+    client->takes_interim = takes_interim;
+    pthread_mutex_unlock(&clients->mutex);
+}
+
+void sw_client_awaits(struct sw_clients *clients, struct sw_client *client,
+                      struct sw_completion *completion)
+{
+    pthread_mutex_lock(&clients->mutex);
+    client->completion = completion;
+    client->probed = false;
+    pthread_mutex_unlock(&clients->mutex);
+}
+
+void sw_client_answered(struct sw_clients *clients, struct sw_client *client)
+{
+    pthread_mutex_lock(&clients->mutex);
+    client->asked = false;
+    client->completion = NULL;
+    client->since_s = sw_clock_now();
+    pthread_mutex_unlock(&clients->mutex);
+}
+
+/* ---- The thread that runs the programs ---- */
+
+static short state_of(const struct sw_client *client)
+{
+    struct pollfd from = {.fd = client->fd, .events = POLLRDHUP};
+    return poll(&from, 1, 0) > 0 ? from.revents : 0;
+}
+
+/* Whether the client is gone. One that has closed its side is sent, once, what has no meaning for
+ * who reads and makes the system of who does not say so: RFC 9110 has clients pass over interim
+ * answers, and the specification of server-sent events lines that begin with a colon. Not behind
+ * an answer: `finished` is set by this thread alone. *comment: a comment is to be sent. */
+static bool is_gone(struct sw_client *client, bool *comment)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    short state = state_of(client);
+    *comment = false;
+    if ((state & POLLRDHUP) != 0 && (state & (POLLHUP | POLLERR)) == 0 && !client->probed &&
+        !client->completion->finished) {
+        client->probed = true;
+        *comment = client->completion->request.stream;
+        if (!*comment && client->takes_interim) {
+            (void)send(client->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+            state = state_of(client); /* of this machine the answer is there at once */
+        }
+    }
+    return (state & (POLLHUP | POLLERR)) != 0;
+}
+
+/* The first completion whose client is gone, or is to get a comment; this thread alone frees
+ * completions. */
+static struct sw_completion *look(struct sw_clients *clients, bool *comment)
+{
+    const double now = sw_clock_now();
+    struct sw_completion *found = NULL;
+    *comment = false;
+    pthread_mutex_lock(&clients->mutex);
+    for (struct sw_client *c = clients->first; c != NULL && found == NULL; c = c->next) {
+        if (!c->asked && !c->hung_up && now - c->since_s > clients->timeout_s)
+            hang_up(c);
+        if (c->completion != NULL && is_gone(c, comment)) {
+            found = c->completion;
+            c->completion = NULL;
+        } else if (*comment) {
+            found = c->completion;
+        }
+    }
+    pthread_mutex_unlock(&clients->mutex);
+    return found;
+}
+
+void sw_clients_sweep(struct sw_clients *clients, struct sw_request_queue *queue)
+{
+    char text[] = ":\n\n";
+    const struct sw_chars bytes = {text, sizeof text - 1, 0};
+    bool comment;
+    for (struct sw_completion *found; (found = look(clients, &comment)) != NULL;)
+        if (comment)
+            sw_request_queue_write(queue, found, &bytes, false, 200);
+        else
+            sw_request_queue_gone(queue, found);
+}
