@@ -13,6 +13,7 @@ struct sw_codec {
     struct sw_tokenizer *tokenizer; /* NULL: it cannot be read, `why` */
     struct sw_text_scratch *scratch;
     struct sw_error why;
+    size_t longest; /* bytes that one token stands for */
 };
 
 static int out_of_memory(struct sw_error *err)
@@ -34,6 +35,17 @@ static int open_tokenizer(const struct sw_codec_model *model, struct sw_tokenize
                           "--bytes to take and show each byte as a token",
                           model->vocab_size);
     return sw_tokenizer_open_folder(model->folder, out, err);
+}
+
+static size_t longest_token(const struct sw_tokenizer *t)
+{
+    size_t longest = 0;
+    for (int32_t id = 0; id < sw_tokenizer_size(t); id++) {
+        size_t bytes = 0;
+        if (sw_tokenizer_token_bytes(t, id, &bytes) != NULL && bytes > longest)
+            longest = bytes;
+    }
+    return longest;
 }
 
 int sw_codec_open(const struct sw_codec_model *model, struct sw_codec **out, struct sw_error *err)
@@ -58,6 +70,8 @@ int sw_codec_open(const struct sw_codec_model *model, struct sw_codec **out, str
         sw_codec_free(codec);
         return -1;
     }
+    if (codec->tokenizer != NULL)
+        codec->longest = longest_token(codec->tokenizer);
     *out = codec;
     return 0;
 }
@@ -79,6 +93,11 @@ bool sw_codec_can_read(const struct sw_codec *codec)
 const struct sw_error *sw_codec_why(const struct sw_codec *codec)
 {
     return &codec->why;
+}
+
+size_t sw_codec_longest(const struct sw_codec *codec)
+{
+    return codec->longest;
 }
 
 bool sw_codec_ends(const struct sw_codec *codec, int32_t token)

@@ -32,6 +32,8 @@ bool sw_codec_can_read(const struct sw_codec *codec);
 const struct sw_error *sw_codec_why(const struct sw_codec *codec);
 /* Whether a text ends with this token. */
 bool sw_codec_ends(const struct sw_codec *codec, int32_t token);
+/* The most bytes of a text that one token stands for; 0: none does. */
+size_t sw_codec_longest(const struct sw_codec *codec);
 /* Tokens of a text, malloc'ed; begins: what the model puts before a text comes first. */
 int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool begins,
                     int32_t **tokens, int64_t *count, struct sw_error *err);

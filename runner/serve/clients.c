@@ -113,6 +113,11 @@ struct sw_client *sw_client_came(struct sw_clients *clients, int fd, const struc
     return client;
 }
 
+void sw_client_address(const struct sw_client *client, unsigned char to[ADDRESS_BYTES])
+{
+    memcpy(to, client->address, ADDRESS_BYTES);
+}
+
 void sw_client_left(struct sw_clients *clients, struct sw_client *client)
 {
     pthread_mutex_lock(&clients->mutex);

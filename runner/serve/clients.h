@@ -26,6 +26,8 @@ void sw_clients_free(struct sw_clients *clients); /* NULL: nothing; nobody is co
 struct sw_client *sw_client_came(struct sw_clients *clients, int fd,
                                  const struct sockaddr *address);
 void sw_client_left(struct sw_clients *clients, struct sw_client *client);
+/* Its address, as above. */
+void sw_client_address(const struct sw_client *client, unsigned char to[8]);
 /* Its request is whole; takes_interim: it knows answers "100 Continue", as HTTP/1.1 does. */
 void sw_client_asked(struct sw_clients *clients, struct sw_client *client, bool takes_interim);
 /* This is what it waits for. */

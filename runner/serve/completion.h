@@ -12,8 +12,15 @@
 
 enum sw_completion_stage { SW_TEXT_WAITS, SW_TEXT_RUNS, SW_TEXT_ENDED };
 
+/* Whose a request is: compared byte by byte. */
+struct sw_asker {
+    unsigned char address[8]; /* as clients.h has it */
+    char key[56]; /* what it shows where the server has no token, its beginning; zeros */
+};
+
 struct sw_completion_text {
     enum sw_completion_stage stage;
+    bool begun; /* it had a slot, and gave it up when it waits again */
     int64_t prompt, slot;
     uint64_t seed;
     struct sw_generation generation;
@@ -36,7 +43,9 @@ struct sw_completion {
     double arrived_s, first_token_s; /* sw_clock_now; 0: not yet */
     /* guarded */
     struct sw_completion *next;
-    struct sw_chars out; /* of which `sent` are sent */
+    struct sw_party *party;   /* of the queue */
+    int64_t waiting, running; /* texts */
+    struct sw_chars out;      /* of which `sent` are sent */
     size_t sent;
     int32_t status; /* of HTTP; set when finished */
     bool finished;  /* all is in `out` */

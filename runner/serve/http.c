@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 #include "runner/serve/clients.h"
 #include "runner/serve/page.h"
+#include "runner/serve/reader.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -31,14 +32,16 @@ struct sw_http {
     struct sw_answerer answerer;
     int64_t started; /* seconds since 1970 */
     struct sw_clients *clients;
+    struct sw_body_reader *reader;
 };
 
 /* A request that arrives. */
 struct exchange {
     struct sw_client *client;
     const struct route *route;
-    struct sw_chars body;
     size_t received;
+    struct sw_body body;
+    bool is_read; /* the body is the reader's, or was */
     struct sw_completion *completion;
 };
 
@@ -150,9 +153,12 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
          (double)c.refused},
         {"requests_busy_total", "counter", "Requests sent away: too many waited.", (double)c.busy},
         {"requests_gone_total", "counter", "Requests whose client did not wait.", (double)c.gone},
+        {"requests_late_total", "counter", "Requests past --deadline.", (double)c.late},
         {"requests_failed_total", "counter", "Requests that the server failed.", (double)c.failed},
         {"requests_answered_total", "counter", "Requests that were answered.", (double)c.answered},
         {"texts_total", "counter", "Texts that were begun.", (double)c.texts},
+        {"texts_yielded_total", "counter", "Texts that gave a slot to another client.",
+         (double)c.yielded},
         {"texts_waiting", "gauge", "Texts that wait for a slot.", (double)c.waiting},
         {"texts_running", "gauge", "Texts that have a slot.", (double)c.running},
         {"slots", "gauge", "Texts that are made at a time.", (double)http->options.slots},
@@ -239,21 +245,33 @@ static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *conne
                                                 NULL, NULL, &completion->out);
 }
 
+/* Where the server has no token, what a client shows tells it from others of its address. */
+static struct sw_asker asker_of(const struct sw_http *http, struct MHD_Connection *connection,
+                                const struct sw_client *client)
+{
+    struct sw_asker asker = {.key = ""};
+    const char *shown = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
+    sw_client_address(client, asker.address);
+    if (http->options.token == NULL && shown != NULL)
+        memcpy(asker.key, shown, strnlen(shown, sizeof asker.key));
+    return asker;
+}
+
 static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *connection,
-                              struct exchange *exchange, struct sw_api_request *request)
+                              struct exchange *exchange)
 {
     struct sw_refusal refusal;
     char seconds[16];
     int32_t retry_s = 0;
-    struct sw_completion *completion = sw_completion_new(request);
-    if (completion == NULL) {
-        sw_api_request_free(request);
+    struct sw_completion *completion = sw_completion_new(&exchange->body.request);
+    if (completion == NULL)
         return MHD_NO;
-    }
+    const struct sw_asker asker = asker_of(http, connection, exchange->client);
     const bool streams = completion->request.stream;
-    if (sw_request_queue_submit(http->queue, completion, &refusal, &retry_s) != 0) {
+    if (sw_request_queue_submit(http->queue, &asker, completion, &refusal, &retry_s) != 0) {
         snprintf(seconds, sizeof seconds, "%d", (int)retry_s);
-        return refuse(http, connection, &refusal, "Retry-After", seconds);
+        return refuse(http, connection, &refusal, refusal.status == 400 ? NULL : "Retry-After",
+                      seconds);
     }
     exchange->completion = completion;
     sw_client_awaits(http->clients, exchange->client, completion);
@@ -261,17 +279,20 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
                    : answer(http, connection, exchange);
 }
 
+/* Once the body is there, and again when it is read. */
 static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *connection,
                                 struct exchange *exchange, enum sw_endpoint endpoint)
 {
-    struct sw_api_request request = {0};
-    struct sw_refusal refusal;
-    const struct sw_chars *body = &exchange->body;
-    if (sw_api_request_read(&http->options.rules, endpoint, body->byte != NULL ? body->byte : "",
-                            body->count, &request, &refusal) == 0)
-        return submit(http, connection, exchange, &request);
-    sw_api_request_free(&request);
-    return refuse(http, connection, &refusal, NULL, NULL);
+    struct sw_body *body = &exchange->body;
+    if (!exchange->is_read) {
+        exchange->is_read = true;
+        body->endpoint = endpoint;
+        sw_body_reader_add(http->reader, body, put_to_sleep, connection);
+    }
+    if (!sw_body_reader_is_done(http->reader, body))
+        return MHD_YES;
+    return body->status == 0 ? submit(http, connection, exchange)
+                             : refuse(http, connection, &body->refusal, NULL, NULL);
 }
 
 /* ---- Routes ---- */
@@ -384,7 +405,7 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
         return MHD_NO;
     if (exchange->received > SW_HTTP_BODY_BYTES)
         return MHD_YES;
-    return sw_chars_add(&exchange->body, data, bytes) == 0 ? MHD_YES : MHD_NO;
+    return sw_chars_add(&exchange->body.bytes, data, bytes) == 0 ? MHD_YES : MHD_NO;
 }
 
 static struct exchange *begin_exchange(struct sw_http *http, struct MHD_Connection *connection)
@@ -444,7 +465,7 @@ static void end_exchange(void *context, struct MHD_Connection *connection, void 
     sw_client_answered(http->clients, exchange->client);
     if (exchange->completion != NULL)
         sw_request_queue_release(http->queue, exchange->completion);
-    sw_chars_free(&exchange->body);
+    sw_body_free(&exchange->body);
     free(exchange);
     *of_request = NULL;
 }
@@ -504,7 +525,9 @@ int sw_http_start(const struct sw_http_options *options, struct sw_request_queue
     http->answerer = (struct sw_answerer){options->rules.codec, options->rules.model};
     http->started = (int64_t)time(NULL);
     http->clients = sw_clients_new(options->connections, options->client_timeout_s);
-    if (http->clients != NULL && listen(options->listener->fd, BACKLOG) == 0)
+    if (http->clients != NULL &&
+        sw_body_reader_start(&http->options.rules, sw_http_wake, &http->reader, err) == 0 &&
+        listen(options->listener->fd, BACKLOG) == 0)
         http->daemon = MHD_start_daemon(
             MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)options->listener->fd, MHD_OPTION_EXTERNAL_LOGGER,
@@ -514,6 +537,8 @@ int sw_http_start(const struct sw_http_options *options, struct sw_request_queue
             (unsigned int)(options->client_timeout_s + 1), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
             (size_t)HEADER_BYTES, MHD_OPTION_END);
     if (http->daemon == NULL) {
+        sw_body_reader_stop(http->reader);
+        sw_body_reader_free(http->reader);
         sw_clients_free(http->clients);
         free(http);
         return sw_fail(err, SW_ENVIRONMENT, "cannot serve at %s: HTTP does not start",
@@ -528,7 +553,9 @@ void sw_http_stop(struct sw_http *http)
 {
     if (http == NULL)
         return;
+    sw_body_reader_stop(http->reader); /* libmicrohttpd wants nobody to sleep */
     MHD_stop_daemon(http->daemon);
+    sw_body_reader_free(http->reader);
     sw_clients_free(http->clients);
     free(http);
 }

@@ -1,6 +1,7 @@
-/* HTTP on rank 0, by libmicrohttpd: its thread takes requests, checks them, hands them to the queue
- * and sends what comes back. Of hostile clients it knows: bodies, headers and connections have
- * limits, a request that takes too long to arrive is not waited for, one who is gone is noticed. */
+/* HTTP on rank 0, by libmicrohttpd: its thread takes requests, has them read, hands them to the
+ * queue and sends what comes back. Of hostile clients it knows: bodies, headers and connections
+ * have limits, a request that takes too long to arrive is not waited for, one who is gone is
+ * noticed. */
 #ifndef SW_SERVE_HTTP_H
 #define SW_SERVE_HTTP_H
 

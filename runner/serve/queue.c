@@ -13,6 +13,14 @@
 
 enum { MOST_RETRY_S = 60 };
 
+/* An asker, for as long as there are completions of his. */
+struct sw_party {
+    struct sw_party *next;
+    struct sw_asker asker;
+    int64_t completions, waiting, running; /* texts wait and run */
+    int64_t turn;                          /* when one of them began last */
+};
+
 struct sw_request_queue {
     pthread_mutex_t mutex; /* guards all that follows */
     pthread_cond_t news;
@@ -20,6 +28,8 @@ struct sw_request_queue {
     int64_t slots, queue;
     void (*wake)(void *connection);
     struct sw_completion *first, *last; /* in the order in which they came */
+    struct sw_party *parties;
+    int64_t turns;
     struct sw_request_queue_counts counts;
     const char *closed;
 };
@@ -57,6 +67,43 @@ static void free_completion(struct sw_completion *completion)
     free(completion);
 }
 
+/* The asker's; NULL: no memory. */
+static struct sw_party *join_party(struct sw_request_queue *d, const struct sw_asker *asker)
+{
+    struct sw_party *p = d->parties;
+    while (p != NULL && memcmp(&p->asker, asker, sizeof *asker) != 0)
+        p = p->next;
+    if (p == NULL && (p = calloc(1, sizeof *p)) != NULL) {
+        p->asker = *asker;
+        p->next = d->parties;
+        d->parties = p;
+    }
+    return p;
+}
+
+static void leave_party(struct sw_request_queue *d, struct sw_party *party)
+{
+    struct sw_party **at = &d->parties;
+    if (--party->completions > 0)
+        return;
+    while (*at != party)
+        at = &(*at)->next;
+    *at = party->next;
+    free(party);
+}
+
+/* So many of a completion's texts more, or less, wait and run. */
+static void count_texts(struct sw_request_queue *d, struct sw_completion *completion,
+                        int64_t waiting, int64_t running)
+{
+    completion->waiting += waiting;
+    completion->running += running;
+    completion->party->waiting += waiting;
+    completion->party->running += running;
+    d->counts.waiting += waiting;
+    d->counts.running += running;
+}
+
 void sw_request_queue_free(struct sw_request_queue *d)
 {
     if (d == NULL)
@@ -64,6 +111,7 @@ void sw_request_queue_free(struct sw_request_queue *d)
     while (d->first != NULL) {
         struct sw_completion *completion = d->first;
         d->first = completion->next;
+        leave_party(d, completion->party);
         free_completion(completion);
     }
     (void)pthread_cond_destroy(&d->news);
@@ -117,32 +165,83 @@ static int32_t retry_seconds(const struct sw_request_queue *d)
     return wanted < 1 ? 1 : wanted > MOST_RETRY_S ? MOST_RETRY_S : (int32_t)wanted;
 }
 
-int sw_request_queue_submit(struct sw_request_queue *d, struct sw_completion *completion,
-                            struct sw_refusal *refusal, int32_t *retry_s)
+/* Half of the places, and one at least. */
+static int64_t share_of(const struct sw_request_queue *d)
 {
-    int status = 0;
-    *refusal = (struct sw_refusal){.status = 429, .type = "rate_limit_error", .code = "queue_full"};
+    return (d->queue + 1) / 2;
+}
+
+static int refuse_full(struct sw_request_queue *d, struct sw_refusal *refusal, int32_t status,
+                       int64_t waiting, int32_t retry_s)
+{
+    refusal->status = status;
+    refusal->type = status == 429 ? "rate_limit_error" : "server_error";
+    refusal->code = "queue_full";
+    d->counts.busy++;
+    return sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld text%s%s%s already; try again in %d s",
+                   (long long)waiting, waiting == 1 ? "" : "s", status == 429 ? " of yours" : "",
+                   waiting == 1 ? " waits" : " wait", (int)retry_s);
+}
+
+/* Whether it is taken, with the mutex held. Texts that get a slot at once do not wait. */
+static int check_submitted(struct sw_request_queue *d, const struct sw_party *party,
+                           const struct sw_completion *completion, struct sw_refusal *refusal,
+                           int32_t retry_s)
+{
+    const int64_t count = completion->text_count, most = share_of(d) + d->slots;
+    const int64_t taken = d->counts.running + d->counts.waiting;
+    const int64_t at_once = d->slots > taken ? d->slots - taken : 0;
+    const int64_t more = count > at_once ? count - at_once : 0;
+    if (d->closed != NULL) {
+        *refusal = (struct sw_refusal){.status = 503, .type = "server_error", .code = "draining"};
+        return sw_fail(&refusal->err, SW_ENVIRONMENT, "%s", d->closed);
+    }
+    if (count > most) {
+        *refusal = (struct sw_refusal){
+            .status = 400, .type = "invalid_request_error", .code = "too_many_texts", .param = "n"};
+        return sw_fail(&refusal->err, SW_BAD_INPUT,
+                       "%lld texts; a request has at most %lld here, half of --queue and the slots",
+                       (long long)count, (long long)most);
+    }
+    if (more > 0 && d->counts.waiting + more > d->queue)
+        return refuse_full(d, refusal, 503, d->counts.waiting, retry_s);
+    if (more > 0 && party->waiting + more > share_of(d))
+        return refuse_full(d, refusal, 429, party->waiting, retry_s);
+    return 0;
+}
+
+static void append(struct sw_request_queue *d, struct sw_party *party,
+                   struct sw_completion *completion)
+{
+    if (d->last != NULL)
+        d->last->next = completion;
+    else
+        d->first = completion;
+    d->last = completion;
+    completion->party = party;
+    d->counts.requests++;
+    count_texts(d, completion, completion->text_count, 0);
+    tell(d);
+}
+
+int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_asker *asker,
+                            struct sw_completion *completion, struct sw_refusal *refusal,
+                            int32_t *retry_s)
+{
+    int status = -1;
+    *refusal = (struct sw_refusal){.status = 500, .type = "server_error"};
     pthread_mutex_lock(&d->mutex);
     *retry_s = retry_seconds(d);
-    if (d->closed != NULL) {
-        refusal->status = 503;
-        refusal->type = "server_error";
-        refusal->code = "draining";
-        status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%s", d->closed);
-    } else if (d->counts.waiting > 0 && d->counts.waiting + completion->text_count > d->queue) {
-        d->counts.busy++;
-        status = sw_fail(&refusal->err, SW_ENVIRONMENT, "%lld text%s already; try again in %d s",
-                         (long long)d->counts.waiting, d->counts.waiting == 1 ? " waits" : "s wait",
-                         (int)*retry_s);
+    struct sw_party *party = join_party(d, asker);
+    if (party == NULL) {
+        sw_fail(&refusal->err, SW_ENVIRONMENT, "out of memory for a request");
     } else {
-        if (d->last != NULL)
-            d->last->next = completion;
+        party->completions++;
+        status = check_submitted(d, party, completion, refusal, *retry_s);
+        if (status == 0)
+            append(d, party, completion);
         else
-            d->first = completion;
-        d->last = completion;
-        d->counts.requests++;
-        d->counts.waiting += completion->text_count;
-        tell(d);
+            leave_party(d, party);
     }
     pthread_mutex_unlock(&d->mutex);
     if (status != 0)
@@ -239,8 +338,7 @@ static void end_texts(struct sw_request_queue *d, struct sw_completion *completi
 {
     for (int64_t i = 0; i < completion->text_count; i++) {
         struct sw_completion_text *text = &completion->text[i];
-        d->counts.waiting -= text->stage == SW_TEXT_WAITS;
-        d->counts.running -= text->stage == SW_TEXT_RUNS;
+        count_texts(d, completion, -(text->stage == SW_TEXT_WAITS), -(text->stage == SW_TEXT_RUNS));
         if (text->stage == SW_TEXT_RUNS)
             drop(context, text);
         text->stage = SW_TEXT_ENDED;
@@ -266,10 +364,22 @@ void sw_request_queue_reap(struct sw_request_queue *d,
             kept->next = next;
         else
             d->first = next;
+        leave_party(d, completion->party);
         free_completion(completion);
     }
     d->last = kept;
     pthread_mutex_unlock(&d->mutex);
+}
+
+/* Whose turn it is; NULL: nobody waits. Who came first stands last. */
+static struct sw_party *next_party(const struct sw_request_queue *d)
+{
+    struct sw_party *best = NULL;
+    for (struct sw_party *p = d->parties; p != NULL; p = p->next)
+        if (p->waiting > 0 && (best == NULL || p->running < best->running ||
+                               (p->running == best->running && p->turn <= best->turn)))
+            best = p;
+    return best;
 }
 
 struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
@@ -277,29 +387,67 @@ struct sw_completion_text *sw_request_queue_next(struct sw_request_queue *d,
 {
     struct sw_completion_text *found = NULL;
     pthread_mutex_lock(&d->mutex);
-    for (struct sw_completion *completion = d->first; completion != NULL && found == NULL;
-         completion = completion->next)
-        for (int64_t i = 0; i < completion->text_count && found == NULL && !completion->released;
-             i++)
-            if (completion->text[i].stage == SW_TEXT_WAITS) {
-                found = &completion->text[i];
-                *out = completion;
-            }
+    struct sw_party *party = next_party(d);
+    struct sw_completion *completion = d->first;
+    while (party != NULL && (completion->party != party || completion->waiting == 0))
+        completion = completion->next;
+    for (int64_t i = 0; party != NULL && found == NULL; i++)
+        if (completion->text[i].stage == SW_TEXT_WAITS)
+            found = &completion->text[i];
     if (found != NULL) {
+        *out = completion;
         found->stage = SW_TEXT_RUNS;
-        d->counts.waiting--;
-        d->counts.running++;
-        d->counts.texts++;
+        count_texts(d, completion, -1, 1);
+        party->turn = ++d->turns;
+        d->counts.texts += !found->begun;
+        found->begun = true;
     }
     pthread_mutex_unlock(&d->mutex);
     return found;
+}
+
+/* Of a party's texts that run the one that loses least. */
+static struct sw_completion_text *shortest_text(const struct sw_request_queue *d,
+                                                const struct sw_party *party,
+                                                struct sw_completion **of)
+{
+    struct sw_completion_text *found = NULL;
+    for (struct sw_completion *c = d->first; c != NULL; c = c->next)
+        for (int64_t i = 0; c->party == party && c->running > 0 && i < c->text_count; i++)
+            if (c->text[i].stage == SW_TEXT_RUNS &&
+                (found == NULL || c->text[i].generation.count <= found->generation.count)) {
+                found = &c->text[i];
+                *of = c;
+            }
+    return found;
+}
+
+struct sw_completion_text *sw_request_queue_yield(struct sw_request_queue *d)
+{
+    struct sw_completion_text *text = NULL;
+    struct sw_completion *completion = NULL;
+    pthread_mutex_lock(&d->mutex);
+    const struct sw_party *poor = next_party(d);
+    const struct sw_party *rich = d->parties;
+    for (const struct sw_party *p = d->parties; p != NULL; p = p->next)
+        if (p->running > rich->running)
+            rich = p;
+    if (poor != NULL && poor->running == 0 && rich->running > 1)
+        text = shortest_text(d, rich, &completion);
+    if (text != NULL) {
+        text->stage = SW_TEXT_WAITS;
+        count_texts(d, completion, 1, -1);
+        d->counts.yielded++;
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return text;
 }
 
 void sw_request_queue_ended(struct sw_request_queue *d, struct sw_completion *completion,
                             struct sw_completion_text *text)
 {
     pthread_mutex_lock(&d->mutex);
-    d->counts.running--;
+    count_texts(d, completion, 0, -1);
     text->stage = SW_TEXT_ENDED;
     completion->ended++;
     pthread_mutex_unlock(&d->mutex);
@@ -360,26 +508,49 @@ bool sw_request_queue_is_empty(struct sw_request_queue *d)
     return empty;
 }
 
-void sw_request_queue_fail(struct sw_request_queue *d, const struct sw_refusal *refusal)
+/* Completions that came before `before` (sw_clock_now) end with the refusal; returns how many. */
+static int64_t fail_those(struct sw_request_queue *d, double before,
+                          const struct sw_refusal *refusal)
 {
     struct sw_completion *completion;
+    int64_t count = 0;
     pthread_mutex_lock(&d->mutex);
     completion = d->first;
     pthread_mutex_unlock(&d->mutex);
     while (completion != NULL) { /* only this thread takes completions away */
         struct sw_chars out = {0};
         pthread_mutex_lock(&d->mutex);
-        const bool over = completion->finished;
+        const bool over = completion->finished || completion->arrived_s >= before;
         pthread_mutex_unlock(&d->mutex);
         if (!over) {
             (void)sw_answer_error(refusal, completion->request.stream, &out);
             sw_request_queue_write(d, completion, &out, true, refusal->status);
+            count++;
         }
         sw_chars_free(&out);
         pthread_mutex_lock(&d->mutex);
         completion = completion->next;
         pthread_mutex_unlock(&d->mutex);
     }
+    return count;
+}
+
+void sw_request_queue_fail(struct sw_request_queue *d, const struct sw_refusal *refusal)
+{
+    (void)fail_those(d, INFINITY, refusal);
+}
+
+void sw_request_queue_expire(struct sw_request_queue *d, double seconds)
+{
+    struct sw_refusal refusal = {.status = 504, .type = "server_error", .code = "deadline"};
+    sw_fail(&refusal.err, SW_ENVIRONMENT,
+            "the answer was not whole within %.17g s, the server's "
+            "--deadline",
+            seconds);
+    const int64_t late = fail_those(d, sw_clock_now() - seconds, &refusal);
+    pthread_mutex_lock(&d->mutex);
+    d->counts.late += late;
+    pthread_mutex_unlock(&d->mutex);
 }
 
 void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt, int64_t made)

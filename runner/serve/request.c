@@ -83,10 +83,25 @@ static int add_tokens(struct reading *r, const json_t *list)
     return add_prompt(r, tokens, (int64_t)count);
 }
 
+/* Before a text becomes tokens, which takes long: what surely is too long. */
+static int check_bytes(struct reading *r, size_t bytes)
+{
+    const size_t most = sw_codec_longest(r->rules->codec) * (size_t)r->rules->limits.max_tokens;
+    if (bytes <= most || most == 0)
+        return 0;
+    r->refusal->code = "context_length_exceeded";
+    return REFUSE(r,
+                  "the prompt has %zu bytes; with %" PRId64
+                  " tokens for a text, of at most %zu bytes each, it can have %zu",
+                  bytes, r->rules->limits.max_tokens, sw_codec_longest(r->rules->codec), most);
+}
+
 static int add_text(struct reading *r, const json_t *text)
 {
     int32_t *tokens = NULL;
     int64_t count = 0;
+    if (check_bytes(r, json_string_length(text)) != 0)
+        return -1;
     if (sw_codec_encode(r->rules->codec, json_string_value(text), json_string_length(text), true,
                         &tokens, &count, &r->refusal->err) != 0)
         return refuse(r, -1);
@@ -194,6 +209,7 @@ static int read_messages(struct reading *r, const json_t *value)
     struct sw_chars *content = NULL;
     int32_t *tokens = NULL;
     int64_t token_count = 0;
+    size_t bytes = 0;
     int status = -1;
     if (r->rules->chat == NULL && r->rules->has_own_chat)
         return REFUSE(r, "the model's chat_template is none of llama-3, chatml and mistral, and "
@@ -213,6 +229,10 @@ static int read_messages(struct reading *r, const json_t *value)
     for (size_t i = 0; i < count; i++)
         if (read_message(r, i, json_array_get(value, i), &message[i], &content[i]) != 0)
             goto out;
+    for (size_t i = 0; i < count; i++)
+        bytes += content[i].count;
+    if (check_bytes(r, bytes) != 0)
+        goto out;
     if (sw_codec_converse(r->rules->codec, r->rules->chat, message, count, &tokens, &token_count,
                           &r->out->end, &r->refusal->err) != 0)
         status = refuse(r, -1);

@@ -78,7 +78,8 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     struct server *s = context;
     struct place *p = &s->place[text->number];
     struct sw_error err = {0};
-    (void)index;
+    if (index < p->text->generation.count) /* it gave its slot up and began again */
+        return !p->completion->finished;
     if (p->completion->first_token_s <= 0)
         p->completion->first_token_s = sw_clock_now();
     const bool more =
@@ -215,7 +216,7 @@ static void admit(struct server *s, struct sw_completion *completion,
     const struct sw_text made = text_of(completion, text, slot);
     struct sw_error err = {0};
     text->slot = slot;
-    if (prepare(s, completion, text, &err) != 0) {
+    if (text->generation.detokenizer == NULL && prepare(s, completion, text, &err) != 0) {
         sw_request_queue_ended(s->queue, completion, text);
         fail_completion(s, completion, &err);
     } else if (made.max_new_tokens == 0 && !made.scored) {
@@ -234,11 +235,16 @@ static void admit(struct server *s, struct sw_completion *completion,
 static void fill_slots(struct server *s)
 {
     struct sw_completion *completion = NULL;
-    for (int64_t slot; (slot = sw_engine_free_slot(s->session->engine)) >= 0;) {
-        struct sw_completion_text *text = sw_request_queue_next(s->queue, &completion);
+    for (;;) {
+        const int64_t slot = sw_engine_free_slot(s->session->engine);
+        struct sw_completion_text *text = slot < 0 ? sw_request_queue_yield(s->queue)
+                                                   : sw_request_queue_next(s->queue, &completion);
         if (text == NULL)
             return;
-        admit(s, completion, text, slot);
+        if (slot < 0)
+            drop(s, text);
+        else
+            admit(s, completion, text, slot);
     }
 }
 
@@ -260,6 +266,8 @@ static bool look_round(struct server *s)
         return true;
     s->looked_s = now;
     sw_http_sweep(s->http);
+    if (s->options->deadline_s > 0)
+        sw_request_queue_expire(s->queue, s->options->deadline_s);
     if (sw_life_requested(s->options->life) < SW_REQUEST_INTERRUPT)
         return true;
     if (s->until_s <= 0) {

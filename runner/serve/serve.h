@@ -14,6 +14,7 @@ struct sw_serve_options {
     const char *model;         /* the name that clients give; NULL: the run's */
     const char *chat_template; /* NULL: by the tokenizer's special tokens */
     double queue, connections, drain_s, client_timeout_s;
+    double deadline_s; /* for an answer to be whole; 0: any time */
     struct sw_life *life;
 };
 

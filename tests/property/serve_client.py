@@ -317,6 +317,8 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": ["a"] * 257}, 400, "prompt", "at most 256 prompts at a time"),
     ("completions", {"prompt": ["a"] * 3, "n": 100}, 400, "n", "at most 256 texts at a time, of all prompts"),
     ("completions", {"prompt": "a" * 90}, 400, "prompt", "the prompt has 90 tokens; with 90 for a text, at most 89 leave room for a new one"),
+    ("completions", {"prompt": "a" * 1081}, 400, "prompt", "the prompt has 1081 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
+    ("completions", {"prompt": "a" * 8000000}, 400, "prompt", "the prompt has 8000000 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
     ("completions", {"prompt": "a", "temperature": -1}, 400, "temperature", "'temperature' is a number from 0 to 100"),
     ("completions", {"prompt": "a", "temperature": "hot"}, 400, "temperature", "'temperature' is a number from 0 to 100"),
     ("completions", {"prompt": "a", "top_p": 0}, 400, "top_p", "'top_p' is a number from above 0 to 1"),
@@ -342,6 +344,7 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; there is 'small'"),
+    ("chat/completions", {"messages": [{"role": "user", "content": "a" * 600}] * 2}, 400, "messages", "the prompt has 1200 bytes; with 90 tokens for a text, of at most 12 bytes each, it can have 1080"),
     ("chat/completions", {"messages": []}, 400, "messages", "'messages' is a list of 1 to 4096 messages"),
     ("chat/completions", {"prompt": "a"}, 400, None, "unknown key 'prompt'"),
     ("chat/completions", {"messages": ["a"]}, 400, "messages", "message 1 is an object with 'role' and 'content'"),
@@ -536,13 +539,42 @@ def busy(url):
     first.start()
     while metrics(url)["texts_waiting"] == 0:
         time.sleep(0.01)
-    status, headers, said = ask(url, "/v1/completions", {**body, "n": 9})
+    status, headers, said = ask(url, "/v1/completions", {**body, "n": 100})
     assert status == 429 and 1 <= int(headers["Retry-After"]) <= 60, (status, headers, said)
     assert json.loads(said)["error"]["code"] == "queue_full", said
     first.join()
     assert stop.is_set() and metrics(url)["requests_busy_total"] == 1
     complete(url, prompt="a")
     print("too many: 429, and when to come again")
+
+
+def turns(url):
+    """Who asks for many texts makes nobody wait: another gets a slot at once, by the key that is
+    shown, and the text that gave it up is the same in the end."""
+    body = {"prompt": "the quick", "max_tokens": 80, "n": 200, "temperature": 1.5, "seed": 4, "logprobs": 2,
+            "stream": True}
+    alone = choices_of(url, body)
+    got, before = [], wait_until_idle(url)
+    many = threading.Thread(target=lambda: got.append(choices_of(url, body)))
+    many.start()
+    while metrics(url)["texts_waiting"] == 0:
+        time.sleep(0.01)
+    others = 0
+    while metrics(url)["texts_waiting"] > 100:
+        for key in "abcdef":
+            status, _, said = ask(url, "/v1/completions", {"prompt": "a", "max_tokens": 3},
+                                  {"Authorization": "Bearer " + key})
+            assert status == 200, said
+            others += 1
+    waiting = metrics(url)["texts_waiting"]
+    many.join()
+    after = wait_until_idle(url)
+    assert got[0] == alone, "texts that gave up their slots are others"
+    assert waiting > 0 and others >= 6, (waiting, others)
+    assert after["texts_yielded_total"] > before["texts_yielded_total"], after
+    assert after["texts_total"] - before["texts_total"] == 200 + others, (before, after)
+    print(f"{others} others were answered before 200 texts, of which "
+          f"{int(after['texts_yielded_total'] - before['texts_yielded_total'])} began again")
 
 
 def gone(url):
@@ -677,7 +709,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, turns,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -121,7 +121,7 @@ echo -n 'the quick brown fox is not so lazy as it was, so they say' >"$out/known
 "$build/runner" score "$out/plan1/small.plan.yaml" --checkpoint "$out/model" --json "$out/known" \
     >"$out/score.json" 2>"$out/log" || fail "runner score"
 
-start 1 --queue 200 --connections 64
+start 1 --queue 500 --connections 64
 client page
 client same "$out/prompts.jsonl" "$out/generated.jsonl"
 client echo "$out/score.json"
@@ -132,6 +132,7 @@ client nothing
 client half_closed
 client silent 64
 client busy
+client turns
 client gone
 client parallel "$clients" "$seed" "$seconds"
 files=$(find "/proc/$server/fd" | wc -l)
@@ -201,6 +202,7 @@ refused 2 "nothing: error: cannot read it: No such file or directory; --token-fi
 refused 2 "empty: error: its first line is no token; write letters and digits there" --token-file "$out/empty" --listen 0
 refused 2 "runner: error: no chat template is named 'jinja'; there are llama-3, chatml and mistral" --chat-template jinja
 refused 2 "runner serve: error: --queue is a whole number from 1 to 1000000; see 'runner serve --help'" --queue 0
+refused 2 "runner serve: error: --deadline is a whole number from 0 to 864000; see 'runner serve --help'" --deadline -1
 refused 2 "runner serve: error: --listen needs a value; see 'runner serve --help'" --listen
 refused 2 "runner serve: error: unknown option --colour; see 'runner serve --help'" --colour
 echo "served on one, two and four ranks: $hostile hostile requests, $clients clients, seed $seed"

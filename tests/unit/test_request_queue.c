@@ -1,0 +1,199 @@
+/* The queue of requests: who is taken, whose turn it is, who gives a slot up, who is too late. */
+#include "runner/serve/queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { SLOTS = 4, QUEUE = 20, MOST = 14 /* of a request: half of the queue and the slots */ };
+
+static void wake(void *connection)
+{
+    ++*(int *)connection;
+}
+
+static void sleep_on(void *connection)
+{
+    (void)connection;
+}
+
+static struct sw_request_queue *new_queue(void)
+{
+    struct sw_request_queue *queue = NULL;
+    struct sw_error err = {0};
+    assert_int_equal(sw_request_queue_create(SLOTS, QUEUE, wake, &queue, &err), 0);
+    return queue;
+}
+
+/* A request of one prompt and n texts, of the asker with this key. */
+static struct sw_completion *new_completion(int64_t n)
+{
+    struct sw_api_request request = {.prompt_count = 1, .params = sw_sampling_params_default()};
+    request.params.n = n;
+    request.prompt = calloc(1, sizeof *request.prompt);
+    assert_non_null(request.prompt);
+    struct sw_completion *completion = sw_completion_new(&request);
+    assert_non_null(completion);
+    return completion;
+}
+
+static struct sw_completion *submit(struct sw_request_queue *queue, const char *key, int64_t n)
+{
+    struct sw_asker asker = {.key = ""};
+    struct sw_completion *completion = new_completion(n);
+    struct sw_refusal refusal;
+    int32_t retry_s = 0;
+    memcpy(asker.key, key, strlen(key));
+    assert_int_equal(sw_request_queue_submit(queue, &asker, completion, &refusal, &retry_s), 0);
+    return completion;
+}
+
+static void refuse(struct sw_request_queue *queue, const char *key, int64_t n, int32_t status,
+                   const char *code, const char *message)
+{
+    struct sw_asker asker = {.key = ""};
+    struct sw_refusal refusal;
+    int32_t retry_s = 0;
+    memcpy(asker.key, key, strlen(key));
+    assert_int_equal(sw_request_queue_submit(queue, &asker, new_completion(n), &refusal, &retry_s),
+                     -1);
+    assert_int_equal(refusal.status, status);
+    assert_string_equal(refusal.code, code);
+    assert_string_equal(refusal.err.message, message);
+    assert_true(retry_s >= 1 && retry_s <= 60);
+}
+
+static struct sw_completion_text *take(struct sw_request_queue *queue, struct sw_completion *wanted)
+{
+    struct sw_completion *completion = NULL;
+    struct sw_completion_text *text = sw_request_queue_next(queue, &completion);
+    assert_non_null(text);
+    assert_ptr_equal(completion, wanted);
+    assert_int_equal(text->stage, SW_TEXT_RUNS);
+    return text;
+}
+
+static void forget(void *context, struct sw_completion_text *text)
+{
+    (void)text;
+    ++*(int *)context;
+}
+
+static void texts_are_counted_not_requests(void **state)
+{
+    struct sw_request_queue *queue = new_queue();
+    (void)state;
+    refuse(queue, "a", MOST + 1, 400, "too_many_texts",
+           "15 texts; a request has at most 14 here, half of --queue and the slots");
+    (void)submit(queue, "a", MOST); /* four have slots at once, ten wait */
+    struct sw_completion *completion = NULL;
+    for (int32_t i = 0; i < SLOTS; i++)
+        assert_non_null(sw_request_queue_next(queue, &completion));
+    refuse(queue, "a", 1, 429, "queue_full", "10 texts of yours wait already; try again in 3 s");
+    (void)submit(queue, "b", 9);
+    refuse(queue, "c", 2, 503, "queue_full", "19 texts wait already; try again in 5 s");
+    (void)submit(queue, "c", 1);
+    assert_int_equal(sw_request_queue_counts(queue).waiting, QUEUE);
+    assert_int_equal(sw_request_queue_counts(queue).busy, 2);
+    sw_request_queue_close(queue, "the server is stopping");
+    refuse(queue, "d", 1, 503, "draining", "the server is stopping");
+    sw_request_queue_free(queue);
+}
+
+static void askers_take_turns(void **state)
+{
+    struct sw_request_queue *queue = new_queue();
+    (void)state;
+    struct sw_completion *a = submit(queue, "a", 8), *more = submit(queue, "a", 2);
+    (void)take(queue, a);
+    (void)take(queue, a);
+    struct sw_completion *b = submit(queue, "b", 3);
+    /* who has fewest; of equals who was served longest ago */
+    (void)take(queue, b);
+    struct sw_completion_text *second = take(queue, b);
+    (void)take(queue, a);
+    (void)take(queue, b);
+    sw_request_queue_ended(queue, b, second);
+    for (int32_t i = 0; i < 5; i++)
+        (void)take(queue, a);
+    (void)take(queue, more);
+    sw_request_queue_free(queue);
+}
+
+static void who_has_none_gets_a_slot(void **state)
+{
+    struct sw_request_queue *queue = new_queue();
+    struct sw_completion_text *held[SLOTS];
+    (void)state;
+    struct sw_completion *a = submit(queue, "a", 8);
+    for (int32_t i = 0; i < SLOTS; i++) {
+        held[i] = take(queue, a);
+        held[i]->generation.count = 10 + i % 3; /* as long as that */
+    }
+    assert_null(sw_request_queue_yield(queue)); /* nobody else waits */
+    struct sw_completion *b = submit(queue, "b", 2);
+    assert_ptr_equal(sw_request_queue_yield(queue), held[3]); /* the newest of the shortest */
+    assert_int_equal(held[3]->stage, SW_TEXT_WAITS);
+    (void)take(queue, b);
+    assert_null(sw_request_queue_yield(queue)); /* b has one */
+    struct sw_completion *c = submit(queue, "c", 1), *d = submit(queue, "d", 1);
+    assert_ptr_equal(sw_request_queue_yield(queue), held[0]);
+    (void)take(queue, c);
+    assert_ptr_equal(sw_request_queue_yield(queue), held[1]);
+    (void)take(queue, d);
+    (void)submit(queue, "e", 1);
+    assert_null(sw_request_queue_yield(queue)); /* each has one */
+    held[0]->generation = held[1]->generation = held[2]->generation = held[3]->generation =
+        (struct sw_generation){0};
+    const struct sw_request_queue_counts counts = sw_request_queue_counts(queue);
+    assert_int_equal(counts.yielded, 3);
+    assert_int_equal(counts.running, SLOTS);
+    assert_int_equal(counts.texts, 7);
+    sw_request_queue_free(queue);
+}
+
+static void who_is_late_is_told(void **state)
+{
+    static const char wanted[] =
+        "{\"error\":{\"message\":\"the answer was not whole within 2 s, the server's --deadline\","
+        "\"type\":\"server_error\",\"param\":null,\"code\":\"deadline\"}}\n";
+    struct sw_request_queue *queue = new_queue();
+    int woken = 0, dropped = 0;
+    (void)state;
+    struct sw_completion *old = submit(queue, "a", 3), *young = submit(queue, "a", 1);
+    (void)take(queue, old);
+    old->arrived_s -= 2.5;
+    assert_false(sw_request_queue_is_finished(queue, old, sleep_on, &woken));
+    sw_request_queue_expire(queue, 2);
+    assert_true(old->finished);
+    assert_false(young->finished);
+    assert_int_equal(woken, 1);
+    assert_int_equal(old->status, 504);
+    assert_int_equal(old->out.count, sizeof wanted - 1);
+    assert_memory_equal(old->out.byte, wanted, sizeof wanted - 1);
+    sw_request_queue_reap(queue, forget, &dropped);
+    assert_int_equal(dropped, 1);
+    const struct sw_request_queue_counts counts = sw_request_queue_counts(queue);
+    assert_int_equal(counts.late, 1);
+    assert_int_equal(counts.waiting, 1);
+    assert_int_equal(counts.running, 0);
+    sw_request_queue_release(queue, old);
+    sw_request_queue_reap(queue, forget, &dropped);
+    (void)take(queue, young);
+    sw_request_queue_free(queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_counted_not_requests),
+        cmocka_unit_test(askers_take_turns),
+        cmocka_unit_test(who_has_none_gets_a_slot),
+        cmocka_unit_test(who_is_late_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
