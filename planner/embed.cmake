@@ -1,4 +1,4 @@
-# cmake -DOUTPUT=templates.c -DHEADER=planner/template.h -DPREFIX=sw_template_ "-DINPUTS=a;b" -P embed.cmake:
+# cmake -DOUTPUT=templates.c -DHEADER=planner/command/template.h -DPREFIX=sw_template_ "-DINPUTS=a;b" -P embed.cmake:
 # each file as an array of bytes that ends with 0, named by the prefix and the file's name with _ for what C
 # does not allow.
 set(text "#include \"${HEADER}\"\n")

@@ -1,6 +1,6 @@
 /* `plan`: the table of its commands. */
 #include "core/base/text.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 #include "planner/slurm/controller.h"
 
 #include <errno.h>

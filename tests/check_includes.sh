@@ -9,8 +9,9 @@ cd "${1:-$(dirname "$0")/..}" || exit 2
 
 bad=0
 checked=0
-# Folder, then every folder of this project that its files may include. First match wins; a file may
-# always include its own folder.
+# Folder, then every folder of this project that its files may include: each names only folders above
+# it in this list, so that there is no circle. First match wins; a file may always include its own
+# folder. What stands in planner/ and runner/ themselves is the executables' main, and knows all.
 rules='
 core/base:
 core/model: core/base
@@ -20,7 +21,18 @@ core/program: core/sharding core/model core/base
 core/cost: core/program core/sharding core/config core/base
 core/plan: core/program core/sharding core/config core/base
 core/run: core/base
-core:
+planner/command: core
+planner/search: core planner/command
+planner/fit: core planner/command
+planner/slurm: core planner/command
+planner/job: core planner/command
+planner/emit: core planner/command planner/search planner/job
+planner/submit: core planner/command planner/search planner/job planner/emit planner/slurm
+planner/check: core planner/command planner/search planner/emit
+planner/breakdown: core planner/command planner/search
+planner/html: core planner/command planner/breakdown
+planner/explain: core planner/command planner/search planner/breakdown planner/html
+planner/diff: core planner/command planner/search
 planner: core
 runner/device: core/program core/sharding core/base
 runner/collective: core/program core/sharding core/base runner/device
@@ -41,13 +53,17 @@ while IFS= read -r file; do
     own=''
     while IFS=: read -r prefix list; do
         [ -n "$prefix" ] || continue
-        case $folder/ in "$prefix"/*)
+        case $prefix:$folder/ in */*:"$prefix"/* | "$prefix:$prefix/")
             own=$prefix allowed=$list
             break
             ;;
         esac
     done <<<"$rules"
-    [ -n "$own" ] || continue
+    if [ -z "$own" ]; then
+        echo "$file:1: the folder '$folder' is not in the list of tests/check_includes.sh" >&2
+        bad=$((bad + 1))
+        continue
+    fi
     while IFS=: read -r line header; do
         [ -n "$header" ] || continue
         if [ ! -e "$header" ]; then

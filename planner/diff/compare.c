@@ -2,7 +2,7 @@
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <math.h>
 #include <stdarg.h>

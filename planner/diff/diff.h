@@ -8,7 +8,7 @@
 #define SW_PLANNER_DIFF_H
 
 #include "core/cost/traffic.h"
-#include "planner/command.h"
+#include "planner/search/report.h"
 #include "planner/diff/settings.h"
 #include "planner/diff/fail_if.h"
 

@@ -2,8 +2,8 @@
 
 #include "core/base/text.h"
 #include "core/config/config.h"
-#include "planner/command.h"
-#include "planner/format.h"
+#include "planner/command/command.h"
+#include "planner/command/format.h"
 
 #include <ctype.h>
 #include <math.h>

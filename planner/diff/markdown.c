@@ -6,7 +6,7 @@
  * Markdown or HTML as an entity, so that no name mentions anybody and no value closes a table. */
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* One side of a diff: reading it, and finding out what it costs. */
 #include "planner/diff/diff.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <errno.h>
 #include <math.h>

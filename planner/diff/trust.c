@@ -2,7 +2,7 @@
  * side. */
 #include "planner/diff/diff.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <string.h>
 

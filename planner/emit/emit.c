@@ -7,9 +7,10 @@
 #include "core/base/json.h"
 
 #include "planner/emit/script.h"
-#include "planner/format.h"
-#include "planner/job/submit.h"
-#include "planner/template.h"
+#include "planner/command/annotate.h"
+#include "planner/command/format.h"
+#include "planner/job/guard.h"
+#include "planner/command/template.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -151,10 +152,10 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
     const char *path = sw_command_shown(options->files[0]);
     const bool trains = run->job.type == SW_JOB_TRAIN;
     if (trains) {
-        sw_command_warn_of_time(options, options->files[0], run,
-                                plan[count - 1].candidate.cost.step_seconds);
-        sw_command_warn_of_short_limit(options, options->files[0], run,
-                                       sw_emit_signal_lead_s(plan, count));
+        sw_report_warn_of_time(options, options->files[0], run,
+                               plan[count - 1].candidate.cost.step_seconds);
+        sw_emit_warn_of_short_limit(options, options->files[0], run,
+                                    sw_emit_signal_lead_s(plan, count));
     }
     for (int32_t i = 0; i < count && trains; i++) {
         struct sw_run_config part = sw_run_on_nodes(run, plan[i].nodes);
@@ -163,14 +164,14 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
             run->nodes_least; /* an elastic run says itself which fewer it may have */
         part.nodes_most = run->nodes_most;
         if (sw_search_advise(&part, NULL, &plan[i].candidate, &advice, NULL) == 0)
-            sw_command_warn_of_choice(options->files[0], &part, &plan[i].candidate, &advice);
+            sw_report_warn_of_choice(options->files[0], &part, &plan[i].candidate, &advice);
     }
     for (int32_t i = 0; i < count; i++)
         if (sw_headroom_warning(&plan[i].candidate.memory, warning, sizeof warning)[0] != '\0')
             fprintf(stderr, "%s: warning: mesh_dim %s %s\n", path,
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
-    sw_command_warn_of_lacks(options, run, false);
-    sw_command_note_device(options->files[0], run);
+    sw_report_warn_of_lacks(options, run, false);
+    sw_report_note_device(options->files[0], run);
     note_checkout(options->files[0], run);
 }
 
@@ -261,7 +262,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
         goto out;
     text = script_text(options, run, script, err);
     if (text == NULL || make_output_folder(run, script, err) != 0 ||
-        sw_submit_guard(run->directory, script->plan, most->digest, err) != 0)
+        sw_job_guard(run->directory, script->plan, most->digest, err) != 0)
         goto out;
     snprintf(script_name, sizeof script_name, "%s.%s", run->name, slurm ? "sbatch" : "sh");
     if (write_plans(run, plan, count, directory, said, err) != 0 ||
@@ -333,4 +334,12 @@ int sw_command_emit(const struct sw_options *options)
         status = sw_emit(options, &run_file, options->json ? NULL : stdout, NULL);
     sw_run_file_free(&run_file);
     return status;
+}
+
+void sw_emit_warn_of_short_limit(const struct sw_options *options, const char *path,
+                                 const struct sw_run_config *run, int64_t lead_seconds)
+{
+    char message[320];
+    if (sw_script_short_limit(run, lead_seconds, message, sizeof message)[0] != '\0')
+        sw_warn_at(options, path, &run->time_place, message);
 }

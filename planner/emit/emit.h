@@ -2,7 +2,7 @@
 #ifndef SW_EMIT_H
 #define SW_EMIT_H
 
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 #include <limits.h>
 
@@ -19,5 +19,10 @@ struct sw_emitted {
  * Returns an exit code; mistakes are printed. */
 int sw_emit(const struct sw_options *options, const struct sw_run_file *run_file, FILE *said,
             struct sw_emitted *out);
+
+/* Warns, at the place of slurm.time, of a limit that is hardly longer than lead_seconds, in which a
+ * run that goes on by itself would hardly train. */
+void sw_emit_warn_of_short_limit(const struct sw_options *options, const char *path,
+                                 const struct sw_run_config *run, int64_t lead_seconds);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/program/state.h"
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -98,7 +98,7 @@ static int make_plan(const struct sw_run_config *run, const char *directory,
     if (sw_search_run(run, purpose, &search, &err) != 0)
         return sw_command_fail(&err);
     if (search.keeping == 0)
-        status = sw_command_unmet(run, &search);
+        status = sw_report_unmet(run, &search);
     /* what misses a goal was said, and is done where mesh_dim wants it */
     if (search.feasible > 0 && (search.keeping > 0 || sw_search_mesh_is_named(run))) {
         plan->candidate = search.mesh[0];

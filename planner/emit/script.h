@@ -2,10 +2,10 @@
 #ifndef SW_EMIT_SCRIPT_H
 #define SW_EMIT_SCRIPT_H
 
-#include "planner/command.h"
+#include "planner/search/report.h"
 #include "planner/emit/plans.h"
-#include "planner/format.h"
-#include "planner/template.h"
+#include "planner/command/format.h"
+#include "planner/command/template.h"
 
 #include <limits.h>
 

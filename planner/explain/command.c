@@ -1,10 +1,11 @@
 /* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "planner/explain/data.h"
+#include "planner/explain/explain.h"
+#include "planner/html/html.h"
 #include "planner/search/purpose.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
         }
     }
     if (search.keeping == 0)
-        status = sw_command_unmet(run, &search);
+        status = sw_report_unmet(run, &search);
     sw_search_free(&search);
     return status;
 }
@@ -117,7 +118,7 @@ int sw_command_explain(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_command_purpose(options, run) == SW_FOR_SERVE) {
+    if (sw_search_purpose(options, run) == SW_FOR_SERVE) {
         status = explain_serving(options, run);
         goto out;
     }
@@ -127,7 +128,7 @@ int sw_command_explain(const struct sw_options *options)
     }
     /* one mesh that only lacks memory can be explained: that is when one wants to know most */
     if (search.feasible == 0 && (search.count != 1 || search.mesh[0].reason != SW_REJECT_MEMORY)) {
-        status = sw_command_unmet(run, &search);
+        status = sw_report_unmet(run, &search);
         goto out;
     }
     if (search_all(run, &search, &others, &requested, &err) != 0) {
@@ -146,7 +147,7 @@ int sw_command_explain(const struct sw_options *options)
         goto out;
     }
     if (search.feasible == 0)
-        status = sw_command_unmet(run, &search);
+        status = sw_report_unmet(run, &search);
 out:
     sw_explain_free(&x);
     sw_search_free(&others);

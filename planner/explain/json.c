@@ -1,5 +1,5 @@
 /* `plan explain --json`, schema shardwright.explain/1. Times in s, memory in bytes of a rank. */
-#include "planner/explain/data.h"
+#include "planner/explain/explain.h"
 
 #include "core/base/json.h"
 

@@ -1,7 +1,7 @@
 /* `plan explain` for a terminal. */
-#include "planner/explain/data.h"
+#include "planner/explain/explain.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "core/cost/links.h"
 
 #include <inttypes.h>

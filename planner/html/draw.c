@@ -1,5 +1,5 @@
 /* What every picture of the page is drawn with. */
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
 #include "core/base/text.h"
 

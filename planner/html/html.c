@@ -1,7 +1,8 @@
+#include "planner/html/draw.h"
 #include "planner/html/html.h"
 
 #include "core/base/text.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 

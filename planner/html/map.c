@@ -1,8 +1,8 @@
 /* Every mesh of the cluster: those that fit by step time and memory, the others at the border. */
 #include "core/base/text.h"
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <math.h>
 #include <string.h>

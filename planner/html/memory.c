@@ -1,8 +1,8 @@
 /* What lives in memory at every op, stacked by kind, against what the accelerator has. */
 #include "core/base/text.h"
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Which coordinate lies on which accelerator of which node. */
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The numbers of the pictures, and what they rest on, as tables. */
 #include "core/base/text.h"
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "core/cost/links.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The two streams of a layer in both directions, and the step as a whole. */
 #include "core/base/text.h"
-#include "planner/html/html.h"
+#include "planner/html/draw.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* `plan cancel`: INT to the steps of a job that trains, which then saves and ends for good;
  * whatever has nothing to save is cancelled. */
 #include "core/base/clock.h"
-#include "planner/command.h"
-#include "planner/job/process.h"
+#include "planner/command/command.h"
+#include "planner/command/process.h"
 #include "planner/job/show.h"
 #include "planner/job/target.h"
 #include "planner/job/watch.h"

@@ -2,7 +2,7 @@
 
 #include "core/base/text.h"
 #include "core/run/submission.h"
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include <math.h>
 #include <stdio.h>

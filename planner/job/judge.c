@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 #include "core/run/launcher.h"
 #include "core/run/next.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "planner/job/owned.h"
 #include "planner/job/words.h"
 

@@ -2,7 +2,7 @@
 #include "planner/job/logs.h"
 
 #include "core/base/file.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 #include "planner/job/owned.h"
 #include "planner/job/show.h"
 #include "planner/job/target.h"

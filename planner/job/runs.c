@@ -1,8 +1,8 @@
 /* `plan runs`: what a folder knows of the runs in it, a line each. */
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "planner/command.h"
-#include "planner/format.h"
+#include "planner/command/command.h"
+#include "planner/command/format.h"
 #include "planner/job/show.h"
 #include "planner/job/target.h"
 #include "planner/job/watch.h"

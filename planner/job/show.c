@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <math.h>

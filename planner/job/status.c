@@ -6,7 +6,7 @@
 #include "core/run/excluded.h"
 #include "planner/job/judge.h"
 #include "planner/job/owned.h"
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* `plan status`: where one run is, once or until it ends. */
 #include "core/base/clock.h"
 #include "core/base/json.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 #include "planner/job/show.h"
 #include "planner/job/target.h"
 #include "planner/job/watch.h"

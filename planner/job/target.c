@@ -2,9 +2,9 @@
 
 #include "core/base/file.h"
 #include "core/plan/plan.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 #include "planner/job/owned.h"
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 #include "planner/job/status.h"
 
 #include <dirent.h>

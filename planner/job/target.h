@@ -2,7 +2,7 @@
 #ifndef SW_JOB_TARGET_H
 #define SW_JOB_TARGET_H
 
-#include "planner/options.h"
+#include "planner/command/options.h"
 
 #include <limits.h>
 

@@ -1,8 +1,8 @@
 /* What the choice leaves on the table: a mesh that is much faster, which the run's rule or its
  * mesh_dim passes over, and fewer nodes that are as fast. */
-#include "planner/command.h"
+#include "planner/search/report.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 
@@ -138,8 +138,8 @@ static void warn_of_nodes(const char *path, const struct sw_run_config *run,
             sw_format_seconds(chosen->cost.step_seconds, took), also, (int)best->nodes);
 }
 
-void sw_command_warn_of_choice(const char *path, const struct sw_run_config *run,
-                               const struct sw_candidate *chosen, const struct sw_advice *advice)
+void sw_report_warn_of_choice(const char *path, const struct sw_run_config *run,
+                              const struct sw_candidate *chosen, const struct sw_advice *advice)
 {
     warn_of_slowness(path, run, chosen, advice);
     warn_of_nodes(path, run, chosen, advice);

@@ -1,4 +1,4 @@
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ static int advise(const struct sw_options *options, const struct sw_run_config *
         const struct sw_candidate *chosen = &search->mesh[0];
         if (sw_search_advise(run, search, chosen, advice, err) != 0)
             return -1;
-        sw_command_warn_of_choice(options->files[0], run, chosen, advice);
-        sw_command_warn_of_time(options, options->files[0], run, chosen->cost.step_seconds);
+        sw_report_warn_of_choice(options->files[0], run, chosen, advice);
+        sw_report_warn_of_time(options, options->files[0], run, chosen->cost.step_seconds);
     }
     return sw_search_node_counts(run, counts, count, err);
 }
@@ -29,7 +29,7 @@ int sw_command_search(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_search_run(run, sw_command_purpose(options, run), &search, &err) != 0 ||
+    if (sw_search_run(run, sw_search_purpose(options, run), &search, &err) != 0 ||
         (options->rejected &&
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
         (search.purpose == SW_FOR_TRAIN &&
@@ -45,7 +45,7 @@ int sw_command_search(const struct sw_options *options)
         sw_report_node_counts(stdout, run, counts, count);
     }
     if (search.keeping == 0)
-        status = sw_command_unmet(run, &search);
+        status = sw_report_unmet(run, &search);
 out:
     free(counts);
     sw_search_free(&search);

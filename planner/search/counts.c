@@ -1,8 +1,8 @@
 /* What each number of nodes costs that an elastic run may have (`nodes: 3-4`). */
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 #include "core/base/json.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

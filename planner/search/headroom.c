@@ -1,7 +1,7 @@
 /* What of the accelerator's memory a plan should leave free, and whether one does. */
 #include "planner/search/search.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <math.h>
 

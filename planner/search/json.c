@@ -1,5 +1,5 @@
 /* `plan search --json`, schema shardwright.search/1, and how a mesh is told there and elsewhere. */
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 #include "core/base/json.h"
 #include "planner/search/purpose.h"

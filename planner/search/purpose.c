@@ -1,6 +1,6 @@
 #include "planner/search/purpose.h"
 
-#include "planner/command.h"
+#include "planner/search/report.h"
 
 const struct sw_purpose_row *sw_purpose(enum sw_purpose purpose)
 {

@@ -6,7 +6,7 @@
 #include "planner/search/internal.h"
 
 struct sw_json;
-struct sw_search_told; /* planner/command.h */
+struct sw_search_told; /* planner/command/command.h */
 
 struct sw_purpose_row {
     const char *schema; /* of `plan search --json` */

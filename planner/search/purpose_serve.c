@@ -3,7 +3,7 @@
  * takes least, with weights gathered or streamed as the mesh needs. */
 #include "planner/search/purpose.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

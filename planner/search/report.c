@@ -1,7 +1,7 @@
 /* What `plan search` and `plan explain` tell people. */
-#include "planner/command.h"
+#include "planner/search/report.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "planner/search/purpose.h"
 
 #include <inttypes.h>
@@ -311,4 +311,11 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
     if (rejected > 0 && (options->rejected || s->feasible > 0))
         print_rejected(
             out, s, options->rejected || rejected < NEAREST_REJECTED ? rejected : NEAREST_REJECTED);
+}
+
+enum sw_purpose sw_search_purpose(const struct sw_options *options, const struct sw_run_config *run)
+{
+    const bool serves = options->purpose != NULL ? strcmp(options->purpose, "serve") == 0
+                                                 : run->job.type != SW_JOB_TRAIN;
+    return serves ? SW_FOR_SERVE : SW_FOR_TRAIN;
 }

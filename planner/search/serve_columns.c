@@ -1,6 +1,6 @@
 /* What `plan search` and `plan explain` tell of serving: its columns. */
 #include "core/base/json.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "planner/search/purpose.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include "core/base/number.h"
 #include "planner/search/purpose.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "planner/slurm/accounting.h"
 
 #include "core/config/config.h"
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include <math.h>
 #include <pwd.h>

@@ -2,7 +2,7 @@
 
 #include "core/base/text.h"
 #include "core/config/config.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "planner/slurm/script.h"
 #include "planner/slurm/waits.h"
 

@@ -1,7 +1,7 @@
 #include "planner/slurm/import.h"
 
 #include "core/base/text.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <ctype.h>
 #include <inttypes.h>

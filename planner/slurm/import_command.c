@@ -1,6 +1,6 @@
 /* `plan import-cluster`: a cluster file read from the Slurm controller. */
 #include "core/base/file.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 #include "planner/slurm/import.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef SW_SLURM_INTERNAL_H
 #define SW_SLURM_INTERNAL_H
 
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 #include "planner/slurm/controller.h"
 
 #include <limits.h>

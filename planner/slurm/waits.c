@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "core/run/submission.h"
 #include "planner/job/controller.h"
 #include "planner/job/logs.h"
-#include "planner/job/submit.h"
+#include "planner/submit/submit.h"
 #include "planner/job/words.h"
 #include "tests/fuzz/support.h"
 

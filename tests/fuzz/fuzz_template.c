@@ -1,6 +1,6 @@
 /* Any template, and any value in it. A value that reaches a shell's line is one word there,
  * whatever it holds; a mistake has its place. */
-#include "planner/template.h"
+#include "planner/command/template.h"
 #include "tests/fuzz/support.h"
 
 #include <stdlib.h>

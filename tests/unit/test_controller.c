@@ -3,7 +3,7 @@
 #include "planner/job/controller.h"
 #include "planner/job/logs.h"
 #include "planner/job/status.h"
-#include "planner/job/submit.h"
+#include "planner/submit/submit.h"
 #include "planner/job/words.h"
 
 #include <math.h>

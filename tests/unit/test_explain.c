@@ -1,6 +1,6 @@
 /* What explain tells agrees with the program, its layout and its price. */
-#include "planner/explain/data.h"
-#include "planner/format.h"
+#include "planner/breakdown/data.h"
+#include "planner/command/format.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

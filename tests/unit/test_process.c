@@ -1,5 +1,5 @@
 /* Programs that plan asks: what they print, how they end, and that none is waited for too long. */
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include "core/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* Templates: values reach a shell as the words they are, whatever they contain. */
-#include "planner/template.h"
+#include "planner/command/template.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
-#include "planner/job/dry_run.h"
+#include "planner/submit/dry_run.h"
 
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 #include "planner/slurm/script.h"
-#include "planner/slurm/start.h"
+#include "planner/submit/start.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "planner/job/submit.h"
+#include "planner/submit/submit.h"
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
@@ -6,10 +6,10 @@
 #include "core/base/json.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"
-#include "planner/job/dry_run.h"
-#include "planner/job/process.h"
+#include "planner/submit/dry_run.h"
+#include "planner/command/process.h"
 #include "planner/job/status.h"
-#include "planner/lacks.h"
+#include "planner/command/lacks.h"
 #include "planner/slurm/admit.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 /* What a user waits for at most: an answer about live jobs; another plan submit; sbatch, which the
  * site's hooks may keep busy. */
-static const double ask_seconds = 4, lock_seconds = 4, sbatch_seconds = 60, guard_seconds = 2.5;
+static const double ask_seconds = 4, lock_seconds = 4, sbatch_seconds = 60;
 enum { SCRIPT_BYTES_MAX = 1 << 22 };
 
 /* One submission on its way. */
@@ -227,30 +227,6 @@ static int check_live(struct submitting *s, struct sw_error *err)
     status = 0;
 out:
     sw_slurm_jobs_free(&mine);
-    sw_statuses_free(&all);
-    return status;
-}
-
-int sw_submit_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err)
-{
-    struct sw_statuses all = {0};
-    struct sw_submission record;
-    struct sw_slurm_job live;
-    char note[256];
-    int status = 0;
-    if (sw_submission_read(folder, &record, note, NULL) != 0 || record.token[0] == '\0' ||
-        record.plan_digest == digest || strcmp(record.plan, plan) != 0)
-        return 0;
-    if (sw_statuses_read(&folder, 1, &all, err) != 0 ||
-        sw_statuses_ask(&all, guard_seconds, err) != 0)
-        status = -1;
-    else if (sw_status_live_jobs(&all, 0, &live, 1) > 0)
-        status =
-            sw_fail(err, SW_UNMET,
-                    "job %s was submitted with another plan of this name and has not ended: it "
-                    "would find this one and refuse it; end it ('plan cancel %s'), or write to "
-                    "another folder (-o)",
-                    live.id, live.id);
     sw_statuses_free(&all);
     return status;
 }
@@ -464,7 +440,7 @@ static int submit_plan(struct submitting *s)
     struct sw_candidate c;
     if (sw_search_evaluate(s->run, &s->read.decision, 0, &c, NULL, &err) != 0)
         return sw_command_fail(&err);
-    sw_command_note_device(s->plan, s->run);
+    sw_report_note_device(s->plan, s->run);
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 

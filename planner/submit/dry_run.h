@@ -3,7 +3,7 @@
 #define SW_JOB_DRY_RUN_H
 
 #include "core/plan/plan.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 
 /* Prints when and where the run could start, and when its result would be there. Submits and leaves
  * nothing. The run_file's paths are absolute. Returns an exit code; SW_UNMET when nothing can

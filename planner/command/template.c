@@ -1,8 +1,8 @@
-#include "planner/template.h"
+#include "planner/command/template.h"
 
 #include "core/base/shell.h"
 #include "core/base/text.h"
-#include "planner/command.h"
+#include "planner/command/command.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* What `plan explain` says about checkpoints, as names and texts that the terminal and the page
  * share. */
-#include "planner/explain/data.h"
+#include "planner/breakdown/data.h"
 
 #include "core/base/device.h"
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <math.h>

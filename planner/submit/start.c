@@ -1,4 +1,4 @@
-#include "planner/slurm/start.h"
+#include "planner/submit/start.h"
 
 #include "planner/emit/script.h"
 #include "planner/slurm/admit.h"

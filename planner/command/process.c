@@ -1,4 +1,4 @@
-#include "planner/job/process.h"
+#include "planner/command/process.h"
 
 #include "core/base/clock.h"
 

@@ -1,4 +1,4 @@
-#include "planner/explain/memory_profile.h"
+#include "planner/breakdown/memory_profile.h"
 
 #include "core/base/number.h"
 #include "core/program/op/op.h"

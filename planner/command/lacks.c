@@ -1,4 +1,4 @@
-#include "planner/lacks.h"
+#include "planner/command/lacks.h"
 
 #include "core/base/text.h"
 

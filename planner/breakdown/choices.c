@@ -1,8 +1,8 @@
 /* Why the runner-up of every choice lost: each alternative is compiled and priced, everything else
  * alike. */
-#include "planner/explain/data.h"
+#include "planner/breakdown/data.h"
 
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,90 +2,40 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "planner/command.h"
 
 #include "core/base/device.h"
 #include "core/program/state.h"
+#include "planner/command/annotate.h"
+#include "planner/emit/emit.h"
 #include "planner/emit/script.h"
-#include "planner/format.h"
-#include "planner/lacks.h"
+#include "planner/search/report.h"
+#include "planner/command/format.h"
+#include "planner/command/lacks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A value in an annotation of GitHub's workflows; a property also escapes ':' and ','. */
-static void put_escaped(const char *text, bool property)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if (*p == '%' || *p == '\r' || *p == '\n' || (property && (*p == ':' || *p == ',')))
-            printf("%%%02X", (unsigned)*p);
-        else
-            putchar(*p);
-}
-
-/* Whether what is found is for a machine: annotations, or messages of a JSON document. */
-static bool annotates(const struct sw_options *options)
-{
-    return options->github || options->messages != NULL;
-}
-
-static void write_message(struct sw_json *j, const char *level, const char *file, int32_t line,
-                          int32_t column, const char *message, const char *help)
-{
-    sw_json_object(j, NULL);
-    sw_json_text(j, "level", strcmp(level, "notice") == 0 ? "note" : level);
-    sw_json_text(j, "file", file);
-    sw_json_integer(j, "line", line);
-    sw_json_integer(j, "column", line > 0 ? column : 0);
-    sw_json_text(j, "message", message);
-    sw_json_text(j, "help", help != NULL && help[0] != '\0' ? help : NULL);
-    sw_json_end(j);
-}
-
-/* ::error file=...,line=...,col=...::message */
-static void annotate(const struct sw_options *options, const char *level, const char *file,
-                     int32_t line, int32_t column, const char *message, const char *help)
-{
-    if (options->messages != NULL) {
-        write_message(options->messages, level, file, line, column, message, help);
-        return;
-    }
-    printf("::%s file=", level);
-    put_escaped(file, true);
-    if (line > 0)
-        printf(",line=%" PRId32, line);
-    if (line > 0 && column > 0)
-        printf(",col=%" PRId32, column);
-    printf("::");
-    put_escaped(message, false);
-    if (help != NULL && help[0] != '\0') {
-        printf("; ");
-        put_escaped(help, false);
-    }
-    printf("\n");
-}
-
 static int fail(const struct sw_options *options, const char *path, const struct sw_error *err)
 {
-    if (!annotates(options))
+    if (!sw_annotates(options))
         return sw_command_fail(err);
-    annotate(options, "error", err->file[0] != '\0' ? err->file : path, err->line, err->column,
-             err->message, NULL);
+    sw_annotate(options, "error", err->file[0] != '\0' ? err->file : path, err->line, err->column,
+                err->message, NULL);
     return err->status == SW_OK ? SW_ENVIRONMENT : (int)err->status;
 }
 
 static int32_t diagnose(const struct sw_options *options, const struct sw_config *config)
 {
-    if (!annotates(options))
+    if (!sw_annotates(options))
         return sw_command_diagnose(config, SW_NOTES_SHOWN);
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        annotate(options,
-                 d->is_warning ? "warning"
-                 : d->is_note  ? "notice"
-                               : "error",
-                 d->file, d->line, d->column, d->message, d->help);
+        sw_annotate(options,
+                    d->is_warning ? "warning"
+                    : d->is_note  ? "notice"
+                                  : "error",
+                    d->file, d->line, d->column, d->message, d->help);
     }
     return sw_config_error_count(config);
 }
@@ -94,95 +44,28 @@ static int unmet(const struct sw_options *options, const char *path,
                  const struct sw_run_config *run, const struct sw_search *search)
 {
     char message[512];
-    if (!annotates(options))
-        return sw_command_unmet(run, search);
+    if (!sw_annotates(options))
+        return sw_report_unmet(run, search);
     const struct sw_candidate *closest = search->count > 0 ? &search->mesh[0] : NULL;
     snprintf(message, sizeof message, "none of %d meshes %s '%s'%s%s", search->count,
-             sw_command_lacks(closest), run->name, closest != NULL ? ": " : "",
+             sw_report_lacks(closest), run->name, closest != NULL ? ": " : "",
              closest != NULL ? closest->detail : "");
     const struct sw_place *at = &run->mesh_dim_place;
     /* --set and the command line are no files */
     const bool written = at->file != NULL && at->line > 0 && at->file[0] != '-';
-    annotate(options, "error", written ? at->file : path, written ? at->line : 0, at->column,
-             message, closest != NULL ? closest->help : NULL);
+    sw_annotate(options, "error", written ? at->file : path, written ? at->line : 0, at->column,
+                message, closest != NULL ? closest->help : NULL);
     return SW_UNMET;
 }
 
-/* At the place of slurm.time, where the run or its cluster says it. */
-static void warn_of_limit(const struct sw_options *options, const char *path,
-                          const struct sw_place *at, const char *message)
-{
-    const bool placed = at->file != NULL;
-    if (annotates(options))
-        annotate(options, "warning", placed ? at->file : sw_command_shown(path),
-                 placed ? at->line : 0, at->column, message, NULL);
-    else if (placed)
-        fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": warning: %s\n", at->file, at->line, at->column,
-                message);
-    else
-        fprintf(stderr, "%s: warning: %s\n", sw_command_shown(path), message);
-}
-
-void sw_command_warn_of_short_limit(const struct sw_options *options, const char *path,
-                                    const struct sw_run_config *run, int64_t lead_seconds)
-{
-    char message[320];
-    if (sw_script_short_limit(run, lead_seconds, message, sizeof message)[0] != '\0')
-        warn_of_limit(options, path, &run->time_place, message);
-}
-
-/* The same of the plan that the run would get. */
+/* Of the plan that the run would get. */
 static void check_limit(const struct sw_options *options, const char *path,
                         const struct sw_run_config *run, const struct sw_decision *decision)
 {
     int64_t lead_seconds;
     if (run->cluster.slurm.continues != SW_CONTINUE_NONE && run->cluster.slurm.time != NULL &&
         sw_emit_signal_lead_of(run, decision, &lead_seconds) == 0)
-        sw_command_warn_of_short_limit(options, path, run, lead_seconds);
-}
-
-void sw_command_warn_of_time(const struct sw_options *options, const char *path,
-                             const struct sw_run_config *run, double step_seconds)
-{
-    char limit[160], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[320];
-    const double seconds = (double)run->optimizer.total_steps * step_seconds;
-    if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
-        return;
-    snprintf(message, sizeof message, "%s take %s, %s",
-             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
-             sw_format_duration(seconds, took), limit);
-    /* a run that goes on by itself is as long as it likes */
-    if (run->cluster.slurm.continues != SW_CONTINUE_NONE)
-        fprintf(stderr, "%s: note: %s\n", sw_command_shown(path), message);
-    else
-        warn_of_limit(options, path, &run->time_place, message);
-}
-
-void sw_command_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
-                              bool planned)
-{
-    struct sw_lack lack[SW_LACKS];
-    const int32_t count = sw_lacks_find(run, lack);
-    for (int32_t i = 0; i < count; i++) {
-        const struct sw_place at = lack[i].at;
-        const bool note = planned && lack[i].anywhere;
-        if (annotates(options))
-            annotate(options, note ? "notice" : "warning", at.file, at.line, at.column,
-                     lack[i].message, lack[i].help);
-        else
-            fprintf(stderr, "%s:%" PRId32 ":%" PRId32 ": %s: %s; %s\n", at.file, at.line, at.column,
-                    note ? "note" : "warning", lack[i].message, lack[i].help);
-    }
-}
-
-void sw_command_note_device(const char *path, const struct sw_run_config *run)
-{
-    const enum sw_device_kind kind = run->cluster.accelerator.device;
-    if (sw_device_row(kind)->untried)
-        fprintf(stderr,
-                "%s: note: device %s has never run on hardware, only on an emulator: begin with a "
-                "short run\n",
-                sw_command_shown(path), sw_word(sw_words_device, (int)kind));
+        sw_emit_warn_of_short_limit(options, path, run, lead_seconds);
 }
 
 /* Both figures of each link: which of the two a file's author had in mind is seen at once. */
@@ -224,18 +107,18 @@ static int check_run(const struct sw_options *options, const char *path,
     char warning[192] = "";
     if (status == SW_OK)
         sw_headroom_warning(&search.mesh[0].memory, warning, sizeof warning);
-    if (warning[0] != '\0' && annotates(options))
-        annotate(options, "warning", path, 0, 0, warning, NULL);
+    if (warning[0] != '\0' && sw_annotates(options))
+        sw_annotate(options, "warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
     if (status == SW_OK) {
         if (options->messages == NULL)
             print_links(&run->cluster);
-        sw_command_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
+        sw_report_warn_of_time(options, path, run, search.mesh[0].cost.step_seconds);
         check_limit(options, path, run, &search.mesh[0].decision);
     }
     if (status == SW_OK)
-        sw_command_warn_of_lacks(options, run, true);
+        sw_report_warn_of_lacks(options, run, true);
     sw_search_free(&search);
     return status;
 }
@@ -261,8 +144,8 @@ static void check_inputs(const struct sw_options *options, const char *path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
             sw_text_show(message); /* a path may be any bytes */
             const char *help = "write it again with 'plan emit'";
-            if (annotates(options))
-                annotate(options, "warning", path, 0, 0, message, help);
+            if (sw_annotates(options))
+                sw_annotate(options, "warning", path, 0, 0, message, help);
             else
                 fprintf(stderr, "%s: warning: %s; %s\n", path, message, help);
         }

@@ -1,4 +1,4 @@
-#include "planner/format.h"
+#include "planner/command/format.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
-#include "planner/options.h"
+#include "planner/command/options.h"
 
 #include "core/base/text.h"
-#include "planner/command.h"
-#include "planner/fit/fit.h"
+#include "core/program/program.h"
+#include "planner/command/command.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static const struct option_info {
     {"--collective", NULL, "NAME", SW_OPTION_COLLECTIVE,
      "what nccl-tests ran, where neither its output nor the file's name tells: all_reduce, "
      "all_gather, reduce_scatter or alltoall",
-     OTHER},
+     NAME(collective, "a name")},
     {"--format", NULL, "text|github", SW_OPTION_FORMAT, "github: annotations of a workflow", OTHER},
     {"--watch", NULL, NULL, SW_OPTION_WATCH, "tell it again whenever it changes, until it ends",
      FLAG(watch)},
@@ -206,14 +206,6 @@ static int store(const struct option_info *info, const char *value, struct sw_op
         if (out->github || strcmp(value, "text") == 0)
             return 0;
         return sw_fail(err, SW_BAD_INPUT, "--format is text or github, not '%.40s'", value);
-    case SW_OPTION_COLLECTIVE:
-        out->collective = value;
-        if (sw_fit_is_collective(value))
-            return 0;
-        return sw_fail(err, SW_BAD_INPUT,
-                       "--collective is all_reduce, all_gather, reduce_scatter or alltoall, not "
-                       "'%.40s'",
-                       value);
     case SW_OPTION_FAIL_IF:
         if (out->fail_if_count == SW_MAX_FAIL_IF)
             return sw_fail(err, SW_BAD_INPUT, "more than %d times --fail-if", SW_MAX_FAIL_IF);

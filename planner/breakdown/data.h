@@ -2,11 +2,11 @@
  *
  * Every number comes from the mesh's own program, its price or the search; nothing is printed here.
  * Owns what it gathers; run and the search belong to the caller. */
-#ifndef SW_PLANNER_EXPLAIN_DATA_H
-#define SW_PLANNER_EXPLAIN_DATA_H
+#ifndef SW_BREAKDOWN_DATA_H
+#define SW_BREAKDOWN_DATA_H
 
-#include "planner/command.h"
-#include "planner/explain/memory_profile.h"
+#include "planner/search/report.h"
+#include "planner/breakdown/memory_profile.h"
 #include "core/program/state.h"
 #include "core/cost/checkpoint.h"
 #include "core/cost/timeline.h"
@@ -91,21 +91,12 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
                     struct sw_error *err);
 void sw_explain_free(struct sw_explain *x);
 
-/* explain_choices.c: fills choice[]. */
+/* choices.c: fills choice[]. */
 int sw_explain_choices(struct sw_explain *x, struct sw_error *err);
 
 /* checkpoint.c: what a checkpoint costs and how often to save. */
 /* Of a snapshot that lies in the memory of the rank; 0: there is none, or it is elsewhere. */
 int64_t sw_explain_snapshot_bytes(const struct sw_explain *x);
 void sw_explain_checkpoint(const struct sw_explain *x, struct sw_explain_lines *out);
-
-/* explain_text.c; rejected: lists all of them. */
-void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);
-
-/* json.c: one object and a newline. */
-void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected);
-
-/* html.c: one self-contained page. */
-void sw_html_page(FILE *out, const struct sw_explain *x);
 
 #endif

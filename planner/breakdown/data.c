@@ -1,4 +1,4 @@
-#include "planner/explain/data.h"
+#include "planner/breakdown/data.h"
 
 #include "core/cost/links.h"
 #include "core/program/walk.h"

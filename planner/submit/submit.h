@@ -13,12 +13,6 @@
 
 #include <stdint.h>
 
-/* Before `plan emit` writes a plan with this digest at this absolute path: whether a live job that
- * was submitted in the run's folder would find another plan than its script was written for.
- * Errors: SW_UNMET: it would, and what to do. Where Slurm cannot be asked nothing is refused: the
- * runner does not take a plan of another digest than its script's. */
-int sw_submit_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err);
-
 /* The number of what sbatch --parsable prints, "42" or "42;cluster", in its last line. Returns 0,
  * or -1: there is none. */
 int sw_submit_parse_id(const char *text, char *out, int32_t bytes);

@@ -1,0 +1,50 @@
+/* What the commands of `plan` share: reading a run file, reporting mistakes, and the commands
+ * themselves, each in its own file. Nothing below planner/ but main and the commands prints. */
+#ifndef SW_PLANNER_COMMAND_H
+#define SW_PLANNER_COMMAND_H
+
+#include "core/config/config.h"
+#include "planner/command/options.h"
+
+/* Commands. Each returns the exit code; stdout is data, stderr is for people. */
+int sw_command_check(const struct sw_options *options);
+int sw_command_search(const struct sw_options *options);
+int sw_command_explain(const struct sw_options *options);
+int sw_command_emit(const struct sw_options *options);
+int sw_command_submit(const struct sw_options *options);
+int sw_command_status(const struct sw_options *options);
+int sw_command_runs(const struct sw_options *options);
+int sw_command_logs(const struct sw_options *options);
+int sw_command_cancel(const struct sw_options *options);
+int sw_command_fit(const struct sw_options *options);
+int sw_command_diff(const struct sw_options *options);
+int sw_command_import_cluster(const struct sw_options *options);
+int sw_command_schema(const struct sw_options *options);
+
+/* A run file, with the command line's overrides. */
+struct sw_run_file {
+    struct sw_config *config; /* owns what run points to */
+    struct sw_run_config run;
+};
+/* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
+ * files that are written). Returns an exit code; mistakes are printed. Free with sw_run_file_free.
+ */
+int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out);
+void sw_run_file_free(struct sw_run_file *run_file);
+
+/* Whether the data of a run that trains can be meant (sw_data_check). */
+int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);
+
+/* As sw_config_read; "-" is standard input, seen from the working directory. */
+struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
+                                  const struct sw_options *options, struct sw_error *err);
+/* What messages call a file. */
+const char *sw_command_shown(const char *path);
+/* One line on stderr; returns the error's exit code. */
+int sw_command_fail(const struct sw_error *err);
+/* Prints errors and notes; returns the number of errors. */
+enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };
+int32_t sw_command_diagnose(const struct sw_config *config, enum sw_notes notes);
+const char *sw_version(void);
+
+#endif

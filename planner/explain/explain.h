@@ -1,0 +1,12 @@
+/* `plan explain` for people and as JSON; HTML is planner/html's. */
+#ifndef SW_PLANNER_EXPLAIN_H
+#define SW_PLANNER_EXPLAIN_H
+
+#include "planner/breakdown/data.h"
+
+/* text.c; rejected: lists all of them. */
+void sw_explain_text(FILE *out, const struct sw_explain *x, bool rejected);
+/* json.c: one object and a newline. */
+void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected);
+
+#endif

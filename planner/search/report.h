@@ -1,0 +1,76 @@
+/* What the commands say of a search: for people, and as JSON. */
+#ifndef SW_SEARCH_REPORT_H
+#define SW_SEARCH_REPORT_H
+
+#include "planner/command/command.h"
+#include "planner/search/search.h"
+
+/* What meshes are ranked for: --for, or `job` of the run. */
+enum sw_purpose sw_search_purpose(const struct sw_options *options,
+                                  const struct sw_run_config *run);
+
+/* What no mesh does when this one (NULL: none) comes closest: "fits", or "leaves the headroom of".
+ */
+const char *sw_report_lacks(const struct sw_candidate *closest);
+/* Why nothing fits, or keeps the goals of the run, and what comes closest; returns SW_UNMET. */
+int sw_report_unmet(const struct sw_run_config *run, const struct sw_search *search);
+
+/* How sure the band around times is: measured on runs that were left out of a fit, or assumed. */
+const char *sw_report_band(const struct sw_cost *cost);
+
+void sw_report_search(FILE *out, const struct sw_run_config *run, const struct sw_search *search,
+                      const struct sw_options *options);
+/* What happens when the steps take longer than the job's time limit; "" when they don't. Returns
+ * buffer. */
+const char *sw_report_time_limit(const struct sw_run_config *run, double run_seconds, char *buffer,
+                                 size_t bytes);
+/* mesh, memory, step, and how MFU counts */
+void sw_report_choice(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c);
+/* "100,000 steps take 2.5 days, 3,859 accelerator-hours" of a step of so many seconds. Returns
+ * buffer. */
+char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *buffer,
+                    size_t bytes);
+/* The rule that chose. */
+void sw_report_why(FILE *out, const struct sw_run_config *run, enum sw_purpose purpose);
+/* All steps of the run on all accelerators. */
+double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
+/* The lines of one rejected mesh. */
+void sw_report_rejected(FILE *out, const struct sw_candidate *c);
+/* warnings.c. Warns on stderr, with the place of slurm.time, of steps that take longer than the job
+ * may; github: an annotation on stdout. Nothing where the run does not say its steps. */
+void sw_report_warn_of_time(const struct sw_options *options, const char *path,
+                            const struct sw_run_config *run, double step_seconds);
+/* Warns on stderr of what a job of the run lacks (lacks.h), each with its place; planned: a run
+ * without data is told so by a note, for it may be meant for planning. github: annotations. */
+void sw_report_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
+                             bool planned);
+
+/* Says on stderr that the run's device is one that nobody has run yet. */
+void sw_report_note_device(const char *path, const struct sw_run_config *run);
+
+/* advice.c: a line on stderr of each thing that the choice leaves on the table: a mesh that
+ * is more than 10 % faster, and fewer nodes that are no slower. */
+void sw_report_warn_of_choice(const char *path, const struct sw_run_config *run,
+                              const struct sw_candidate *chosen, const struct sw_advice *advice);
+
+/* counts.c: a line for each number of nodes; the same as the member `key`. */
+void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
+                           const struct sw_node_count *counts, int32_t count);
+struct sw_json;
+void sw_node_counts_write_json(struct sw_json *json, const char *key,
+                               const struct sw_run_config *run, const struct sw_node_count *counts,
+                               int32_t count);
+
+/* What is told beside a search for training. */
+struct sw_search_told {
+    const struct sw_advice *advice; /* NULL: nothing fits */
+    const struct sw_node_count *counts;
+    int32_t count;
+};
+/* json.c: one object and a newline; a mesh as the member `key` of another one. */
+void sw_search_print_json(FILE *out, const struct sw_run_config *run,
+                          const struct sw_search *search, const struct sw_options *options,
+                          const struct sw_search_told *told);
+void sw_candidate_write_json(struct sw_json *json, const char *key, const struct sw_candidate *c);
+
+#endif
