@@ -56,11 +56,19 @@ static size_t find_stop(const struct sw_stops *stops, const char *text, size_t b
     return first;
 }
 
+static bool ends_here(const struct sw_generation *m, const struct sw_codec *codec, int32_t token)
+{
+    for (int32_t i = 0; i < m->stop_token_count; i++)
+        if (m->stop_token[i] == token)
+            return true;
+    return !m->ignores_ends && (token == m->end || sw_codec_ends(codec, token));
+}
+
 bool sw_generation_take(struct sw_generation *m, const struct sw_codec *codec, int32_t token,
                         double logprob, const struct sw_top *top, struct sw_error *err)
 {
     size_t before, bytes;
-    if (token == m->end || sw_codec_ends(codec, token)) {
+    if (ends_here(m, codec, token)) {
         m->reason = "stop";
         return false;
     }

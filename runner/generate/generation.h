@@ -10,12 +10,15 @@
 struct sw_generation {
     const struct sw_stops *stops; /* the caller's */
     int32_t end;                  /* a token that ends it beside the model's own; -1: none */
-    int32_t *tokens;              /* [count], of [capacity]; new ones, without the one that ends */
-    double *logprobs;             /* of each */
-    int32_t top;                  /* of the most probable tokens so many are kept with each */
-    int32_t *top_tokens;          /* [count, top]; -1 behind the last */
-    double *top_logprobs;         /* [count, top] */
-    size_t *begins;               /* where in the text it was when the token came */
+    bool ignores_ends;            /* neither `end` nor the model's own tokens end it */
+    const int32_t *stop_token;    /* [stop_token_count], the caller's: others that do */
+    int32_t stop_token_count;
+    int32_t *tokens;      /* [count], of [capacity]; new ones, without the one that ends */
+    double *logprobs;     /* of each */
+    int32_t top;          /* of the most probable tokens so many are kept with each */
+    int32_t *top_tokens;  /* [count, top]; -1 behind the last */
+    double *top_logprobs; /* [count, top] */
+    size_t *begins;       /* where in the text it was when the token came */
     int64_t count, capacity;
     struct sw_detokenizer *detokenizer;
     size_t stop_at;     /* bytes of the text that count; SIZE_MAX: all */

@@ -138,6 +138,26 @@ static enum MHD_Result show_health(struct sw_http *http, struct MHD_Connection *
     return respond(connection, closed == NULL ? 200 : 503, "application/json", NULL, NULL, &out);
 }
 
+/* A histogram: every bucket counts those below it, too. Memory that runs out ends the text. */
+static void write_times(struct sw_chars *out, const char *name, const char *help,
+                        const struct sw_times *times)
+{
+    char text[400];
+    snprintf(text, sizeof text, "# HELP shardwright_%s %s\n# TYPE shardwright_%s histogram\n", name,
+             help, name);
+    (void)sw_chars_add(out, text, strlen(text));
+    for (int32_t i = 0; i < SW_TIME_BUCKETS; i++) {
+        snprintf(text, sizeof text, "shardwright_%s_bucket{le=\"%g\"} %" PRId64 "\n", name,
+                 sw_time_bucket(i), times->at_most[i]);
+        (void)sw_chars_add(out, text, strlen(text));
+    }
+    snprintf(text, sizeof text,
+             "shardwright_%s_bucket{le=\"+Inf\"} %" PRId64 "\nshardwright_%s_sum %.17g\n"
+             "shardwright_%s_count %" PRId64 "\n",
+             name, times->count, name, times->sum, name, times->count);
+    (void)sw_chars_add(out, text, strlen(text));
+}
+
 /* The text format of Prometheus, version 0.0.4. */
 static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection *connection,
                                     const char *rest)
@@ -165,10 +185,9 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
         {"prompt_tokens_total", "counter", "Tokens of prompts that were read.",
          (double)c.prompt_tokens},
         {"new_tokens_total", "counter", "Tokens that were made.", (double)c.new_tokens},
-        {"first_token_seconds_total", "counter", "Until a request's first token, summed.",
-         c.first_token_s},
-        {"answer_seconds_total", "counter", "Until a request's answer was whole, summed.",
-         c.answer_s},
+        {"cache_tokens", "gauge", "Positions that the cache has, of all slots.",
+         (double)(http->options.slots * http->options.rules.limits.max_tokens)},
+        {"cache_tokens_used", "gauge", "Tokens of the texts that have slots.", (double)c.cached},
     };
     struct sw_chars out = {0};
     char text[400];
@@ -180,6 +199,9 @@ static enum MHD_Result show_metrics(struct sw_http *http, struct MHD_Connection 
         if (sw_chars_add(&out, text, strlen(text)) != 0)
             break;
     }
+    write_times(&out, "first_token_seconds", "From a request to its first token.", &c.first_token);
+    write_times(&out, "token_seconds", "Between two tokens of a text.", &c.token);
+    write_times(&out, "answer_seconds", "From a request to its whole answer.", &c.answer);
     const enum MHD_Result result =
         respond(connection, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, NULL, &out);
     sw_chars_free(&out);

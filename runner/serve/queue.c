@@ -156,11 +156,25 @@ static void tell(struct sw_request_queue *d)
     (void)pthread_cond_signal(&d->news);
 }
 
+double sw_time_bucket(int32_t i)
+{
+    static const double steps[] = {1, 2.5, 5};
+    return steps[i % 3] * pow(10, i / 3 - 3);
+}
+
+static void add_time(struct sw_times *times, double seconds)
+{
+    for (int32_t i = 0; i < SW_TIME_BUCKETS; i++)
+        times->at_most[i] += seconds <= sw_time_bucket(i);
+    times->count++;
+    times->sum += seconds;
+}
+
 /* How long the texts that wait will, as far as those before them tell. */
 static int32_t retry_seconds(const struct sw_request_queue *d)
 {
     const double each =
-        d->counts.answered > 0 ? d->counts.answer_s / (double)d->counts.answered : 1;
+        d->counts.answer.count > 0 ? d->counts.answer.sum / (double)d->counts.answer.count : 1;
     const double wanted = ceil(each * (double)d->counts.waiting / (double)(d->slots));
     return wanted < 1 ? 1 : wanted > MOST_RETRY_S ? MOST_RETRY_S : (int32_t)wanted;
 }
@@ -472,9 +486,7 @@ void sw_request_queue_write(struct sw_request_queue *d, struct sw_completion *co
         completion->status = written ? status : 500;
         d->counts.answered++;
         d->counts.failed += status >= 500;
-        d->counts.answer_s += sw_clock_now() - completion->arrived_s;
-        if (completion->first_token_s > 0)
-            d->counts.first_token_s += completion->first_token_s - completion->arrived_s;
+        add_time(&d->counts.answer, sw_clock_now() - completion->arrived_s);
     }
     void *connection = finished || completion->request.stream ? wake(completion) : NULL;
     pthread_mutex_unlock(&d->mutex);
@@ -553,10 +565,24 @@ void sw_request_queue_expire(struct sw_request_queue *d, double seconds)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt, int64_t made)
+void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt, int64_t made,
+                                   int64_t cached)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.prompt_tokens = prompt;
     d->counts.new_tokens = made;
+    d->counts.cached = cached;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void sw_request_queue_count_token(struct sw_request_queue *d,
+                                  const struct sw_completion *completion, bool first,
+                                  double since_s)
+{
+    pthread_mutex_lock(&d->mutex);
+    if (first)
+        add_time(&d->counts.first_token, completion->first_token_s - completion->arrived_s);
+    else
+        add_time(&d->counts.token, since_s);
     pthread_mutex_unlock(&d->mutex);
 }

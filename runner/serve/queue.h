@@ -11,15 +11,27 @@
 
 #include "runner/serve/answer.h"
 
+enum { SW_TIME_BUCKETS = 18 };
+/* Times, of which `at_most[i]` are no longer than sw_time_bucket(i) seconds. */
+struct sw_times {
+    int64_t at_most[SW_TIME_BUCKETS], count;
+    double sum;
+};
+/* 1, 2.5 and 5 times 10^-3, ... : 0.001 s to 500 s */
+double sw_time_bucket(int32_t i);
+
 /* What /metrics says, since the start. */
 struct sw_request_queue_counts {
     /* completions taken; of others; 429 and 503; clients gone; not whole in time */
     int64_t requests, refused, busy, gone, failed, late;
+    int64_t cached;  /* tokens of the texts that have slots, now */
     int64_t yielded; /* texts that gave up their slots */
     int64_t texts, prompt_tokens, new_tokens;
     int64_t waiting, running; /* texts, now */
     int64_t answered;
-    double first_token_s, answer_s; /* summed over the completions that were answered */
+    /* from a request to its first token, between two tokens of a text that streams or not, from a
+     * request to its whole answer */
+    struct sw_times first_token, token, answer;
 };
 
 struct sw_request_queue;
@@ -87,6 +99,12 @@ bool sw_request_queue_is_empty(
 void sw_request_queue_fail(struct sw_request_queue *queue, const struct sw_refusal *refusal);
 /* Every completion that came longer than so many seconds ago and is not finished ends, with 504. */
 void sw_request_queue_expire(struct sw_request_queue *queue, double seconds);
-void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt, int64_t made);
+/* A token of the completion was made now: its first, or `since_s` after the text's last one. */
+void sw_request_queue_count_token(struct sw_request_queue *queue,
+                                  const struct sw_completion *completion, bool first,
+                                  double since_s);
+/* Tokens of prompts and new ones since the start; those of the texts that have slots. */
+void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt, int64_t made,
+                                   int64_t cached);
 
 #endif

@@ -1,5 +1,5 @@
 /* The keys are OpenAI's ("Completions", "Chat Completions" of its API reference), and with them
- * top_k, min_p and repetition_penalty as vLLM names them. */
+ * top_k, min_p, repetition_penalty, stop_token_ids and ignore_eos as vLLM names them. */
 #include "runner/serve/request.h"
 
 #include "core/base/text.h"
@@ -303,6 +303,24 @@ static int read_stop(struct reading *r, const json_t *value)
     return 0;
 }
 
+static int read_stop_token_ids(struct reading *r, const json_t *value)
+{
+    const size_t count = json_array_size(value);
+    const int64_t vocab = r->rules->limits.vocab;
+    if (!json_is_array(value) || count > SW_REQUEST_STOP_TOKENS)
+        return REFUSE(r, "'%s' is a list of at most %d tokens", r->param, SW_REQUEST_STOP_TOKENS);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *token = json_array_get(value, i);
+        const json_int_t id = json_is_integer(token) ? json_integer_value(token) : -1;
+        if (id < 0 || id >= vocab)
+            return REFUSE(r, "element %zu of '%s' is none of the model's %" PRId64 " tokens", i,
+                          r->param, vocab);
+        r->out->stop_token[i] = (int32_t)id;
+    }
+    r->out->stop_token_count = (int32_t)count;
+    return 0;
+}
+
 static int read_flag(struct reading *r, const json_t *value, bool *to)
 {
     if (!json_is_boolean(value))
@@ -314,6 +332,11 @@ static int read_flag(struct reading *r, const json_t *value, bool *to)
 static int read_stream(struct reading *r, const json_t *value)
 {
     return read_flag(r, value, &r->out->stream);
+}
+
+static int read_ignore_eos(struct reading *r, const json_t *value)
+{
+    return read_flag(r, value, &r->out->ignore_eos);
 }
 
 static int read_echo(struct reading *r, const json_t *value)
@@ -418,6 +441,9 @@ static const struct key keys[] = {
     {"seed", BOTH, read_wish, {NULL}},
     {"n", BOTH, read_wish, {NULL}},
     {"stop", BOTH, read_stop, {NULL}},
+    {"stop_token_ids", BOTH, read_stop_token_ids, {NULL}},
+    {"ignore_eos", BOTH, read_ignore_eos, {NULL}},
+    {"min_tokens", BOTH, read_nothing, {NULL}},
     {"stream", BOTH, read_stream, {NULL}},
     {"stream_options", BOTH, read_stream_options, {NULL}},
     {"echo", TEXT, read_echo, {NULL}},

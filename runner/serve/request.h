@@ -10,6 +10,7 @@ enum sw_endpoint { SW_COMPLETIONS, SW_CHAT_COMPLETIONS };
 enum {
     SW_REQUEST_TEXTS = 256, /* of one request: prompts times n */
     SW_REQUEST_STOPS = 16,
+    SW_REQUEST_STOP_TOKENS = 64,
     SW_REQUEST_TOP = 5 /* of the most probable tokens, of a completion; OpenAI's limit */
 };
 
@@ -24,7 +25,10 @@ struct sw_api_request {
     struct sw_sampling_params params; /* max_new_tokens: perhaps 0 */
     bool has_seed;
     struct sw_stops stops;
-    int32_t end; /* the token that ends an answer of a conversation; -1: none */
+    int32_t end;     /* the token that ends an answer of a conversation; -1: none */
+    bool ignore_eos; /* only stops, and tokens among them, end a text */
+    int32_t stop_token[SW_REQUEST_STOP_TOKENS];
+    int32_t stop_token_count;
     bool stream, include_usage, echo;
     int32_t logprobs; /* with each token so many of the most probable; -1: no log-probabilities */
 };

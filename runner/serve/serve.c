@@ -72,6 +72,17 @@ static void tell_news(struct server *s, struct sw_completion *completion,
     sw_chars_free(&out);
 }
 
+static void note_time(struct server *s, const struct place *p)
+{
+    const double now = sw_clock_now();
+    const bool first = p->completion->first_token_s <= 0;
+    if (first)
+        p->completion->first_token_s = now;
+    if (first || p->text->token_s > 0)
+        sw_request_queue_count_token(s->queue, p->completion, first, now - p->text->token_s);
+    p->text->token_s = now;
+}
+
 static bool take_token(void *context, const struct sw_text *text, int64_t index, int32_t token,
                        double logprob, const struct sw_top *top)
 {
@@ -80,8 +91,7 @@ static bool take_token(void *context, const struct sw_text *text, int64_t index,
     struct sw_error err = {0};
     if (index < p->text->generation.count) /* it gave its slot up and began again */
         return !p->completion->finished;
-    if (p->completion->first_token_s <= 0)
-        p->completion->first_token_s = sw_clock_now();
+    note_time(s, p);
     const bool more =
         sw_generation_take(&p->text->generation, s->session->codec, token, logprob, top, &err);
     if (err.status != SW_OK)
@@ -177,6 +187,9 @@ static int prepare(struct server *s, const struct sw_completion *completion,
                             r->echo ? prompt->tokens : NULL, r->echo ? prompt->count : 0, err) != 0)
         return -1;
     text->generation.end = r->end;
+    text->generation.ignores_ends = r->ignore_eos;
+    text->generation.stop_token = r->stop_token;
+    text->generation.stop_token_count = r->stop_token_count;
     if (!r->echo || r->logprobs < 0)
         return 0;
     text->prompt_logprobs = calloc(count, sizeof *text->prompt_logprobs);
@@ -297,12 +310,24 @@ static void give_up(struct server *s)
     sw_launch_abort(session->rank->launch, &session->rank->err, (int)session->rank->err.status);
 }
 
+static void count_tokens(const struct server *s)
+{
+    const struct sw_engine_counts *c = sw_engine_counts(s->session->engine);
+    int64_t cached = 0;
+    for (int64_t i = 0; i < sw_engine_slots(s->session->engine); i++)
+        if (s->place[i].text != NULL)
+            cached += s->place[i].completion->request.prompt[s->place[i].text->prompt].count +
+                      s->place[i].text->generation.count;
+    sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->new_tokens, cached);
+}
+
 static void serve_requests(struct server *s)
 {
     struct sw_session *session = s->session;
     while (look_round(s)) {
         sw_request_queue_reap(s->queue, drop, s);
         fill_slots(s);
+        count_tokens(s);
         if (!sw_engine_is_busy(session->engine)) {
             sw_request_queue_wait(s->queue, look_s);
             continue;
@@ -311,8 +336,6 @@ static void serve_requests(struct server *s)
         if (session->rank->err.status != SW_OK ||
             sw_engine_step(session->engine, &s->calls, &session->rank->err) != 0)
             give_up(s);
-        const struct sw_engine_counts *c = sw_engine_counts(session->engine);
-        sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->new_tokens);
     }
     sw_control_send(session->rank->launch, &s->control, true);
 }

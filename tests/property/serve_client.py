@@ -341,6 +341,13 @@ WRONG = [  # path, body, status, param, message
     ("completions", {"prompt": "a", "suffix": "b"}, 400, "suffix", "'suffix' is not supported; leave it out"),
     ("completions", {"prompt": "a", "user": 5}, 400, "user", "'user' is a text"),
     ("completions", {"prompt": "a", "stream": True, "stream_options": {"include_obfuscation": True}}, 400, "stream_options", "'stream_options' has include_usage; 'include_obfuscation' is not supported"),
+    ("completions", {"prompt": "a", "stop_token_ids": 5}, 400, "stop_token_ids", "'stop_token_ids' is a list of at most 64 tokens"),
+    ("completions", {"prompt": "a", "stop_token_ids": [1] * 65}, 400, "stop_token_ids", "'stop_token_ids' is a list of at most 64 tokens"),
+    ("completions", {"prompt": "a", "stop_token_ids": [1, 264]}, 400, "stop_token_ids", "element 1 of 'stop_token_ids' is none of the model's 264 tokens"),
+    ("completions", {"prompt": "a", "ignore_eos": 1}, 400, "ignore_eos", "'ignore_eos' is true or false"),
+    ("completions", {"prompt": "a", "min_tokens": 1}, 400, "min_tokens", "'min_tokens' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "frequency_penalty": 0.5}, 400, "frequency_penalty", "'frequency_penalty' is not supported; leave it out"),
+    ("completions", {"prompt": "a", "logit_bias": {"5": 1}}, 400, "logit_bias", "'logit_bias' is not supported; leave it out"),
     ("completions", {"prompt": "a", "colour": 1}, 400, None, "unknown key 'colour'"),
     ("completions", {"prompt": "a", "temprature": 1}, 400, None, "unknown key 'temprature'; did you mean 'temperature'?"),
     ("completions", {"prompt": "a", "model": "gpt-4"}, 404, "model", "the model 'gpt-4' is not served here; there is 'small'"),
@@ -548,6 +555,52 @@ def busy(url):
     print("too many: 429, and when to come again")
 
 
+def ends(url):
+    """Tokens that end a text, and a text that none of the model's does."""
+    asked = {"prompt": "the quick", "temperature": 0, "max_tokens": 40, "logprobs": 0}
+    whole, = complete(url, **asked)["choices"]
+    last = whole["text"][5]
+    at = whole["text"].index(last)
+    for streams in (False, True):
+        body = {**asked, "stop_token_ids": [3, ord(last)], "stream": streams, "n": 1}
+        got = choices_of(url, body)
+        text, reason = (got[0][0][0], got[0][1][0]) if streams else (got[0]["text"], got[0]["finish_reason"])
+        assert (text, reason) == (whole["text"][:at], "stop"), (text, reason)
+    # drawn from nearly all tokens 257 comes soon, which ends a text of this model
+    hot = {"prompt": "the", "temperature": 50, "max_tokens": 80, "n": 60, "seed": 3, "logprobs": 0}
+    ended, gone_on = (complete(url, **hot, ignore_eos=i)["choices"] for i in (False, True))
+    assert "stop" in {c["finish_reason"] for c in ended}, "no text ends by itself"
+    for a, b in zip(ended, gone_on):
+        assert b["finish_reason"] == "length" and len(b["logprobs"]["tokens"]) == 80, b
+        count = len(a["logprobs"]["tokens"])
+        assert a["finish_reason"] == "length" or b["logprobs"]["tokens"][count] == "<|im_end|>", (a, b)
+        assert a["logprobs"]["token_logprobs"] == b["logprobs"]["token_logprobs"][:count], (a, b)
+    print("texts end where they are told to, and nowhere else")
+
+
+def histograms(url):
+    """/metrics, as Prometheus reads it: a type for each name, buckets that grow, sums, all that is
+    counted."""
+    before = wait_until_idle(url)
+    stream(url, prompt="the", temperature=0, max_tokens=30, n=2)
+    complete(url, prompt="the", temperature=0, max_tokens=5)
+    after = wait_until_idle(url)
+    for name, more in (("first_token", 2), ("token", 2 * 29 + 4), ("answer", 2)):
+        counts = [v for n, v in after.items() if n.startswith(name + "_seconds_bucket{le=")]
+        assert counts == sorted(counts) and len(counts) == 19, (name, counts)
+        assert counts[-1] == after[name + "_seconds_count"], (name, counts)
+        assert counts[-1] - before[name + "_seconds_count"] == more, (name, before, after)
+        assert after[name + "_seconds_sum"] > before[name + "_seconds_sum"], after
+    assert after["cache_tokens"] == 4 * 90 and after["cache_tokens_used"] == 0 and after["slots"] == 4, after
+    text = ask(url, "/metrics")[2].decode()
+    for line in text.splitlines():
+        name = line.split()[2 if line.startswith("#") else 0].split("{")[0]
+        kinds = [k for n, k in (l.split()[2:4] for l in text.splitlines() if l.startswith("# TYPE"))
+                 if name in (n, n + "_bucket", n + "_sum", n + "_count")]
+        assert len(kinds) == 1 and (kinds[0] != "counter" or name.endswith("_total")), (line, kinds)
+    print("histograms of the time to the first token, between tokens and of whole answers")
+
+
 def turns(url):
     """Who asks for many texts makes nobody wait: another gets a slot at once, by the key that is
     shown, and the text that gave it up is the same in the end."""
@@ -709,7 +762,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, turns,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, ends, turns, histograms,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

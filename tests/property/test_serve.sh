@@ -129,6 +129,8 @@ client top
 client chat
 client wrong
 client nothing
+client ends
+client histograms
 client half_closed
 client silent 64
 client busy
