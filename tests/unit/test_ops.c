@@ -895,9 +895,9 @@ static const struct sw_rope ropes[] = {{.theta = 10000},
                                         .original_positions = 500,
                                         .scaling = SW_ROPE_LLAMA3}};
 
-/* Each pair turned by its angle, in the words of the models' sources. Angles are made in fp32: one
- * of up to 1000 is off by 2^-14 for its frequency's rounding and 2^-15 for its own, and with it a
- * pair of numbers up to 1 by sqrt(2) times that. */
+/* Each pair turned by its angle, in the words of the models' sources. Angles are made in double:
+ * one of up to 1000 is off by 2^-43 for its frequency's rounding and 2^-44 for its own, on either
+ * side, and with it a pair of numbers up to 1 by sqrt(2) times that. */
 static void rope_turns_by_stretched_angles(void **state)
 {
     (void)state;
@@ -922,7 +922,7 @@ static void rope_turns_by_stretched_angles(void **state)
             const double angle = get(&e.in[1], i / (HEADS * DIM) % S) * f;
             const double expected = get(&e.in[0], i) * cos(angle) -
                                     get(&e.in[0], i + other) * sin(angle) * (other > 0 ? 1 : -1);
-            assert_true(fabs(get(&e.out[0], i) - expected) <= 1.5 * (0x1p-14 + 0x1p-15));
+            assert_true(fabs(get(&e.out[0], i) - expected) <= 2 * 1.5 * (0x1p-43 + 0x1p-44));
         }
         release(&e);
     }

@@ -34,7 +34,7 @@ enum {
     SW_CUDA_STAGE_BYTES = 4 << 20,
     SW_CUDA_STEPS = 8,               /* pinned sw_cuda_step's, in turns */
     SW_CUDA_MATMUL_BYTES = 32 << 20, /* cuBLASLt's workspace */
-    SW_CUDA_MAX_HEAD_DIM = 1024,     /* rope */
+    SW_CUDA_MAX_HEAD_DIM = 512,      /* rope */
     SW_CUDA_MAX_ATTENTION_DIM = 256, /* own attention kernels: their tiles in shared memory */
     SW_CUDA_SQUARE_PARTS = 512,
     SW_CUDA_NORM_PARTS = 128 /* sums that one launch of grad_norm adds */

@@ -387,12 +387,17 @@ extern "C" cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cuda
 
 /* ---- Heads ---- */
 
-/* Inverse frequencies travel with the launch: 2 KiB of its 4 KiB of arguments. */
+#define TWO_PI 6.283185307179586476925286766559
+
+/* Turns of each pair from one position to the next travel with the launch: 2 KiB of its 4 KiB of
+ * arguments. */
 struct frequencies {
-    float of[SW_CUDA_MAX_HEAD_DIM / 2];
+    double turns[SW_CUDA_MAX_HEAD_DIM / 2];
 };
 
-/* One block per position: its sines and cosines once, for all sequences and heads. */
+/* One block per position: its sines and cosines once, for all sequences and heads. Turns are
+ * counted in double, and only what is left of the last one becomes an angle in fp32: an angle of
+ * thousands of turns has no digits left for it. */
 /* A block does a position: of all sequences, or, `slot_fields` > 0, of one slot, whose first
  * position stands before the fields of the next slot and whose tokens here begin with `start`. */
 __global__ static void rope_kernel(view x, view y, const int32_t *positions, int64_t slot_fields,
@@ -405,7 +410,8 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
         slot_fields > 0 ? positions[first_row * slot_fields] + start + s : positions[s];
     const int half = dim / 2, groups = (half + SW_VECTOR - 1) / SW_VECTOR;
     for (int j = threadIdx.x; j < half; j += SW_THREADS) {
-        const float angle = (float)position * frequency.of[j];
+        const double turns = (double)position * frequency.turns[j];
+        const float angle = (float)((turns - rint(turns)) * TWO_PI);
         cosine[j] = cosf(angle);
         sine[j] = sign * sinf(angle);
     }
@@ -439,9 +445,9 @@ static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
     if (dim > SW_CUDA_MAX_HEAD_DIM || dim % 2 != 0)
         return cudaErrorInvalidValue;
     for (int j = 0; j < dim / 2; j++)
-        frequency.of[j] = (float)sw_rope_frequency(&call->op->as.rope, j);
+        frequency.turns[j] = sw_rope_frequency(&call->op->as.rope, j) / TWO_PI;
     for (int j = dim / 2; j < SW_CUDA_MAX_HEAD_DIM / 2; j++)
-        frequency.of[j] = 0;
+        frequency.turns[j] = 0;
     if (y->elems == 0)
         return cudaSuccess;
     const int64_t rows = of_slots ? x->size[0] : 1;
