@@ -104,12 +104,13 @@ struct sw_accelerator_config {
 
 struct sw_link_config {
     const char *name;
-    int32_t spans;             /* accelerators in one domain, ascending, the last >= the cluster */
-    bool spans_all;            /* written as 'all': follows the size of the cluster */
-    double bandwidth;          /* bytes/s, one direction, per accelerator */
-    double bandwidth_per_node; /* while it is read: bandwidth follows from it, and it is 0 */
-    double latency_s;
-    struct sw_curve efficiency;  /* share of bandwidth by bytes over a port; count 0: default */
+    int32_t spans;              /* accelerators in one domain, ascending, the last >= the cluster */
+    bool spans_all;             /* written as 'all': follows the size of the cluster */
+    double bandwidth;           /* bytes/s, one direction, per accelerator */
+    double bandwidth_per_node;  /* while it is read: bandwidth follows from it, and it is 0 */
+    double launch_s;            /* of a collective, once, however many steps it takes */
+    double latency_s;           /* of each of its steps */
+    struct sw_curve efficiency; /* share of bandwidth by bytes over a port; count 0: default */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
     double oversubscription;     /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */

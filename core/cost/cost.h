@@ -2,9 +2,9 @@
  * two streams, compute and communication, as the runner issues them.
  *
  * Compute: the roofline max(flops / (peak x efficiency), bytes / (bandwidth x efficiency)) + launch
- * latency. Collectives: latency of their steps + bytes / bandwidth of the slowest link that the
- * group spans, see links.h. Owns nothing; every number comes from the program, an op's cost rule or
- * the cluster description. */
+ * latency. Collectives: launch + latency of their steps + bytes / bandwidth of the slowest link
+ * that the group spans, see links.h. Owns nothing; every number comes from the program, an op's
+ * cost rule or the cluster description. */
 #ifndef SW_PLANNER_COST_H
 #define SW_PLANNER_COST_H
 

@@ -146,7 +146,7 @@ double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, in
     if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
         return kind == SW_ALL_REDUCE ? 2 : 1;
     if (kind == SW_ALL_TO_ALL)
-        return parts - 1;
+        return inside_node ? log2_ceiling(parts) : parts - 1;
     if (kind != SW_ALL_REDUCE)
         return ring_steps;
     return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
@@ -164,6 +164,16 @@ double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, in
     return direct                  ? bytes * (M - m) / (n - 1)
            : kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1)
                                    : bytes / m;
+}
+
+/* A collective is launched once, whatever it crosses: the largest of the links up to its outermost,
+ * since one that tells nothing is launched as those inside it. */
+static double launch_of(const struct sw_cluster_config *cluster, int32_t outermost)
+{
+    double most = 0;
+    for (int32_t l = 0; l <= outermost; l++)
+        most = cluster->link[l].launch_s > most ? cluster->link[l].launch_s : most;
+    return most;
 }
 
 /* The slowest level bounds the transfer, since levels are pipelined; latencies add. all_reduce is
@@ -187,7 +197,7 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
                                   sw_links_ring_steps(span, l)) *
                    link->latency_s;
     }
-    return latency + slowest;
+    return launch_of(cluster, sw_links_outermost(span)) + latency + slowest;
 }
 
 int32_t sw_links_outermost(const struct sw_span *span)
@@ -233,7 +243,7 @@ double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struc
         if (span->parts[i] > 1 && seconds > slowest)
             slowest = seconds;
     }
-    return slowest + cluster->link[l].latency_s;
+    return slowest + launch_of(cluster, l) + cluster->link[l].latency_s;
 }
 
 /* Who sends to whom follows from tensors, not from where ranks are: every level that the group
@@ -250,7 +260,7 @@ double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,
         if (span->parts[l] > 1 && seconds > slowest)
             slowest = seconds;
     }
-    return slowest + messages * cluster->link[outermost].latency_s;
+    return slowest + launch_of(cluster, outermost) + messages * cluster->link[outermost].latency_s;
 }
 
 double sw_links_overlap_tokens(const struct sw_cluster_config *cluster, int32_t level,

@@ -24,7 +24,7 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
                    struct sw_axes axes, struct sw_span *out);
 
 /* Seconds of one collective (SW_ALL_GATHER .. SW_ALL_TO_ALL) in which each rank sends `bytes`
- * (sw_op_communication_bytes). */
+ * (sw_op_communication_bytes): launch + steps x latency + bytes / (bandwidth x efficiency). */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                         enum sw_collective kind, double bytes);
 

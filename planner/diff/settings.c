@@ -127,19 +127,13 @@ static const char *unit_of(const char *key)
 {
     static const struct {
         const char *key, *unit;
-    } table[] = {{"memory", "B"},
-                 {"reserved_memory", "B"},
-                 {"host_memory", "B"},
-                 {"bandwidth", "B/s"},
-                 {"latency", "s"},
-                 {"launch_latency", "s"},
-                 {"memory_bandwidth", "B/s"},
-                 {"bf16", "FLOP/s"},
-                 {"fp32", "FLOP/s"},
-                 {"memory_total", "B"},
-                 {"arena_bytes", "B"},
-                 {"step_seconds", "s"},
-                 {"save_seconds", "s"},
+    } table[] = {{"memory", "B"},         {"reserved_memory", "B"},
+                 {"host_memory", "B"},    {"bandwidth", "B/s"},
+                 {"latency", "s"},        {"launch", "s"},
+                 {"launch_latency", "s"}, {"memory_bandwidth", "B/s"},
+                 {"bf16", "FLOP/s"},      {"fp32", "FLOP/s"},
+                 {"memory_total", "B"},   {"arena_bytes", "B"},
+                 {"step_seconds", "s"},   {"save_seconds", "s"},
                  {"memory_headroom", "%"}};
     const char *last = strrchr(key, '.');
     last = last == NULL ? key : last + 1;

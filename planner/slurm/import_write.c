@@ -13,8 +13,9 @@
 
 /* What is written where no sheet tells: PCIe 4.0 x16 inside a node (31.5 GB/s after encoding), one
  * port of 100 Gb/s for a node of GPUs and of 10 Gb/s for one of cores. Guesses, and called so. */
-static const struct sw_sheet_link unknown_inside = {"pcie", "32 GB/s", "5.7 us", NULL};
-static const char gpu_port[] = "100 Gb/s", core_port[] = "10 Gb/s";
+static const struct sw_sheet_link unknown_inside = {"pcie", "32 GB/s", NULL, "5.7 us", NULL};
+static const struct sw_sheet_link gpu_port = {"network", "100 Gb/s", NULL, "10 us", NULL},
+                                  core_port = {"network", "10 Gb/s", NULL, "50 us", NULL};
 
 /* A YAML text: as it is where it can be nothing else, else in quotes. */
 static void write_text(FILE *out, const char *text)
@@ -125,12 +126,15 @@ static void write_curve(FILE *out, const char *file)
     }
 }
 
-static void write_link(FILE *out, const char *name, const char *spans, bool whole_node,
-                       const char *bandwidth, const char *latency, const char *curve,
-                       const char *folder)
+static void write_link(FILE *out, const char *spans, bool whole_node,
+                       const struct sw_sheet_link *link, const char *folder)
 {
-    fprintf(out, "  - {name: %s, spans: %s, bandwidth%s: %s, latency: %s%s", name, spans,
-            whole_node ? "_per_node" : "", bandwidth, latency, whole_node ? ", rails: false" : "");
+    const char *curve = link->curve;
+    fprintf(out, "  - {name: %s, spans: %s, bandwidth%s: %s", link->name, spans,
+            whole_node ? "_per_node" : "", link->bandwidth);
+    if (link->launch != NULL)
+        fprintf(out, ", launch: %s", link->launch);
+    fprintf(out, ", latency: %s%s", link->latency, whole_node ? ", rails: false" : "");
     if (curve != NULL && is_there(folder, "../curves", curve))
         fprintf(out, ",\n     efficiency: ../curves/%s", curve);
     else if (curve != NULL)
@@ -143,8 +147,7 @@ static void write_network(FILE *out, const struct sw_import *import, const char 
 {
     const struct sw_sheet_link *network = import->sheet != NULL ? &import->sheet->network : NULL;
     const bool known = network != NULL && network->name != NULL;
-    const char *bandwidth = known ? network->bandwidth : import->has_gpus ? gpu_port : core_port;
-    const char *latency = known ? network->latency : import->has_gpus ? "10 us" : "50 us";
+    struct sw_sheet_link link = known ? *network : import->has_gpus ? gpu_port : core_port;
     char text[256], spans[16];
     if (known)
         snprintf(text, sizeof text,
@@ -155,25 +158,22 @@ static void write_network(FILE *out, const struct sw_import *import, const char 
         snprintf(text, sizeof text,
                  "a guess: one port of %s for a node; a controller does not "
                  "know its speed",
-                 bandwidth);
+                 link.bandwidth);
     write_comment(out, 2, text);
     for (int32_t i = 0; i < import->levels; i++) {
         snprintf(spans, sizeof spans, "%d", import->level[i].nodes * import->per_node);
         snprintf(text, sizeof text, "%d nodes under one switch (the controller's topology)",
                  import->level[i].nodes);
         write_comment(out, 2, text);
-        write_link(out, import->level[i].name, spans, !known, bandwidth, latency,
-                   known ? network->curve : NULL, folder);
+        link.name = import->level[i].name;
+        write_link(out, spans, !known, &link, folder);
     }
     if (import->levels > 0)
         write_comment(out, 2,
                       "assumed: as fast between these switches; write oversubscription "
                       "where the uplinks have less");
-    write_link(out,
-               import->levels > 0 ? "spine"
-               : known            ? network->name
-                                  : "network",
-               "all", !known, bandwidth, latency, known ? network->curve : NULL, folder);
+    link.name = import->levels > 0 ? "spine" : known ? network->name : "network";
+    write_link(out, "all", !known, &link, folder);
 }
 
 static void write_links(FILE *out, const struct sw_import *import, const char *folder)
@@ -193,8 +193,7 @@ static void write_links(FILE *out, const struct sw_import *import, const char *f
         else
             snprintf(text, sizeof text, "a guess: a PCIe 4.0 x16 slot each");
         write_comment(out, 2, text);
-        write_link(out, inside->name, "node", false, inside->bandwidth, inside->latency,
-                   inside->curve, folder);
+        write_link(out, "node", false, inside, folder);
     }
     if (import->nodes > 1)
         write_network(out, import, folder);

@@ -5,51 +5,48 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NVLINK(gbps)                                                                               \
+#define NVLINK(gbps, launch, latency)                                                              \
     {                                                                                              \
-        "nvlink", gbps, "3 us", "nccl-nvlink.yaml"                                                 \
+        "nvlink", gbps, launch, latency, "nccl-nvlink.yaml"                                        \
     }
 #define PORT(gbps)                                                                                 \
     {                                                                                              \
-        "infiniband", gbps, "6 us", "nccl-network.yaml"                                            \
+        "infiniband", gbps, NULL, "6 us", "nccl-network.yaml"                                      \
     }
 
 /* The links of the named files of configs/clusters, where their sources stand; a test compares. */
 static const struct sw_sheet sheets[] = {
-    {"a100-sxm-40gb", sw_sheet_a100_sxm_40gb_yaml, "dgx-a100-40gb-16x8.yaml", NVLINK("300 GB/s"),
-     PORT("200 Gb/s")},
-    {"a100-sxm-80gb", sw_sheet_a100_sxm_80gb_yaml, "dgx-a100-16x8.yaml", NVLINK("300 GB/s"),
-     PORT("200 Gb/s")},
-    {"b200-sxm-180gb",
-     sw_sheet_b200_sxm_180gb_yaml,
-     "dgx-b200-8x8.yaml",
-     {"nvlink", "900 GB/s", "3.37 us", "nccl-nvlink.yaml"},
-     PORT("400 Gb/s")},
+    {"a100-sxm-40gb", sw_sheet_a100_sxm_40gb_yaml, "dgx-a100-40gb-16x8.yaml",
+     NVLINK("300 GB/s", "8.0 us", "1.0 us"), PORT("200 Gb/s")},
+    {"a100-sxm-80gb", sw_sheet_a100_sxm_80gb_yaml, "dgx-a100-16x8.yaml",
+     NVLINK("300 GB/s", "8.0 us", "1.0 us"), PORT("200 Gb/s")},
+    {"b200-sxm-180gb", sw_sheet_b200_sxm_180gb_yaml, "dgx-b200-8x8.yaml",
+     NVLINK("900 GB/s", "7.0 us", "1.37 us"), PORT("400 Gb/s")},
     {"h100-pcie-80gb",
      sw_sheet_h100_pcie_80gb_yaml,
      "h100-pcie-4x4.yaml",
-     {"pcie", "64 GB/s", "5.7 us", NULL},
-     {NULL, NULL, NULL, NULL}},
-    {"h100-sxm-80gb", sw_sheet_h100_sxm_80gb_yaml, "h100-8x8.yaml", NVLINK("450 GB/s"),
-     PORT("400 Gb/s")},
-    {"h200-sxm-141gb", sw_sheet_h200_sxm_141gb_yaml, "h200-16x8.yaml", NVLINK("450 GB/s"),
-     PORT("400 Gb/s")},
+     {"pcie", "64 GB/s", NULL, "5.7 us", NULL},
+     {NULL, NULL, NULL, NULL, NULL}},
+    {"h100-sxm-80gb", sw_sheet_h100_sxm_80gb_yaml, "h100-8x8.yaml",
+     NVLINK("450 GB/s", "4.5 us", "0.83 us"), PORT("400 Gb/s")},
+    {"h200-sxm-141gb", sw_sheet_h200_sxm_141gb_yaml, "h200-16x8.yaml",
+     NVLINK("450 GB/s", "4.5 us", "0.83 us"), PORT("400 Gb/s")},
     {"l40s-48gb",
      sw_sheet_l40s_48gb_yaml,
      "l40s-pcie-1x8.yaml",
-     {"pcie", "32 GB/s", "5.7 us", NULL},
-     {NULL, NULL, NULL, NULL}},
+     {"pcie", "32 GB/s", NULL, "5.7 us", NULL},
+     {NULL, NULL, NULL, NULL, NULL}},
     {"mi300x-192gb",
      sw_sheet_mi300x_192gb_yaml,
      "mi300x-8x8.yaml",
-     {"infinity-fabric", "448 GB/s", "4 us", "nccl-nvlink.yaml"},
-     {"roce", "400 Gb/s", "6 us", "nccl-network.yaml"}},
+     {"infinity-fabric", "448 GB/s", NULL, "4 us", "nccl-nvlink.yaml"},
+     {"roce", "400 Gb/s", NULL, "6 us", "nccl-network.yaml"}},
     {"cpu-core",
      sw_sheet_cpu_core_yaml,
      "playground.yaml",
-     {"shared-memory", "4 GB/s", "2 us", NULL},
-     {NULL, NULL, NULL, NULL}},
-    {NULL, NULL, NULL, {NULL, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL}},
+     {"shared-memory", "4 GB/s", NULL, "2 us", NULL},
+     {NULL, NULL, NULL, NULL, NULL}},
+    {NULL, NULL, NULL, {NULL, NULL, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}},
 };
 
 /* Words of a type's name, or of it and a node's features: all of `has` (ending with NULL) make it

@@ -19,7 +19,9 @@ const char *sw_sheet_curve(const char *file);
 /* As a cluster file says it, so that nothing is rounded. */
 struct sw_sheet_link {
     const char *name; /* NULL: not known */
-    const char *bandwidth, *latency;
+    const char *bandwidth;
+    const char *launch; /* NULL: none is said */
+    const char *latency;
     const char *curve; /* file of configs/curves; NULL: none was measured */
 };
 

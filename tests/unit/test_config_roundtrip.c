@@ -356,6 +356,7 @@ static void same_cluster(const struct sw_cluster_config *a, const struct sw_clus
         same_text(a->link[i].name, b->link[i].name);
         SAME(link[i].spans);
         SAME(link[i].bandwidth);
+        SAME(link[i].launch_s);
         SAME(link[i].latency_s);
         SAME(link[i].oversubscription);
         SAME(link[i].rails);

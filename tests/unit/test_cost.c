@@ -73,7 +73,7 @@ static void collectives(void **state)
     struct sw_mesh mesh = sw_mesh_make(1, 4, 8, 1);
     sw_links_span(&cluster, &mesh, (struct sw_axes){1, {SW_TP}}, &s);
     close_to(sw_links_seconds(&cluster, &s, SW_ALL_GATHER, bytes), 7e-6 + bytes / inner);
-    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, bytes), 7e-6 + bytes / inner);
+    close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, bytes), 3e-6 + bytes / inner);
     /* all_reduce: a chain of 8, up and down */
     close_to(sw_links_seconds(&cluster, &s, SW_ALL_REDUCE, bytes), 14e-6 + bytes / inner);
     close_to(sw_links_hop_seconds(&cluster, &s, 1e9), 1e-6 + 1e9 / inner);
@@ -91,7 +91,7 @@ static void collectives(void **state)
              28e-6 + 15e-6 + fmax(array * 31 / 32 / inner, array * 31 / 32 / (8 * outer)));
     /* all_to_all has no such help: 24 of 32 blocks leave the node */
     close_to(sw_links_seconds(&cluster, &s, SW_ALL_TO_ALL, array * 31 / 32),
-             7e-6 + 15e-6 + array * 24 / 32 / outer);
+             3e-6 + 15e-6 + array * 24 / 32 / outer);
 }
 
 /* Messages one after the other: all bytes over each level that is spanned, the slowest counts. */

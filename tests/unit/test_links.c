@@ -62,7 +62,7 @@ static double seconds(const struct sw_cluster_config *c, struct sw_mesh mesh,
 
 /* nccl-tests, PERFORMANCE.md: all_gather, reduce_scatter and all_to_all (n-1)/n S/B, all_reduce
  * twice that. Latency as in NCCL's tuner (src/graph/tuning.cc): n-1 steps, of a ring's all_reduce
- * 2 (n-1). */
+ * 2 (n-1); of an all_to_all, which that does not know, log2 n inside a node. */
 static void one_level(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void one_level(void **state)
         const double part = (n - 1.0) / n * S / inner, steps = (n - 1) * a;
         close_to(seconds(&c, mesh, SW_ALL_GATHER, S), part + steps);
         close_to(seconds(&c, mesh, SW_REDUCE_SCATTER, S), part + steps);
-        close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), part + steps);
+        close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), part + log2(n) * a);
         close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (part + steps));
     }
 }
@@ -144,7 +144,7 @@ static void exchange(void **state)
     for (int32_t k = 2; k <= 8; k *= 2) {
         const double n = 8 * k;
         close_to(seconds(&c, sw_mesh_make(8 / k, 8 * k, 1, 1), SW_ALL_TO_ALL, S),
-                 (n - 8) / n * S / outer + 7 * a + (k - 1) * A);
+                 (n - 8) / n * S / outer + 3 * a + (k - 1) * A);
     }
 }
 
@@ -181,6 +181,39 @@ static void hops(void **state)
         close_to(sw_links_hop_seconds(&c, &span, block),
                  sp <= 8 ? block / inner + a : block / outer + A);
     }
+}
+
+/* Whatever moves is launched once: as the link that it crosses says, or one inside that. */
+static void launches(void **state)
+{
+    (void)state;
+    const double launch = 4e-6, longer = 7e-6, bytes = 1e6;
+    const enum sw_collective kinds[] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE,
+                                        SW_ALL_TO_ALL};
+    const struct sw_cluster_config without = cluster_of(8);
+    struct sw_cluster_config inside = without, both = without;
+    inside.link[0].launch_s = both.link[0].launch_s = launch;
+    both.link[1].launch_s = longer;
+    for (int32_t tp = 1; tp <= 32; tp *= 2)
+        for (int32_t fsdp = 2; fsdp * tp <= 64; fsdp *= 2) {
+            const struct sw_mesh mesh = sw_mesh_make(64 / fsdp / tp, fsdp, tp, 1);
+            const double more = fsdp * tp > 8 ? longer : launch;
+            struct sw_span span;
+            sw_links_span(&without, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
+            for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+                const double bare = sw_links_seconds(&without, &span, kinds[i], bytes);
+                close_to(sw_links_seconds(&inside, &span, kinds[i], bytes), bare + launch);
+                close_to(sw_links_seconds(&both, &span, kinds[i], bytes), bare + more);
+            }
+            close_to(sw_links_hop_seconds(&both, &span, bytes),
+                     sw_links_hop_seconds(&without, &span, bytes) + more);
+            close_to(sw_links_exchange_seconds(&both, &span, bytes, 5),
+                     sw_links_exchange_seconds(&without, &span, bytes, 5) + more);
+        }
+    struct sw_span alone;
+    const struct sw_mesh mesh = sw_mesh_make(64, 1, 1, 1);
+    sw_links_span(&both, &mesh, (struct sw_axes){1, {SW_FSDP}}, &alone);
+    close_to(sw_links_seconds(&both, &alone, SW_ALL_GATHER, bytes), 0);
 }
 
 /* Groups that divide no node, counted rank by rank: per level, the worst of all groups in all
@@ -270,7 +303,7 @@ static void groups_of_six(void **state)
     const struct sw_mesh mesh = sw_mesh_make(8, 6, 1, 1);
     close_to(seconds(&c, mesh, SW_ALL_GATHER, S), S * 5 / 6 / 2 / outer + 3 * a + 2 * A);
     close_to(seconds(&c, mesh, SW_ALL_REDUCE, S), 2 * (S * 5 / 6 / 2 / outer + 5 * a + A));
-    close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), S * 4 / 6 / outer + 5 * a + A);
+    close_to(seconds(&c, mesh, SW_ALL_TO_ALL, S), S * 4 / 6 / outer + 3 * a + A);
     struct sw_span span;
     sw_links_span(&c, &mesh, (struct sw_axes){1, {SW_FSDP}}, &span);
     assert_true(sw_links_leave_fastest(&c, &span));
@@ -290,10 +323,15 @@ static void groups_of_six(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_level),     cmocka_unit_test(two_levels),
-        cmocka_unit_test(between_nodes), cmocka_unit_test(shared_egress),
-        cmocka_unit_test(exchange),      cmocka_unit_test(other_links),
-        cmocka_unit_test(hops),          cmocka_unit_test(worst_of_all_groups),
+        cmocka_unit_test(one_level),
+        cmocka_unit_test(two_levels),
+        cmocka_unit_test(between_nodes),
+        cmocka_unit_test(shared_egress),
+        cmocka_unit_test(exchange),
+        cmocka_unit_test(other_links),
+        cmocka_unit_test(hops),
+        cmocka_unit_test(launches),
+        cmocka_unit_test(worst_of_all_groups),
         cmocka_unit_test(groups_of_six),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

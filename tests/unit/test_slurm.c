@@ -207,6 +207,10 @@ static void sheets_are_the_shipped_ones(void **state)
                 found = true;
                 assert_int_equal(sw_quantity_parse(links[i]->bandwidth, 'b', &value, &err), 0);
                 assert_true(fabs(value - link->bandwidth) <= 1e-9 * value);
+                value = 0;
+                if (links[i]->launch != NULL)
+                    assert_int_equal(sw_quantity_parse(links[i]->launch, 's', &value, &err), 0);
+                assert_true(fabs(value - link->launch_s) <= 1e-9 * value);
                 assert_int_equal(sw_quantity_parse(links[i]->latency, 's', &value, &err), 0);
                 assert_true(fabs(value - link->latency_s) <= 1e-9 * value);
                 assert_int_equal(links[i]->curve != NULL, link->efficiency_path != NULL);
