@@ -26,7 +26,7 @@ enum sw_program_kind {
     SW_PROGRAM_TRAIN,    /* a step: forward, backward, update */
     SW_PROGRAM_EVALUATE, /* the loss alone */
     SW_PROGRAM_SAVE,     /* the state goes to the ranks that write it */
-    SW_PROGRAM_PREFILL,  /* a chunk of every prompt, and what follows */
+    SW_PROGRAM_PREFILL,  /* chunks of prompts, and what follows */
     SW_PROGRAM_DECODE,   /* one token more of every text */
     SW_PROGRAM_SCORE,    /* a chunk of every text, and each token's log-probability */
     SW_PROGRAM_KINDS

@@ -60,6 +60,7 @@ double sw_cost_few_rows_bandwidth(const struct sw_few_rows *few, double rows, do
 static double held_elems(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_product product[SW_OP_MAX_PRODUCTS];
+    const int64_t rows = p->values[op->in[0].value].local[0];
     double sum = 0;
     if (sw_op_info(op->kind)->products != NULL) {
         (void)sw_op_info(op->kind)->products(p, op, product);
@@ -70,6 +71,8 @@ static double held_elems(const struct sw_program *p, const struct sw_op *op)
         double elems = 1;
         for (uint8_t d = 0; d < v->ndim; d++)
             elems *= (double)v->local[d];
+        if (v->local[0] > rows) /* of a cache the slots of the rows alone */
+            elems *= (double)rows / (double)v->local[0];
         sum += elems;
     }
     return sum;

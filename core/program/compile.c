@@ -57,7 +57,9 @@ void sw_sizes_of(const struct sw_program_options *o, struct sw_sizes *out)
                [SW_SIZE_GROUP] = o->model.heads / kv_heads,
                [SW_SIZE_SHARDS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_SEQ]),
                [SW_SIZE_PARTS] = sw_axes_size(&o->mesh, o->rules.axes[SW_L_CACHE_SEQ]),
-               [SW_SIZE_SCALES] = kv_heads}};
+               [SW_SIZE_SCALES] = kv_heads,
+               [SW_SIZE_SLOTS] =
+                   o->serving.slots_per_rank * sw_axes_size(&o->mesh, o->rules.axes[SW_L_BATCH])}};
 }
 
 int32_t sw_first_layers(const struct sw_program_options *o)

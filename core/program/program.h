@@ -99,6 +99,7 @@ enum sw_size {
     SW_SIZE_SHARDS, /* parts of the sequence */
     SW_SIZE_PARTS,  /* of the cache's positions */
     SW_SIZE_SCALES, /* of a token in a cache of int8: one for each kv head, with its copies */
+    SW_SIZE_SLOTS,  /* of the cache: texts over the whole mesh */
     SW_SIZE_COUNT
 };
 
@@ -349,6 +350,7 @@ struct sw_serving_shape {
     int64_t max_tokens;      /* positions of the cache; a multiple of chunk */
     int64_t chunk;           /* of a prompt, that prefill takes at a time; divides by the sequence's
                                 ranks */
+    int64_t slots_per_rank;  /* texts of the cache on one rank of the batch */
     enum sw_dtype cache;     /* of keys and values as they are kept */
     struct sw_rules weights; /* where the weights lie: the same in every program of the state */
     bool gathers_cache;      /* prefill, score: keys and values come to the queries (serving.h) */

@@ -57,6 +57,9 @@ static int check(const struct sw_program_options *training, const struct sw_serv
     if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
         return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
                        want->max_batch, SW_MAX_SLOTS);
+    if (want->token_budget < 0 || want->token_budget >= INT32_MAX)
+        return sw_fail(err, SW_BAD_INPUT, "token_budget %" PRId64 " is not between 0 and 2^31 - 1",
+                       want->token_budget);
     if (want->max_tokens < 1 || want->max_tokens >= INT32_MAX || want->chunk < 0 ||
         want->chunk >= INT32_MAX)
         return sw_fail(err, SW_BAD_INPUT,
@@ -89,6 +92,13 @@ bool sw_serving_may_gather_kv(const struct sw_program_options *training,
            want->cache != SW_I8 && !training->target.lacks_whole_cache;
 }
 
+/* Tokens; budget 0: whatever that makes. */
+static int64_t usual_chunk(int64_t max_tokens, int64_t budget)
+{
+    const int64_t usual = max_tokens < DEFAULT_CHUNK ? max_tokens : DEFAULT_CHUNK;
+    return budget > 0 && budget < usual ? budget : usual;
+}
+
 int sw_serving_options(const struct sw_program_options *training, const struct sw_serving *want,
                        enum sw_program_kind kind, struct sw_program_options *out,
                        struct sw_error *err)
@@ -96,20 +106,24 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     if (check(training, want, err) != 0)
         return -1;
     const struct sw_rules *rules = &training->rules;
-    const int64_t rows = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
+    const int64_t ways = sw_axes_size(&training->mesh, rules->axes[SW_L_BATCH]);
     const int64_t ranks = sw_axes_size(&training->mesh, rules->axes[SW_L_CACHE_SEQ]);
-    const int64_t longest = want->max_tokens < DEFAULT_CHUNK ? want->max_tokens : DEFAULT_CHUNK;
-    const int64_t chunk = rounded_up(want->chunk > 0 ? want->chunk : longest, ranks);
+    const int64_t budget = want->token_budget / ways; /* of a rank of the batch */
+    const int64_t chunk =
+        rounded_up(want->chunk > 0 ? want->chunk : usual_chunk(want->max_tokens, budget), ranks);
+    const int64_t slots = (want->max_batch + ways - 1) / ways;
+    const int64_t rows = kind == SW_PROGRAM_DECODE ? slots : budget < chunk ? 1 : budget / chunk;
     struct sw_program_options o = *training;
     o.kind = kind;
     o.logits = false;
     o.recompute = sw_recompute_none();
     o.layout = SW_CONTIGUOUS;
-    o.global_batch = rounded_up(want->max_batch, rows);
-    o.micro_batch_per_rank = o.global_batch / rows;
+    o.global_batch = rows * ways;
+    o.micro_batch_per_rank = rows;
     o.sequence_length = kind == SW_PROGRAM_DECODE ? 1 : chunk;
     o.serving.max_tokens = rounded_up(want->max_tokens, chunk);
     o.serving.chunk = chunk;
+    o.serving.slots_per_rank = slots;
     o.serving.cache = want->cache;
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;
     set_rules(training, want, &o);

@@ -1,11 +1,16 @@
 /* Serving on a mesh: from the options of a training run to those of `prefill`, `decode` and
  * `score`, and where in the cache a position lies (docs/architecture.md, Sharding).
  *
- * Prefill takes a chunk of every prompt at a time, laid out contiguously over the ranks of the
- * sequence: rank r has tokens [r block, (r + 1) block) of a chunk, block = chunk / ranks. The cache
- * stays as that leaves it: position p is on rank (p / block) % ranks, in storage order of rank,
- * then position. Keys carry their rotation, so the order of storage means nothing to attention.
- * Decoding puts each new token where prefill would have. Pure functions; nothing is owned.
+ * The cache has a slot for each text. Prefill and score take rows of a chunk each, as many as a
+ * budget of tokens has room for, whatever the number of slots: a row says which slot's prompt it is
+ * of, any slot that lies with it on a rank of the batch, and a prompt may have several rows of a
+ * call, one behind the other. Decoding has a row for every slot.
+ *
+ * A chunk is laid out contiguously over the ranks of the sequence: rank r has tokens
+ * [r block, (r + 1) block) of it, block = chunk / ranks. The cache stays as that leaves it:
+ * position p is on rank (p / block) % ranks, in storage order of rank, then position. Keys carry
+ * their rotation, so the order of storage means nothing to attention. Decoding puts each new token
+ * where prefill would have. Pure functions; nothing is owned.
  *
  * A cache in int8 keeps head h of position p as integers q and one number s in fp32, which stand
  * for q s: s = max|x| / 127 and q = x / s, rounded to the nearest, of ties to the even one. So zero
@@ -21,7 +26,12 @@
 #include "core/program/program.h"
 
 enum {
-    SW_SLOT_FIELDS = 2, /* of the input `slots`: first position, number of tokens */
+    /* Of the input `slots`, for each row of a call: the first position, the number of tokens (0:
+     * the row rests), the slot of the cache, counted over all ranks. */
+    SW_SLOT_FIRST = 0,
+    SW_SLOT_TOKENS,
+    SW_SLOT_NUMBER,
+    SW_SLOT_FIELDS,
     SW_MAX_SLOTS = 1 << 16,
     SW_CACHE_INT8_MOST = 127 /* of an integer: what the largest element of a head becomes */
 };
@@ -43,13 +53,15 @@ sw_prefill_gather_name(enum sw_prefill_gather gathers); /* "queries", "keys and 
 
 /* What a run wants of serving. */
 struct sw_serving {
-    int64_t max_batch;   /* texts at a time; rounded up to a multiple of the batch's ranks */
-    int64_t max_tokens;  /* of one text, prompt and all; rounded up to a multiple of the chunk */
-    int64_t chunk;       /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
-                            ranks; 0: 512, or max_tokens where that is less */
-    enum sw_dtype cache; /* of keys and values: the compute precision, fp32, or int8 with scales */
-    bool stream_weights; /* weights stay split over fsdp and are gathered layer by layer, one layer
-                            ahead; else every rank of fsdp has them all */
+    int64_t max_batch;  /* texts at a time; rounded up to a multiple of the batch's ranks */
+    int64_t max_tokens; /* of one text, prompt and all; rounded up to a multiple of the chunk */
+    int64_t chunk;      /* tokens of a prompt at a time; rounded up to a multiple of the sequence's
+                           ranks; 0: 512, or max_tokens or a rank's budget where that is less */
+    int64_t token_budget; /* of prompts' tokens in a call, over the whole mesh: rows of a chunk, as
+                             many on a rank of the batch as fit, one at least; 0: one */
+    enum sw_dtype cache;  /* of keys and values: the compute precision, fp32, or int8 with scales */
+    bool stream_weights;  /* weights stay split over fsdp and are gathered layer by layer, one layer
+                             ahead; else every rank of fsdp has them all */
     enum sw_prefill_gather gathers; /* sw_serving_options takes FEWEST for QUERIES */
 };
 

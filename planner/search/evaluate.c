@@ -20,7 +20,7 @@ struct sw_cached_program {
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
     struct sw_recompute recompute;
-    int64_t micro_batch, least_arena_bytes;
+    int64_t micro_batch, slots, least_arena_bytes;
 };
 struct sw_program_cache {
     struct sw_cached_program entry[CACHE_ENTRIES];
@@ -86,6 +86,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
                   struct sw_error *err)
 {
     if (entry->sized && entry->micro_batch == options->micro_batch_per_rank &&
+        entry->slots == options->serving.slots_per_rank &&
         sw_recompute_equal(entry->recompute, options->recompute) &&
         memcmp(entry->mesh, options->mesh.size, sizeof entry->mesh) == 0) {
         entry->program->mesh = options->mesh;
@@ -98,6 +99,7 @@ static int resize(struct sw_cached_program *entry, const struct sw_program_optio
         sw_cost_known_reset(&entry->counted.known, entry->program->op_count);
     entry->sized = true;
     entry->micro_batch = options->micro_batch_per_rank;
+    entry->slots = options->serving.slots_per_rank;
     entry->recompute = options->recompute;
     entry->least_arena_bytes = entry->program->arena_bytes;
     memcpy(entry->mesh, options->mesh.size, sizeof entry->mesh);

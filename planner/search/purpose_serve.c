@@ -154,13 +154,20 @@ static int price_program(const struct sw_run_config *run, struct sw_sized *sized
                                out, err);
 }
 
+/* Of prefill, until a prompt of so many tokens has been read that has the rows of a rank of the
+ * batch to itself. */
+static double calls_of(const struct sw_program_options *prefill, int64_t prompt_tokens)
+{
+    const int64_t budget = prefill->micro_batch_per_rank * prefill->serving.chunk;
+    return (double)((prompt_tokens + budget - 1) / budget);
+}
+
 /* The order of the mesh's axes in which a token takes least, of equals the first token, and the
  * cost of either; the decision's own where it is the user's. */
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                         struct sw_error *err)
 {
-    const int64_t chunk = served->options.serving.chunk;
-    const double chunks = (double)((sw_plan_workload(s->run).prompt_tokens + chunk - 1) / chunk);
+    const double calls = calls_of(&served->options, sw_plan_workload(s->run).prompt_tokens);
     const int32_t *size = c->decision.mesh.size;
     const struct sw_mesh base =
         s->keep_order ? c->decision.mesh
@@ -176,7 +183,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
             continue;
         if (price_program(s->run, &served->prefill, &mesh, &first, err) != 0)
             return -1;
-        const double first_seconds = chunks * first.step_seconds;
+        const double first_seconds = calls * first.step_seconds;
         if (k > 0 && token.step_seconds == c->cost.step_seconds &&
             first_seconds >= c->serve.first_seconds)
             continue;
@@ -227,7 +234,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     if (price_orders(s, served, c, err) != 0)
         return -1;
     fill_memory(run, served, &c->memory);
-    p->texts = served->prefill.program->micro_batch;
+    p->texts = served->decode.program->micro_batch;
     p->chunk = served->options.serving.chunk;
     p->max_tokens = served->options.serving.max_tokens;
     p->cache = served->options.serving.cache;

@@ -163,8 +163,9 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for timings");
     for (size_t i = 0; i < texts; i++) {
         r->token[i] = (int32_t)i + 1;
-        r->slots[i * SW_SLOT_FIELDS] = TEXT_TOKENS - 1;
-        r->slots[i * SW_SLOT_FIELDS + 1] = 1;
+        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = TEXT_TOKENS - 1;
+        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_TOKENS] = 1;
+        r->slots[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = (int32_t)i;
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
         r->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
     }

@@ -4,11 +4,13 @@
 #include "core/base/hash.h"
 #include "core/program/serving.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct slot {
     struct sw_text text;
+    int64_t arrival;      /* texts that came before it */
     bool busy, in_chunks; /* in_chunks: of the prompt, until all of them are in the cache */
     int64_t cached;       /* positions that the cache has */
     int64_t made;         /* new tokens */
@@ -18,17 +20,22 @@ struct slot {
 struct sw_engine {
     struct sw_executor *executor;
     int64_t slot_count, chunk, max_tokens, vocab, words;
-    bool wide;                 /* outputs are f64 */
+    int64_t chunk_rows; /* rows of a chunk that a call takes */
+    int64_t shards;     /* of the batch: each has as many rows and slots, one behind the other */
+    bool wide;          /* outputs are f64 */
     enum sw_program_kind last; /* what ran last */
+    int64_t arrivals;          /* texts that were admitted */
     struct slot *slot;
+    int32_t *seen; /* of each slot [slots, words] */
     struct sw_engine_counts counts;
-    /* what the programs are fed, what they give */
-    int32_t *tokens; /* [slots, chunk] */
-    int32_t *labels; /* [slots, chunk] */
-    int32_t *where;  /* [slots, SW_SLOT_FIELDS] */
-    int32_t *seen;   /* [slots, words] */
-    float *settings; /* [slots, SW_SAMPLING_SETTINGS] */
-    void *output;    /* [slots, SW_SAMPLED_NUMBERS] or [slots, chunk], f32 or f64 */
+    /* What the programs are fed, what they give: rows, of chunks or, decoding, one of each slot. */
+    int64_t rows;      /* of the call */
+    int32_t *tokens;   /* [chunk_rows, chunk] or [slots] */
+    int32_t *labels;   /* [chunk_rows, chunk] */
+    int32_t *where;    /* [rows, SW_SLOT_FIELDS] */
+    int32_t *row_seen; /* of a chunk's rows [chunk_rows, words] */
+    float *settings;   /* [rows, SW_SAMPLING_SETTINGS] */
+    void *output;      /* [rows, SW_SAMPLED_NUMBERS] or [chunk_rows, chunk], f32 or f64 */
 };
 
 /* ---- The engine ---- */
@@ -46,10 +53,13 @@ static const struct sw_program *any_program(const struct sw_program_set *set)
 static void read_shapes(struct sw_engine *e, const struct sw_program *p)
 {
     const struct sw_state *state = &sw_executor_set(e->executor)->state;
+    const struct sw_state_row *cache = sw_state_find(state, "key cache");
     const struct sw_value *tokens = &p->values[sw_program_input(p, "tokens")];
-    e->slot_count = tokens->size[0];
+    e->chunk_rows = tokens->size[0];
     e->chunk = tokens->size[1];
-    e->max_tokens = sw_state_find(state, "key cache")->size[1];
+    e->slot_count = cache->size[0];
+    e->max_tokens = cache->size[1];
+    e->shards = tokens->size[0] / tokens->local[0];
     e->vocab = sw_state_find(state, "embedding")->size[0];
     e->words = sw_sampling_words(e->vocab);
     e->wide = p->values[p->outputs.at[0].value].dtype == SW_F64;
@@ -66,16 +76,18 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     }
     e->executor = executor;
     read_shapes(e, p);
-    const size_t slots = (size_t)e->slot_count, row = slots * (size_t)e->chunk;
+    const size_t slots = (size_t)e->slot_count, chunks = (size_t)e->chunk_rows;
+    const size_t rows = slots > chunks ? slots : chunks, row = chunks * (size_t)e->chunk;
     e->slot = calloc(slots, sizeof *e->slot);
-    e->tokens = calloc(row, sizeof *e->tokens);
+    e->tokens = calloc(row > slots ? row : slots, sizeof *e->tokens);
     e->labels = calloc(row, sizeof *e->labels);
-    e->where = calloc(slots * SW_SLOT_FIELDS, sizeof *e->where);
+    e->where = calloc(rows * SW_SLOT_FIELDS, sizeof *e->where);
     e->seen = calloc(slots * (size_t)e->words, sizeof *e->seen);
-    e->settings = calloc(slots * SW_SAMPLING_SETTINGS, sizeof *e->settings);
-    e->output = calloc(row + SW_SAMPLED_NUMBERS * slots, sizeof(double));
+    e->row_seen = calloc(chunks * (size_t)e->words, sizeof *e->row_seen);
+    e->settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *e->settings);
+    e->output = calloc(row + SW_SAMPLED_NUMBERS * rows, sizeof(double));
     if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
-        e->seen == NULL || e->settings == NULL || e->output == NULL) {
+        e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL) {
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
@@ -92,6 +104,7 @@ void sw_engine_free(struct sw_engine *e)
     free(e->labels);
     free(e->where);
     free(e->seen);
+    free(e->row_seen);
     free(e->settings);
     free(e->output);
     free(e);
@@ -159,10 +172,10 @@ static float draw(const struct slot *s)
     return (float)(mixed >> 40) * 0x1p-24f;
 }
 
-static void set_settings(struct sw_engine *e, int64_t i)
+static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
 {
-    const struct slot *s = &e->slot[i];
-    float *to = e->settings + i * SW_SAMPLING_SETTINGS;
+    const struct slot *s = &e->slot[slot];
+    float *to = e->settings + row * SW_SAMPLING_SETTINGS;
     to[SW_SAMPLING_TOP] = s->busy ? (float)s->text.top : 0;
     if (s->cached + 1 < s->text.token_count && !s->in_chunks) { /* which is the most probable? */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
@@ -184,34 +197,58 @@ static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
         e->seen[i * e->words + token / 32] |= (int32_t)(UINT32_C(1) << (token % 32));
 }
 
-static void set_where(struct sw_engine *e, int64_t i, int64_t first, int64_t count)
+static void set_where(struct sw_engine *e, int64_t row, int64_t slot, int64_t first, int64_t count)
 {
-    e->where[i * SW_SLOT_FIELDS] = (int32_t)first;
-    e->where[i * SW_SLOT_FIELDS + 1] = (int32_t)count;
+    int32_t *to = e->where + row * SW_SLOT_FIELDS;
+    to[SW_SLOT_FIRST] = (int32_t)first;
+    to[SW_SLOT_TOKENS] = (int32_t)count;
+    to[SW_SLOT_NUMBER] = (int32_t)slot;
 }
 
-/* `length`: tokens of a slot that the program takes. */
-static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
-                struct sw_error *err)
+/* Of the call that was made ready. */
+static int64_t slot_of(const struct sw_engine *e, int64_t row)
 {
-    const size_t slots = (size_t)e->slot_count, row = slots * (size_t)length;
-    const size_t element = e->wide ? sizeof(double) : sizeof(float);
-    const bool scores = kind == SW_PROGRAM_SCORE;
+    return e->where[row * SW_SLOT_FIELDS + SW_SLOT_NUMBER];
+}
+
+static int64_t tokens_of(const struct sw_engine *e, int64_t row)
+{
+    return e->where[row * SW_SLOT_FIELDS + SW_SLOT_TOKENS];
+}
+
+/* Tokens that were there before, of every row's text; NULL: no text asks. */
+static const int32_t *seen_by_rows(struct sw_engine *e, enum sw_program_kind kind)
+{
     bool penalties = false;
     for (int64_t i = 0; i < e->slot_count; i++)
         penalties |= e->slot[i].busy && e->slot[i].text.sampling.penalty != 1;
+    if (!penalties || kind == SW_PROGRAM_DECODE)
+        return penalties ? e->seen : NULL;
+    for (int64_t r = 0; r < e->rows; r++)
+        memcpy(e->row_seen + r * e->words, e->seen + slot_of(e, r) * e->words,
+               (size_t)e->words * sizeof *e->seen);
+    return e->row_seen;
+}
+
+/* `length`: tokens of a row that the program takes. */
+static int call(struct sw_engine *e, enum sw_program_kind kind, int64_t length,
+                struct sw_error *err)
+{
+    const size_t rows = (size_t)e->rows, row = rows * (size_t)length;
+    const size_t element = e->wide ? sizeof(double) : sizeof(float);
+    const bool scores = kind == SW_PROGRAM_SCORE;
     struct sw_feed feeds[4] = {
         {.name = "tokens", .data = e->tokens, .bytes = row * sizeof *e->tokens},
-        {.name = "slots", .data = e->where, .bytes = slots * SW_SLOT_FIELDS * sizeof *e->where},
+        {.name = "slots", .data = e->where, .bytes = rows * SW_SLOT_FIELDS * sizeof *e->where},
         {.name = "settings",
          .data = e->settings,
-         .bytes = slots * SW_SAMPLING_SETTINGS * sizeof *e->settings},
+         .bytes = rows * SW_SAMPLING_SETTINGS * sizeof *e->settings},
         {.name = "seen",
-         .data = penalties ? e->seen : NULL,
-         .bytes = slots * (size_t)e->words * sizeof *e->seen}};
+         .data = scores ? NULL : seen_by_rows(e, kind),
+         .bytes = rows * (size_t)e->words * sizeof *e->seen}};
     const struct sw_fetch fetch = {.name = scores ? "logprobs" : "sampled",
                                    .data = e->output,
-                                   .bytes = (scores ? row : SW_SAMPLED_NUMBERS * slots) * element};
+                                   .bytes = (scores ? row : SW_SAMPLED_NUMBERS * rows) * element};
     if (scores)
         feeds[2] =
             (struct sw_feed){.name = "labels", .data = e->labels, .bytes = row * sizeof *e->labels};
@@ -227,33 +264,33 @@ static void end_text(struct slot *s, const struct sw_engine_calls *calls, bool f
         calls->ended(calls->context, &s->text, full);
 }
 
-static double sampled(const struct sw_engine *e, int64_t i, int64_t number)
+static double sampled(const struct sw_engine *e, int64_t row, int64_t number)
 {
-    return output(e, SW_SAMPLED_NUMBERS * i + number);
+    return output(e, SW_SAMPLED_NUMBERS * row + number);
 }
 
-static void read_top(const struct sw_engine *e, int64_t i, struct sw_top *top)
+static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
 {
-    const int32_t wanted = e->slot[i].text.top;
+    const int32_t wanted = e->slot[slot_of(e, row)].text.top;
     *top = (struct sw_top){0};
-    for (; top->count < wanted && sampled(e, i, 2 + 2 * top->count) >= 0;) {
-        top->token[top->count] = (int32_t)sampled(e, i, 2 + 2 * top->count);
-        top->logprob[top->count] = sampled(e, i, 3 + 2 * top->count);
+    for (; top->count < wanted && sampled(e, row, 2 + 2 * top->count) >= 0;) {
+        top->token[top->count] = (int32_t)sampled(e, row, 2 + 2 * top->count);
+        top->logprob[top->count] = sampled(e, row, 3 + 2 * top->count);
         top->count++;
     }
 }
 
-/* What the program sampled behind the slot's last token. */
-static void take_token(struct sw_engine *e, int64_t i, const struct sw_engine_calls *calls)
+/* What the program sampled behind the row's last token. */
+static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    struct slot *s = &e->slot[i];
+    struct slot *s = &e->slot[slot_of(e, row)];
     struct sw_top top;
-    s->pending = (int32_t)sampled(e, i, 0);
-    mark_seen(e, i, s->pending);
-    read_top(e, i, &top);
+    s->pending = (int32_t)sampled(e, row, 0);
+    mark_seen(e, slot_of(e, row), s->pending);
+    read_top(e, row, &top);
     e->counts.new_tokens++;
     const bool more =
-        calls->token(calls->context, &s->text, s->made, s->pending, sampled(e, i, 1), &top);
+        calls->token(calls->context, &s->text, s->made, s->pending, sampled(e, row, 1), &top);
     s->made++;
     if (!more || s->made >= s->text.max_new_tokens)
         end_text(s, calls, false);
@@ -271,12 +308,23 @@ static void leave_chunks(struct slot *s, const struct sw_engine_calls *calls)
         end_text(s, calls, false);
 }
 
+/* Of the shards of the batch the one with fewest texts has it: their rows are its own. */
 int64_t sw_engine_free_slot(const struct sw_engine *e)
 {
-    for (int64_t i = 0; i < e->slot_count; i++)
-        if (!e->slot[i].busy)
-            return i;
-    return -1;
+    const int64_t each = e->slot_count / e->shards;
+    int64_t best = -1, fewest = each;
+    for (int64_t shard = 0; shard < e->shards; shard++) {
+        int64_t busy = 0, free_slot = -1;
+        for (int64_t i = (shard + 1) * each; i-- > shard * each;) {
+            busy += e->slot[i].busy;
+            free_slot = e->slot[i].busy ? free_slot : i;
+        }
+        if (busy < fewest) {
+            fewest = busy;
+            best = free_slot;
+        }
+    }
+    return best;
 }
 
 bool sw_engine_is_busy(const struct sw_engine *e)
@@ -291,8 +339,10 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
                      const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[slot];
-    const int64_t room = text->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens;
-    *s = (struct slot){.text = *text, .busy = true, .in_chunks = true};
+    /* of a text that is scored the last token is only predicted */
+    const int64_t room =
+        text->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + text->scored;
+    *s = (struct slot){.text = *text, .arrival = e->arrivals++, .busy = true, .in_chunks = true};
     memset(e->seen + slot * e->words, 0, (size_t)e->words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
@@ -308,57 +358,99 @@ void sw_engine_drop(struct sw_engine *e, int64_t slot)
 }
 
 /* The log-probabilities of the tokens behind those that were just fed. */
-static void tell_scores(struct sw_engine *e, int64_t i, int64_t count,
-                        const struct sw_engine_calls *calls)
+static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    const struct slot *s = &e->slot[i];
+    const struct slot *s = &e->slot[slot_of(e, row)];
+    const int64_t count = tokens_of(e, row);
     for (int64_t t = 0; t < count && calls->scored != NULL; t++)
         calls->scored(calls->context, &s->text, s->cached - count + t + 1,
-                      output(e, i * e->chunk + t));
+                      output(e, row * e->chunk + t));
 }
 
-/* What the program said of a slot's `count` tokens. */
-static void take_chunk(struct sw_engine *e, int64_t i, int64_t count,
-                       const struct sw_engine_calls *calls)
+/* What the program said of a row's tokens. */
+static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
-    struct slot *s = &e->slot[i];
-    s->cached += count;
-    e->counts.prompt_tokens += count;
+    struct slot *s = &e->slot[slot_of(e, row)];
+    s->cached += tokens_of(e, row);
+    e->counts.prompt_tokens += tokens_of(e, row);
     if (s->text.scored)
-        tell_scores(e, i, count, calls);
+        tell_scores(e, row, calls);
     if (s->cached < chunked_tokens(s))
         return;
     if (s->text.scored) {
         leave_chunks(s, calls);
     } else {
         s->in_chunks = false;
-        take_token(e, i, calls);
+        take_token(e, row, calls);
     }
 }
 
-/* The next chunk of every prompt that waits for this program; the other slots rest. */
+/* A row is fed tokens [first, ..) of `count`, as many as a chunk has; of none it rests. Returns
+ * where the next row begins. */
+static int64_t set_chunk(struct sw_engine *e, int64_t row, int64_t slot, const int32_t *tokens,
+                         int64_t first, int64_t count, bool scored)
+{
+    const int64_t left = count - first, n = left < e->chunk ? left : e->chunk;
+    int32_t *to = e->tokens + row * e->chunk, *labels = e->labels + row * e->chunk;
+    set_where(e, row, slot, first, n);
+    for (int64_t t = 0; t < e->chunk; t++) {
+        to[t] = t < n ? tokens[first + t] : 0;
+        labels[t] = t < n && scored ? tokens[first + t + 1] : -1;
+    }
+    return first + n;
+}
+
+/* Of the shard's slots that wait for this program the one that came first behind `arrival`; -1:
+ * there is none. */
+static int64_t next_waiting(const struct sw_engine *e, enum sw_program_kind kind, int64_t shard,
+                            int64_t arrival)
+{
+    const int64_t each = e->slot_count / e->shards;
+    int64_t best = -1;
+    for (int64_t i = shard * each; i < (shard + 1) * each; i++)
+        if (stage(&e->slot[i]) == kind && e->slot[i].arrival > arrival &&
+            (best < 0 || e->slot[i].arrival < e->slot[best].arrival))
+            best = i;
+    return best;
+}
+
+/* Prompts in the order in which they came, each as many rows of a shard as it takes; what is left
+ * of the rows rests. */
+static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
+{
+    const int64_t each = e->chunk_rows / e->shards;
+    e->rows = e->chunk_rows;
+    for (int64_t shard = 0; shard < e->shards; shard++) {
+        int64_t row = shard * each, slot = next_waiting(e, kind, shard, -1);
+        while (row < (shard + 1) * each && slot >= 0) {
+            const struct slot *s = &e->slot[slot];
+            int64_t at = s->cached;
+            for (; row < (shard + 1) * each && at < chunked_tokens(s); row++) {
+                at = set_chunk(e, row, slot, s->text.tokens, at, chunked_tokens(s),
+                               kind == SW_PROGRAM_SCORE);
+                set_settings(e, row, slot);
+            }
+            slot = next_waiting(e, kind, shard, s->arrival);
+        }
+        for (; row < (shard + 1) * each; row++) {
+            (void)set_chunk(e, row, shard * (e->slot_count / e->shards), NULL, 0, 0, false);
+            set_settings(e, row, slot_of(e, row));
+        }
+    }
+}
+
+/* The next chunks of the prompts that wait for this program. */
 static int run_chunk(struct sw_engine *e, enum sw_program_kind kind,
                      const struct sw_engine_calls *calls, struct sw_error *err)
 {
     const double begin = sw_clock_now();
-    for (int64_t i = 0; i < e->slot_count; i++) {
-        const struct slot *s = &e->slot[i];
-        const int64_t left = stage(s) == kind ? chunked_tokens(s) - s->cached : 0;
-        const int64_t n = left < e->chunk ? left : e->chunk;
-        set_where(e, i, n > 0 ? s->cached : 0, n);
-        set_settings(e, i);
-        for (int64_t t = 0; t < e->chunk; t++) {
-            const bool scored = t < n && kind == SW_PROGRAM_SCORE;
-            e->tokens[i * e->chunk + t] = t < n ? s->text.tokens[s->cached + t] : 0;
-            e->labels[i * e->chunk + t] = scored ? s->text.tokens[s->cached + t + 1] : -1;
-        }
-    }
+    fill_rows(e, kind);
     if (call(e, kind, e->chunk, err) != 0)
         return -1;
     e->counts.prefills++;
-    for (int64_t i = 0; i < e->slot_count; i++)
-        if (e->where[i * SW_SLOT_FIELDS + 1] > 0)
-            take_chunk(e, i, e->where[i * SW_SLOT_FIELDS + 1], calls);
+    for (int64_t r = 0; r < e->rows; r++)
+        if (tokens_of(e, r) > 0)
+            take_chunk(e, r, calls);
     e->counts.prefill_seconds += sw_clock_now() - begin;
     return 0;
 }
@@ -386,11 +478,12 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
                         struct sw_error *err)
 {
     const double begin = sw_clock_now();
+    e->rows = e->slot_count;
     for (int64_t i = 0; i < e->slot_count; i++) {
         const struct slot *s = &e->slot[i];
         const bool waits = stage(s) == SW_PROGRAM_DECODE;
-        set_where(e, i, waits ? s->cached : 0, waits);
-        set_settings(e, i);
+        set_where(e, i, i, waits ? s->cached : 0, waits);
+        set_settings(e, i, i);
         e->tokens[i] = !waits                            ? 0
                        : s->cached < s->text.token_count ? s->text.tokens[s->cached]
                                                          : s->pending;
@@ -399,7 +492,7 @@ static int decode_token(struct sw_engine *e, const struct sw_engine_calls *calls
         return -1;
     e->counts.decodes++;
     for (int64_t i = 0; i < e->slot_count; i++)
-        if (e->where[i * SW_SLOT_FIELDS + 1] > 0)
+        if (tokens_of(e, i) > 0)
             take_decoded(e, i, calls);
     e->counts.decode_seconds += sw_clock_now() - begin;
     return 0;
@@ -462,35 +555,37 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
 
 /* ---- Scores ---- */
 
+struct scores {
+    float *const *logprobs; /* the caller's */
+};
+
+static void keep_score(void *context, const struct sw_text *text, int64_t index, double logprob)
+{
+    const struct scores *scores = context;
+    scores->logprobs[text->number][index - 1] = (float)logprob;
+}
+
 int sw_engine_score(struct sw_engine *e, const struct sw_text *texts, int64_t count,
                     float *const *logprobs, struct sw_error *err)
 {
+    struct scores scores = {logprobs};
+    const struct sw_engine_calls calls = {.scored = keep_score, .context = &scores};
     int64_t longest = 0;
     for (int64_t i = 0; i < count; i++)
         longest = texts[i].token_count - 1 > longest ? texts[i].token_count - 1 : longest;
     if (count > e->slot_count || longest > e->max_tokens)
         return sw_fail(err, SW_ENVIRONMENT, "texts of %lld tokens do not fit the cache",
                        (long long)longest);
-    const double begin = sw_clock_now();
-    for (int64_t first = 0; first < longest; first += e->chunk) {
-        for (int64_t i = 0; i < e->slot_count; i++) {
-            const int64_t left = i < count ? texts[i].token_count - 1 - first : 0;
-            const int64_t n = left < 0 ? 0 : left < e->chunk ? left : e->chunk;
-            set_where(e, i, n > 0 ? first : 0, n);
-            for (int64_t t = 0; t < e->chunk; t++) {
-                e->tokens[i * e->chunk + t] = t < n ? texts[i].tokens[first + t] : 0;
-                e->labels[i * e->chunk + t] = t < n ? texts[i].tokens[first + t + 1] : -1;
-            }
-        }
-        if (call(e, SW_PROGRAM_SCORE, e->chunk, err) != 0)
-            return -1;
-        e->counts.prefills++;
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t t = 0; t < e->where[i * SW_SLOT_FIELDS + 1]; t++) {
-                logprobs[i][first + t] = (float)output(e, i * e->chunk + t);
-                e->counts.prompt_tokens++;
-            }
+    assert(!sw_engine_is_busy(e));
+    for (int64_t i = 0; i < count; i++) {
+        struct sw_text text = texts[i];
+        text.number = i;
+        text.scored = true;
+        text.max_new_tokens = text.top = 0;
+        sw_engine_admit(e, sw_engine_free_slot(e), &text, &calls);
     }
-    e->counts.prefill_seconds += sw_clock_now() - begin;
+    while (sw_engine_is_busy(e))
+        if (run_program(e, SW_PROGRAM_SCORE, &calls, err) != 0)
+            return -1;
     return 0;
 }

@@ -85,7 +85,8 @@ int64_t sw_engine_slots(const struct sw_engine *engine);
 int sw_engine_run(struct sw_engine *engine, const struct sw_engine_calls *calls,
                   struct sw_error *err);
 
-/* A slot without a text, the first one; -1: every slot has one. */
+/* A slot without a text, the first one of the rank of the batch that has fewest texts; -1: every
+ * slot has one. */
 int64_t sw_engine_free_slot(const struct sw_engine *engine);
 /* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. */
 void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_text *text,
@@ -93,8 +94,9 @@ void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_tex
 /* The slot is free; what text it had is not heard of again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
 bool sw_engine_is_busy(const struct sw_engine *engine);
-/* Collective. Runs one program: a chunk of every prompt, or one more token of every text. Where
- * both wait they take turns, so that long prompts do not stop the texts that are being made.
+/* Collective. Runs one program: chunks of prompts, in the order in which they were admitted, or one
+ * more token of every text. Where both wait they take turns, so that long prompts do not stop the
+ * texts that are being made.
  * `next` is not called. Errors: of the executor. */
 int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
                    struct sw_error *err);

@@ -97,6 +97,7 @@ static void create(struct bench *b, enum sw_dtype compute, int64_t layers)
     b->serving = (struct sw_serving){.max_batch = b->texts,
                                      .max_tokens = (b->cached + CHUNK) / CHUNK * CHUNK + CHUNK,
                                      .chunk = CHUNK,
+                                     .token_budget = b->texts * CHUNK,
                                      .cache = compute};
     b->device = sw_cpu_device_create(b->threads, &err);
     if (b->device == NULL ||
@@ -121,8 +122,9 @@ static double call(struct bench *b, enum sw_program_kind kind, int64_t first, in
     struct sw_error err = {0};
     const size_t texts = (size_t)b->texts;
     for (int64_t i = 0; i < b->texts; i++) {
-        b->slots[i * SW_SLOT_FIELDS] = (int32_t)first;
-        b->slots[i * SW_SLOT_FIELDS + 1] = (int32_t)length;
+        b->slots[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = (int32_t)first;
+        b->slots[i * SW_SLOT_FIELDS + SW_SLOT_TOKENS] = (int32_t)length;
+        b->slots[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = (int32_t)i;
         b->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_TOP_P] = 1;
         b->settings[i * SW_SAMPLING_SETTINGS + SW_SAMPLING_PENALTY] = 1;
     }

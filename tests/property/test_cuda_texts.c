@@ -28,13 +28,14 @@ static const struct variant {
     const char *name;
     bool biases, head_norms, few_kv_heads, stream, int8;
     int32_t head_dim;
-    int64_t chunk, slots;
+    int64_t chunk, slots, rows; /* rows: of a chunk */
     struct sw_sampling sampling;
 } variants[] = {
     {.name = "greedy",
      .head_dim = 8,
      .chunk = 8,
      .slots = 8,
+     .rows = 4,
      .sampling = {.top_p = 1, .penalty = 1}},
     {.name = "few kv heads, drawn",
      .few_kv_heads = true,
@@ -57,6 +58,7 @@ static const struct variant {
      .head_dim = 8,
      .chunk = 8,
      .slots = 8,
+     .rows = 4,
      .sampling = {.top_p = 1, .penalty = 1}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
@@ -151,6 +153,7 @@ static struct sw_test_texts make(struct sw_mesh mesh, const struct variant *v,
                                 .serving = {.max_batch = v->slots,
                                             .max_tokens = MAX_TOKENS,
                                             .chunk = v->chunk,
+                                            .token_budget = v->rows * v->chunk,
                                             .cache = cache,
                                             .stream_weights = v->stream},
                                 .seed = 11,

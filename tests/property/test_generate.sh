@@ -191,8 +191,8 @@ short, long = (json.load(open(path))["serving"] for path in sys.argv[1:])
 queries, cache = "sent_bytes_passing_queries", "sent_bytes_passing_cache"
 assert short["passes"] == "keys and values" and long["passes"] == "queries", (short, long)
 assert short[queries] == long[queries] and short[cache] < short[queries] < long[cache], (short, long)
-# keys and values of 4 layers, 4 heads of 32 in fp32, for 6 slots: what another rank has of 3584 tokens more
-assert long[cache] - short[cache] == 2 * 4 * 4 * 32 * 4 * 6 * 3584 * 7 // 8, (short, long)
+# keys and values of 4 layers, 4 heads of 32 in fp32, for one row of 6 slots: what another rank has of 3584 tokens more
+assert long[cache] - short[cache] == 2 * 4 * 4 * 32 * 4 * 3584 * 7 // 8, (short, long)
 PYTHON
 grep -q 'for a chunk of prompts keys and values are gathered: it sends ' "$out/said.512" || fail "explain hides what is gathered"
 grep -q 'for a chunk of prompts queries are gathered: it sends ' "$out/said.4096" || fail "explain hides what is gathered"

@@ -320,6 +320,7 @@ static int check_retarget_serving(const struct sw_mesh *mesh, void *context)
         const struct sw_serving want = {.max_batch = 48,
                                         .max_tokens = 1536,
                                         .chunk = 192,
+                                        .token_budget = variant % 4 * 4 * 192,
                                         .cache = variant / 12 % 2 ? SW_I8 : training.compute,
                                         .stream_weights = variant / 3 % 2,
                                         .gathers =

@@ -416,6 +416,7 @@ static void what_runs_is_what_was_priced(void **state)
         const struct sw_serving serving = {.max_batch = 16,
                                            .max_tokens = 64,
                                            .chunk = variant % 2 ? 16 : 64,
+                                           .token_budget = variant % 3 * 256,
                                            .cache = o.compute,
                                            .stream_weights = variant / 2 % 2 == 1,
                                            .gathers =

@@ -44,32 +44,43 @@ static const struct variant {
     bool tied, biases, head_norms, few_kv_heads, stream, uneven_widths;
     bool int8; /* the cache */
     enum sw_prefill_gather gathers;
-    int64_t chunk, slots;
+    int64_t chunk, slots, budget;
 } variants[] = {
-    {.name = "llama", .chunk = CHUNK, .slots = 8},
+    {.name = "llama", .chunk = CHUNK, .slots = 8, .budget = 4 * CHUNK},
     {.name = "tied, few kv heads", .tied = true, .few_kv_heads = true, .chunk = CHUNK, .slots = 3},
     {.name = "biases, one chunk",
      .tied = true,
      .biases = true,
      .few_kv_heads = true,
      .chunk = MAX_TOKENS,
-     .slots = 16},
-    {.name = "head norms, streamed", .head_norms = true, .stream = true, .chunk = 1, .slots = 2},
+     .slots = 16,
+     .budget = 4 * MAX_TOKENS},
+    {.name = "head norms, streamed",
+     .head_norms = true,
+     .stream = true,
+     .chunk = 1,
+     .slots = 2,
+     .budget = 7},
     {.name = "widths that sp does not divide",
      .uneven_widths = true,
      .few_kv_heads = true,
      .biases = true,
      .chunk = 16,
      .slots = 5},
-    {.name = "cache in int8", .int8 = true, .chunk = CHUNK, .slots = 8},
+    {.name = "cache in int8", .int8 = true, .chunk = CHUNK, .slots = 8, .budget = 3 * CHUNK},
     {.name = "cache in int8, few kv heads, uneven widths",
      .int8 = true,
      .few_kv_heads = true,
      .uneven_widths = true,
      .head_norms = true,
      .chunk = 1,
-     .slots = 3},
-    {.name = "keys and values are gathered", .gathers = SW_GATHER_KV, .chunk = CHUNK, .slots = 8},
+     .slots = 3,
+     .budget = 16},
+    {.name = "keys and values are gathered",
+     .gathers = SW_GATHER_KV,
+     .chunk = CHUNK,
+     .slots = 8,
+     .budget = 2 * CHUNK},
     {.name = "queries are gathered, one chunk, few kv heads",
      .gathers = SW_GATHER_QUERIES,
      .few_kv_heads = true,
@@ -114,6 +125,7 @@ static struct sw_serving make_serving(const struct variant *v, enum sw_dtype cac
     return (struct sw_serving){.max_batch = v->slots,
                                .max_tokens = MAX_TOKENS,
                                .chunk = v->chunk,
+                               .token_budget = v->budget,
                                .cache = v->int8 ? SW_I8 : cache,
                                .stream_weights = v->stream,
                                .gathers = v->gathers};
@@ -497,8 +509,15 @@ static void a_gpu_has_room_for_its_attention(void **state)
     }
 }
 
+static bool is_of_cache(const struct sw_program *p, int32_t value)
+{
+    const struct sw_value *v = &p->values[value];
+    return p->values[v->base].role == SW_ROLE_CACHE || strcmp(v->name, "k3") == 0 ||
+           strcmp(v->name, "v3") == 0;
+}
+
 /* Bytes that a rank sends for one run; *of_cache: those of collectives whose operand is the
- * cache's; *calls of them in a layer. */
+ * cache's, or a copy of rows of it; *calls of them in a layer. */
 static int64_t sent_bytes(const struct sw_program *p, int64_t *of_cache, int32_t *calls)
 {
     int64_t bytes = 0;
@@ -510,7 +529,7 @@ static int64_t sent_bytes(const struct sw_program *p, int64_t *of_cache, int32_t
             const int64_t sent = sw_op_communication_bytes(p, op) * p->regions[r].repeat;
             bytes += sent;
             for (uint16_t k = 0; k < op->n_in && sw_op_is_move(op->kind); k++)
-                if (p->values[p->values[op->in[k].value].base].role == SW_ROLE_CACHE) {
+                if (is_of_cache(p, op->in[k].value)) {
                     *of_cache += sent;
                     ++*calls;
                 }
@@ -604,8 +623,12 @@ static void what_goes_round_is_fewer_bytes(void **state)
                                             &of_cache, &calls);
                     assert_int_equal(calls, moves ? 2 : 0);
                     const struct sw_state_row *keys = sw_state_find(&set->state, "key cache");
-                    assert_int_equal(of_cache,
-                                     moves ? 2 * (sp - 1) * keys->instance_bytes * keys->stack : 0);
+                    const struct sw_program *prefill = set->program[SW_PROGRAM_PREFILL];
+                    const int64_t texts = set->program[SW_PROGRAM_DECODE]->micro_batch;
+                    assert_int_equal(of_cache, moves
+                                                   ? 2 * (sp - 1) * keys->instance_bytes *
+                                                         keys->stack / texts * prefill->micro_batch
+                                                   : 0);
                 }
                 (void)sent_bytes(set->program[SW_PROGRAM_DECODE], &of_cache, &calls);
                 assert_int_equal(calls, 0);
@@ -644,7 +667,9 @@ static int read_tokens(void *context, const struct sw_ask *ask, void *to, struct
 static void prefill_is_evaluate_to_the_bit(void **state)
 {
     (void)state;
-    const struct variant *v = &variants[2];
+    struct variant all = variants[2];
+    const struct variant *v = &all;
+    all.budget = (int64_t)16 * MAX_TOKENS; /* all texts in one call */
     static const enum sw_dtype dtypes[] = {SW_F32, SW_BF16_T};
     for (size_t d = 0; d < 2; d++) {
         struct sw_program_options options = make_options(sw_mesh_make(1, 1, 1, 1), v, dtypes[d]);
@@ -669,12 +694,13 @@ static void prefill_is_evaluate_to_the_bit(void **state)
             assert_int_equal(sw_executor_init_state(x, SEED, 0.3, &err), 0);
             const enum sw_program_kind kind = k ? SW_PROGRAM_SCORE : SW_PROGRAM_EVALUATE;
             const struct sw_program *p = set[k]->program[kind];
-            int32_t tokens[16 * MAX_TOKENS], slots[16 * 2];
+            int32_t tokens[16 * MAX_TOKENS], slots[16 * SW_SLOT_FIELDS];
             for (int32_t i = 0; i < 16 * MAX_TOKENS; i++)
                 tokens[i] = prompt_token(i / MAX_TOKENS, i % MAX_TOKENS);
             for (int32_t i = 0; i < 16; i++) {
-                slots[2 * i] = 0;
-                slots[2 * i + 1] = MAX_TOKENS;
+                slots[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = 0;
+                slots[i * SW_SLOT_FIELDS + SW_SLOT_TOKENS] = MAX_TOKENS;
+                slots[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = 15 - i;
             }
             if (k == 1) {
                 const struct sw_feed feeds[] = {
@@ -746,7 +772,7 @@ static void every_call_is_fed_all_inputs(void **state)
     struct sw_executor *x = NULL;
     struct sw_error err = {0};
     struct sw_device *device = sw_cpu_device_create(1, &err);
-    static int32_t tokens[8 * CHUNK], slots[8 * SW_SLOT_FIELDS];
+    static int32_t tokens[4 * CHUNK], slots[4 * SW_SLOT_FIELDS]; /* four rows of eight slots */
     const struct sw_feed feeds[] = {{.name = "tokens", .data = tokens, .bytes = sizeof tokens},
                                     {.name = "labels", .data = tokens, .bytes = sizeof tokens},
                                     {.name = "slots", .data = slots, .bytes = sizeof slots - 4}};
@@ -758,7 +784,7 @@ static void every_call_is_fed_all_inputs(void **state)
     assert_string_equal(err.message, "the program is not fed its 'slots'");
     err = (struct sw_error){0};
     assert_int_equal(sw_executor_run(x, SW_PROGRAM_SCORE, NULL, feeds, 3, NULL, 0, &err), -1);
-    assert_string_equal(err.message, "the program takes no 'slots' of 60 bytes");
+    assert_string_equal(err.message, "the program takes no 'slots' of 44 bytes");
     sw_executor_free(x);
     comm->vtable->destroy(comm);
     device->vtable->destroy(device);
@@ -778,6 +804,13 @@ static void what_cannot_be_served_is_said(void **state)
                      -1);
     assert_int_equal(err.status, SW_BAD_INPUT);
     assert_string_equal(err.message, "max_batch 0 is not between 1 and 65536");
+    err = (struct sw_error){0};
+    serving = make_serving(&variants[0], SW_F32);
+    serving.token_budget = -1;
+    assert_int_equal(sw_program_set_compile_serving(&options, &serving, generating, &set, &err),
+                     -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_string_equal(err.message, "token_budget -1 is not between 0 and 2^31 - 1");
     err = (struct sw_error){0};
     serving = make_serving(&variants[0], SW_F32);
     options.model.sliding_window = 16;

@@ -20,8 +20,9 @@ static bool compared[SW_OP_COUNT];
 /* test_cuda_serving compares it, and other forms of rope and attention. */
 static inline bool is_of_serving(int kind)
 {
-    return kind == SW_OP_CACHE_APPEND || kind == SW_OP_SOFTMAX_MERGE || kind == SW_OP_PICK_TOKEN ||
-           kind == SW_OP_SAMPLE || kind == SW_OP_TOP_TOKENS || kind == SW_OP_LM_HEAD_LOGPROBS;
+    return kind == SW_OP_CACHE_APPEND || kind == SW_OP_CACHE_ROWS || kind == SW_OP_SOFTMAX_MERGE ||
+           kind == SW_OP_PICK_TOKEN || kind == SW_OP_SAMPLE || kind == SW_OP_TOP_TOKENS ||
+           kind == SW_OP_LM_HEAD_LOGPROBS;
 }
 static uint64_t state = 1;
 static int64_t rounds = 2;

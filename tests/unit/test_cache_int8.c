@@ -84,8 +84,8 @@ static struct sw_tensor filled(struct sw_tensor t, uint64_t seed)
     return t;
 }
 
-/* First positions and numbers of tokens; the last slot rests. */
-static int32_t wheres[B][SW_SLOT_FIELDS] = {{4, S}, {30, 5}, {7, 0}};
+/* First positions, numbers of tokens and slots; the last row rests. */
+static int32_t wheres[B][SW_SLOT_FIELDS] = {{4, S, 0}, {30, 5, 1}, {7, 0, 2}};
 
 static struct sw_tensor slots_of(int32_t (*where)[SW_SLOT_FIELDS])
 {
@@ -190,7 +190,7 @@ static void edges_of_a_scale(void **state)
     const struct sw_tensor x = tensor(SW_F32, B, 1, KV * DIM);
     const struct sw_tensor cache = tensor(SW_I8, B, PLACES, KV * DIM);
     const struct sw_tensor scales = tensor(SW_F32, B, PLACES, KV);
-    int32_t where[B][SW_SLOT_FIELDS] = {{0, 1}, {0, 0}, {0, 0}};
+    int32_t where[B][SW_SLOT_FIELDS] = {{0, 1, 0}, {0, 0, 1}, {0, 0, 2}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         set(&x, 3, cases[c].x[0]);
         set(&x, 4, cases[c].x[1]);
@@ -226,9 +226,10 @@ static void rows_are_alike(void **state)
         for (int64_t token = 0; token < wheres[b][1]; token++) {
             const int64_t slot = (b + 1) % B, place = wheres[b][0] + token;
             int32_t where[B][SW_SLOT_FIELDS] = {{0}};
-            where[slot][0] = (int32_t)place;
-            where[slot][1] = 1;
-            memcpy((float *)alone.data + slot * KV * DIM,
+            where[b][SW_SLOT_FIRST] = (int32_t)place;
+            where[b][SW_SLOT_TOKENS] = 1;
+            where[b][SW_SLOT_NUMBER] = (int32_t)slot;
+            memcpy((float *)alone.data + b * KV * DIM,
                    (const float *)x.data + (b * S + token) * KV * DIM, sizeof(float) * KV * DIM);
             append(one, &again, &again_scales, &alone, where);
             assert_memory_equal((const int8_t *)again.data + (slot * PLACES + place) * KV * DIM,
@@ -258,7 +259,7 @@ struct caches {
 
 static void fill_caches(struct sw_device *device, struct caches *c)
 {
-    int32_t all[B][SW_SLOT_FIELDS] = {{0, PLACES}, {0, PLACES}, {0, PLACES}};
+    int32_t all[B][SW_SLOT_FIELDS] = {{0, PLACES, 0}, {0, PLACES, 1}, {0, PLACES, 2}};
     for (int i = 0; i < 2; i++) {
         c->real[i] = tensor(SW_F32, B, PLACES, KV * DIM);
         uint64_t state = 77 + (uint64_t)i;
@@ -358,7 +359,7 @@ static void attention_is_over_what_they_stand_for(void **state)
         const struct sw_tensor q = filled(tensor(cases[i].queries, B, seq, HEADS * DIM), 9);
         for (int64_t j = 0; j < q.elems; j++)
             set(&q, j, fmax(fmin(get(&q, j), 2), -2));
-        int32_t where[B][SW_SLOT_FIELDS] = {{4, 1}, {30, 1}, {7, 0}};
+        int32_t where[B][SW_SLOT_FIELDS] = {{4, 1, 0}, {30, 1, 1}, {7, 0, 2}};
         if (seq > 1)
             memcpy(where, wheres, sizeof where);
         const struct sw_tensor in[6] = {q,           c.integers[0], c.integers[1], slots_of(where),

@@ -9,8 +9,13 @@
 #endif
 #include "tests/unit/cuda_ops_support.h"
 
-/* Of each slot its first position and number of tokens. */
-static struct sw_tensor *add_slots(struct both *b, int64_t batch, const int32_t (*slots)[2])
+/* Where attention is compared, this rank has one slot more than there are rows, from FIRST_SLOT on;
+ * row i has the slot behind it, nobody the first one. */
+enum { FIRST_SLOT = 8 };
+
+/* Of each row its first position, number of tokens and slot. */
+static struct sw_tensor *add_slots(struct both *b, int64_t batch,
+                                   const int32_t (*slots)[SW_SLOT_FIELDS])
 {
     const int64_t size[2] = {batch, SW_SLOT_FIELDS};
     struct sw_tensor *t = add_integers(b, 2, size, 0, 0);
@@ -18,12 +23,15 @@ static struct sw_tensor *add_slots(struct both *b, int64_t batch, const int32_t 
     return t;
 }
 
-static void any_slots(int64_t batch, int64_t seq, int64_t positions, int32_t (*slots)[2])
+/* The last row has the first slot. */
+static void any_slots(int64_t batch, int64_t seq, int64_t positions,
+                      int32_t (*slots)[SW_SLOT_FIELDS])
 {
     for (int64_t i = 0; i < batch; i++) {
         const int64_t n = between(0, seq);
-        slots[i][0] = (int32_t)between(0, positions - n);
-        slots[i][1] = (int32_t)n;
+        slots[i][SW_SLOT_FIRST] = (int32_t)between(0, positions - n);
+        slots[i][SW_SLOT_TOKENS] = (int32_t)n;
+        slots[i][SW_SLOT_NUMBER] = (int32_t)(batch - 1 - i);
     }
 }
 
@@ -36,7 +44,7 @@ static void test_rope_slots(void **unused)
     {
         const int64_t dim = round_ == 0 ? 20 : 2 * between(1, 70), batch = between(1, 4);
         const int64_t x[3] = {batch, between(1, 9), dim * between(1, 3)};
-        int32_t slots[4][2];
+        int32_t slots[4][SW_SLOT_FIELDS];
         any_slots(batch, x[1], 5000, slots);
         struct both b = begin(SW_OP_ROPE, any_skew());
         b.op.as.rope.head_dim = (int32_t)dim;
@@ -68,7 +76,7 @@ static void test_cache_append(void **unused)
                 const int64_t width = between(1, 40), places = chunk / ranks * between(1, 4);
                 const int64_t whole[3] = {batch, places, width};
                 const int64_t x[3] = {batch, between(1, chunk), width};
-                int32_t slots[4][2];
+                int32_t slots[4][SW_SLOT_FIELDS];
                 any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks,
                           slots);
                 struct both b = begin(SW_OP_CACHE_APPEND, any_skew());
@@ -82,6 +90,28 @@ static void test_cache_append(void **unused)
                 compare(&b, 0);
                 end(&b);
             }
+    }
+}
+
+/* Of six slots from FIRST_SLOT on the rows' own; what another rank has is zeros. */
+static void test_cache_rows(void **unused)
+{
+    (void)unused;
+    FOR_EACH_CASE(dtype)
+    {
+        const int64_t batch = 4, cache[3] = {6, between(1, 9), between(1, 40)};
+        const int64_t y[3] = {batch, cache[1], cache[2]};
+        const int32_t slots[4][SW_SLOT_FIELDS] = {{0, 1, FIRST_SLOT + (int32_t)between(0, 5)},
+                                                  {7, 2, FIRST_SLOT + 5},
+                                                  {0, 0, FIRST_SLOT - 1},
+                                                  {3, 1, FIRST_SLOT}};
+        struct both b = begin(SW_OP_CACHE_ROWS, any_skew());
+        add_in(&b, dtype, 3, cache, 1)->start[0] = FIRST_SLOT;
+        add_slots(&b, batch, slots);
+        add_out(&b, dtype, 3, y);
+        run_both(&b, 0, NULL);
+        compare(&b, 0);
+        end(&b);
     }
 }
 
@@ -119,7 +149,7 @@ static void test_cache_append_int8(void **unused)
             const int64_t whole[3] = {batch, places, heads * dim};
             const int64_t scales[3] = {batch, places, heads};
             const int64_t x[3] = {batch, between(1, chunk), heads * dim};
-            int32_t slots[4][2];
+            int32_t slots[4][SW_SLOT_FIELDS];
             any_slots(batch, x[1] < places * ranks ? x[1] : places * ranks, places * ranks, slots);
             struct both b = begin(SW_OP_CACHE_APPEND, any_skew());
             b.op.as.append.chunk = (int32_t)chunk;
@@ -156,18 +186,20 @@ static void test_cache_append_int8(void **unused)
 struct attention_case {
     int64_t kv_heads, group, dim, seq, chunk, rank, ranks, places, batch;
     enum sw_dtype q, cache;
-    int32_t slots[4][2];
+    int32_t slots[4][SW_SLOT_FIELDS]; /* of each row; its slot is made below */
 };
 
 /* What no token of a slot may see becomes NaN, so that it shows where it is read; of a cache in
  * int8 its scales do. */
 static void hide(struct sw_tensor *cache, const struct attention_case *c)
 {
+    static const int32_t nobody[SW_SLOT_FIELDS] = {0};
     const int64_t row = cache->size[2], block = c->chunk / c->ranks;
     if (cache->dtype == SW_I8)
         return;
     for (int64_t i = 0; i < cache->elems; i++) {
-        const int32_t *slot = c->slots[i / row / c->places];
+        const int64_t of_row = i / row / c->places - 1;
+        const int32_t *slot = of_row < 0 ? nobody : c->slots[of_row];
         const int64_t place = i / row % c->places;
         const int64_t position = sw_cache_position(place, c->rank, block, c->ranks);
         if (slot[1] > 0 && position < slot[0] + slot[1])
@@ -182,7 +214,7 @@ static void hide(struct sw_tensor *cache, const struct attention_case *c)
 static struct both describe(const struct attention_case *c)
 {
     const int64_t q[3] = {c->batch, c->seq, c->kv_heads * c->group * c->dim};
-    const int64_t k[3] = {c->batch, c->places, c->kv_heads * c->dim};
+    const int64_t k[3] = {c->batch + 1, c->places, c->kv_heads * c->dim};
     const int64_t out[4] = {c->batch, c->seq, q[2], 1};
     const int64_t stats[4] = {c->batch, c->seq, 2 * c->kv_heads * c->group, 1};
     const bool scaled = c->cache == SW_I8;
@@ -196,11 +228,15 @@ static struct both describe(const struct attention_case *c)
     for (int i = 0; i < 2; i++) {
         struct sw_tensor *cache = scaled ? add_int8(&b, 3, k) : add_in(&b, c->cache, 3, k, 2);
         in_parts(cache, c->rank, c->ranks);
+        cache->start[0] = FIRST_SLOT;
         hide(cache, c);
     }
-    add_slots(&b, c->batch, c->slots);
+    struct sw_tensor *slots = add_slots(&b, c->batch, c->slots);
+    for (int64_t i = 0; i < c->batch; i++)
+        ((int32_t *)slots->data)[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] =
+            (int32_t)(FIRST_SLOT + 1 + i);
     for (int i = 0; scaled && i < 2; i++) { /* of keys and values up to 2, as the others */
-        const int64_t each[3] = {c->batch, c->places, c->kv_heads};
+        const int64_t each[3] = {c->batch + 1, c->places, c->kv_heads};
         struct sw_tensor *scales = add_in(&b, SW_F32, 3, each, 2.0 / 127);
         for (int64_t s = 0; s < scales->elems; s++)
             ((float *)scales->data)[s] = fabsf(((float *)scales->data)[s]);
@@ -419,7 +455,8 @@ static void test_pick_token(void **unused)
     {
         const int64_t batch = 4, width = between(1, 60), x[3] = {batch, between(1, 9), width};
         const int64_t y[3] = {batch, 1, width};
-        const int32_t slots[4][2] = {{0, 0}, {9, 3}, {2, 1}, {5, (int32_t)between(1, 20)}};
+        const int32_t slots[4][SW_SLOT_FIELDS] = {
+            {0, 0, 0}, {9, 3, 1}, {2, 1, 2}, {5, (int32_t)between(1, 20), 3}};
         struct both b = begin(SW_OP_PICK_TOKEN, any_skew());
         add_in(&b, dtype, 3, x, 1)->start[1] = between(0, 1) * between(1, 9);
         add_slots(&b, batch, slots);
@@ -649,6 +686,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rope_slots),
         cmocka_unit_test(test_cache_append),
+        cmocka_unit_test(test_cache_rows),
         cmocka_unit_test(test_cache_append_int8),
         cmocka_unit_test(test_decode_attention),
         cmocka_unit_test(test_chunk_attention),

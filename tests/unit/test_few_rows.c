@@ -78,8 +78,12 @@ static struct sw_cluster_config cluster_of(void)
 static struct sw_program_set *serving_of(enum sw_dtype compute)
 {
     const struct sw_program_options o = options_of(compute);
-    const struct sw_serving want = {
-        .max_batch = 8, .max_tokens = 64, .chunk = 16, .cache = compute};
+    const struct sw_serving want = {/* as many rows of a chunk as there are texts */
+                                    .max_batch = 8,
+                                    .max_tokens = 64,
+                                    .chunk = 16,
+                                    .token_budget = 8 * 16,
+                                    .cache = compute};
     struct sw_program_set *set = NULL;
     struct sw_error err = {0};
     if (sw_program_set_compile_serving(
@@ -210,6 +214,39 @@ static void a_chunk_meets_its_prompt(void **state)
                  pair / 16 * 64);
     }
     sw_program_set_free(set);
+}
+
+/* What a chunk takes follows from the rows that it has, not from how many texts there are. */
+static void a_chunk_takes_its_rows_time(void **state)
+{
+    (void)state;
+    const struct sw_program_options o = options_of(SW_F32);
+    const struct sw_cluster_config cluster = cluster_of();
+    const struct sw_workload workload = {.prompt_tokens = 64};
+    double seconds[2][3];
+    for (int32_t kv = 0; kv < 2; kv++)
+        for (int32_t i = 0; i < 3; i++) {
+            const struct sw_serving want = {.max_batch = i < 2 ? 8 << 4 * i : 8,
+                                            .max_tokens = 64,
+                                            .chunk = 16,
+                                            .token_budget = i < 2 ? 0 : 8 * 16,
+                                            .gathers = kv ? SW_GATHER_KV : SW_GATHER_QUERIES,
+                                            .cache = SW_F32};
+            struct sw_program_set *set = NULL;
+            struct sw_error err = {0};
+            struct sw_cost cost;
+            if (sw_program_set_compile_serving(&o, &want, 1u << SW_PROGRAM_PREFILL, &set, &err) !=
+                    0 ||
+                sw_cost_price(set->program[SW_PROGRAM_PREFILL], &cluster, &workload, &cost, &err) !=
+                    0)
+                fail_msg("%s", err.message);
+            seconds[kv][i] = cost.step_seconds;
+            sw_program_set_free(set);
+        }
+    for (int32_t kv = 0; kv < 2; kv++) {
+        close_to(seconds[kv][1], seconds[kv][0]);
+        assert_true(seconds[kv][2] > seconds[kv][0]);
+    }
 }
 
 /* The logits are read for the most probable tokens as often as somebody asks for them. */
@@ -347,6 +384,7 @@ int main(void)
         cmocka_unit_test(lies_between_what_was_measured),
         cmocka_unit_test(decoding_rests_on_it),
         cmocka_unit_test(nothing_else_does),
+        cmocka_unit_test(a_chunk_takes_its_rows_time),
         cmocka_unit_test(a_token_reads_weights_and_cache),
         cmocka_unit_test(a_chunk_meets_its_prompt),
         cmocka_unit_test(asks_for_top_tokens),

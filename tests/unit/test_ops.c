@@ -2,6 +2,7 @@
  * F64, and ring attention on ranks that are threads of this process. */
 #include "runner/device/cpu/cpu.h"
 #include "core/program/sampling.h"
+#include "core/program/serving.h"
 #include "core/program/workspace.h"
 
 #include <math.h>
@@ -386,9 +387,12 @@ static const double sampling[B][SW_SAMPLING_SETTINGS] = {{0, 0, 1, 0, 1.25, 0.3}
 static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
 {
     struct example e = example(kind);
-    const struct sw_tensor slots = integers(2, B, 2, 1, seq, seq + 1); /* all tokens count */
-    set(&slots, 0, 4);
-    set(&slots, 2, 0);
+    /* all tokens count; the rows' slots are the other way round */
+    const struct sw_tensor slots = integers(2, B, SW_SLOT_FIELDS, 1, seq, seq + 1);
+    for (int64_t b = 0; b < B; b++) {
+        set(&slots, b * SW_SLOT_FIELDS + SW_SLOT_FIRST, b == 0 ? 4 : 0);
+        set(&slots, b * SW_SLOT_FIELDS + SW_SLOT_NUMBER, (double)(B - 1 - b));
+    }
     if (kind_of(kind) == SW_OP_CACHE_APPEND)
         e.op.as.append = (struct sw_append_attributes){
             .head_dim = kind == FORM_APPEND_INT8 ? DIM : 0, .chunk = 24};
@@ -428,6 +432,12 @@ static struct example serving_example(int kind, enum sw_dtype t, int64_t seq)
         add_in(&e, filled(tensor(t, 3, B, 48, KV * DIM), 3, 1));
         add_in(&e, slots);
         add_out(&e, tensor(t, 3, B, seq, HEADS * DIM));
+        break;
+    case SW_OP_CACHE_ROWS:
+        memset(&e.op.as, 0, sizeof e.op.as);
+        add_in(&e, filled(tensor(t, 3, B + 1, 48, KV * DIM), 1, 1));
+        add_in(&e, slots);
+        add_out(&e, tensor(t, 3, B, 48, KV * DIM));
         break;
     case FORM_APPEND_INT8:
         add_in(&e, integers_of_cache(1));
@@ -607,6 +617,7 @@ static struct example make(struct sw_device *device, int kind, enum sw_dtype t)
         break;
     case FORM_ROPE_SLOTS:
     case SW_OP_CACHE_APPEND:
+    case SW_OP_CACHE_ROWS:
     case FORM_PART:
     case FORM_APPEND_INT8:
     case FORM_PART_INT8:
@@ -705,7 +716,7 @@ static void a_token_attends_as_in_a_chunk(void **state)
         }
         run(device, &chunk);
         for (int64_t b = 0; b < B; b++) {
-            set(&token.in[3], 2 * b, get(&chunk.in[3], 2 * b) + S - 1);
+            set(&token.in[3], b * SW_SLOT_FIELDS, get(&chunk.in[3], b * SW_SLOT_FIELDS) + S - 1);
             for (int64_t i = 0; i < HEADS * DIM; i++)
                 set(&token.in[0], b * HEADS * DIM + i,
                     get(&chunk.in[0], (b * S + S - 1) * HEADS * DIM + i));

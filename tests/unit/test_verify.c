@@ -106,6 +106,7 @@ static int check_serving_mesh(const struct sw_mesh *mesh, void *context)
             .max_batch = 5,
             .max_tokens = 40,
             .chunk = variant % 2 ? 16 : 7,
+            .token_budget = variant % 5 * 40,
             .cache = caches[variant % 3],
             .stream_weights = variant / 6 % 2,
             .gathers = variant % 3 != 2 && variant / 3 % 2 ? SW_GATHER_KV : SW_GATHER_QUERIES};

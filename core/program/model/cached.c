@@ -19,14 +19,15 @@ static void add_cache(struct sw_decoder *d, struct cache *cache)
     const int32_t n = b->program->layers;
     const bool copied = d->sizes.of[SW_SIZE_COPIES] > 1;
     const enum sw_logical heads = copied ? SW_L_HEADS : SW_L_KV_HEADS;
+    const struct sw_dim slots = {SW_L_BATCH, d->sizes.of[SW_SIZE_SLOTS], 1, SW_SIZE_SLOTS};
     const struct sw_dim places = {SW_L_CACHE_SEQ, o->serving.max_tokens, 1, SW_SIZE_FIXED};
     const struct sw_dim dims[3] = {
-        d->batch,
+        slots,
         places,
         {heads, d->sizes.of[SW_SIZE_KV], o->model.head_dim, copied ? SW_SIZE_KV : SW_SIZE_FIXED}};
     /* split as what they scale */
     const struct sw_dim scales[3] = {
-        d->batch,
+        slots,
         places,
         {heads, d->sizes.of[SW_SIZE_SCALES], 1, copied ? SW_SIZE_SCALES : SW_SIZE_FIXED}};
     const enum sw_dtype dtype = o->serving.cache;
@@ -57,6 +58,21 @@ static void append(struct sw_decoder *d, int32_t cache, int32_t scales, int32_t 
                                       .chunk = (int32_t)b->options->serving.chunk};
 }
 
+/* What the slots of this call's rows have. */
+static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, int32_t n)
+{
+    struct sw_builder *b = d->b;
+    const struct sw_value kept = b->program->values[cache];
+    const struct sw_dim dims[3] = {
+        d->batch,
+        {SW_L_CACHE_SEQ, kept.size[1], 1, SW_SIZE_FIXED},
+        {(enum sw_logical)kept.axis[2], kept.size[2], kept.unit[2], (enum sw_size)kept.symbol[2]}};
+    const int32_t op = sw_builder_op(b, SW_OP_CACHE_ROWS, SW_STAGE_MODEL);
+    sw_builder_in(b, op, sw_builder_ref(b, cache));
+    sw_builder_in(b, op, sw_builder_ref(b, d->positions));
+    return sw_build_result(b, op, kept.dtype, 3, &(struct sw_made){name, dims, n});
+}
+
 /* This rank's part of the softmax over the cache, or all of it. */
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
 {
@@ -84,8 +100,10 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
            sw_build_replicate(b, k, copies, (struct sw_made){"k2", copied, n}));
     append(d, cache->values, cache->value_scales,
            sw_build_replicate(b, v, copies, (struct sw_made){"v2", copied, n}));
-    int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, cache->keys);
-    sw_builder_in(b, op, sw_builder_ref(b, cache->values));
+    const int32_t keys = gathers ? take_rows(d, cache->keys, "k3", n) : cache->keys;
+    const int32_t values = gathers ? take_rows(d, cache->values, "v3", n) : cache->values;
+    int32_t op = sw_build_apply(b, SW_OP_ATTENTION, q, keys);
+    sw_builder_in(b, op, sw_builder_ref(b, values));
     sw_builder_in(b, op, sw_builder_ref(b, d->positions));
     if (cache->key_scales >= 0) {
         sw_builder_in(b, op, sw_builder_ref(b, cache->key_scales));
@@ -124,7 +142,7 @@ static void publish(struct sw_decoder *d, const char *name, int32_t value)
     sw_builder_port(b, &b->program->outputs, name, out);
 }
 
-/* The token behind the last one of every slot. */
+/* The token behind the last one of every row. */
 static void add_sampling(struct sw_decoder *d)
 {
     struct sw_builder *b = d->b;

@@ -111,10 +111,11 @@ static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
                                         "|bsh,bth,bth,bn,bth,bth->bsht,bsht"
                                         "|bsh,buh,buh,bn->bsh";
 
+enum { ATTENTION_SLOTS = 3 }; /* which of the operands they are */
+
 enum sw_attention_keys sw_attention_keys(const struct sw_op *op)
 {
-    enum { SLOTS = 3 }; /* which of the operands they are */
-    if (op->kind != SW_OP_ATTENTION || op->n_in <= SLOTS)
+    if (op->kind != SW_OP_ATTENTION || op->n_in <= ATTENTION_SLOTS)
         return SW_KEYS_SEQUENCE;
     return op->n_out > 1 ? SW_KEYS_CACHE_PART : SW_KEYS_CACHE;
 }
@@ -140,14 +141,18 @@ static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_
                                sw_operand_bytes(p, op)};
 }
 
-/* With a full cache, which is read once: 2 products over every pair of a query and a position that
- * this rank has. */
+/* With full slots, each of which is read once for a row: 2 products over every pair of a query and
+ * a position that this rank has. The rows' slots are not more than the cache has. */
 static struct sw_op_cost cost_cached(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
+    int64_t resting = 0; /* bytes of slots that no row has */
+    for (uint16_t i = 1; i < op->n_in && keys->local[0] > q->local[0]; i++)
+        if (i != ATTENTION_SLOTS)
+            resting += sw_ref_bytes(p, op->in[i]) / keys->local[0] * (keys->local[0] - q->local[0]);
     return (struct sw_op_cost){4.0 * (double)q->local[0] * (double)q->local[1] *
                                    (double)q->local[2] * (double)keys->local[1],
-                               sw_operand_bytes(p, op)};
+                               sw_operand_bytes(p, op) - resting};
 }
 
 /* Forward 2 matrix products over every pair (q kT, p v), backward 5 (q kT again, dv, dp, dq, dk).

@@ -25,6 +25,12 @@ static struct sw_op_cost cost_append(const struct sw_program *p, const struct sw
                                       elems / op->as.append.head_dim * (int64_t)sizeof(float)};
 }
 
+/* Read and written. */
+static struct sw_op_cost cost_rows(const struct sw_program *p, const struct sw_op *op)
+{
+    return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
+}
+
 /* One row in, one out. */
 static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_op *op)
 {
@@ -54,6 +60,10 @@ const struct sw_op_info sw_row_cache_append = {.name = "cache_append",
                                                .attributes = append_attributes,
                                                .cost_class = SW_CLASS_MEMORY,
                                                .cost = cost_append};
+const struct sw_op_info sw_row_cache_rows = {.name = "cache_rows",
+                                             .factors = "btg,bn->btg",
+                                             .cost_class = SW_CLASS_MEMORY,
+                                             .cost = cost_rows};
 const struct sw_op_info sw_row_softmax_merge = {.name = "softmax_merge",
                                                 .factors = "bsht,bshu->bsh",
                                                 .whole = "u",

@@ -21,6 +21,7 @@
 #include "runner/device/cpu/kernels.inc"
 #include "runner/device/cpu/head.inc"
 #include "runner/device/cpu/attention.inc"
+#include "runner/device/cpu/cache.inc"
 #include "runner/device/cpu/serving.inc"
 
 /* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number

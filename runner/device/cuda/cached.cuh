@@ -31,9 +31,10 @@ static inline view view_of(const struct sw_tensor *t)
     return v;
 }
 
-/* Which positions this rank's part of a cache [batch, places, width] has. */
+/* Which slots and positions this rank's part of a cache [slots, places, width] has. */
 struct part {
     int64_t rank, ranks, block, places;
+    int64_t first_slot, slots;
 };
 
 static inline part part_of(const struct sw_tensor *cache, int64_t chunk)
@@ -43,7 +44,16 @@ static inline part part_of(const struct sw_tensor *cache, int64_t chunk)
     p.rank = cache->start[1] / cache->size[1];
     p.block = chunk / p.ranks;
     p.places = cache->size[1];
+    p.first_slot = cache->start[0];
+    p.slots = cache->size[0];
     return p;
+}
+
+/* Which of this rank's slots a row means; -1: another rank's, or none. */
+__device__ static inline int64_t local_slot(const part &p, const int32_t *slot)
+{
+    const int64_t here = slot[SW_SLOT_NUMBER] - p.first_slot;
+    return here >= 0 && here < p.slots ? here : -1;
 }
 
 /* Places that hold positions up to `last`: the first so many. */
@@ -64,9 +74,9 @@ struct cached {
     float scale; /* of scores, times log2(e) */
     struct part part;
     view q;            /* [batch, sq, heads * dim] */
-    const void *k, *v; /* [batch, places, kv_heads * dim] */
+    const void *k, *v; /* [slots, places, kv_heads * dim] */
     int dtype;         /* theirs */
-    const float *k_scales, *v_scales; /* [batch, places, kv_heads] of i8; else NULL */
+    const float *k_scales, *v_scales; /* [slots, places, kv_heads] of i8; else NULL */
     const int32_t *slots;
     float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
 };

@@ -42,8 +42,9 @@ __device__ static void load_queries(const cached &a, int64_t b, int64_t kv_head,
         for (int k = 0; k < SW_VECTOR; k++)
             tile[row * (DIM + SQUARE) + d + k] = p[k] * a.scale;
         if (d == 0)
-            limits[row] = token < a.sq && token < slot[1] && slot[0] >= 0
-                              ? visible_places(a.part, slot[0] + token)
+            limits[row] = token < a.sq && token < slot[SW_SLOT_TOKENS] &&
+                                  slot[SW_SLOT_FIRST] >= 0 && local_slot(a.part, slot) >= 0
+                              ? visible_places(a.part, slot[SW_SLOT_FIRST] + token)
                               : 0;
     }
 }
@@ -173,12 +174,13 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
         int64_t end = 0; /* what the block's rows see together */
         for (int i = 0; i < TILE; i++)
             end = limits[i] > end ? limits[i] : end;
+        const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
         for (int64_t first = 0; first < end; first += TILE) {
-            load_places<DIM>(a, a.k, a.k_scales, b, kv_head, first, end, tile);
+            load_places<DIM>(a, a.k, a.k_scales, slot, kv_head, first, end, tile);
             __syncthreads();
             score_tile<DIM>(queries, tile, first, limits, scores);
             __syncthreads();
-            load_places<DIM>(a, a.v, a.v_scales, b, kv_head, first, end, tile);
+            load_places<DIM>(a, a.v, a.v_scales, slot, kv_head, first, end, tile);
             soften(scores, maximum, sum, shrink);
             __syncthreads();
             add_values<DIM>(scores, tile, shrink, k);

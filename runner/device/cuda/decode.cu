@@ -82,6 +82,14 @@ template <int DTYPE> struct vector<DTYPE, false> {
     }
 };
 
+/* Places that a row's one token sees. */
+__device__ static inline int64_t visible_to(const part &p, const int32_t *slot)
+{
+    return slot[SW_SLOT_TOKENS] > 0 && slot[SW_SLOT_FIRST] >= 0 && local_slot(p, slot) >= 0
+               ? visible_places(p, slot[SW_SLOT_FIRST])
+               : 0;
+}
+
 /* A block does a range of one slot's places for ROWS of the query heads that share a kv head.
  * `lanes` neighbours (a power of two, at most a warp) hold a row, a vector each; with them every
  * thread has its part of all queries and of all results in registers. */
@@ -197,7 +205,7 @@ __global__ static void decode_kernel(cached a, ranges s)
         const int64_t range = heads_done / a.kv_heads / a.batch;
         const int in_group = (int)(task % s.row_blocks) * ROWS;
         const int32_t *slot = a.slots + b * SW_SLOT_FIELDS;
-        const int64_t visible = slot[1] > 0 && slot[0] >= 0 ? visible_places(a.part, slot[0]) : 0;
+        const int64_t visible = visible_to(a.part, slot);
         const int64_t first = range * s.places;
         const int64_t end = first + s.places < visible ? first + s.places : visible;
         if (range > 0 && first >= visible)
@@ -219,7 +227,8 @@ __global__ static void decode_kernel(cached a, ranges s)
             }
         }
         /* lanes behind the end of a row read its beginning and multiply with zeros */
-        const int64_t first_head = b * a.part.places * a.kv_heads + kv_head;
+        const int64_t first_head =
+            local_slot(a.part, slot) * a.part.places * a.kv_heads + kv_head;
         for (int64_t j = first; j < end; j += step * KEYS)
             attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
                                                     end, s.lanes, n, r);
@@ -268,7 +277,7 @@ __global__ static void merge_ranges_kernel(cached a, ranges s, int columns)
     __shared__ float parts[SW_THREADS];
     const int64_t row = blockIdx.x;
     const int32_t *slot = a.slots + row / a.heads * SW_SLOT_FIELDS;
-    const int64_t visible = slot[1] > 0 && slot[0] >= 0 ? visible_places(a.part, slot[0]) : 0;
+    const int64_t visible = visible_to(a.part, slot);
     int64_t count = (visible + s.places - 1) / s.places;
     count = count < 1 ? 1 : count; /* the first is always there */
     const float *stats = s.stats + row * s.count * 2, *out = s.out + row * s.count * a.dim;

@@ -64,6 +64,16 @@ int sw_cuda_run_cache_append(struct sw_device *device, const struct sw_call *cal
     return queued(call, sw_cuda_cache_append_int8(call, cuda_of(device)->stream), err);
 }
 
+int sw_cuda_run_cache_rows(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    if (check_integers(call, &call->in[1], err) != 0)
+        return -1;
+    if (call->in[0].dtype != call->out[0].dtype)
+        return sw_fail(err, SW_ENVIRONMENT, "cache_rows between tensors of different kinds");
+    return queued(call, sw_cuda_cache_rows(call, cuda_of(device)->stream), err);
+}
+
 /* But for the number format of keys and values. */
 static int check_attention(const struct sw_call *call, struct sw_error *err)
 {

@@ -6,15 +6,17 @@
 
 /* ---- The cache ---- */
 
-/* This rank's place for token `token` of a slot; -1: it is not of the slot, or another rank's. A
- * position that the cache has no room for is left out as well: nobody could be told. */
+/* This rank's place, over its slots, for token `token` of a row; -1: it is not of the row, or
+ * another rank's. A position that the cache has no room for is left out as well, and a slot that it
+ * has not: nobody could be told. */
 __device__ static inline int64_t place_of(const part &p, const int32_t *slot, int64_t token)
 {
-    const int64_t first = slot[0], count = slot[1], position = first + token;
-    if (first < 0 || token >= count || position / p.block % p.ranks != p.rank)
+    const int64_t first = slot[SW_SLOT_FIRST], position = first + token, here = local_slot(p, slot);
+    if (first < 0 || here < 0 || token >= slot[SW_SLOT_TOKENS] ||
+        position / p.block % p.ranks != p.rank)
         return -1;
     const int64_t place = position / (p.block * p.ranks) * p.block + position % p.block;
-    return place < p.places ? place : -1;
+    return place < p.places ? here * p.places + place : -1;
 }
 
 __global__ static void append_kernel(view cache, view x, const int32_t *slots, part p,
@@ -31,7 +33,7 @@ __global__ static void append_kernel(view cache, view x, const int32_t *slots, p
         const int n = sw_left(j, width);
         float values[SW_VECTOR];
         sw_load8(x.data, x.dtype, row * width + j, n, values);
-        sw_store8(cache.data, cache.dtype, (b * p.places + place) * width + j, n, values);
+        sw_store8(cache.data, cache.dtype, place * width + j, n, values);
     }
 }
 
@@ -69,7 +71,7 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
         for (int other = SW_WARP / 2; other > 0; other /= 2)
             most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
         const float scale = most <= FLT_MAX ? (float)((double)most / SW_CACHE_INT8_MOST) : NAN;
-        const int64_t to = (b * p.places + place) * heads + i % heads;
+        const int64_t to = place * heads + i % heads;
         for (int d = lane; d < dim; d += SW_WARP) {
             double q = 0;
             if (scale > 0) /* beyond the largest only where the scale is subnormal */
@@ -94,6 +96,29 @@ extern "C" cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cud
               (int8_t *)cache->data, (float *)call->out[1].data, view_of(x),
               (const int32_t *)call->in[2].data, part_of(cache, call->op->as.append.chunk), x->size[0], x->size[1],
               x->start[1], heads, dim);
+    return cudaGetLastError();
+}
+
+/* A block does a piece of a row. */
+__global__ static void rows_kernel(const char *cache, char *to, const int32_t *slots, part p,
+                                   int64_t rows, int64_t bytes)
+{
+    SW_GRID_STRIDE(i, rows * bytes)
+    {
+        const int64_t row = i / bytes, from = local_slot(p, slots + row * SW_SLOT_FIELDS);
+        to[i] = from < 0 ? 0 : cache[from * bytes + i % bytes];
+    }
+}
+
+extern "C" cudaError_t sw_cuda_cache_rows(const struct sw_call *call, cudaStream_t stream)
+{
+    const struct sw_tensor *cache = &call->in[0], *y = &call->out[0];
+    const int64_t bytes = cache->size[1] * cache->size[2] * (int64_t)sw_dtype_bytes(cache->dtype);
+    if (y->elems == 0)
+        return cudaSuccess;
+    SW_LAUNCH(rows_kernel, sw_grid(y->size[0] * bytes), SW_THREADS, 0, stream,
+              (const char *)cache->data, (char *)y->data, (const int32_t *)call->in[1].data,
+              part_of(cache, 0), y->size[0], bytes);
     return cudaGetLastError();
 }
 
@@ -151,7 +176,7 @@ __global__ static void pick_kernel(view x, view y, const int32_t *slots, int64_t
     SW_GRID_STRIDE(i, batch * groups)
     {
         const int64_t b = i / groups, j = i % groups * SW_VECTOR;
-        const int64_t token = (int64_t)slots[b * SW_SLOT_FIELDS + 1] - 1 - start;
+        const int64_t token = (int64_t)slots[b * SW_SLOT_FIELDS + SW_SLOT_TOKENS] - 1 - start;
         const bool here = token >= 0 && token < seq;
         const int n = sw_left(j, width);
         float p[SW_VECTOR];

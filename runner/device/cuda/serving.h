@@ -19,11 +19,13 @@ int sw_cuda_attend_cached(struct sw_device *device, const struct sw_call *call,
 /* A position outside of the cache is left out: nobody could be told. */
 cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cudaStream_t stream);
-/* One token of each slot. between: ranges->bytes of memory for what lies between the two kernels;
+/* What the slots of the rows have. */
+cudaError_t sw_cuda_cache_rows(const struct sw_call *call, cudaStream_t stream);
+/* One token of each row. between: ranges->bytes of memory for what lies between the two kernels;
  * NULL where that is 0. */
 cudaError_t sw_cuda_decode_token(const struct sw_call *call, const struct sw_decode_ranges *ranges,
                                  void *between, cudaStream_t stream);
-/* Any number of tokens of each slot: a chunk of its prompt. */
+/* Any number of tokens of each row: a chunk of its slot's prompt. */
 cudaError_t sw_cuda_decode_chunk(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_softmax_merge(const struct sw_call *call, cudaStream_t stream);
 cudaError_t sw_cuda_pick_token(const struct sw_call *call, cudaStream_t stream);

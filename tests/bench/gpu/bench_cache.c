@@ -133,8 +133,9 @@ static int prepare(struct bench *b, const struct shape *s, struct sw_error *err)
     for (int i = 0; i < OPERANDS; i++)
         complete = complete && (i < 4 ? b->in[i].data : b->out[i - 4].data) != NULL;
     for (int64_t i = 0; i < s->texts && where != NULL; i++) {
-        where[i * SW_SLOT_FIELDS] = (int32_t)s->cached - 1;
-        where[i * SW_SLOT_FIELDS + 1] = 1;
+        where[i * SW_SLOT_FIELDS + SW_SLOT_FIRST] = (int32_t)s->cached - 1;
+        where[i * SW_SLOT_FIELDS + SW_SLOT_TOKENS] = 1;
+        where[i * SW_SLOT_FIELDS + SW_SLOT_NUMBER] = (int32_t)i;
     }
     for (int i = 0; i < 3 && complete; i++)
         complete = fill(b, &b->in[i]) == 0;
