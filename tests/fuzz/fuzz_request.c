@@ -75,6 +75,10 @@ static void check_request(const struct sw_api_request *r)
     const int32_t most = r->endpoint == SW_CHAT_COMPLETIONS ? SW_TOP_TOKENS : SW_REQUEST_TOP;
     fuzz_require(r->logprobs >= -1 && r->logprobs <= most, "logprobs", "");
     fuzz_require(r->stops.count <= SW_REQUEST_STOPS, "stops", "");
+    fuzz_require(r->stop_token_count >= 0 && r->stop_token_count <= SW_REQUEST_STOP_TOKENS,
+                 "stop_token_ids", "");
+    for (int32_t i = 0; i < r->stop_token_count; i++)
+        fuzz_require(r->stop_token[i] >= 0 && r->stop_token[i] < VOCAB, "a stop of nothing", "");
     for (int32_t i = 0; i < r->stops.count; i++)
         fuzz_require(r->stops.text[i][0] != '\0', "an empty stop", "");
 }
