@@ -28,4 +28,8 @@ if(TARGET sw_text)
   sw_test(test_tokenizers SOURCES test_tokenizers.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON
           ARGS ${CMAKE_BINARY_DIR}/tests/tokenizers)
   sw_test_properties(test_tokenizers PROPERTIES FIXTURES_REQUIRED tokenizers)
+  # not a test: chat_templates.py runs it beside transformers
+  add_executable(render_chats EXCLUDE_FROM_ALL render_chats.c)
+  target_link_libraries(render_chats PRIVATE sw_text sw_base PkgConfig::SW_JANSSON)
+  set_target_properties(render_chats PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endif()
