@@ -130,25 +130,25 @@ int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool
 }
 
 int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *chat,
-                      const struct sw_chat_message *message, size_t count, int32_t **tokens,
-                      int64_t *token_count, int32_t *end, struct sw_error *err)
+                      const struct sw_chat_talk *talk, int32_t **tokens, int64_t *token_count,
+                      int32_t *end, struct sw_error *err)
 {
-    const char *text = sw_chat_template_end(chat);
     struct sw_ids ids = {0};
     if (codec->tokenizer == NULL)
         return sw_fail_as(err, &codec->why);
-    if (sw_chat_encode(chat, codec->tokenizer, codec->scratch, message, count, true, &ids, err) !=
-        0) {
+    if (sw_ids_reserve(&ids, 1) != 0)
+        return out_of_memory(err);
+    if (sw_chat_encode(chat, codec->tokenizer, codec->scratch, talk, &ids, err) != 0) {
         sw_ids_free(&ids);
         return -1;
     }
-    *end = sw_tokenizer_id(codec->tokenizer, text, strlen(text));
+    *end = sw_chat_end(chat, codec->tokenizer, codec->scratch);
     *tokens = ids.id;
     *token_count = (int64_t)ids.count;
     return 0;
 }
 
-const struct sw_chat_template *sw_codec_template(const struct sw_codec *codec)
+const char *sw_codec_template(const struct sw_codec *codec)
 {
     static const char *const names[] = {"llama-3", "chatml"};
     static const char *const tokens[] = {"<|start_header_id|>", "<|im_start|>"};
@@ -160,7 +160,7 @@ const struct sw_chat_template *sw_codec_template(const struct sw_codec *codec)
                 return NULL;
             found = names[i];
         }
-    return found != NULL ? sw_chat_template_find(found, NULL) : NULL;
+    return found;
 }
 
 const char *sw_codec_bytes(const struct sw_codec *codec, int32_t token, size_t *bytes)

@@ -40,11 +40,11 @@ int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool
 /* The same of a conversation, with what begins an answer; *end: the token that ends it. Errors: as
  * sw_chat_encode; the tokenizer cannot be read. */
 int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *chat,
-                      const struct sw_chat_message *message, size_t count, int32_t **tokens,
-                      int64_t *token_count, int32_t *end, struct sw_error *err);
-/* The template whose special tokens the tokenizer has, where just one of llama-3 and chatml fits;
- * NULL: nobody knows. For a model that has none of its own (sw_chat_of_folder). */
-const struct sw_chat_template *sw_codec_template(const struct sw_codec *codec);
+                      const struct sw_chat_talk *talk, int32_t **tokens, int64_t *token_count,
+                      int32_t *end, struct sw_error *err);
+/* The name of the template whose special tokens the tokenizer has, where just one of llama-3 and
+ * chatml fits; NULL: nobody knows. For a model that has none of its own. */
+const char *sw_codec_template(const struct sw_codec *codec);
 /* The bytes that a token stands for, which need not be whole characters; NULL: it is none. */
 const char *sw_codec_bytes(const struct sw_codec *codec, int32_t token, size_t *bytes);
 

@@ -129,6 +129,8 @@ static int read_prompt(struct reading *r, const json_t *value)
                : REFUSE(r, "'prompt' is a text, a list of tokens, or a list of either");
 }
 
+/* ---- Conversations ---- */
+
 /* The keys of a part are those of a text. */
 static int check_part(struct reading *r, size_t i, size_t p, const json_t *part)
 {
@@ -144,106 +146,210 @@ static int check_part(struct reading *r, size_t i, size_t p, const json_t *part)
     return 0;
 }
 
-/* A content is a text, or parts of it that are texts; *text is malloc'ed. */
-static int read_content(struct reading *r, size_t i, const json_t *value, struct sw_chars *text)
+/* A content is a text, or parts of it that are texts; as one text where the template takes no
+ * parts. Returns a new value, NULL: refused. */
+static json_t *read_content(struct reading *r, size_t i, json_t *value)
 {
-    if (sw_chars_add(text, "", 0) != 0)
-        return out_of_memory(r);
-    if (json_is_string(value))
-        return sw_chars_add(text, json_string_value(value), json_string_length(value)) == 0
-                   ? 0
-                   : out_of_memory(r);
+    struct sw_chars text = {0};
+    const bool own = sw_chat_template_is_own(r->rules->chat);
+    json_t *made = NULL;
+    if (json_is_string(value) || (own && (value == NULL || json_is_null(value))))
+        return value != NULL ? json_incref(value) : json_null();
+    if (!json_is_array(value))
+        return REFUSE(r, "message %zu: 'content' is a text", i + 1), NULL;
+    if (sw_chars_add(&text, "", 0) != 0)
+        return out_of_memory(r), NULL;
     for (size_t p = 0; p < json_array_size(value); p++) {
         const json_t *part = json_array_get(value, p);
         const char *type = json_string_value(json_object_get(part, "type"));
         const json_t *content = json_object_get(part, "text");
-        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content))
+        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(content)) {
+            sw_chars_free(&text);
             return REFUSE(r, "message %zu: part %zu is no text; only texts can be read", i + 1,
-                          p + 1);
-        if (check_part(r, i, p, part) != 0)
-            return -1;
-        if (sw_chars_add(text, json_string_value(content), json_string_length(content)) != 0)
-            return out_of_memory(r);
+                          p + 1),
+                   NULL;
+        }
+        if (check_part(r, i, p, part) != 0) {
+            sw_chars_free(&text);
+            return NULL;
+        }
+        if (sw_chars_add(&text, json_string_value(content), json_string_length(content)) != 0) {
+            sw_chars_free(&text);
+            return out_of_memory(r), NULL;
+        }
     }
-    return json_is_array(value) ? 0 : REFUSE(r, "message %zu: 'content' is a text", i + 1);
+    made = sw_chat_template_takes_parts(r->rules->chat) ? json_incref(value)
+                                                        : json_stringn(text.byte, text.count);
+    sw_chars_free(&text);
+    return made != NULL ? made : (out_of_memory(r), NULL);
 }
 
-/* lm-evaluation-harness writes "type": "text" beside a content. */
-static bool is_of_message(const char *key, const json_t *value)
+/* The calls with their arguments as objects, which templates write; the API has them as texts. */
+static json_t *read_calls(const json_t *value)
 {
+    json_t *calls = json_deep_copy(value);
+    const json_t *call;
+    size_t i;
+    json_array_foreach(calls, i, call)
+    {
+        json_t *function = json_object_get(call, "function");
+        const json_t *text = json_object_get(function, "arguments");
+        json_t *arguments = json_is_string(text) ? json_loadb(json_string_value(text),
+                                                              json_string_length(text), 0, NULL)
+                                                 : NULL;
+        if (json_is_object(arguments))
+            (void)json_object_set(function, "arguments", arguments);
+        json_decref(arguments);
+    }
+    return calls;
+}
+
+/* Whether a key of a message is passed over, or is the template's. lm-evaluation-harness writes
+ * "type": "text" beside a content. */
+static bool is_known(const struct reading *r, const char *key, const json_t *value)
+{
+    static const char *const asked[] = {"tool_calls", "tool_call_id", "reasoning_content",
+                                        "reasoning",  "thinking",     "name"};
     const char *text = json_string_value(value);
-    return strcmp(key, "role") == 0 || strcmp(key, "content") == 0 || json_is_null(value) ||
-           (strcmp(key, "type") == 0 && text != NULL &&
-            (strcmp(text, "text") == 0 || strcmp(text, "message") == 0));
+    if (strcmp(key, "role") == 0 || strcmp(key, "content") == 0)
+        return true;
+    if (strcmp(key, "type") == 0)
+        return text != NULL && (strcmp(text, "text") == 0 || strcmp(text, "message") == 0);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        if (strcmp(key, asked[i]) == 0)
+            return sw_chat_template_is_own(r->rules->chat) &&
+                   (sw_chat_template_mentions(r->rules->chat, key) ||
+                    strcmp(key, "tool_call_id") == 0);
+    return false;
 }
 
-static int read_message(struct reading *r, size_t i, const json_t *value,
-                        struct sw_chat_message *message, struct sw_chars *content)
+static size_t content_bytes(const json_t *content)
 {
+    size_t bytes = json_string_length(content);
+    for (size_t i = 0; i < json_array_size(content); i++)
+        bytes += json_string_length(json_object_get(json_array_get(content, i), "text"));
+    return bytes;
+}
+
+static int read_message(struct reading *r, size_t i, json_t *value, json_t *messages)
+{
+    json_t *message = json_object();
     const char *key;
     json_t *member;
-    message->role = json_string_value(json_object_get(value, "role"));
-    if (message->role == NULL)
+    int status = -1;
+    if (message == NULL || json_array_append_new(messages, message) != 0)
+        return out_of_memory(r);
+    if (!json_is_string(json_object_get(value, "role")))
         return REFUSE(r, "message %zu is an object with 'role' and 'content'", i + 1);
-    json_object_foreach((json_t *)value, key, member)
+    json_object_foreach(value, key, member)
     {
         char shown[SHOWN_BYTES + 4];
-        if (strcmp(key, "name") == 0 && !json_is_null(member))
+        if (strcmp(key, "name") == 0 && !json_is_null(member) && !is_known(r, key, member))
             return REFUSE(r, "message %zu: 'name' is not supported; write it into 'content'",
                           i + 1);
-        if (!is_of_message(key, member))
+        if (!json_is_null(member) && !is_known(r, key, member))
             return REFUSE(r, "message %zu: '%s' is not known here", i + 1,
                           sw_text_shown(key, SHOWN_BYTES, shown));
+        if (strcmp(key, "content") == 0 || json_is_null(member))
+            continue;
+        status = strcmp(key, "tool_calls") == 0
+                     ? json_object_set_new(message, key, read_calls(member))
+                     : json_object_set(message, key, member);
+        if (status != 0)
+            return out_of_memory(r);
     }
-    if (read_content(r, i, json_object_get(value, "content"), content) != 0)
+    json_t *content = read_content(r, i, json_object_get(value, "content"));
+    if (content == NULL)
         return -1;
-    message->content = content->byte;
-    message->content_bytes = content->count;
-    return 0;
+    return json_object_set_new(message, "content", content) == 0 ? 0 : out_of_memory(r);
+}
+
+/* Why no conversation can be written; 0: it can. */
+static int check_template(struct reading *r)
+{
+    if (r->rules->chat != NULL)
+        return 0;
+    if (r->rules->chat_refusal != NULL)
+        return REFUSE(r,
+                      "the model's chat_template is not run here (%.200s); use /v1/completions, or "
+                      "start the server with --chat-template NAME to take llama-3, chatml or "
+                      "mistral all the same",
+                      r->rules->chat_refusal);
+    return REFUSE(r, "the server knows no chat template for this model; start it with "
+                     "--chat-template llama-3, chatml or mistral, or use /v1/completions");
 }
 
 static int read_messages(struct reading *r, const json_t *value)
 {
     const size_t count = json_array_size(value);
-    struct sw_chat_message *message = NULL;
-    struct sw_chars *content = NULL;
+    const json_t *tools = json_object_get(r->root, "tools");
+    struct sw_chat_talk talk = {.tools = json_array_size(tools) > 0 ? tools : NULL,
+                                .variables = json_object_get(r->root, "chat_template_kwargs"),
+                                .answer = true};
+    json_t *messages = NULL;
     int32_t *tokens = NULL;
     int64_t token_count = 0;
     size_t bytes = 0;
     int status = -1;
-    if (r->rules->chat == NULL && r->rules->has_own_chat)
-        return REFUSE(r, "the model's chat_template is none of llama-3, chatml and mistral, and "
-                         "others are not run here; use /v1/completions, or start the server with "
-                         "--chat-template NAME to take one of these all the same");
-    if (r->rules->chat == NULL)
-        return REFUSE(r, "the server knows no chat template for this model; start it with "
-                         "--chat-template llama-3, chatml or mistral, or use /v1/completions");
+    if (check_template(r) != 0)
+        return -1;
     if (count == 0 || count > MOST_MESSAGES)
         return REFUSE(r, "'messages' is a list of 1 to %d messages", MOST_MESSAGES);
-    message = calloc(count, sizeof *message);
-    content = calloc(count, sizeof *content);
-    if (message == NULL || content == NULL) {
-        out_of_memory(r);
-        goto out;
-    }
+    if ((messages = json_array()) == NULL)
+        return out_of_memory(r);
     for (size_t i = 0; i < count; i++)
-        if (read_message(r, i, json_array_get(value, i), &message[i], &content[i]) != 0)
+        if (read_message(r, i, json_array_get(value, i), messages) != 0)
             goto out;
     for (size_t i = 0; i < count; i++)
-        bytes += content[i].count;
+        bytes += content_bytes(json_object_get(json_array_get(messages, i), "content"));
     if (check_bytes(r, bytes) != 0)
         goto out;
-    if (sw_codec_converse(r->rules->codec, r->rules->chat, message, count, &tokens, &token_count,
+    talk.messages = messages;
+    if (sw_codec_converse(r->rules->codec, r->rules->chat, &talk, &tokens, &token_count,
                           &r->out->end, &r->refusal->err) != 0)
         status = refuse(r, -1);
     else
         status = add_prompt(r, tokens, token_count);
 out:
-    for (size_t i = 0; content != NULL && i < count; i++)
-        sw_chars_free(&content[i]);
-    free(content);
-    free(message);
+    json_decref(messages);
     return status;
+}
+
+/* Tools are the template's to write; one that does not name them would pass them over. */
+static int read_tools(struct reading *r, const json_t *value)
+{
+    if (check_template(r) != 0)
+        return -1;
+    if (!json_is_array(value))
+        return REFUSE(r, "'tools' is a list of objects");
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (!json_is_object(json_array_get(value, i)))
+            return REFUSE(r, "'tools' is a list of objects");
+    if (json_array_size(value) > 0 && (!sw_chat_template_is_own(r->rules->chat) ||
+                                       !sw_chat_template_mentions(r->rules->chat, "tools")))
+        return REFUSE(r, "the chat template writes no 'tools'; leave it out");
+    return 0;
+}
+
+/* More variables of the template, as vLLM names the key. */
+static int read_variables(struct reading *r, const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    char shown[SHOWN_BYTES + 4];
+    if (check_template(r) != 0)
+        return -1;
+    if (!json_is_object(value))
+        return REFUSE(r, "'chat_template_kwargs' is an object");
+    json_object_foreach((json_t *)value, key, member)
+    {
+        (void)member;
+        if (!sw_chat_template_is_own(r->rules->chat) ||
+            !sw_chat_template_mentions(r->rules->chat, key))
+            return REFUSE(r, "the chat template has no variable '%s'",
+                          sw_text_shown(key, SHOWN_BYTES, shown));
+    }
+    return 0;
 }
 
 /* ---- The other keys ---- */
@@ -455,7 +561,8 @@ static const struct key keys[] = {
     {"frequency_penalty", BOTH, read_nothing, {NULL}},
     {"logit_bias", BOTH, read_nothing, {NULL}},
     {"response_format", CHAT, read_nothing, {"text"}},
-    {"tools", CHAT, read_nothing, {NULL}},
+    {"tools", CHAT, read_tools, {NULL}},
+    {"chat_template_kwargs", CHAT, read_variables, {NULL}},
     {"tool_choice", CHAT, read_nothing, {"auto", "none"}},
     {"parallel_tool_calls", CHAT, read_idle_flag, {NULL}},
     {"functions", CHAT, read_nothing, {NULL}},

@@ -48,7 +48,7 @@ struct sw_request_rules {
     struct sw_prompt_limits limits;
     const char *model;                   /* the name that clients may give */
     const struct sw_chat_template *chat; /* NULL: conversations are refused */
-    bool has_own_chat; /* the model has a template of its own, which is none of those here */
+    const char *chat_refusal; /* why the model's own template is not run; NULL: it has none */
 };
 
 /* Returns 0, or -1 and *refusal; *out is freed with sw_api_request_free in any case. One thread at

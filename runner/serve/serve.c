@@ -37,6 +37,7 @@ struct server {
     struct place *place;      /* [slots] */
     double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
     bool cut;
+    char chat_refusal[SW_ERROR_TEXT_BYTES]; /* why the model's chat template is not run */
 };
 
 /* ---- What the engine tells ---- */
@@ -367,16 +368,16 @@ static int read_token(const char *path, char **out, struct sw_error *err)
     return 0;
 }
 
-static int find_template(const struct sw_serve_options *o, const struct sw_chat_template **chat,
+static int find_template(const struct sw_serve_options *o, struct sw_chat_template **chat,
                          struct sw_error *err)
 {
-    *chat = o->chat_template != NULL ? sw_chat_template_find(o->chat_template, err) : NULL;
-    return o->chat_template != NULL && *chat == NULL ? -1 : 0;
+    *chat = NULL;
+    return o->chat_template != NULL ? sw_chat_template_named(o->chat_template, chat, err) : 0;
 }
 
 /* Before the model is loaded, on rank 0: what may be wrong with the options. */
 static int bind_listener(const struct sw_serve_options *o, struct sw_listener *listener,
-                         char **token, const struct sw_chat_template **chat, struct sw_error *err)
+                         char **token, struct sw_chat_template **chat, struct sw_error *err)
 {
     if (!sw_http_is_there(err) || find_template(o, chat, err) != 0 ||
         (o->token_file != NULL && read_token(o->token_file, token, err) != 0) ||
@@ -390,33 +391,39 @@ static int bind_listener(const struct sw_serve_options *o, struct sw_listener *l
     return 0;
 }
 
-/* How conversations are written, in one line where that is not as the model has it. */
-static int choose_chat(const struct sw_session *session, const struct sw_chat_template *asked,
+/* How conversations are written, in one line where that is not as the model has it. *chat: the one
+ * that was asked for, NULL: none was. */
+static int choose_chat(struct server *s, struct sw_chat_template **chat,
                        struct sw_request_rules *rules, struct sw_error *err)
 {
-    struct sw_chat_own own;
-    rules->chat = asked;
-    if (asked != NULL || !sw_codec_can_read(session->codec))
-        return 0;
-    if (sw_chat_of_folder(session->folder, &own, err) != 0)
-        return -1;
-    rules->chat = own.file != NULL ? own.form : sw_codec_template(session->codec);
-    rules->has_own_chat = own.file != NULL;
-    if (own.file != NULL && own.form == NULL)
-        fprintf(stderr,
-                "%s/%s: note: the model's chat_template is none of llama-3, chatml and mistral, so "
-                "/v1/chat/completions is refused; --chat-template NAME takes one of these\n",
-                session->folder, own.file);
-    else if (own.file == NULL && rules->chat != NULL)
-        fprintf(stderr,
-                "%s: note: the model has no chat_template; conversations are written as '%s', by "
-                "its special tokens; --chat-template NAME takes another\n",
-                session->folder, sw_chat_template_name(rules->chat));
+    const struct sw_session *session = s->session;
+    struct sw_error why = {0};
+    const char *name = NULL;
+    if (*chat == NULL && sw_codec_can_read(session->codec)) {
+        if (sw_chat_template_of_folder(session->folder, chat, &why) != 0) {
+            if (why.status != SW_BAD_INPUT || why.line == 0)
+                return sw_fail_as(err, &why);
+            sw_error_format(&why, NULL, s->chat_refusal);
+            rules->chat_refusal = s->chat_refusal;
+            fprintf(stderr,
+                    "%s; /v1/chat/completions is refused; --chat-template NAME takes llama-3, "
+                    "chatml or mistral\n",
+                    s->chat_refusal);
+        } else if (*chat == NULL && (name = sw_codec_template(session->codec)) != NULL) {
+            if (sw_chat_template_named(name, chat, err) != 0)
+                return -1;
+            fprintf(stderr,
+                    "%s: note: the model has no chat_template; conversations are written as '%s', "
+                    "by its special tokens; --chat-template NAME takes another\n",
+                    session->folder, name);
+        }
+    }
+    rules->chat = *chat;
     return 0;
 }
 
 static int start(struct server *s, struct sw_listener *listener, const char *token,
-                 const struct sw_chat_template *chat)
+                 struct sw_chat_template **chat)
 {
     struct sw_session *session = s->session;
     const struct sw_serve_options *o = s->options;
@@ -434,7 +441,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                   .model = model}};
     if (!sw_codec_can_read(session->codec) && sw_tokenizer_file(session->folder) == NULL)
         return sw_fail_as(&session->rank->err, sw_codec_why(session->codec));
-    if (choose_chat(session, chat, &http.rules, &session->rank->err) != 0)
+    if (choose_chat(s, chat, &http.rules, &session->rank->err) != 0)
         return -1;
     s->answerer = (struct sw_answerer){session->codec, model};
     s->calls = (struct sw_engine_calls){.token = take_token,
@@ -455,7 +462,7 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
 }
 
 static enum sw_status serve(struct server *s, struct sw_listener *listener, const char *token,
-                            const struct sw_chat_template *chat)
+                            struct sw_chat_template **chat)
 {
     struct sw_session *session = s->session;
     const bool first = session->rank->launch->rank == 0;
@@ -483,7 +490,7 @@ int sw_serve(struct sw_rank *rank, const void *given)
         .rank = rank, .checkpoint = options->checkpoint, .wants_bytes = options->bytes};
     struct server s = {.session = &session, .options = options};
     struct sw_listener listener = {.fd = -1};
-    const struct sw_chat_template *chat = NULL;
+    struct sw_chat_template *chat = NULL;
     char *token = NULL;
     if (rank->launch->rank == 0)
         (void)bind_listener(options, &listener, &token, &chat, &rank->err);
@@ -491,10 +498,11 @@ int sw_serve(struct sw_rank *rank, const void *given)
     if (status == SW_OK)
         status = (int)sw_session_open(&session, kinds, 0);
     if (status == SW_OK)
-        status = (int)serve(&s, &listener, token, chat);
+        status = (int)serve(&s, &listener, token, &chat);
     sw_http_stop(s.http);
     sw_request_queue_free(s.queue);
     sw_control_free(&s.control);
+    sw_chat_template_free(chat);
     free(s.place);
     free(token);
     sw_listener_close(&listener);

@@ -1,217 +1,306 @@
-/* The forms are those that the families publish with their models: Meta's model card of Llama 3
+/* Our templates write what the families publish with their models: Meta's model card of Llama 3
  * ("Model cards & prompt formats"), OpenAI's ChatML as Qwen and SmolLM use it, and Mistral's first
  * one (mistralai/cookbook, "Chat templates", v1). */
 #include "runner/text/chat.h"
 
+#include "core/base/file.h"
 #include "core/base/text.h"
-#include "runner/text/utf8.h"
+#include "runner/text/internal.h"
+#include "runner/text/jinja.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { MOST_TOKENS = 4 };
+enum { MOST_TOKENS = 4, MOST_VARIABLES = 64, SPECIALS = 7 };
 
-/* A conversation that is being written. */
-struct rendering {
-    const struct sw_chat_template *chat;
-    struct sw_chars *text;
-    struct sw_text_span *span; /* NULL: nobody asks */
-    const struct sw_chat_message *message;
-    size_t count;
-    struct sw_error *err;
-};
+static const char *const specials[SPECIALS] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                               "pad_token", "cls_token", "mask_token"};
 
 struct sw_chat_template {
-    const char *name;
-    const char *token[MOST_TOKENS]; /* special ones that it writes; NULL behind the last */
-    const char *end;                /* of an answer */
-    const char *begin;              /* of the conversation */
-    int (*write)(const struct rendering *r, size_t i); /* message i */
-    const char *before, *behind;                       /* a role, of those that write it */
-    bool trims;                                        /* contents, at both ends */
-    const char *answer;
+    char *name;
+    bool is_own, takes_parts;
+    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: the same */
+    json_t *special;                   /* {"bos_token": "<s>", ...} */
+    const char *const *token;          /* special ones that ours write; NULL: of the model's own */
 };
+
+#define KNOWN_ROLE                                                                                 \
+    "{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('message ' ~ "       \
+    "loop.index ~ \": the role '\" ~ m.role[:32] ~ \"' is none of system, user and assistant\") "  \
+    "}}"                                                                                           \
+    "{% endif %}"
+
+static const struct {
+    const char *name;
+    const char *token[MOST_TOKENS + 1];
+    const char *jinja;
+} ours[] = {
+    {"llama-3",
+     {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     "<|begin_of_text|>{% for m in messages %}" KNOWN_ROLE
+     "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>"
+     "{% endfor %}{% if add_generation_prompt %}"
+     "<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"},
+    {"chatml",
+     {"<|im_start|>", "<|im_end|>"},
+     "{% for m in messages %}" KNOWN_ROLE
+     "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"},
+    {"mistral",
+     {"<s>", "</s>"},
+     "<s>{% set first = 1 if messages and messages[0].role == 'system' else 0 %}"
+     "{% for m in messages %}" KNOWN_ROLE "{% if not (loop.first and first) %}"
+     "{% if m.role == 'system' or (m.role == 'user') != ((loop.index0 - first) % 2 == 0) %}"
+     "{{ raise_exception('message ' ~ loop.index ~ ': after a first one of the system, user and "
+     "assistant take turns') }}{% endif %}"
+     "{% if m.role == 'assistant' %} {{ m.content }}</s>{% else %} [INST] "
+     "{% if first and loop.index0 == 1 %}{{ messages[0].content }}\n\n{% endif %}"
+     "{{ m.content }} [/INST]{% endif %}{% endif %}{% endfor %}"},
+};
+enum { OURS = sizeof ours / sizeof ours[0] };
 
 static int fail_memory(struct sw_error *err)
 {
-    return sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
+    return sw_fail(err, SW_ENVIRONMENT, "out of memory for the chat template");
 }
 
-static int put(const struct rendering *r, const char *text)
-{
-    return sw_chars_add(r->text, text, strlen(text)) == 0 ? 0 : fail_memory(r->err);
-}
+/* ---- open ---- */
 
-/* What Python's str.strip takes away. */
-static bool is_stripped(uint32_t character)
+static struct sw_chat_template *new_template(const char *name)
 {
-    return sw_utf8_is_space(character) || (character >= 0x1c && character <= 0x1f);
-}
-
-/* Takes white space off both ends of what was written from `begin` on. */
-static void trim(struct sw_chars *text, size_t begin)
-{
-    size_t step, from = begin;
-    while (from < text->count && is_stripped(sw_utf8_get(text->byte + from, &step)))
-        from += step;
-    memmove(text->byte + begin, text->byte + from, text->count - from);
-    text->count -= from - begin;
-    while (text->count > begin) {
-        size_t last = text->count - 1;
-        while (last > begin && ((unsigned char)text->byte[last] & 0xc0) == 0x80)
-            last--;
-        if (!is_stripped(sw_utf8_get(text->byte + last, &step)))
-            break;
-        text->count = last;
+    struct sw_chat_template *chat = calloc(1, sizeof *chat);
+    if (chat != NULL &&
+        ((chat->name = strdup(name)) == NULL || (chat->special = json_object()) == NULL)) {
+        sw_chat_template_free(chat);
+        return NULL;
     }
-    text->byte[text->count] = '\0';
+    return chat;
 }
 
-static int put_content(const struct rendering *r, size_t i)
+void sw_chat_template_free(struct sw_chat_template *chat)
 {
-    const struct sw_chat_message *m = &r->message[i];
-    const size_t begin = r->text->count;
-    if (sw_chars_add(r->text, "", 0) != 0 ||
-        sw_utf8_repair(m->content, m->content_bytes, r->text) != 0)
-        return fail_memory(r->err);
-    if (r->chat->trims)
-        trim(r->text, begin);
-    if (r->span != NULL)
-        r->span[i] = (struct sw_text_span){begin, r->text->count};
-    return 0;
+    if (chat == NULL)
+        return;
+    sw_jinja_free(chat->jinja);
+    sw_jinja_free(chat->tool_use);
+    json_decref(chat->special);
+    free(chat->name);
+    free(chat);
 }
 
-static bool is_role(const struct rendering *r, size_t i, const char *role)
-{
-    return i < r->count && strcmp(r->message[i].role, role) == 0;
-}
-
-static int check_role(const struct rendering *r, size_t i)
+int sw_chat_template_named(const char *name, struct sw_chat_template **out, struct sw_error *err)
 {
     char shown[36];
-    if (is_role(r, i, "system") || is_role(r, i, "user") || is_role(r, i, "assistant"))
+    *out = NULL;
+    for (size_t i = 0; i < OURS; i++) {
+        if (strcmp(ours[i].name, name) != 0)
+            continue;
+        struct sw_chat_template *chat = new_template(name);
+        if (chat == NULL)
+            return fail_memory(err);
+        chat->token = ours[i].token;
+        if (sw_jinja_parse(name, ours[i].jinja, strlen(ours[i].jinja), &chat->jinja, err) != 0) {
+            sw_chat_template_free(chat);
+            return -1;
+        }
+        *out = chat;
         return 0;
-    sw_text_shown(r->message[i].role, 32, shown);
-    return sw_fail(r->err, SW_BAD_INPUT,
-                   "message %zu: the role '%s' is none of system, user and assistant", i + 1,
-                   shown);
+    }
+    return sw_fail(err, SW_BAD_INPUT,
+                   "no chat template is named '%s'; there are llama-3, chatml and mistral",
+                   sw_text_shown(name, 32, shown));
 }
 
-/* Each message between marks that name its role. */
-static int write_marked(const struct rendering *r, size_t i)
+/* Whether a text and the same text in one part are written alike. */
+static bool takes_parts(const struct sw_chat_template *chat)
 {
-    return put(r, r->chat->before) != 0 || put(r, r->message[i].role) != 0 ||
-                   put(r, r->chat->behind) != 0 || put_content(r, i) != 0 ||
-                   put(r, r->chat->end) != 0
-               ? -1
-               : 0;
+    json_t *plain = json_pack("[{s:s,s:s}]", "role", "user", "content", "text");
+    json_t *parts = json_pack("[{s:s,s:[{s:s,s:s}]}]", "role", "user", "content", "type", "text",
+                              "text", "text");
+    const struct sw_chat_talk one = {.messages = plain}, other = {.messages = parts};
+    struct sw_chars a = {0}, b = {0};
+    const bool same = plain != NULL && parts != NULL &&
+                      sw_chat_render(chat, &one, &a, NULL, NULL, NULL) == 0 &&
+                      sw_chat_render(chat, &other, &b, NULL, NULL, NULL) == 0 &&
+                      a.count == b.count && memcmp(a.byte, b.byte, a.count) == 0;
+    sw_chars_free(&a);
+    sw_chars_free(&b);
+    json_decref(plain);
+    json_decref(parts);
+    return same;
 }
 
-static int write_chatml(const struct rendering *r, size_t i)
+/* "</s>" or {"content": "</s>"} */
+static void read_specials(struct sw_chat_template *chat, const json_t *config)
 {
-    return write_marked(r, i) != 0 ? -1 : put(r, "\n");
+    for (size_t i = 0; i < SPECIALS; i++) {
+        json_t *value = json_object_get(config, specials[i]);
+        value = json_is_object(value) ? json_object_get(value, "content") : value;
+        if (json_is_string(value))
+            (void)json_object_set(chat->special, specials[i], value);
+    }
 }
 
-/* Users and assistants in turn; what the system says stands in the first user's turn. */
-static int write_mistral(const struct rendering *r, size_t i)
+static const json_t *template_of(const json_t *list, const char *wanted)
 {
-    const size_t turn = i - (is_role(r, 0, "system") ? 1 : 0);
-    if (i == 0 && is_role(r, 0, "system"))
-        return 0;
-    if (is_role(r, i, "system") || is_role(r, i, "user") != (turn % 2 == 0))
-        return sw_fail(r->err, SW_BAD_INPUT,
-                       "message %zu: after a first one of the system, user and assistant take "
-                       "turns",
-                       i + 1);
-    if (is_role(r, i, "assistant"))
-        return put(r, " ") != 0 || put_content(r, i) != 0 || put(r, r->chat->end) != 0 ? -1 : 0;
-    if (put(r, " [INST] ") != 0)
-        return -1;
-    if (i == 1 && turn == 0 && (put_content(r, 0) != 0 || put(r, "\n\n") != 0))
-        return -1;
-    return put_content(r, i) != 0 || put(r, " [/INST]") != 0 ? -1 : 0;
-}
-
-static const struct sw_chat_template templates[] = {
-    {.name = "llama-3",
-     .token = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
-     .end = "<|eot_id|>",
-     .begin = "<|begin_of_text|>",
-     .write = write_marked,
-     .before = "<|start_header_id|>",
-     .behind = "<|end_header_id|>\n\n",
-     .trims = true,
-     .answer = "<|start_header_id|>assistant<|end_header_id|>\n\n"},
-    {.name = "chatml",
-     .token = {"<|im_start|>", "<|im_end|>"},
-     .end = "<|im_end|>",
-     .begin = "",
-     .write = write_chatml,
-     .before = "<|im_start|>",
-     .behind = "\n",
-     .answer = "<|im_start|>assistant\n"},
-    {.name = "mistral",
-     .token = {"<s>", "</s>"},
-     .end = "</s>",
-     .begin = "<s>",
-     .write = write_mistral,
-     .answer = ""},
-};
-
-const struct sw_chat_template *sw_chat_template_find(const char *name, struct sw_error *err)
-{
-    char shown[36];
-    for (size_t i = 0; i < sizeof templates / sizeof templates[0]; i++)
-        if (strcmp(templates[i].name, name) == 0)
-            return &templates[i];
-    sw_text_shown(name, 32, shown);
-    sw_fail(err, SW_BAD_INPUT,
-            "no chat template is named '%s'; there are llama-3, chatml and mistral", shown);
+    const json_t *one;
+    size_t i;
+    json_array_foreach(list, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (name != NULL && strcmp(name, wanted) == 0)
+            return json_object_get(one, "template");
+    }
     return NULL;
 }
+
+static int parse_texts(struct sw_chat_template *chat, const json_t *value, struct sw_error *err)
+{
+    const json_t *plain = json_is_array(value) ? template_of(value, "default") : value;
+    const json_t *tools = json_is_array(value) ? template_of(value, "tool_use") : NULL;
+    if (!json_is_string(plain))
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){chat->name, 1, 1},
+                          "its chat_template is neither a text nor a list with one named "
+                          "'default'");
+    if (sw_jinja_parse(chat->name, json_string_value(plain), json_string_length(plain),
+                       &chat->jinja, err) != 0)
+        return -1;
+    return json_is_string(tools) ? sw_jinja_parse(chat->name, json_string_value(tools),
+                                                  json_string_length(tools), &chat->tool_use, err)
+                                 : 0;
+}
+
+/* The folder's file as a template; *text NULL: it has none. */
+static int read_file(const char *folder, char **text, size_t *bytes, struct sw_error *err)
+{
+    char *path = sw_path_join(folder, "chat_template.jinja");
+    int status = path == NULL ? fail_memory(err) : 0;
+    if (status == 0 && sw_file_read(path, true, SW_TEXT_CONFIG_BYTES, text, bytes, NULL) != 0 &&
+        errno != ENOENT)
+        status = sw_fail_at(err, errno == EFBIG ? SW_BAD_INPUT : SW_ENVIRONMENT,
+                            (struct sw_place){.file = path}, "cannot read it: %s", strerror(errno));
+    free(path);
+    return status;
+}
+
+int sw_chat_template_of_folder(const char *folder, struct sw_chat_template **out,
+                               struct sw_error *err)
+{
+    struct sw_chat_template *chat = NULL;
+    char *text = NULL, *path = NULL;
+    json_t *config = NULL;
+    size_t bytes = 0;
+    int status = -1;
+    *out = NULL;
+    if (sw_text_load_json(folder, "tokenizer_config.json", &config, err) != 0 ||
+        read_file(folder, &text, &bytes, err) != 0)
+        goto out;
+    const json_t *value = json_object_get(config, "chat_template");
+    status = 0;
+    if (text == NULL && (value == NULL || json_is_null(value)))
+        goto out;
+    path = sw_path_join(folder, text != NULL ? "chat_template.jinja" : "tokenizer_config.json");
+    status = -1;
+    if (path == NULL || (chat = new_template(path)) == NULL) {
+        fail_memory(err);
+        goto out;
+    }
+    chat->is_own = true;
+    read_specials(chat, config);
+    status = text != NULL ? sw_jinja_parse(path, text, bytes, &chat->jinja, err)
+                          : parse_texts(chat, value, err);
+    if (status == 0) {
+        chat->takes_parts = takes_parts(chat);
+        *out = chat;
+        chat = NULL;
+    }
+out:
+    sw_chat_template_free(chat);
+    json_decref(config);
+    free(path);
+    free(text);
+    return status;
+}
+
+/* ---- what is in it ---- */
 
 const char *sw_chat_template_name(const struct sw_chat_template *chat)
 {
     return chat->name;
 }
 
-const char *sw_chat_template_end(const struct sw_chat_template *chat)
+bool sw_chat_template_is_own(const struct sw_chat_template *chat)
 {
-    return chat->end;
+    return chat->is_own;
 }
 
-static int write_all(const struct rendering *r, bool answer)
+bool sw_chat_template_mentions(const struct sw_chat_template *chat, const char *word)
 {
-    if (put(r, r->chat->begin) != 0)
-        return -1;
-    for (size_t i = 0; i < r->count; i++)
-        if (check_role(r, i) != 0 || r->chat->write(r, i) != 0)
-            return -1;
-    return answer ? put(r, r->chat->answer) : 0;
+    return sw_jinja_mentions(chat->jinja, word) ||
+           (chat->tool_use != NULL && sw_jinja_mentions(chat->tool_use, word));
 }
 
-int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_chars *text, struct sw_text_span **spans,
+bool sw_chat_template_takes_parts(const struct sw_chat_template *chat)
+{
+    return chat->takes_parts;
+}
+
+/* ---- a conversation ---- */
+
+/* What fails within the template is said in one line with its place. */
+static int fail_within(const struct sw_error *why, struct sw_error *err)
+{
+    if (why->file[0] == '\0')
+        return sw_fail_as(err, why);
+    return sw_fail(err, why->status,
+                   "the chat template cannot write this conversation: "
+                   "%.120s:%d:%d: %.200s",
+                   why->file, (int)why->line, (int)why->column, why->message);
+}
+
+static size_t add_variables(struct sw_jinja_variable *variable, size_t count, const json_t *from,
+                            bool foreign)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)from, key, value)
+    {
+        if (count < MOST_VARIABLES)
+            variable[count++] = (struct sw_jinja_variable){key, value, foreign};
+    }
+    return count;
+}
+
+int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_talk *talk,
+                   struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
                    struct sw_error *err)
 {
-    struct rendering r = {chat, text, NULL, message, count, err};
-    const size_t before = text->count;
-    if (spans != NULL && (r.span = calloc(count + 1, sizeof *r.span)) == NULL)
-        return fail_memory(err);
-    if (write_all(&r, answer) != 0) {
-        free(r.span);
-        text->count = before;
-        return -1;
-    }
-    if (spans != NULL)
-        *spans = r.span;
-    return 0;
+    const json_t *const nothing = json_null(), *const answer = json_boolean(talk->answer);
+    const struct sw_jinja *jinja =
+        talk->tools != NULL && chat->tool_use != NULL ? chat->tool_use : chat->jinja;
+    const struct sw_jinja_variable usual[] = {
+        {"messages", talk->messages, true},
+        {"tools", talk->tools != NULL ? talk->tools : nothing, true},
+        {"documents", nothing, false},
+        {"add_generation_prompt", answer, false},
+    };
+    struct sw_jinja_variable variable[MOST_VARIABLES + 4];
+    struct sw_error why = {0};
+    size_t count = add_variables(variable, 0, talk->variables, true);
+    count = add_variables(variable, count, chat->special, false); /* a later one counts */
+    memcpy(variable + count, usual, sizeof usual);
+    return sw_jinja_render(jinja, variable, count + 4, &SW_JINJA_USUAL_LIMITS, (int64_t)time(NULL),
+                           text, spans, span_count, &why) == 0
+               ? 0
+               : fail_within(&why, err);
 }
 
 static int check_tokens(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
                         struct sw_error *err)
 {
-    for (int32_t i = 0; i < MOST_TOKENS && chat->token[i] != NULL; i++)
+    for (size_t i = 0; chat->token != NULL && chat->token[i] != NULL; i++)
         if (!sw_tokenizer_is_special(t, sw_tokenizer_id(t, chat->token[i], strlen(chat->token[i]))))
             return sw_fail(err, SW_BAD_INPUT,
                            "the chat template '%s' needs the special token '%s', which the "
@@ -221,19 +310,48 @@ static int check_tokens(const struct sw_chat_template *chat, const struct sw_tok
 }
 
 int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
-                   struct sw_text_scratch *scratch, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_ids *ids, struct sw_error *err)
+                   struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
+                   struct sw_ids *ids, struct sw_error *err)
 {
     struct sw_chars text = {0};
-    struct sw_encode_options options = {.literal_count = count};
+    struct sw_encode_options options = {.add_special = false};
     struct sw_text_span *spans = NULL;
     int status = -1;
     if (check_tokens(chat, t, err) == 0 &&
-        sw_chat_render(chat, message, count, answer, &text, &spans, err) == 0) {
+        sw_chat_render(chat, talk, &text, &spans, &options.literal_count, err) == 0) {
         options.literal = spans;
         status = sw_tokenizer_encode(t, scratch, text.byte, text.count, &options, ids, err);
     }
     free(spans);
     sw_chars_free(&text);
     return status;
+}
+
+int32_t sw_chat_end(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
+                    struct sw_text_scratch *scratch)
+{
+    json_t *messages = json_pack("[{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "a", "role",
+                                 "assistant", "content", "b");
+    const struct sw_chat_talk talk = {.messages = messages};
+    const json_t *eos = json_object_get(chat->special, "eos_token");
+    struct sw_chars text = {0};
+    struct sw_text_span *spans = NULL;
+    struct sw_ids ids = {0};
+    size_t count = 0;
+    int32_t end = -1;
+    if (messages != NULL && sw_chat_render(chat, &talk, &text, &spans, &count, NULL) == 0 &&
+        count > 0) {
+        const size_t from = spans[count - 1].end;
+        if (sw_tokenizer_encode(t, scratch, text.byte + from, text.count - from, NULL, &ids,
+                                NULL) == 0 &&
+            ids.count > 0 && sw_tokenizer_is_special(t, ids.id[0]))
+            end = ids.id[0];
+    }
+    if (end < 0 && eos != NULL)
+        end = sw_tokenizer_id(t, json_string_value(eos), json_string_length(eos));
+    sw_ids_free(&ids);
+    free(spans);
+    sw_chars_free(&text);
+    json_decref(messages);
+    return end;
 }

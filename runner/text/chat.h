@@ -1,53 +1,64 @@
-/* Chat templates: messages as the text that a family of models was trained on.
+/* Conversations as the text that a model was trained on.
  *
- * Known are llama-3, chatml and mistral; a template in Jinja is not run, but recognized where it
- * writes what one of these does. Rendered as
- * `transformers` renders the template that the family's models ship. */
+ * A model's folder has its chat template in Jinja (jinja.h), and that is what is rendered, as
+ * `transformers` does it. For one without there are llama-3, chatml and mistral, templates of our
+ * own that write what these families' first models ship. */
 #ifndef SW_CHAT_H
 #define SW_CHAT_H
 
 #include "runner/text/tokenizer.h"
 
-struct sw_chat_template; /* static memory */
+#include <jansson.h>
 
-struct sw_chat_message {
-    const char *role; /* system, user or assistant */
-    const char *content;
-    size_t content_bytes;
+/* Does not change once it is made: any number of threads may use one. */
+struct sw_chat_template;
+
+/* One of ours. Errors: SW_BAD_INPUT: no template has this name; the message lists those that are
+ * there; SW_ENVIRONMENT. */
+int sw_chat_template_named(const char *name, struct sw_chat_template **out, struct sw_error *err);
+/* The model's own: chat_template.jinja, or chat_template in tokenizer_config.json, of several the
+ * one named "default", and "tool_use" where a conversation has tools. *out: NULL when it has none.
+ * Errors: SW_BAD_INPUT, with file, line and column: the template is no Jinja or beyond the subset;
+ * tokenizer_config.json is no JSON; SW_ENVIRONMENT. */
+int sw_chat_template_of_folder(const char *folder, struct sw_chat_template **out,
+                               struct sw_error *err);
+void sw_chat_template_free(struct sw_chat_template *chat); /* may be NULL */
+
+const char *sw_chat_template_name(const struct sw_chat_template *chat); /* or its file */
+/* Whether it comes from the model, and so decides about roles and keys itself. */
+bool sw_chat_template_is_own(const struct sw_chat_template *chat);
+/* Whether it names this (tools, tool_calls ...): what it does not name it would pass over. */
+bool sw_chat_template_mentions(const struct sw_chat_template *chat, const char *word);
+/* Whether contents may be lists of parts ({"type": "text", "text": ...}), not only texts. */
+bool sw_chat_template_takes_parts(const struct sw_chat_template *chat);
+
+/* What is rendered. Borrowed. */
+struct sw_chat_talk {
+    const json_t *messages;  /* a list of objects with role and content */
+    const json_t *tools;     /* a list; NULL: none */
+    const json_t *variables; /* an object: more of the template's; NULL: none */
+    bool answer;             /* with what begins an answer */
 };
 
-/* Errors: SW_BAD_INPUT: no template has this name; the message lists those that are there. */
-const struct sw_chat_template *sw_chat_template_find(const char *name, struct sw_error *err);
-const char *sw_chat_template_name(const struct sw_chat_template *chat);
-/* The token that ends an answer, as tokenizer.json writes it ("<|im_end|>"); generation stops there
- * too. */
-const char *sw_chat_template_end(const struct sw_chat_template *chat);
-
-/* Adds the conversation to *text, with what begins an answer when `answer`; *spans (may be NULL)
- * receives where the contents stand: malloc'ed, [count], the caller's. Errors: SW_BAD_INPUT: a role
- * the template does not know, or out of turn; SW_ENVIRONMENT: no memory. */
-int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_chars *text, struct sw_text_span **spans,
+/* Adds the conversation to *text; *spans (may be NULL) receives where the words of messages and
+ * tools stand: malloc'ed, [*span_count], the caller's. Errors: SW_BAD_INPUT: the template's own
+ * refusal (raise_exception), or with its file, line and column in the message what it cannot do
+ * with this conversation; SW_ENVIRONMENT: no memory. */
+int sw_chat_render(const struct sw_chat_template *chat, const struct sw_chat_talk *talk,
+                   struct sw_chars *text, struct sw_text_span **spans, size_t *span_count,
                    struct sw_error *err);
 
-/* The same as tokens, added to *ids. What a content says is plain text, even where it looks like a
- * special token: nobody ends his turn by writing so. Errors: as above and as sw_tokenizer_encode;
- * SW_BAD_INPUT: the tokenizer lacks the template's tokens. */
+/* The same as tokens, added to *ids. What messages and tools say is plain text, even where it looks
+ * like a special token: nobody ends his turn by writing so; a role that is one word may be part of
+ * one. Errors: as above and as sw_tokenizer_encode; SW_BAD_INPUT: the tokenizer lacks the tokens of
+ * one of our templates. */
 int sw_chat_encode(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
-                   struct sw_text_scratch *scratch, const struct sw_chat_message *message,
-                   size_t count, bool answer, struct sw_ids *ids, struct sw_error *err);
+                   struct sw_text_scratch *scratch, const struct sw_chat_talk *talk,
+                   struct sw_ids *ids, struct sw_error *err);
 
-/* *out: the form that writes what this template in Jinja writes, for these tokens that begin and
- * end a text (NULL: none is named); NULL: none does. Errors: SW_ENVIRONMENT: no memory. */
-int sw_chat_recognize(const char *jinja, size_t bytes, const char *bos, const char *eos,
-                      const struct sw_chat_template **out, struct sw_error *err);
-
-/* The template that a model's folder has of its own. */
-struct sw_chat_own {
-    const char *file;                    /* it stands there, static; NULL: the model has none */
-    const struct sw_chat_template *form; /* what it writes; NULL: none of those here */
-};
-/* Errors: SW_BAD_INPUT: tokenizer_config.json is no JSON; SW_ENVIRONMENT. */
-int sw_chat_of_folder(const char *folder, struct sw_chat_own *out, struct sw_error *err);
+/* The special token that the template writes behind an answer, where generation stops too; without
+ * one the model's eos_token; -1: neither is known. */
+int32_t sw_chat_end(const struct sw_chat_template *chat, const struct sw_tokenizer *t,
+                    struct sw_text_scratch *scratch);
 
 #endif

@@ -88,6 +88,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     static const char nothing[1] = "";
     char *tokenizer = write_tokenizer();
     struct sw_codec *codec = NULL;
+    struct sw_chat_template *chat = NULL;
     struct sw_api_request request;
     struct sw_refusal refusal;
     struct sw_error err = {0};
@@ -96,10 +97,12 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     fuzz_require(sw_codec_open(&model, &codec, &err) == 0, "no codec", err.message);
     fuzz_require(sw_codec_can_read(codec), "the tokenizer is not read",
                  sw_codec_why(codec)->message);
+    fuzz_require(sw_chat_template_named(sw_codec_template(codec), &chat, &err) == 0, "no template",
+                 err.message);
     const struct sw_request_rules rules = {.codec = codec,
                                            .limits = {.vocab = VOCAB, .max_tokens = MOST_TOKENS},
                                            .model = "m",
-                                           .chat = sw_codec_template(codec)};
+                                           .chat = chat};
     const enum sw_endpoint endpoint =
         bytes > 0 && data[0] % 2 == 1 ? SW_CHAT_COMPLETIONS : SW_COMPLETIONS;
     if (sw_api_request_read(&rules, endpoint, bytes > 1 ? (const char *)data + 1 : nothing,
@@ -108,6 +111,7 @@ void fuzz_one(const uint8_t *data, size_t bytes)
     else
         check_refusal(&refusal);
     sw_api_request_free(&request);
+    sw_chat_template_free(chat);
     sw_codec_free(codec);
     free(tokenizer);
 }

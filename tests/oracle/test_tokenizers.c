@@ -158,38 +158,30 @@ static void check_family(const char *name)
 
 static void check_chat(const json_t *one)
 {
-    struct sw_chat_message message[8];
-    const json_t *messages = json_object_get(one, "messages");
-    const size_t count = json_array_size(messages);
-    const bool answer = json_is_true(json_object_get(one, "answer"));
+    const struct sw_chat_talk talk = {.messages = json_object_get(one, "messages"),
+                                      .answer = json_is_true(json_object_get(one, "answer"))};
     struct sw_error err = {0};
+    struct sw_chat_template *chat = NULL;
     struct sw_tokenizer *t;
     struct sw_text_scratch *scratch;
     struct sw_chars text = {0};
     struct sw_ids ids = {0};
     char path[4096];
-    assert_in_range(count, 1, 8);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *m = json_array_get(messages, i), *content = json_object_get(m, "content");
-        message[i] =
-            (struct sw_chat_message){json_string_value(json_object_get(m, "role")),
-                                     json_string_value(content), json_string_length(content)};
-    }
-    const struct sw_chat_template *chat =
-        sw_chat_template_find(json_string_value(json_object_get(one, "chat")), &err);
-    assert_non_null(chat);
-    assert_int_equal(sw_chat_render(chat, message, count, answer, &text, NULL, &err), 0);
+    assert_int_equal(
+        sw_chat_template_named(json_string_value(json_object_get(one, "chat")), &chat, &err), 0);
+    assert_int_equal(sw_chat_render(chat, &talk, &text, NULL, NULL, &err), 0);
     assert_string_equal(text.byte, json_string_value(json_object_get(one, "text")));
     snprintf(path, sizeof path, "%s/%s.json", folder,
              json_string_value(json_object_get(one, "tokenizer")));
     assert_int_equal(sw_tokenizer_open(path, &t, &err), 0);
     assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
-    assert_int_equal(sw_chat_encode(chat, t, scratch, message, count, answer, &ids, &err), 0);
+    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, &ids, &err), 0);
     expect_ids(&ids, json_object_get(one, "ids"), text.byte);
     sw_ids_free(&ids);
     sw_chars_free(&text);
     sw_text_scratch_free(scratch);
     sw_tokenizer_free(t);
+    sw_chat_template_free(chat);
 }
 
 static void test_chats(void **state)

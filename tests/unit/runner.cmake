@@ -44,10 +44,10 @@ if(TARGET sw_collective_mpi AND SW_MPIRUN)
   endif()
 endif()
 if(TARGET sw_text)
-  sw_test(test_tokenizer SOURCES test_tokenizer.c LIBRARIES sw_text sw_base pthread
+  pkg_check_modules(SW_JANSSON REQUIRED IMPORTED_TARGET jansson)
+  sw_test(test_tokenizer SOURCES test_tokenizer.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON pthread
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_label(threads test_tokenizer)
-  pkg_check_modules(SW_JANSSON REQUIRED IMPORTED_TARGET jansson)
   sw_test(test_jinja SOURCES test_jinja.c LIBRARIES sw_text sw_base PkgConfig::SW_JANSSON)
 endif()
 # What starts threads in the tool itself, under every build; the thread sanitizer's above all.

@@ -485,144 +485,166 @@ static void test_texts_that_fail(void **state)
 
 /* ---- chat templates ---- */
 
+static json_t *json_of(const char *text)
+{
+    json_t *value = json_loads(text, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static struct sw_chat_template *ours(const char *name)
+{
+    struct sw_chat_template *chat = NULL;
+    assert_int_equal(sw_chat_template_named(name, &chat, NULL), 0);
+    return chat;
+}
+
+static void expect_chat_refused(const struct sw_chat_template *chat, const char *messages,
+                                const char *message)
+{
+    json_t *value = json_of(messages);
+    const struct sw_chat_talk talk = {.messages = value, .answer = true};
+    struct sw_chars text = {0};
+    struct sw_error err = {0};
+    assert_int_equal(sw_chat_render(chat, &talk, &text, NULL, NULL, &err), -1);
+    assert_string_equal(err.message, message);
+    assert_int_equal(text.count, 0);
+    sw_chars_free(&text);
+    json_decref(value);
+}
+
 static void test_chat_mistakes(void **state)
 {
     (void)state;
     struct sw_error err = {0};
-    struct sw_chars text = {0};
-    const struct sw_chat_message twice[] = {{"user", "a", 1}, {"user", "b", 1}};
-    const struct sw_chat_message tool[] = {{"user", "a", 1}, {"tool", "b", 1}};
-    assert_null(sw_chat_template_find("gemma", &err));
+    struct sw_chat_template *chat;
+    json_t *messages = json_of("[{\"role\":\"user\",\"content\":\"a\"}]");
+    const struct sw_chat_talk talk = {.messages = messages};
+    assert_int_equal(sw_chat_template_named("gemma", &chat, &err), -1);
     assert_string_equal(err.message,
                         "no chat template is named 'gemma'; there are llama-3, chatml and mistral");
-    const struct sw_chat_template *mistral = sw_chat_template_find("mistral", NULL);
-    assert_string_equal(sw_chat_template_name(mistral), "mistral");
-    assert_string_equal(sw_chat_template_end(mistral), "</s>");
-    err = (struct sw_error){0};
-    assert_int_equal(sw_chat_render(mistral, twice, 2, true, &text, NULL, &err), -1);
-    assert_string_equal(err.message, "message 2: after a first one of the system, user and "
-                                     "assistant take turns");
-    assert_int_equal(text.count, 0);
-    err = (struct sw_error){0};
-    assert_int_equal(
-        sw_chat_render(sw_chat_template_find("chatml", NULL), tool, 2, true, &text, NULL, &err),
-        -1);
-    assert_string_equal(err.message,
-                        "message 2: the role 'tool' is none of system, user and assistant");
+    chat = ours("mistral");
+    assert_string_equal(sw_chat_template_name(chat), "mistral");
+    assert_false(sw_chat_template_is_own(chat));
+    expect_chat_refused(
+        chat, "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":\"b\"}]",
+        "message 2: after a first one of the system, user and assistant take turns");
+    sw_chat_template_free(chat);
+    chat = ours("chatml");
+    expect_chat_refused(
+        chat, "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"tool\",\"content\":\"b\"}]",
+        "message 2: the role 'tool' is none of system, user and assistant");
     struct sw_tokenizer *t = parse(GOOD);
     err = (struct sw_error){0};
-    assert_int_equal(
-        sw_chat_encode(sw_chat_template_find("chatml", NULL), t, NULL, twice, 2, true, NULL, &err),
-        -1);
+    assert_int_equal(sw_chat_encode(chat, t, NULL, &talk, NULL, &err), -1);
     assert_string_equal(err.message, "the chat template 'chatml' needs the special token "
                                      "'<|im_start|>', which the tokenizer lacks");
     sw_tokenizer_free(t);
-    sw_chars_free(&text);
+    sw_chat_template_free(chat);
+    json_decref(messages);
 }
 
-/* How ChatML is spelled does not count, what it writes does. */
-#define TURN "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
-#define ANSWER "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-#define TURNS "{% for message in messages %}" TURN "{% endfor %}"
-#define LLAMA(TAIL)                                                                                \
-    "{% set loop_messages = messages %}{% for message in loop_messages %}"                         \
-    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ "         \
-    "message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"                         \
-    "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}" TAIL
-#define MISTRAL(AROUND)                                                                            \
-    "{%- if messages[0]['role'] == 'system' %}\n  {%- set system_message = messages[0].content "   \
-    "%}\n  {%- set loop_messages = messages[1:] %}\n{%- else %}\n"                                 \
-    "  {%- set loop_messages = messages %}\n{%- endif %}\n\n{{- bos_token }}\n"                    \
-    "{%- for message in loop_messages %}\n  {%- if (message.role == 'user') != "                   \
-    "(loop.index0 % 2 == 0) %}{{- raise_exception('in turn!') }}{%- endif %}\n"                    \
-    "  {%- if message['role'] == 'user' %}{%- if loop.first and system_message is defined %}\n"    \
-    "{{- ' " AROUND " ' + system_message + '\\n\\n' + message['content'] + ' [/INST]' }}\n"        \
-    "{%- else %}{{- ' " AROUND " ' + message['content'] + ' [/INST]' }}{%- endif %}\n"             \
-    "  {%- elif message['role'] == 'assistant' %}{{- ' ' + message['content'] + eos_token }}\n"    \
-    "  {%- else %}{{- raise_exception('who?') }}{%- endif %}\n{%- endfor %}\n"
+/* Renders a talk with the folder's own template; what is expected begins with '!': refused so. */
+static void expect_own(const struct sw_chat_talk *talk, const char *expected)
+{
+    struct sw_chat_template *chat = NULL;
+    struct sw_chars text = {0};
+    struct sw_error err = {0};
+    assert_int_equal(sw_chat_template_of_folder(folder, &chat, &err), 0);
+    assert_non_null(chat);
+    assert_true(sw_chat_template_is_own(chat));
+    const int status = sw_chat_render(chat, talk, &text, NULL, NULL, &err);
+    if (expected[0] == '!')
+        assert_non_null(strstr(err.message, expected + 1));
+    else
+        assert_string_equal(text.byte, expected);
+    assert_int_equal(status, expected[0] == '!' ? -1 : 0);
+    sw_chars_free(&text);
+    sw_chat_template_free(chat);
+}
 
-static void test_chat_recognized(void **state)
+static void expect_no_template(const char *message)
+{
+    struct sw_chat_template *chat = NULL;
+    struct sw_error err = {0};
+    char shown[SW_ERROR_TEXT_BYTES];
+    assert_int_equal(sw_chat_template_of_folder(folder, &chat, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_non_null(strstr(sw_error_format(&err, NULL, shown), message));
+    assert_null(chat);
+}
+
+/* Where a model's template stands, which of several it is, and what it sees. */
+static void test_chat_of_folder(void **state)
 {
     (void)state;
-    static const struct {
-        const char *jinja, *bos, *form;
-    } cases[] = {
-        {TURNS ANSWER, NULL, "chatml"},
-        {"{% for message in messages %}\n{{- \"<|im_start|>\" + message.role -}}\n{{ '\\n' }}\n"
-         "{{- message.content + '<|im_end|>' }}{{ '\\n' }}\n{%- endfor %}\n"
-         "{%- if add_generation_prompt -%}\n  <|im_start|>assistant\n{% endif %}\n",
-         NULL, "chatml"},
-        {"{# ours #}{% for message in messages %}\n    {% if false %}{% endif %}" TURN
-         "{% endfor %}" ANSWER,
-         NULL, NULL},
-        {"{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}"
-         "{% endif %}" TURNS ANSWER,
-         "<s>", "chatml"},
-        {TURNS, NULL, NULL},
-        {"- " TURNS ANSWER, NULL, NULL},
-        {" " TURNS ANSWER, NULL, "chatml"}, /* lstrip_blocks takes the one before a statement */
-        {TURNS "\n\n" ANSWER, NULL, NULL},
-        {TURNS "\n" ANSWER, NULL, "chatml"}, /* trim_blocks takes the one behind a statement */
-        {"{% for message in messages %}" TURN " {% endfor %}" ANSWER, NULL, NULL},
-        {"{{ bos_token }}" TURNS ANSWER, NULL, NULL},
-        {"{% if messages[0]['role'] != 'system' %}{{ 'You are helpful' }}{% endif %}" TURNS ANSWER,
-         NULL, NULL},
-        {"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + "
-         "message['content'] | trim + '<|im_end|>\n' }}{% endfor %}" ANSWER,
-         NULL, NULL},
-        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), "<|begin_of_text|>",
-         "llama-3"},
-        {LLAMA("{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>"
-               "\n\n' }}{% endif %}"),
-         "<|begin_of_text|>", "llama-3"},
-        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), "<s>", NULL},
-        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"), NULL, NULL},
-        {LLAMA("{{ '<|start_header_id|>assistant<|end_header_id|>\n' }}"), "<|begin_of_text|>",
-         NULL},
-        {MISTRAL("[INST]"), "<s>", "mistral"},
-        {MISTRAL("[INST] "), "<s>", NULL},
-        {"", NULL, NULL},
-        {"{", NULL, NULL},
-        {"{%", NULL, NULL},
-        {"{%-%}", NULL, NULL},
-        {"{{'", NULL, NULL},
-        {"{% for message in messages %}{{ '<|im_start|>", NULL, NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct sw_chat_template *form = NULL;
-        struct sw_error err = {0};
-        char *jinja = strdup(cases[i].jinja); /* sanitizers watch its end */
-        assert_int_equal(sw_chat_recognize(jinja, strlen(jinja), cases[i].bos, "</s>", &form, &err),
-                         0);
-        free(jinja);
-        const char *found = form != NULL ? sw_chat_template_name(form) : "none";
-        if (strcmp(found, cases[i].form != NULL ? cases[i].form : "none") != 0)
-            fail_msg("case %zu: %s", i, found);
-    }
+    struct sw_chat_template *chat = NULL;
+    struct sw_error err = {0};
+    json_t *messages = json_of("[{\"role\":\"user\",\"content\":\"Hi\"}]"),
+           *tools = json_of("[{\"name\":\"f\"}]"), *more = json_of("{\"thinking\":true}");
+    struct sw_chat_talk talk = {.messages = messages};
+    assert_int_equal(sw_chat_template_of_folder(folder, &chat, &err), 0);
+    assert_null(chat);
+    put_text("tokenizer_config.json",
+             "{\"bos_token\":{\"content\":\"<s>\"},\"eos_token\":\"</s>\",\"chat_template\":"
+             "\"{{ bos_token }}{{ messages[0].content }}{{ eos_token }}{{ tools }}{{ thinking }}"
+             "{{ add_generation_prompt }}\"}");
+    expect_own(&talk, "<s>Hi</s>NoneFalse");
+    talk.answer = true;
+    talk.variables = more;
+    expect_own(&talk, "<s>Hi</s>NoneTrueTrue");
+    put_text("tokenizer_config.json",
+             "{\"chat_template\":[{\"name\":\"default\",\"template\":\"plain\"},"
+             "{\"name\":\"tool_use\",\"template\":\"{{ tools|tojson }}\"}]}");
+    expect_own(&talk, "plain");
+    talk.tools = tools;
+    expect_own(&talk, "[{\"name\": \"f\"}]");
+    put_text("tokenizer_config.json", "{\"chat_template\":[{\"name\":\"x\",\"template\":\"\"}]}");
+    expect_no_template(
+        "tokenizer_config.json:1:1: error: its chat_template is neither a text nor a "
+        "list with one named 'default'");
+    put_text("chat_template.jinja", "a\n{{ messages[0].content + 1 }}\n");
+    expect_own(&talk, "!chat_template.jinja:2:24: no '+' between str and int");
+    put_text("chat_template.jinja", "{{ raise_exception('no ' + messages[0].content) }}");
+    expect_own(&talk, "!no Hi");
+    put_text("chat_template.jinja", "a\n {% include 'x' %}\n");
+    expect_no_template("chat_template.jinja:2:5: error: no tag 'include' is in the subset of Jinja "
+                       "that is run here");
+    snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    assert_int_equal(unlink(path), 0);
+    json_decref(messages);
+    json_decref(tools);
+    json_decref(more);
 }
 
-/* Nobody ends his turn by writing what ends one. */
+/* Nobody ends his turn by writing what ends one; what ends an answer is what follows one. */
 static void test_chat_is_safe(void **state)
 {
     (void)state;
     struct sw_tokenizer *t = parse(GOOD);
-    const struct sw_chat_message message[] = {{"user", "a</s>b", 6}, {"assistant", "\xff", 1}};
+    struct sw_chat_template *chat = ours("mistral");
+    json_t *messages = json_of("[{\"role\":\"user\",\"content\":\"a</s>b\"},"
+                               "{\"role\":\"assistant\",\"content\":\"b\"}]");
+    const struct sw_chat_talk talk = {.messages = messages};
     struct sw_error err = {0};
     struct sw_text_scratch *scratch;
     struct sw_ids ids = {0};
     int32_t special = 0;
     assert_int_equal(sw_text_scratch_new(t, &scratch, &err), 0);
-    assert_int_equal(sw_chat_encode(sw_chat_template_find("mistral", NULL), t, scratch, message, 2,
-                                    false, &ids, &err),
-                     0);
+    assert_int_equal(sw_chat_encode(chat, t, scratch, &talk, &ids, &err), 0);
     for (size_t i = 0; i < ids.count; i++)
         special += sw_tokenizer_is_special(t, ids.id[i]);
     assert_int_equal(special, 2); /* the beginning, and the end of the answer */
     assert_int_equal(ids.id[0], 5);
     assert_int_equal(ids.id[ids.count - 1], 6);
+    assert_int_equal(sw_chat_end(chat, t, scratch), 6);
     sw_ids_free(&ids);
     sw_text_scratch_free(scratch);
     sw_tokenizer_free(t);
+    sw_chat_template_free(chat);
+    json_decref(messages);
 }
 
 /* ---- files ---- */
@@ -710,7 +732,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_continues),     cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_threads),       cmocka_unit_test(test_folder),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_texts_that_fail),
-        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_recognized),
+        cmocka_unit_test(test_chat_mistakes), cmocka_unit_test(test_chat_of_folder),
         cmocka_unit_test(test_chat_is_safe),  cmocka_unit_test(test_files),
         cmocka_unit_test(test_wide),
     };
