@@ -603,6 +603,17 @@ static void test_chat_of_folder(void **state)
     expect_no_template(
         "tokenizer_config.json:1:1: error: its chat_template is neither a text nor a "
         "list with one named 'default'");
+    put_text("chat_template.jinja", "{% for p in messages[0].content if p is mapping %}{{ p.text }}"
+                                    "{% else %}{{ messages[0].content }}{% endfor %}");
+    assert_int_equal(sw_chat_template_of_folder(folder, &chat, &err), 0);
+    assert_true(sw_chat_template_takes_parts(chat));
+    assert_true(sw_chat_template_mentions(chat, "content"));
+    assert_false(sw_chat_template_mentions(chat, "tools"));
+    sw_chat_template_free(chat);
+    put_text("chat_template.jinja", "{{ messages[0].content }}");
+    assert_int_equal(sw_chat_template_of_folder(folder, &chat, &err), 0);
+    assert_false(sw_chat_template_takes_parts(chat));
+    sw_chat_template_free(chat);
     put_text("chat_template.jinja", "a\n{{ messages[0].content + 1 }}\n");
     expect_own(&talk, "!chat_template.jinja:2:24: no '+' between str and int");
     put_text("chat_template.jinja", "{{ raise_exception('no ' + messages[0].content) }}");
