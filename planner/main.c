@@ -48,7 +48,10 @@ static const char fit_details[] =
     "  collective         all_reduce, all_gather, reduce_scatter or alltoall\n"
     "  payload_bytes      size as nccl-tests counts it\n"
     "  gpus               number of ranks\n"
-    "  busbw_GBps         bus bandwidth\n";
+    "  busbw_GBps         bus bandwidth\n"
+    "or, of those with a time (accelerator may be left out)\n"
+    "  op message_bytes accelerators latency_us   as above; latency_us: microseconds of one\n"
+    "  accelerator        name: only the rows of a cluster's own are used\n";
 
 static const char submit_details[] =
     "\nPlan, script and submission.json are written to the run's directory, where never more than "

@@ -5,6 +5,7 @@
 #include "planner/fit/fit.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FEW_RUNS = 5 };
@@ -47,7 +48,7 @@ static int read_measurements(const struct sw_options *options, const char *path,
                           "metrics of which run? give its plan file before it");
     if (ends(path, ".jsonl"))
         return sw_fit_read_metrics(set, plan, path, err);
-    if (ends(path, ".csv") && !sw_fit_has_column(path, "busbw_GBps"))
+    if (ends(path, ".csv") && !sw_fit_has_collectives(path))
         return sw_fit_read_csv(set, path, err);
     return sw_fit_read_collectives(links, path, options->collective, err);
 }
@@ -179,17 +180,52 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out)
 {
     double sum = 0;
-    int32_t count = 0;
+    int32_t count = 0, last = -1;
+    struct sw_cluster_config c = *cluster;
     for (int32_t i = 0; i < links->count; i++) {
         if (sw_fit_link_level(cluster, &links->point[i]) != level)
             continue;
-        struct sw_cluster_config c = *cluster;
-        if (leave_out)
+        /* of many, one group is left out at a time */
+        const bool same = last >= 0 && links->count > SW_MAX_CURVE &&
+                          links->point[last].kind == links->point[i].kind &&
+                          links->point[last].ranks == links->point[i].ranks;
+        if (leave_out && !same) {
+            c = *cluster;
             sw_fit_link(&c, level, links, i);
+        }
+        last = i;
         sum += fabs(sw_fit_link_error(&c, &links->point[i]));
         count++;
     }
     return count > 0 ? sum / count : 0;
+}
+
+static int compare_errors(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of each collective over each number of ranks: how far off its times are. */
+static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
+                         const struct sw_fit_links *links)
+{
+    double *error = malloc((size_t)links->count * sizeof *error);
+    for (int32_t kind = SW_ALL_GATHER; error != NULL && kind <= SW_ALL_TO_ALL; kind++)
+        for (int32_t ranks = 2; ranks <= cluster->link[level].spans; ranks++) {
+            int32_t count = 0;
+            for (int32_t i = 0; i < links->count; i++)
+                if ((int32_t)links->point[i].kind == kind && links->point[i].ranks == ranks &&
+                    sw_fit_link_level(cluster, &links->point[i]) == level)
+                    error[count++] = fabs(sw_fit_link_error(cluster, &links->point[i]));
+            if (count == 0)
+                continue;
+            qsort(error, (size_t)count, sizeof *error, compare_errors);
+            printf("  #   %s of %d: median error %.1f %%, 90th percentile %.1f %%, worst %.1f %%\n",
+                   sw_collective_name((enum sw_collective)kind), ranks, 100 * error[count / 2],
+                   100 * error[(count - 1) * 9 / 10], 100 * error[count - 1]);
+        }
+    free(error);
 }
 
 static void fit_cluster(const struct sw_cluster_config *described, const struct sw_fit_links *links)
@@ -213,11 +249,13 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
                    "%.1f %% leaving one out\n",
                    link->name, count, 100 * before, 100 * link_error(&c, l, links, false),
                    100 * link_error(&c, l, links, true));
-        printf("  - {name: %s, spans: %d, bandwidth: %.6g GB/s, latency: %.3g us,\n"
-               "     oversubscription: %g, rails: %s,%s efficiency: [",
-               link->name, link->spans, link->bandwidth / 1e9, link->latency_s * 1e6,
-               link->oversubscription, link->rails ? "true" : "false",
-               link->direct ? " direct: true," : "");
+        print_groups(&c, l, links);
+        printf(
+            "  - {name: %s, spans: %d, bandwidth: %.6g GB/s, launch: %.3g us, latency: %.3g us,\n"
+            "     oversubscription: %g, rails: %s,%s efficiency: [",
+            link->name, link->spans, link->bandwidth / 1e9, link->launch_s * 1e6,
+            link->latency_s * 1e6, link->oversubscription, link->rails ? "true" : "false",
+            link->direct ? " direct: true," : "");
         for (int32_t i = 0; i < link->efficiency.count; i++)
             printf("%s[%.4g, %.3g]",
                    i == 0       ? ""

@@ -106,6 +106,7 @@ struct sw_fit_link_point {
     int32_t ranks;
     enum sw_collective kind;
     int32_t line;
+    char accelerator[48]; /* name of those that it joined; "": not told */
 };
 struct sw_fit_links {
     struct sw_fit_link_point *point; /* [count] */
@@ -113,7 +114,8 @@ struct sw_fit_links {
     struct sw_fit_mistakes mistakes;
 };
 /* Adds the measurements of nccl-tests' output (its ranks are counted in its header), or of a CSV
- * with the columns collective, payload_bytes, gpus, busbw_GBps. collective (may be NULL): what
+ * with the columns collective, payload_bytes, gpus, busbw_GBps, or op, message_bytes, accelerators,
+ * latency_us, and perhaps accelerator, its name. collective (may be NULL): what
  * nccl-tests ran, where neither its output nor the file's name tells; one that cannot be told from
  * others is a mistake. Errors and mistakes as sw_fit_read_csv. Free with sw_fit_links_free. */
 int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const char *collective,
@@ -122,12 +124,18 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path, const 
  */
 bool sw_fit_is_collective(const char *word);
 void sw_fit_links_free(struct sw_fit_links *links);
-/* The level that the collectives of a point cross at most; -1: more ranks than the cluster has. */
+/* Whether a CSV file holds collectives by its columns. */
+bool sw_fit_has_collectives(const char *path);
+/* The level that the collectives of a point cross at most; -1: more ranks than the cluster has, or
+ * other accelerators. */
 int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
                           const struct sw_fit_link_point *point);
-/* Sets latency and efficiency of a level from the points that cross no other above it, without
- * point `without` (-1: none). Inner levels come first. Returns how many points were used; 0 leaves
- * the cluster as it is. */
+/* Sets launch, latency and efficiency of a level from the points that cross no other above it,
+ * without point `without` (-1: none). Inner levels come first. The launch stays as described where
+ * all take as many steps. More points than a curve holds become one that brings the mean of
+ * |ln(predicted / measured)| near its least; then all of the collective and ranks of `without` are
+ * left out, where others remain. Returns how many points were used; 0 leaves the cluster as it is.
+ */
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
                     const struct sw_fit_links *links, int32_t without);
 /* predicted time / measured time - 1. */

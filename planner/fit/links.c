@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 2048 };
+enum { LINE_BYTES = 2048, STEPS_MAX = 4096 };
 
 static int add(struct sw_fit_links *links, struct sw_fit_link_point point, const char *path,
                struct sw_error *err)
@@ -105,32 +105,68 @@ static int go_on(const struct reader *r, struct sw_error *why, struct sw_error *
     return 0;
 }
 
+/* Columns of the two kinds of tables: a rate as nccl-tests prints it, or the time. */
+static const struct columns {
+    const char *collective, *payload, *ranks, *rate, *micros;
+} forms[] = {{"collective", "payload_bytes", "gpus", "busbw_GBps", NULL},
+             {"op", "message_bytes", "accelerators", NULL, "latency_us"}};
+enum { FORMS = sizeof forms / sizeof forms[0] };
+
+static const struct columns *form_of(const char *header)
+{
+    for (int32_t i = 0; i < FORMS; i++) {
+        const struct columns *f = &forms[i];
+        if (column_of(header, f->collective) >= 0 && column_of(header, f->payload) >= 0 &&
+            column_of(header, f->ranks) >= 0 &&
+            column_of(header, f->rate != NULL ? f->rate : f->micros) >= 0)
+            return f;
+    }
+    return NULL;
+}
+
+bool sw_fit_has_collectives(const char *path)
+{
+    return sw_fit_has_column(path, forms[0].rate) || sw_fit_has_column(path, forms[1].micros);
+}
+
+static int read_cells(const struct reader *r, const struct columns *f, const char *header,
+                      const char *line, struct sw_error *err)
+{
+    struct sw_fit_link_point p = {
+        .ranks = (int32_t)strtol(cell(line, column_of(header, f->ranks)), NULL, 10),
+        .kind = kind_of(cell(line, column_of(header, f->collective))),
+        .line = r->line};
+    const double given =
+        strtod(cell(line, column_of(header, f->rate != NULL ? f->rate : f->micros)), NULL);
+    const int32_t name = column_of(header, "accelerator");
+    if (p.kind == unnamed || p.ranks < 2 || !(given > 0))
+        return fail(r, err,
+                    f->rate != NULL
+                        ? "a row needs a collective, at least 2 gpus and a busbw_GBps above 0"
+                        : "a row needs an op, at least 2 accelerators and a latency_us above 0");
+    p.bytes = sw_links_sent_share(p.kind, p.ranks) *
+              strtod(cell(line, column_of(header, f->payload)), NULL);
+    p.seconds = f->rate != NULL ? p.bytes / (given * 1e9) : given * 1e-6;
+    if (name >= 0)
+        snprintf(p.accelerator, sizeof p.accelerator, "%.*s",
+                 (int)strcspn(cell(line, name), ",\r\n"), cell(line, name));
+    return add(r->links, p, r->path, err);
+}
+
 static int read_table(FILE *in, struct reader *r, const char *header, struct sw_error *err)
 {
     char line[LINE_BYTES];
-    const int32_t collective = column_of(header, "collective"),
-                  payload = column_of(header, "payload_bytes"), gpus = column_of(header, "gpus"),
-                  busbw = column_of(header, "busbw_GBps");
-    if (collective < 0 || payload < 0 || gpus < 0 || busbw < 0)
+    const struct columns *form = form_of(header);
+    if (form == NULL)
         return fail(r, err,
-                    "not nccl-tests output, nor a CSV with the columns "
-                    "collective, payload_bytes, gpus and busbw_GBps");
+                    "not nccl-tests output, nor a CSV with the columns collective, payload_bytes, "
+                    "gpus and busbw_GBps, or op, message_bytes, accelerators and latency_us");
     while (fgets(line, sizeof line, in) != NULL) {
         struct sw_error why = {0};
         r->line++;
         if (line[0] == '#' || line[0] == '\n')
             continue;
-        struct sw_fit_link_point p = {.ranks = (int32_t)strtol(cell(line, gpus), NULL, 10),
-                                      .kind = kind_of(cell(line, collective)),
-                                      .line = r->line};
-        const double rate = strtod(cell(line, busbw), NULL) * 1e9;
-        if (p.kind == unnamed || p.ranks < 2 || !(rate > 0)) {
-            fail(r, &why, "a row needs a collective, at least 2 gpus and a busbw_GBps above 0");
-        } else {
-            p.bytes = sw_links_sent_share(p.kind, p.ranks) * strtod(cell(line, payload), NULL);
-            p.seconds = p.bytes / rate;
-            (void)add(r->links, p, r->path, &why);
-        }
+        (void)read_cells(r, form, header, line, &why);
         if (go_on(r, &why, err) != 0)
             return -1;
     }
@@ -239,6 +275,8 @@ int32_t sw_fit_link_level(const struct sw_cluster_config *cluster,
 {
     if (cluster->link_count == 0 || point->ranks > cluster->link[cluster->link_count - 1].spans)
         return -1;
+    if (*point->accelerator != '\0' && strcmp(point->accelerator, cluster->accelerator.name) != 0)
+        return -1;
     const struct sw_span span = span_of(cluster, point->ranks);
     return sw_links_outermost(&span);
 }
@@ -273,24 +311,56 @@ static int compare_points(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* The latency that the quickest of the collectives leaves room for: small ones take it and nothing
- * else, and single slow ones (a cold start) do not count. */
-static double latency_of(const struct sw_cluster_config *cluster, int32_t level,
-                         const struct sw_fit_link_point *points, int32_t count)
+/* The launch and latency that the quickest of the collectives leave room for: small ones take them
+ * and nothing else, and single slow ones (a cold start) do not count. Of several numbers of steps,
+ * the straight line through the quickest of each (least squares of the relative error). */
+static void fit_latency(struct sw_cluster_config *cluster, int32_t level,
+                        const struct sw_fit_link_point *points, int32_t count)
 {
-    double least = -1;
+    struct sw_cluster_config only = *cluster;
+    struct sw_link_config *link = &cluster->link[level];
+    double quickest[STEPS_MAX] = {0}, launch = 0;
+    for (int32_t l = 0; l < level; l++)
+        launch = cluster->link[l].launch_s > launch ? cluster->link[l].launch_s : launch;
+    only.link[level].launch_s = 0;
     for (int32_t i = 0; i < count; i++) {
-        struct sw_cluster_config only = *cluster;
         struct sw_fit_link_point empty = points[i];
         empty.bytes = 0;
         only.link[level].latency_s = 0;
         const double below = seconds_of(&only, &empty);
         only.link[level].latency_s = 1;
-        const double steps = seconds_of(&only, &empty) - below;
-        const double each = points[i].seconds > below ? (points[i].seconds - below) / steps : 0;
-        least = least < 0 || each < least ? each : least;
+        const double steps = round(seconds_of(&only, &empty) - below);
+        const double left = points[i].seconds > below ? points[i].seconds - below : 1e-12;
+        if (steps >= 1 && steps < STEPS_MAX) {
+            double *least = &quickest[(int32_t)steps];
+            *least = *least <= 0 || left < *least ? left : *least;
+        }
     }
-    return least > 0 ? least : 0;
+    double w = 0, s = 0, t = 0, ss = 0, st = 0;
+    int32_t kinds = 0;
+    for (int32_t i = 1; i < STEPS_MAX; i++) {
+        const double weight = quickest[i] > 0 ? 1e-12 / (quickest[i] * quickest[i]) : 0;
+        kinds += quickest[i] > 0;
+        w += weight;
+        s += weight * i;
+        t += weight * quickest[i];
+        ss += weight * i * i;
+        st += weight * i * quickest[i];
+    }
+    if (kinds == 0)
+        return;
+    if (kinds > 1) {
+        const double slope = (w * st - s * t) / (w * ss - s * s);
+        const double start = (t - slope * s) / w;
+        link->launch_s = start > 0 && slope >= 0 ? launch + start : 0;
+    }
+    /* with the launch as it is, the one factor that is left */
+    const double more = link->launch_s > launch ? link->launch_s - launch : 0;
+    double each = kinds > 1 ? (st - more * s) / ss : -1;
+    for (int32_t i = 1; i < STEPS_MAX && kinds == 1; i++)
+        if (quickest[i] > 0)
+            each = (quickest[i] - more) / i;
+    link->latency_s = each > 0 ? each : 0;
 }
 
 /* Whether one that sends more took clearly less time. */
@@ -302,41 +372,102 @@ static bool beaten_by_larger(const struct sw_fit_link_point *sorted, int32_t cou
     return false;
 }
 
+/* The cluster with nothing but the bytes of that level. */
+static struct sw_cluster_config bare(const struct sw_cluster_config *cluster, int32_t level)
+{
+    struct sw_cluster_config c = *cluster;
+    c.link[level].launch_s = c.link[level].latency_s = 0;
+    c.link[level].efficiency = (struct sw_curve){1, {{1, 1}}};
+    for (int32_t l = 0; l < level; l++) {
+        c.link[l].launch_s = c.link[l].latency_s = 0;
+        c.link[l].bandwidth = 1e30;
+    }
+    return c;
+}
+
+/* What each point reaches, as it is. */
+static void curve_of_points(struct sw_cluster_config *cluster, int32_t level,
+                            const struct sw_fit_link_point *sorted, int32_t count)
+{
+    const struct sw_cluster_config full = bare(cluster, level);
+    struct sw_curve curve = {0};
+    for (int32_t i = 0; i < count; i++) {
+        struct sw_fit_link_point none = sorted[i];
+        none.bytes = 0;
+        const double left = sorted[i].seconds - seconds_of(cluster, &none);
+        if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
+            continue; /* all latency, or a cold start: says nothing of the bandwidth */
+        const double share = seconds_of(&full, &sorted[i]) / left;
+        const double crossing = crossing_of(cluster, level, &sorted[i]);
+        if (curve.count > 0 && curve.point[curve.count - 1].size >= crossing)
+            continue;
+        curve.point[curve.count++] = (struct sw_curve_point){crossing, share < 1 ? share : 1};
+    }
+    cluster->link[level].efficiency = curve;
+}
+
+static double misfit(const struct sw_cluster_config *cluster,
+                     const struct sw_fit_link_point *points, int32_t count)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < count; i++)
+        sum += fabs(log(seconds_of(cluster, &points[i]) / points[i].seconds));
+    return sum;
+}
+
+/* One curve for many collectives, a point for each factor of four: a pattern search. */
+static void curve_of_many(struct sw_cluster_config *cluster, int32_t level,
+                          const struct sw_fit_link_point *sorted, int32_t count)
+{
+    struct sw_curve *curve = &cluster->link[level].efficiency;
+    const double first = crossing_of(cluster, level, &sorted[0]),
+                 last = crossing_of(cluster, level, &sorted[count - 1]);
+    *curve = (struct sw_curve){0};
+    for (double size = first > 4096 ? first : 4096; size < 1.5 * last && curve->count < 16;
+         size *= 4)
+        curve->point[curve->count++] = (struct sw_curve_point){size, 0.5};
+    double least = misfit(cluster, sorted, count);
+    for (double step = 1.3; step > 1.004;) {
+        bool better = false;
+        for (int32_t i = 0; i < 2 * curve->count; i++) {
+            double *share = &curve->point[i / 2].fraction;
+            const double before = *share, tried = i % 2 == 0 ? before * step : before / step;
+            *share = tried > 1 ? 1 : tried < 1e-3 ? 1e-3 : tried;
+            const double now = misfit(cluster, sorted, count);
+            better = better || now < least - 1e-9;
+            if (now < least - 1e-9)
+                least = now;
+            else
+                *share = before;
+        }
+        step = better ? step : sqrt(step);
+    }
+}
+
 int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
                     const struct sw_fit_links *links, int32_t without)
 {
     struct sw_fit_link_point *sorted = malloc(((size_t)links->count + 1) * sizeof *sorted);
-    int32_t count = 0;
+    const struct sw_fit_link_point *apart = without >= 0 ? &links->point[without] : NULL;
+    int32_t count = 0, all = 0;
     for (int32_t i = 0; sorted != NULL && i < links->count; i++)
-        if (i != without && sw_fit_link_level(cluster, &links->point[i]) == level)
-            sorted[count++] = links->point[i];
+        all += sw_fit_link_level(cluster, &links->point[i]) == level;
+    for (int32_t group = all > SW_MAX_CURVE; sorted != NULL && count == 0 && group >= 0; group--)
+        for (int32_t i = 0; i < links->count; i++) {
+            const struct sw_fit_link_point *p = &links->point[i];
+            const bool left_out =
+                i == without ||
+                (group == 1 && apart != NULL && p->kind == apart->kind && p->ranks == apart->ranks);
+            if (!left_out && sw_fit_link_level(cluster, p) == level)
+                sorted[count++] = *p;
+        }
     if (count > 0) {
         qsort(sorted, (size_t)count, sizeof *sorted, compare_points);
-        struct sw_link_config *link = &cluster->link[level];
-        struct sw_curve curve = {0};
-        link->latency_s = latency_of(cluster, level, sorted, count);
-        struct sw_cluster_config empty = *cluster, full = *cluster;
-        full.link[level].latency_s = 0;
-        full.link[level].efficiency = (struct sw_curve){1, {{1, 1}}};
-        for (int32_t l = 0; l < level; l++) {
-            full.link[l].latency_s = 0;
-            full.link[l].bandwidth = 1e30;
-        }
-        /* thinned out to what a curve holds */
-        const int32_t every = (count + SW_MAX_CURVE - 1) / SW_MAX_CURVE;
-        for (int32_t i = 0; i < count; i += every) {
-            struct sw_fit_link_point none = sorted[i];
-            none.bytes = 0;
-            const double left = sorted[i].seconds - seconds_of(&empty, &none);
-            if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
-                continue; /* all latency, or a cold start: says nothing of the bandwidth */
-            const double share = seconds_of(&full, &sorted[i]) / left;
-            const double crossing = crossing_of(cluster, level, &sorted[i]);
-            if (curve.count > 0 && curve.point[curve.count - 1].size >= crossing)
-                continue;
-            curve.point[curve.count++] = (struct sw_curve_point){crossing, share < 1 ? share : 1};
-        }
-        link->efficiency = curve;
+        fit_latency(cluster, level, sorted, count);
+        if (count > SW_MAX_CURVE)
+            curve_of_many(cluster, level, sorted, count);
+        else
+            curve_of_points(cluster, level, sorted, count);
     }
     free(sorted);
     return count;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NVLINK(gbps, launch, latency)                                                              \
+#define NVLINK(gbps, launch, latency, curve)                                                       \
     {                                                                                              \
-        "nvlink", gbps, launch, latency, "nccl-nvlink.yaml"                                        \
+        "nvlink", gbps, launch, latency, curve                                                     \
     }
 #define PORT(gbps)                                                                                 \
     {                                                                                              \
@@ -17,20 +17,20 @@
 /* The links of the named files of configs/clusters, where their sources stand; a test compares. */
 static const struct sw_sheet sheets[] = {
     {"a100-sxm-40gb", sw_sheet_a100_sxm_40gb_yaml, "dgx-a100-40gb-16x8.yaml",
-     NVLINK("300 GB/s", "8.0 us", "1.0 us"), PORT("200 Gb/s")},
+     NVLINK("300 GB/s", "8 us", "0.95 us", "nccl-nvlink-a100.yaml"), PORT("200 Gb/s")},
     {"a100-sxm-80gb", sw_sheet_a100_sxm_80gb_yaml, "dgx-a100-16x8.yaml",
-     NVLINK("300 GB/s", "8.0 us", "1.0 us"), PORT("200 Gb/s")},
+     NVLINK("300 GB/s", "8 us", "0.95 us", "nccl-nvlink-a100.yaml"), PORT("200 Gb/s")},
     {"b200-sxm-180gb", sw_sheet_b200_sxm_180gb_yaml, "dgx-b200-8x8.yaml",
-     NVLINK("900 GB/s", "7.0 us", "1.37 us"), PORT("400 Gb/s")},
+     NVLINK("900 GB/s", "6.6 us", "1.3 us", "nccl-nvlink-b200.yaml"), PORT("400 Gb/s")},
     {"h100-pcie-80gb",
      sw_sheet_h100_pcie_80gb_yaml,
      "h100-pcie-4x4.yaml",
      {"pcie", "64 GB/s", NULL, "5.7 us", NULL},
      {NULL, NULL, NULL, NULL, NULL}},
     {"h100-sxm-80gb", sw_sheet_h100_sxm_80gb_yaml, "h100-8x8.yaml",
-     NVLINK("450 GB/s", "4.5 us", "0.83 us"), PORT("400 Gb/s")},
+     NVLINK("450 GB/s", "4.5 us", "0.81 us", "nccl-nvlink-h100.yaml"), PORT("400 Gb/s")},
     {"h200-sxm-141gb", sw_sheet_h200_sxm_141gb_yaml, "h200-16x8.yaml",
-     NVLINK("450 GB/s", "4.5 us", "0.83 us"), PORT("400 Gb/s")},
+     NVLINK("450 GB/s", "4.5 us", "0.81 us", "nccl-nvlink-h100.yaml"), PORT("400 Gb/s")},
     {"l40s-48gb",
      sw_sheet_l40s_48gb_yaml,
      "l40s-pcie-1x8.yaml",
@@ -163,7 +163,10 @@ const char *sw_sheet_curve(const char *file)
     static const struct {
         const char *file, *text;
     } curves[] = {{"nccl-network.yaml", sw_curve_nccl_network_yaml},
-                  {"nccl-nvlink.yaml", sw_curve_nccl_nvlink_yaml}};
+                  {"nccl-nvlink.yaml", sw_curve_nccl_nvlink_yaml},
+                  {"nccl-nvlink-a100.yaml", sw_curve_nccl_nvlink_a100_yaml},
+                  {"nccl-nvlink-b200.yaml", sw_curve_nccl_nvlink_b200_yaml},
+                  {"nccl-nvlink-h100.yaml", sw_curve_nccl_nvlink_h100_yaml}};
     for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
         if (strcmp(curves[i].file, file) == 0)
             return curves[i].text;

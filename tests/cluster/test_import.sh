@@ -70,7 +70,7 @@ seconds() {
 up nodes 8
 "$plan" import-cluster >"$scratch/eight.yaml" 2>"$scratch/stderr" || complain "import: $(cat "$scratch/stderr")"
 holds "$scratch/eight.yaml" 'name: shardwright-gpu' 'nodes: 8' 'accelerators_per_node: 8' '  name: h100-sxm-80gb' \
-    'host_memory: 2000000 MiB' '  - {name: nvlink, spans: node, bandwidth: 450 GB/s, launch: 4.5 us, latency: 0.83 us,' \
+    'host_memory: 2000000 MiB' '  - {name: nvlink, spans: node, bandwidth: 450 GB/s, launch: 4.5 us, latency: 0.81 us,' \
     '  - {name: leaf, spans: 32, bandwidth: 400 Gb/s, latency: 6 us,' \
     '  - {name: spine, spans: all, bandwidth: 400 Gb/s, latency: 6 us,' 'launcher: slurm' '  partition: gpu' \
     "  time: '2-00:00:00'" "  gpus_per_node: 'h100:8'" '  cpus_per_task: 12' \

@@ -87,6 +87,18 @@ printf 'collective,payload_bytes,gpus,busbw_GBps\nall_reduce,1024,1,5\nsend,1024
 expect 2 "runs.csv:2:1: error: a row needs tok_s_gpu" "$out/runs.csv" "$out/links.csv"
 [ "$(grep -c ': error: ' "$out/errors")" -eq 4 ] || fail "not all four mistakes: $(cat "$out/errors")"
 
+printf 'op,accelerators,message_bytes,latency_us\nall_gather,8,1024,0\n' >"$out/times.csv"
+expect 2 "times.csv:2:1: error: a row needs an op, at least 2 accelerators and a latency_us above 0" "$out/times.csv"
+printf 'op,accelerators,latency_us\nall_gather,8,5\n' >"$out/times.csv"
+expect 2 "times.csv:1:1: error: not nccl-tests output, nor a CSV with the columns collective, payload_bytes, gpus and \
+busbw_GBps, or op, message_bytes, accelerators and latency_us" "$out/times.csv"
+
+# the links that are shipped, from the table that they were made from: launch, latency and curve come out again
+"$plan" fit configs/clusters/h100-8x8.yaml $published/data/published_nccl.csv >"$out/nccl.yaml"
+grep -q '^  # nvlink: 252 collectives, mean error 8.3 % as described, 8.3 % fitted' "$out/nccl.yaml" ||
+    fail "links of tables: $(cat "$out/nccl.yaml")"
+grep -q '^  #   all_gather of 8: median error ' "$out/nccl.yaml" || fail "no errors by collective and ranks"
+
 # three constants are not fitted to two rows: one factor of what is assumed
 head -n 6 $published/data/published_fsdp.csv >"$out/few.csv"
 "$plan" fit "$out/few.csv" $published/clusters/foundry-h100-80gb.yaml >"$out/few.yaml" 2>"$out/errors"
