@@ -22,6 +22,7 @@ struct reading {
     const struct key *key;
     int64_t best_of, top_logprobs;
     bool wants_logprobs, has_limit;
+    size_t content_bytes; /* of messages, so far */
 };
 
 #define REFUSE(r, ...) refuse((r), sw_fail(&(r)->refusal->err, SW_BAD_INPUT, __VA_ARGS__))
@@ -153,6 +154,7 @@ static json_t *read_content(struct reading *r, size_t i, json_t *value)
     struct sw_chars text = {0};
     const bool own = sw_chat_template_is_own(r->rules->chat);
     json_t *made = NULL;
+    r->content_bytes += json_string_length(value);
     if (json_is_string(value) || (own && (value == NULL || json_is_null(value))))
         return value != NULL ? json_incref(value) : json_null();
     if (!json_is_array(value))
@@ -178,6 +180,7 @@ static json_t *read_content(struct reading *r, size_t i, json_t *value)
             return out_of_memory(r), NULL;
         }
     }
+    r->content_bytes += text.count;
     made = sw_chat_template_takes_parts(r->rules->chat) ? json_incref(value)
                                                         : json_stringn(text.byte, text.count);
     sw_chars_free(&text);
@@ -221,14 +224,6 @@ static bool is_known(const struct reading *r, const char *key, const json_t *val
                    (sw_chat_template_mentions(r->rules->chat, key) ||
                     strcmp(key, "tool_call_id") == 0);
     return false;
-}
-
-static size_t content_bytes(const json_t *content)
-{
-    size_t bytes = json_string_length(content);
-    for (size_t i = 0; i < json_array_size(content); i++)
-        bytes += json_string_length(json_object_get(json_array_get(content, i), "text"));
-    return bytes;
 }
 
 static int read_message(struct reading *r, size_t i, json_t *value, json_t *messages)
@@ -289,7 +284,6 @@ static int read_messages(struct reading *r, const json_t *value)
     json_t *messages = NULL;
     int32_t *tokens = NULL;
     int64_t token_count = 0;
-    size_t bytes = 0;
     int status = -1;
     if (check_template(r) != 0)
         return -1;
@@ -300,9 +294,7 @@ static int read_messages(struct reading *r, const json_t *value)
     for (size_t i = 0; i < count; i++)
         if (read_message(r, i, json_array_get(value, i), messages) != 0)
             goto out;
-    for (size_t i = 0; i < count; i++)
-        bytes += content_bytes(json_object_get(json_array_get(messages, i), "content"));
-    if (check_bytes(r, bytes) != 0)
+    if (check_bytes(r, r->content_bytes) != 0)
         goto out;
     talk.messages = messages;
     if (sw_codec_converse(r->rules->codec, r->rules->chat, &talk, &tokens, &token_count,
@@ -320,11 +312,11 @@ static int read_tools(struct reading *r, const json_t *value)
 {
     if (check_template(r) != 0)
         return -1;
-    if (!json_is_array(value))
-        return REFUSE(r, "'tools' is a list of objects");
+    bool objects = json_is_array(value);
     for (size_t i = 0; i < json_array_size(value); i++)
-        if (!json_is_object(json_array_get(value, i)))
-            return REFUSE(r, "'tools' is a list of objects");
+        objects = objects && json_is_object(json_array_get(value, i));
+    if (!objects)
+        return REFUSE(r, "'tools' is a list of objects");
     if (json_array_size(value) > 0 && (!sw_chat_template_is_own(r->rules->chat) ||
                                        !sw_chat_template_mentions(r->rules->chat, "tools")))
         return REFUSE(r, "the chat template writes no 'tools'; leave it out");
