@@ -198,8 +198,22 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 20,
      .zero_word = "auto",
      .example = "512",
-     .about = "number of tokens of a prompt that are taken at a time, rounded up to what sp "
-              "divides; auto: 512, or max_tokens where that is less"},
+     .about =
+         "number of tokens of a prompt that are taken at a time, rounded up to what sp "
+         "divides; auto: 512, or max_tokens or a rank's part of token_budget where that is less"},
+    {.key = "token_budget",
+     .type = FIELD_INTEGER64,
+     AT(serve_token_budget),
+     .brief = true,
+     .fallback = "auto",
+     .min = 1,
+     .max = 1 << 30,
+     .zero_word = "auto",
+     .example = "512",
+     .about =
+         "number of tokens of prompts that are read between two tokens of the other texts, over "
+         "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
+         "and no chunk the most, by price, with which a token that waits for them keeps it"},
     {.key = "cache",
      .type = FIELD_WORD,
      AT(serve_cache),

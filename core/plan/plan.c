@@ -65,15 +65,18 @@ bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *
     enum { USUAL_TEXTS = 8 };
     const int64_t batch = run->serve_max_batch, tokens = run->serve_max_tokens;
     const bool any_cache = run->serve_cache == SW_DTYPE_COUNT;
-    *out =
-        (struct sw_serving){.max_batch = batch > 0 ? batch : USUAL_TEXTS,
-                            .max_tokens = tokens > 0 ? tokens : run->sequence_length,
-                            .chunk = run->serve_chunk,
-                            .cache = any_cache ? run->compute : run->serve_cache,
-                            .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS};
+    *out = (struct sw_serving){
+        .max_batch = batch > 0 ? batch : USUAL_TEXTS,
+        .max_tokens = tokens > 0 ? tokens : run->sequence_length,
+        .chunk = run->serve_chunk,
+        .token_budget = decision->serve.token_budget > 0 ? decision->serve.token_budget
+                                                         : run->serve_token_budget,
+        .cache = any_cache ? run->compute : run->serve_cache,
+        .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS};
     return batch > 0 || tokens > 0 || run->serve_prompt_tokens > 0 || run->serve_chunk > 0 ||
-           !any_cache || run->serve_stream_weights != SW_STREAM_AUTO ||
-           run->serve_token_latency > 0 || run->serve_first_token_latency > 0;
+           run->serve_token_budget > 0 || !any_cache ||
+           run->serve_stream_weights != SW_STREAM_AUTO || run->serve_token_latency > 0 ||
+           run->serve_first_token_latency > 0;
 }
 
 struct sw_workload sw_plan_workload(const struct sw_run_config *run)
@@ -133,6 +136,8 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
     memcpy(plan->program, program_digest, sizeof plan->program);
     if (decision->serve.stream_weights != SW_STREAM_AUTO)
         plan->run.serve_stream_weights = decision->serve.stream_weights;
+    if (decision->serve.token_budget > 0)
+        plan->run.serve_token_budget = decision->serve.token_budget;
     if (inputs != NULL)
         plan->inputs = *inputs;
     return plan;

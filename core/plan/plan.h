@@ -25,6 +25,7 @@ struct sw_decision {
     } train;
     struct sw_serve_decision {
         enum sw_stream_weights stream_weights; /* AUTO: not decided */
+        int64_t token_budget;                  /* 0: as the run says */
     } serve;
 };
 

@@ -143,6 +143,7 @@ int sw_plan_read(const char *path, struct sw_plan *out, struct sw_error *err)
     out->decision.train.layout = plan->layout;
     out->decision.train.residual_seq_tp = plan->residual_seq == SW_RESIDUAL_SP_TP;
     out->decision.serve.stream_weights = plan->run.serve_stream_weights;
+    out->decision.serve.token_budget = plan->run.serve_token_budget;
     out->run = &plan->run;
     out->prediction = plan->prediction;
     memcpy(out->program_digest, plan->program, sizeof out->program_digest);

@@ -48,6 +48,8 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_bool(j, "stream_weights", c->decision.serve.stream_weights == SW_STREAM_ALWAYS);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_json_number(j, "first_token_seconds", s->first_seconds);
+    sw_json_number(j, "token_budget", (double)s->token_budget);
+    sw_json_number(j, "token_seconds_beside_prompts", s->beside_seconds);
     sw_json_number(j, "tokens_per_second", c->tokens_per_second);
     sw_json_number(j, "arena_bytes", (double)set->arena_bytes);
     sw_json_number(j, "weight_bytes", (double)set->state.parameter_bytes);

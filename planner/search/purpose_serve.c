@@ -190,6 +190,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
         c->decision.mesh = mesh;
         c->cost = token;
         c->serve.first_seconds = first_seconds;
+        c->serve.beside_seconds = token.step_seconds + first.step_seconds;
     }
     served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
     return 0;
@@ -236,6 +237,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     fill_memory(run, served, &c->memory);
     p->texts = served->decode.program->micro_batch;
     p->chunk = served->options.serving.chunk;
+    p->token_budget = served->prefill.program->micro_batch * p->chunk;
     p->max_tokens = served->options.serving.max_tokens;
     p->cache = served->options.serving.cache;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
@@ -254,11 +256,44 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     return 0;
 }
 
+/* Decides serve.token_budget where the run has a goal for a token and leaves the budget and the
+ * chunk open: the most, halving what is usual, with which a token behind a call of prompts keeps
+ * it; where none does, what is usual. In the decision's order of axes. */
+static int decide_budget(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
+                         struct sw_error *err)
+{
+    enum { LEAST_CHUNK = 32 };
+    const struct sw_run_config *run = s->run;
+    struct sw_serve_decision *decision = &c->decision.serve;
+    const int64_t ways = (int64_t)c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP];
+    if (run->serve_token_latency <= 0 || run->serve_token_budget > 0 || run->serve_chunk > 0 ||
+        decision->token_budget > 0 || served->reason != SW_FITS)
+        return 0;
+    for (;;) {
+        struct sw_cost token, prompts;
+        const int64_t half = served->options.serving.chunk / 2;
+        if (price_program(run, &served->decode, &c->decision.mesh, &token, err) != 0 ||
+            price_program(run, &served->prefill, &c->decision.mesh, &prompts, err) != 0)
+            return -1;
+        if (token.step_seconds + prompts.step_seconds <= run->serve_token_latency)
+            return 0;
+        const bool none = token.step_seconds > run->serve_token_latency || half < LEAST_CHUNK;
+        const bool usual = decision->token_budget == 0;
+        decision->token_budget = none ? 0 : half * ways;
+        if (none && usual)
+            return 0;
+        if (size_decided(s, &c->decision, served, err) != 0)
+            return -1;
+        if (none || served->reason != SW_FITS)
+            return 0;
+    }
+}
+
 /* Fills in a candidate that has a decision. */
 static int serve(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
 {
     struct served served;
-    if (size_decided(s, &c->decision, &served, err) != 0)
+    if (size_decided(s, &c->decision, &served, err) != 0 || decide_budget(s, &served, c, err) != 0)
         return -1;
     c->reason = served.reason;
     if (served.reason == SW_FITS)

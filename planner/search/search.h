@@ -46,9 +46,11 @@ struct sw_serve_price {
     int64_t texts, max_tokens, chunk; /* as rounded */
     int64_t prompt_tokens;
     enum sw_dtype cache;
-    double first_seconds;                 /* of the chunks of a prompt: slots are empty before it */
-    int64_t decode_bytes;                 /* that a rank sends for a token */
-    enum sw_prefill_gather gathers;       /* for a chunk of prompts (serving.h) */
+    int64_t token_budget;           /* of prompts, between two tokens of the other texts */
+    double beside_seconds;          /* of a token that waits for a call of prompts before it */
+    double first_seconds;           /* of the chunks of a prompt: slots are empty before it */
+    int64_t decode_bytes;           /* that a rank sends for a token */
+    enum sw_prefill_gather gathers; /* for a chunk of prompts (serving.h) */
     int64_t chunk_bytes[SW_GATHER_KINDS]; /* that a rank sends for one, either way; 0: that way
                                              there is none */
     bool misses_token, misses_first;      /* goals of the run */

@@ -113,6 +113,10 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct
     print_token(out, c);
     fprintf(out, "first     %s at most, behind a prompt of %" PRId64 " tokens\n",
             sw_format_seconds(p->first_seconds, a), p->prompt_tokens);
+    fprintf(out,
+            "beside    a token takes %s while prompts are read, %" PRId64
+            " tokens of them before each\n",
+            sw_format_seconds(p->beside_seconds, a), p->token_budget);
     fprintf(out, "rate      %s tokens/s, %s per accelerator\n",
             sw_format_number(c->tokens_per_second, a),
             sw_format_number(c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh), b));
@@ -214,6 +218,8 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_can
     sw_json_number(j, "reduction_latency_seconds", t->latency);
     sw_json_text(j, "limited_by", limit_name(limit_of(t)));
     sw_json_number(j, "first_token_seconds", p->first_seconds);
+    sw_json_number(j, "token_budget", (double)p->token_budget);
+    sw_json_number(j, "token_seconds_beside_prompts", p->beside_seconds);
     sw_json_number(j, "tokens_per_second", c->tokens_per_second);
     sw_json_number(j, "tokens_per_second_per_accelerator",
                    c->tokens_per_second / sw_mesh_rank_count(&c->decision.mesh));

@@ -505,19 +505,25 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
     return kind == SW_PROGRAM_DECODE ? decode_token(e, calls, err) : run_chunk(e, kind, calls, err);
 }
 
+/* Between two calls for prompts, those that came first going first, the texts that are made get a
+ * token; SW_PROGRAM_KINDS: nobody waits. */
+static enum sw_program_kind next_kind(const struct sw_engine *e)
+{
+    const struct slot *first = NULL;
+    for (int64_t i = 0; i < e->slot_count; i++) {
+        const struct slot *s = &e->slot[i];
+        if (s->busy && s->in_chunks && (first == NULL || s->arrival < first->arrival))
+            first = s;
+    }
+    if (any_waits(e, SW_PROGRAM_DECODE) && (first == NULL || e->last != SW_PROGRAM_DECODE))
+        return SW_PROGRAM_DECODE;
+    return first != NULL ? stage(first) : SW_PROGRAM_KINDS;
+}
+
 int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    static const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_SCORE,
-                                                 SW_PROGRAM_DECODE};
-    enum { KINDS = sizeof kinds / sizeof kinds[0] };
-    int32_t first = 0;
-    for (int32_t i = 0; i < KINDS; i++)
-        if (kinds[i] == e->last)
-            first = i + 1;
-    for (int32_t i = 0; i < KINDS; i++)
-        if (any_waits(e, kinds[(first + i) % KINDS]))
-            return run_program(e, kinds[(first + i) % KINDS], calls, err);
-    return 0;
+    const enum sw_program_kind kind = next_kind(e);
+    return kind != SW_PROGRAM_KINDS ? run_program(e, kind, calls, err) : 0;
 }
 
 /* A text into every free slot, as far as there are any. */

@@ -414,6 +414,49 @@ static void serving_is_priced_as_it_is_planned(void **state)
     sw_config_free(config);
 }
 
+/* With a goal for a token the budget is the largest half, quarter ... of what is usual with which a
+ * token that waits for prompts keeps it; the plan's programs are priced with that. */
+static void a_budget_keeps_the_goal_of_a_token(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision none = {.serve.stream_weights = SW_STREAM_NEVER};
+    struct sw_candidate usual, least, c;
+    struct sw_error err = {0};
+    run.serve_max_batch = 8;
+    run.serve_max_tokens = 2048;
+    none.mesh = sw_mesh_make(1, 2, 2, 1);
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &usual, &err), 0);
+    assert_int_equal(usual.serve.chunk, 512);
+    assert_int_equal(usual.serve.token_budget, 2 * 512);
+    assert_int_equal(usual.decision.serve.token_budget, 0);
+    assert_true(usual.serve.beside_seconds > usual.cost.step_seconds);
+    run.serve_token_budget = 2 * 128;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &least, &err), 0);
+    assert_int_equal(least.serve.chunk, 128);
+    assert_int_equal(least.serve.token_budget, 2 * 128);
+    assert_true(least.serve.beside_seconds < usual.serve.beside_seconds);
+    assert_true(least.serve.first_seconds > usual.serve.first_seconds);
+    run.serve_token_budget = 0;
+    run.serve_token_latency = least.serve.beside_seconds * 1.0001;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.decision.serve.token_budget, 2 * 128);
+    assert_true(c.serve.beside_seconds == least.serve.beside_seconds);
+    /* a goal that a token alone misses asks for nothing */
+    run.serve_token_latency = usual.cost.step_seconds / 2;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.serve.token_budget, 2 * 512);
+    /* a budget of several chunks is rows of a call */
+    run.serve_token_latency = 0;
+    run.serve_chunk = 128;
+    run.serve_token_budget = 2 * 3 * 128 + 5;
+    assert_int_equal(sw_search_evaluate_serving(&run, &none, &c, &err), 0);
+    assert_int_equal(c.serve.token_budget, 2 * 3 * 128);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +469,7 @@ int main(void)
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(headroom_is_the_users),
         cmocka_unit_test(serving_is_priced_as_it_is_planned),
+        cmocka_unit_test(a_budget_keeps_the_goal_of_a_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
