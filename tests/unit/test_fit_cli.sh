@@ -103,7 +103,7 @@ grep -q '^  #   all_gather of 8: median error ' "$out/nccl.yaml" || fail "no err
 head -n 6 $published/data/published_fsdp.csv >"$out/few.csv"
 "$plan" fit "$out/few.csv" $published/clusters/foundry-h100-80gb.yaml >"$out/few.yaml" 2>"$out/errors"
 grep -q '^# Fewer than 4 runs do not tell three constants apart' "$out/few.yaml" || fail "no word of few runs"
-awk '/^matmul:/ { m = $2 / 0.71 } /^attention:/ { a = $2 / 0.5 }
+awk '/^matmul:/ { m = $2 / 0.63 } /^attention:/ { a = $2 / 0.28 }
     END { exit !(m > 0 && a / m > 0.99 && a / m < 1.01) }' "$out/few.yaml" || fail "not one factor: $(cat "$out/few.yaml")"
 "$plan" check "$out/few.yaml" | grep -q 'ok, a profile' || fail "it is no profile"
 

@@ -541,7 +541,7 @@ grep -qxF '          MFU: the model'"'"'s FLOP over 989 TFLOP/s of bf16; causal 
 python3 - "$scratch/stdout" <<'PYTHON' || complain "search --json: time of the run"
 import json, sys
 r = json.load(open(sys.argv[1]))
-assert r["run_seconds"] == 1e5 * r["chosen"]["step_seconds"]
+assert abs(r["run_seconds"] / (1e5 * r["chosen"]["step_seconds"]) - 1) < 1e-15 * 4
 assert abs(r["accelerator_hours"] - r["run_seconds"] * 64 / 3600) < 1e-6 * r["accelerator_hours"]
 PYTHON
 sed '/^optimizer:/,$d; s,\.\./,'"$PWD"'/configs/,' $runs/llama-8b-64.yaml >"$scratch/no-steps.yaml"

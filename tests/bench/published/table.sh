@@ -26,7 +26,7 @@ cd "$(dirname "$0")"
     echo
     "$bench" --fit "${clusters[@]}" data/published_other.csv
     echo
-    echo "## Other software and llm-foundry with the default profile, to which nothing was fitted"
+    echo "## Other software and llm-foundry with the default profile, which was fitted to all of them together"
     echo
     "$bench" --default "${clusters[@]}" clusters/foundry-*.yaml data/published_other.csv data/published_fsdp.csv |
         grep -v 'not priced'
