@@ -1,4 +1,5 @@
-/* Which profile a cluster is priced with, and the one that is assumed where nobody measured. */
+/* Which profile a cluster is priced with; the default one where the cluster has none of its own
+ * (core/base/device.c says what software it stands for). */
 #include "core/base/device.h"
 #include "core/config/internal.h"
 
