@@ -98,7 +98,9 @@ static void *communicate(void *argument)
             }
         }
         queue->finished = ticket;
+        pthread_mutex_unlock(&queue->mutex);
         pthread_cond_broadcast(&queue->done);
+        pthread_mutex_lock(&queue->mutex);
     }
     pthread_mutex_unlock(&queue->mutex);
     return NULL;
@@ -128,8 +130,9 @@ static struct entry *begin(struct queue *queue, struct sw_error *err)
 static uint64_t commit(struct queue *queue)
 {
     const uint64_t ticket = ++queue->started;
-    pthread_cond_signal(&queue->work);
     pthread_mutex_unlock(&queue->mutex);
+    /* Without the lock, which whoever wakes would have to wait for. */
+    pthread_cond_signal(&queue->work);
     return ticket;
 }
 

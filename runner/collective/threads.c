@@ -18,6 +18,7 @@ struct mailbox {
 struct inbox {
     pthread_mutex_t mutex;
     pthread_cond_t filled;   /* a mailbox was filled, or a rank left; only the receiver waits */
+    int32_t awaited;         /* whose message it waits for, -1: nobody's */
     struct mailbox *mailbox; /* [ranks] by sender */
     bool *left;              /* [ranks] which ranks left, as this inbox knows */
 };
@@ -49,6 +50,7 @@ static void inbox_close(struct inbox *inbox, int32_t senders)
 static int inbox_open(struct inbox *inbox, int32_t ranks)
 {
     int32_t i = 0;
+    inbox->awaited = -1;
     if (pthread_mutex_init(&inbox->mutex, NULL) != 0)
         return -1;
     if (pthread_cond_init(&inbox->filled, NULL) != 0) {
@@ -113,6 +115,7 @@ static int post(struct threads_transport *t, const struct sw_transfer *send, str
     struct inbox *inbox = &t->meeting->inbox[send->peer];
     int result = 0;
     pthread_mutex_lock(&inbox->mutex);
+    const bool awaited = inbox->awaited == t->rank;
     if (inbox->left[send->peer]) {
         result = fail_left(send->peer, err);
     } else {
@@ -121,7 +124,8 @@ static int post(struct threads_transport *t, const struct sw_transfer *send, str
     }
     pthread_mutex_unlock(&inbox->mutex);
     /* Without the lock, which whoever wakes would have to wait for. */
-    pthread_cond_signal(&inbox->filled);
+    if (awaited)
+        pthread_cond_signal(&inbox->filled);
     return result;
 }
 
@@ -131,8 +135,10 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
     struct inbox *inbox = &t->meeting->inbox[t->rank];
     struct mailbox *mailbox = &inbox->mailbox[wanted->peer];
     pthread_mutex_lock(&inbox->mutex);
+    inbox->awaited = wanted->peer;
     while (mailbox->data == NULL && !inbox->left[wanted->peer])
         pthread_cond_wait(&inbox->filled, &inbox->mutex);
+    inbox->awaited = -1;
     const void *data = mailbox->data;
     const size_t bytes = mailbox->bytes;
     pthread_mutex_unlock(&inbox->mutex);

@@ -149,7 +149,7 @@ done
 # Steps that a job's limit does not hold take several.
 [ "$(choices jobs | sed -n 1p)" = '8 gpu 1' ] || complain "1000 steps in 20 minutes: $(choices jobs)"
 dry_run --json --set slurm.time=0:05:00
-[ "$(choices jobs | sed -n 1p)" = '8 gpu 4' ] || complain "1000 steps in jobs of five minutes: $(choices jobs)"
+[ "$(choices jobs | sed -n 1p)" = '8 gpu 5' ] || complain "1000 steps in jobs of five minutes: $(choices jobs)"
 
 # Without a limit of the run's own, each number of nodes asks for what its steps need: no job follows another.
 dry_run --json --set slurm.partition=all --set slurm.time=null
