@@ -58,7 +58,7 @@ static void the_default_is_of_the_device(void **state)
     for (size_t i = 0; i < 2; i++) {
         char text[512];
         snprintf(text, sizeof text, CLUSTER_OF(CHIP("cuda"), "%s"), autos[i]);
-        expect_cluster(text, "", "default 0.5 3 0.7..1.3");
+        expect_cluster(text, "", "default 0.28 3 0.7..1.3");
     }
     expect_cluster(CLUSTER_OF(CHIP("cpu"), ""), "", "default 0.3 0 0.7..1.3");
 }
@@ -170,7 +170,7 @@ static void a_profile_is_of_its_chip(void **state)
     expect_cluster(CLUSTER_OF(CHIP("cuda"), "profile: q.yaml\n"),
                    "here.yaml:5:10: note: the profile 'foundry' was measured on a100, not on h100: "
                    "times rest on the default profile\n",
-                   "default 0.5 3 0.7..1.3");
+                   "default 0.28 3 0.7..1.3");
 }
 
 #define RUN(profile)                                                                               \
@@ -185,10 +185,10 @@ static void a_run_and_set_replace_it(void **state)
         const char *more, *set, *expected;
     } cases[] = {
         {"", NULL, "foundry 0.2 3 0.95..1.1"},
-        {"profile: auto\n", NULL, "default 0.5 3 0.7..1.3"},
+        {"profile: auto\n", NULL, "default 0.28 3 0.7..1.3"},
         {"profile: {name: me, attention: 0.4}\n", NULL, "me 0.4 3 0.7..1.3"},
-        {"", "profile=auto", "default 0.5 3 0.7..1.3"},
-        {"", "cluster.profile=auto", "default 0.5 3 0.7..1.3"},
+        {"", "profile=auto", "default 0.28 3 0.7..1.3"},
+        {"", "cluster.profile=auto", "default 0.28 3 0.7..1.3"},
         {"", "cluster.profile.attention=0.35", "foundry 0.35 3 0.95..1.1"},
         {"profile: auto\n", "profile.attention=0.45", "custom 0.45 3 0.7..1.3"},
         {"", "profile=p.yaml", "foundry 0.2 3 0.95..1.1"},
@@ -218,7 +218,7 @@ static void older_accelerators_still_count(void **state)
     expect_cluster(CLUSTER_OF(CHIP("cuda") ", efficiency: {}, launch_latency: 2 us", ""),
                    NOTE("efficiency", "107")
                        MOVE NOTE("launch_latency", "123") "move it there, or leave it out\n",
-                   "default 0.5 2 0.7..1.3");
+                   "default 0.28 2 0.7..1.3");
 }
 
 /* Clusters of one fabric share a file of points. */
