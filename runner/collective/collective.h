@@ -23,7 +23,9 @@ struct sw_collective_call {
      * of the earlier and the later dimension. */
     int64_t outer, n, middle, m, inner;
     bool dim_first;
-    void *workspace; /* sw_op_info(...)->workspace bytes */
+    bool waited_next; /* the caller waits for it before it does anything else: nothing is won by
+                         beginning it at once on another thread */
+    void *workspace;  /* sw_op_info(...)->workspace bytes */
 };
 
 struct sw_comm;

@@ -1,11 +1,13 @@
 /* The communicators there are. Each is destroyed through its vtable; a call's memory belongs to the
  * library from `start` until its ticket was waited for or the communicator destroyed.
  *
- * One thread (the compute thread) uses a communicator. All but the one-rank one execute calls on a
- * communication thread of their own, which sleeps when there is nothing to do. `start` waits only
- * when 64 calls are outstanding. After an error every later call fails with the first error: "rank
- * 3: all_gather over fsdp,sp: ...". `destroy` finishes what was started first; a rank that gives up
- * in a job of processes leaves with _exit instead (the launcher ends the others). */
+ * One thread (the compute thread) uses a communicator. All but the one-rank one have a
+ * communication thread, which sleeps when there is nothing to do. It executes calls while the
+ * compute thread does something else; a compute thread that waits executes what is left up to its
+ * ticket itself. `start` waits only when 64 calls are outstanding. After an error every later call
+ * fails with the first error: "rank 3: all_gather over fsdp,sp: ...". `destroy` finishes what was
+ * started first; a rank that gives up in a job of processes leaves with _exit instead (the launcher
+ * ends the others). */
 #ifndef SW_COLLECTIVE_COMM_H
 #define SW_COLLECTIVE_COMM_H
 

@@ -26,10 +26,12 @@ struct queue {
     pthread_t thread;
     bool has_mutex, has_work, has_done, has_thread;
     pthread_mutex_t mutex;      /* guards all that follows */
-    pthread_cond_t work;        /* something started, or stopping */
+    pthread_cond_t work;        /* something was handed to the communication thread, or stopping */
     pthread_cond_t done;        /* something finished */
     uint64_t started, finished; /* tickets: the last one given out, the last one done */
+    uint64_t handed;            /* the last one that the communication thread is to do by itself */
     uint64_t failed;            /* the first ticket that failed; 0: none */
+    bool busy;                  /* a thread executes the ticket after `finished` */
     bool stopping;
     struct sw_error error;
     struct entry entries[QUEUE_ENTRIES]; /* ticket t lives in entries[t % QUEUE_ENTRIES] */
@@ -69,41 +71,57 @@ static int execute(struct queue *queue, const struct entry *entry, struct sw_err
                            sw_axes_format(entry->call.axes, axes, sizeof axes));
 }
 
+/* Executes the oldest call that is not done. The mutex is held before and after, and nobody is
+ * busy.
+ */
+static void execute_next(struct queue *queue)
+{
+    const uint64_t ticket = queue->finished + 1;
+    if (queue->failed == 0) {
+        /* The entry stays as it is until `finished` passes it. */
+        const struct entry *entry = &queue->entries[ticket % QUEUE_ENTRIES];
+        struct sw_error error = {0};
+        queue->busy = true;
+        pthread_mutex_unlock(&queue->mutex);
+        const int result = execute(queue, entry, &error);
+        if (result != 0)
+            queue->direct.transport->vtable->leave(queue->direct.transport);
+        pthread_mutex_lock(&queue->mutex);
+        queue->busy = false;
+        if (result != 0) {
+            queue->failed = ticket;
+            queue->error = error;
+        }
+    }
+    queue->finished = ticket;
+}
+
 static void *communicate(void *argument)
 {
     struct queue *queue = argument;
-#ifdef __linux__
-    /* mpi.c naps for tens of microseconds between looks; the default slack would add 50 to each. */
-    (void)prctl(PR_SET_TIMERSLACK, 2000UL, 0UL, 0UL, 0UL);
-#endif
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
-        while (queue->finished == queue->started && !queue->stopping)
+        while (!queue->stopping && (queue->busy || queue->finished >= queue->handed))
             pthread_cond_wait(&queue->work, &queue->mutex);
         if (queue->finished == queue->started)
             break;
-        const uint64_t ticket = queue->finished + 1;
-        if (queue->failed == 0) {
-            /* The entry stays as it is until `finished` passes it. */
-            const struct entry *entry = &queue->entries[ticket % QUEUE_ENTRIES];
-            struct sw_error error = {0};
-            pthread_mutex_unlock(&queue->mutex);
-            const int result = execute(queue, entry, &error);
-            if (result != 0)
-                queue->direct.transport->vtable->leave(queue->direct.transport);
-            pthread_mutex_lock(&queue->mutex);
-            if (result != 0) {
-                queue->failed = ticket;
-                queue->error = error;
-            }
-        }
-        queue->finished = ticket;
+        execute_next(queue);
         pthread_mutex_unlock(&queue->mutex);
         pthread_cond_broadcast(&queue->done);
         pthread_mutex_lock(&queue->mutex);
     }
     pthread_mutex_unlock(&queue->mutex);
     return NULL;
+}
+
+/* Until one more call is done. Who waits for it executes it, if nobody does: that saves waking
+ * another thread, and being woken by it. The mutex is held before and after. */
+static void advance(struct queue *queue)
+{
+    if (queue->busy)
+        pthread_cond_wait(&queue->done, &queue->mutex);
+    else
+        execute_next(queue);
 }
 
 /* Keeps *err if it already holds an error. */
@@ -118,7 +136,7 @@ static struct entry *begin(struct queue *queue, struct sw_error *err)
 {
     pthread_mutex_lock(&queue->mutex);
     while (queue->started - queue->finished == QUEUE_ENTRIES && queue->failed == 0)
-        pthread_cond_wait(&queue->done, &queue->mutex);
+        advance(queue);
     if (queue->failed != 0) {
         (void)report(queue, err);
         pthread_mutex_unlock(&queue->mutex);
@@ -127,10 +145,16 @@ static struct entry *begin(struct queue *queue, struct sw_error *err)
     return &queue->entries[(queue->started + 1) % QUEUE_ENTRIES];
 }
 
-static uint64_t commit(struct queue *queue)
+/* Gives out the entry's ticket and frees the mutex. waited_next: the caller will execute it itself.
+ */
+static uint64_t commit(struct queue *queue, bool waited_next)
 {
     const uint64_t ticket = ++queue->started;
+    if (!waited_next)
+        queue->handed = ticket;
     pthread_mutex_unlock(&queue->mutex);
+    if (waited_next)
+        return ticket;
     /* Without the lock, which whoever wakes would have to wait for. */
     pthread_cond_signal(&queue->work);
     return ticket;
@@ -145,7 +169,7 @@ static int queue_start(struct sw_comm *comm, const struct sw_collective_call *ca
         return -1;
     entry->kind = ENTRY_COLLECTIVE;
     entry->call = *call;
-    *ticket = commit(queue);
+    *ticket = commit(queue, call->waited_next);
     return 0;
 }
 
@@ -161,7 +185,7 @@ static int queue_shift(struct sw_comm *comm, struct sw_axes axes, const void *se
     entry->send = send;
     entry->receive = receive;
     entry->bytes = bytes;
-    *ticket = commit(queue);
+    *ticket = commit(queue, false);
     return 0;
 }
 
@@ -180,7 +204,7 @@ static int queue_transfer(struct sw_comm *comm, int32_t to, const void *send, si
     entry->from = from;
     entry->receive = receive;
     entry->receive_bytes = receive_bytes;
-    *ticket = commit(queue);
+    *ticket = commit(queue, false);
     return 0;
 }
 
@@ -194,7 +218,9 @@ static int queue_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *er
                          (int)comm->rank, (unsigned long long)ticket);
     } else {
         while (queue->finished < ticket)
-            pthread_cond_wait(&queue->done, &queue->mutex);
+            advance(queue);
+        if (queue->handed > queue->finished && !queue->busy)
+            pthread_cond_signal(&queue->work);
         if (queue->failed != 0 && ticket >= queue->failed)
             result = report(queue, err);
     }
@@ -209,7 +235,7 @@ static int queue_barrier(struct sw_comm *comm, struct sw_error *err)
     if (entry == NULL)
         return -1;
     entry->kind = ENTRY_BARRIER;
-    return queue_wait(comm, commit(queue), err);
+    return queue_wait(comm, commit(queue, true), err);
 }
 
 static void queue_destroy(struct sw_comm *comm)
@@ -260,6 +286,11 @@ int sw_queue_create(const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
     queue->has_mutex = (failure = pthread_mutex_init(&queue->mutex, NULL)) == 0;
     queue->has_work = failure == 0 && (failure = pthread_cond_init(&queue->work, NULL)) == 0;
     queue->has_done = failure == 0 && (failure = pthread_cond_init(&queue->done, NULL)) == 0;
+#ifdef __linux__
+    /* mpi.c naps for tens of microseconds between looks, in this thread and in the one that it
+     * starts; the default slack would add 50 to each. */
+    (void)prctl(PR_SET_TIMERSLACK, 2000UL, 0UL, 0UL, 0UL);
+#endif
     queue->has_thread =
         failure == 0 && (failure = pthread_create(&queue->thread, NULL, communicate, queue)) == 0;
     if (failure != 0) {

@@ -1,6 +1,7 @@
 /* Ranks are threads of one process. Each ordered pair of ranks has a mailbox for one message: the
- * sender leaves its address there and waits until the receiver has copied the bytes. A rank that
- * leaves wakes all who wait for it. */
+ * sender leaves its address there and waits until the receiver has copied the bytes. The mailbox
+ * takes the bytes of a short message, and its sender goes on. A rank that leaves wakes all who wait
+ * for it. */
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"
 
@@ -8,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHORT_BYTES = 2048 };
+
 struct mailbox {
     const void *data; /* NULL: empty */
     size_t bytes;
-    pthread_cond_t emptied; /* or a rank left; only the sender waits for it */
+    bool awaited;                    /* the sender waits until it is empty */
+    pthread_cond_t emptied;          /* or a rank left; only the sender waits for it */
+    unsigned char copy[SHORT_BYTES]; /* of a short message */
 };
 
 /* Everything that is sent to one rank. */
@@ -110,17 +115,30 @@ static int fail_left(int32_t peer, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "rank %d has left", (int)peer);
 }
 
+/* Waits until a mailbox is empty or its reader left. The inbox's mutex is held before and after. */
+static void await_empty(struct inbox *inbox, struct mailbox *mailbox, int32_t reader)
+{
+    mailbox->awaited = true;
+    while (mailbox->data != NULL && !inbox->left[reader])
+        pthread_cond_wait(&mailbox->emptied, &inbox->mutex);
+    mailbox->awaited = false;
+}
+
 static int post(struct threads_transport *t, const struct sw_transfer *send, struct sw_error *err)
 {
     struct inbox *inbox = &t->meeting->inbox[send->peer];
+    struct mailbox *mailbox = &inbox->mailbox[t->rank];
     int result = 0;
     pthread_mutex_lock(&inbox->mutex);
+    await_empty(inbox, mailbox, send->peer); /* of a short message before it */
     const bool awaited = inbox->awaited == t->rank;
     if (inbox->left[send->peer]) {
         result = fail_left(send->peer, err);
     } else {
-        inbox->mailbox[t->rank].data = send->data.send;
-        inbox->mailbox[t->rank].bytes = send->bytes;
+        mailbox->bytes = send->bytes;
+        mailbox->data = send->data.send;
+        if (send->bytes <= SHORT_BYTES)
+            mailbox->data = memcpy(mailbox->copy, send->data.send, send->bytes);
     }
     pthread_mutex_unlock(&inbox->mutex);
     /* Without the lock, which whoever wakes would have to wait for. */
@@ -151,8 +169,10 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
     memcpy(wanted->data.receive, data, bytes);
     pthread_mutex_lock(&inbox->mutex);
     mailbox->data = NULL;
+    const bool awaited = mailbox->awaited;
     pthread_mutex_unlock(&inbox->mutex);
-    pthread_cond_signal(&mailbox->emptied);
+    if (awaited)
+        pthread_cond_signal(&mailbox->emptied);
     return 0;
 }
 
@@ -163,8 +183,7 @@ static int await_copied(struct threads_transport *t, int32_t peer, struct sw_err
     struct inbox *inbox = &t->meeting->inbox[peer];
     int result = 0;
     pthread_mutex_lock(&inbox->mutex);
-    while (inbox->mailbox[t->rank].data != NULL && !inbox->left[peer])
-        pthread_cond_wait(&inbox->mailbox[t->rank].emptied, &inbox->mutex);
+    await_empty(inbox, &inbox->mailbox[t->rank], peer);
     if (inbox->mailbox[t->rank].data != NULL)
         result = fail_left(peer, err);
     pthread_mutex_unlock(&inbox->mutex);
@@ -201,7 +220,7 @@ static int threads_exchange(struct sw_transport *transport, const struct sw_tran
     if (result != 0)
         threads_leave(transport);
     for (int32_t i = 0; i < posted; i++)
-        if (await_copied(t, sends[i].peer, err) != 0)
+        if (sends[i].bytes > SHORT_BYTES && await_copied(t, sends[i].peer, err) != 0)
             result = -1;
     return result;
 }

@@ -34,6 +34,14 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     return o;
 }
 
+/* Whether the op behind a collective waits for it. */
+static bool waited_next(const struct sw_program *p, const struct sw_op *op)
+{
+    const struct sw_op *next = op + 1;
+    return next < p->ops + p->op_count && sw_op_is_wait(next->kind) &&
+           next->in[0].value == op->out[op->n_out - 1].value;
+}
+
 static void prepare_collective(const struct sw_executor *x, const struct sw_op *op,
                                struct prepared *prepared)
 {
@@ -53,6 +61,7 @@ static void prepare_collective(const struct sw_executor *x, const struct sw_op *
     for (uint16_t i = 0; i < op->n_in; i++)
         call->elems[i] = prepared->in[i].tensor.elems;
     call->workspace = x->arena + op->workspace_offset;
+    call->waited_next = waited_next(x->now->program, op);
 }
 
 static void prepare(struct sw_executor *x)
