@@ -136,6 +136,21 @@ architectures() {
 }
 export -f architectures
 trial architectures "CUDA for all architectures" bash -c architectures
+# Tests of the emulated GPU draw one order of its streams.
+# shellcheck disable=SC2317
+stream_orders() {
+    local i
+    [ -x "$build/tests/test_cuda_meshes_nccl_emulated" ] || { echo "no emulated tests here: no orders drawn" && return; }
+    for ((i = 1; i <= 10; i++)); do
+        export SW_EMULATED_SEED=$((seed + i))
+        "$build/tests/test_cuda_meshes_nccl_emulated" 2 97 && "$build/tests/test_cuda_texts_nccl_emulated" 7 &&
+            "$build/tests/test_nccl_calls_emulated" || return 1
+    done
+    "$build/tests/test_cuda_meshes_nccl_emulated" waits 1 || return 1
+    echo "ten orders of an emulated GPU's streams; each of a training's waits for events left out once: all show"
+}
+export -f stream_orders
+trial streams "orders of an emulated GPU's streams" bash -c stream_orders
 trial lock "the lock" bash -c lock_trials
 trial counts "large counts of quick tests" bash -c count_trials
 
@@ -239,7 +254,7 @@ table() {
     echo "| trial | outcome | what it says | commit | took |"
     echo "| --- | --- | --- | --- | ---: |"
     local name
-    for name in saves search settings kill faults flips damages architectures lock counts serve fuzz sanitized each disturbed lives; do
+    for name in saves search settings kill faults flips damages architectures streams lock counts serve fuzz sanitized each disturbed lives; do
         cat "$out/$name.row" 2>/dev/null || cat "$out/$name.new" 2>/dev/null
     done
 }

@@ -2,7 +2,9 @@
  * mesh of 1, 2, 4 and 8 ranks are those of the CPU device on one rank. On a GPU where there is one;
  * test_cuda_meshes_emulated runs the same kernels on the CPU (cuda_emulator.h).
  *
- *   test_cuda_meshes [STEPS [EVERY]]    EVERY: each n-th mesh only */
+ *   test_cuda_meshes [STEPS [EVERY]]    EVERY: each n-th mesh only
+ *   test_cuda_meshes waits [EVERY]      (emulated, NCCL) three waits for events, or each n-th,
+ *                                       are left out one at a time: other losses, or an error */
 #include "core/program/messages.h"
 #include "core/program/state.h"
 #include "runner/collective/comm.h"
@@ -11,6 +13,7 @@
 #include "runner/rank/batch.h"
 #include "tests/support/harness.h"
 #ifdef SW_EMULATED_NCCL
+#include "tests/support/cuda_streams.h"
 #include "tests/support/nccl_stand_in.h"
 #include "tests/support/thread_job.h"
 #endif
@@ -29,6 +32,7 @@ struct training {
     const struct sw_program *program; /* the set's */
     int64_t steps;
     bool cuda;
+    bool may_fail; /* a rank's error is the outcome */
 };
 
 struct rank {
@@ -41,7 +45,8 @@ struct rank {
     pthread_t thread;
     struct sw_error err;
     double loss[MAX_STEPS], norm[MAX_STEPS];
-    int64_t arena_bytes;
+    int64_t arena_bytes, waits;
+    bool failed;
 };
 
 static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
@@ -112,6 +117,16 @@ static int connect(struct rank *rank, struct sw_device *device)
 }
 #endif
 
+/* Of this thread, for events. */
+static int64_t waits_called(void)
+{
+#ifdef SW_EMULATED_NCCL
+    return sw_emulated_waits();
+#else
+    return 0;
+#endif
+}
+
 static void *rank_main(void *argument)
 {
     struct rank *rank = argument;
@@ -120,9 +135,13 @@ static void *rank_main(void *argument)
                                                     : sw_cpu_device_create(1, &rank->err);
     if (device == NULL || (rank->training->cuda && connect(rank, device) != 0) ||
         train(rank, device, &executor) != 0) {
+        rank->failed = true;
+        if (rank->training->may_fail)
+            return NULL; /* so do the others, at the same call: what they hold stays */
         fprintf(stderr, "rank %d: %s\n", (int)rank->number, rank->err.message);
         _Exit(1); /* the others would wait for this rank */
     }
+    rank->waits = waits_called();
     sw_executor_free(executor);
     rank->comm->vtable->destroy(rank->comm);
     device->vtable->destroy(device);
@@ -158,7 +177,7 @@ static int check_calls(const struct sw_mesh *mesh)
  * 2: gather, contiguous; 3: ulysses, zigzag; 4: biases, q and k normalized by head, llama3's
  * rotation. */
 static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t steps, bool cuda,
-               struct rank *result)
+               bool may_fail, struct rank *result)
 {
     struct sw_program_options o = {
         .model.vocab_size = VOCAB,
@@ -211,7 +230,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
-    const struct training training = {set, program, steps, cuda};
+    const struct training training = {set, program, steps, cuda, may_fail};
     int wrong = 0;
 #ifdef SW_EMULATED_NCCL
     struct sw_thread_job job;
@@ -244,8 +263,67 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
     return wrong;
 }
 
+#ifdef SW_EMULATED_NCCL
+enum { WAIT_STEPS = 3, WAITS_TRIED = 3, WAIT_ORDERS = 4 };
+
+/* Activations are summed over tp: what a call takes was just made, and is wanted at once. */
+static struct sw_mesh wait_mesh(void)
+{
+    return sw_mesh_make(1, 1, 2, 1);
+}
+
+/* Whether a training with its n-th wait left out shows it in one of a few orders. */
+static bool is_seen(int64_t n, const struct rank *right)
+{
+    bool seen = false;
+    for (uint64_t order = 1; order <= WAIT_ORDERS && !seen; order++) {
+        struct rank gpu;
+        sw_emulated_order(order);
+        sw_emulated_drop_wait(n);
+        (void)run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, true, &gpu);
+        seen = gpu.failed || memcmp(gpu.loss, right->loss, sizeof gpu.loss) != 0 ||
+               memcmp(gpu.norm, right->norm, sizeof gpu.norm) != 0;
+        if (seen)
+            printf("wait %d left out: order %d, %s\n", (int)n, (int)order,
+                   gpu.failed ? gpu.err.message : "another loss or norm");
+    }
+    sw_emulated_drop_wait(0);
+    return seen;
+}
+
+/* every: each n-th wait; 0: three of them. */
+static int check_waits(int64_t every)
+{
+    struct rank right, again;
+    int64_t tried = 0, found = 0;
+    int wrong = run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, false, &right);
+    for (uint64_t order = 1; order <= WAIT_ORDERS; order++) { /* nothing hangs on the order */
+        sw_emulated_order(order);
+        wrong += run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, false, &again);
+        wrong += memcmp(again.loss, right.loss, sizeof again.loss) != 0 ||
+                 memcmp(again.norm, right.norm, sizeof again.norm) != 0;
+    }
+    const int64_t step = every > 0 ? every : right.waits / (WAITS_TRIED + 1);
+    for (int64_t n = step; n <= right.waits && (every > 0 || tried < WAITS_TRIED); n += step) {
+        const bool seen = is_seen(n, &right);
+        tried++;
+        found += seen;
+        if (!seen)
+            printf("wait %d of %d left out: nothing shows\n", (int)n, (int)right.waits);
+    }
+    printf("test_cuda_meshes: %d of %d waits left out, one at a time: %d show, %d differences "
+           "without\n",
+           (int)tried, (int)right.waits, (int)found, wrong);
+    return wrong == 0 && tried >= WAITS_TRIED && found == tried ? 0 : 1;
+}
+#endif
+
 int main(int argc, char **argv)
 {
+#ifdef SW_EMULATED_NCCL
+    if (argc > 1 && strcmp(argv[1], "waits") == 0)
+        return check_waits(argc > 2 ? strtoll(argv[2], NULL, 10) : 0);
+#endif
     static const char *const names[] = {"ring", "tied", "gather", "ulysses", "biases"};
     const int64_t steps = argc > 1 ? strtoll(argv[1], NULL, 10) : 20;
     const int32_t every = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 1;
@@ -272,7 +350,7 @@ int main(int argc, char **argv)
             const enum sw_dtype compute = narrow ? SW_BF16_T : SW_F32;
             const double tolerance = narrow ? 5e-3 : 1e-4;
             struct rank cpu, gpu;
-            wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, &cpu);
+            wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, false, &cpu);
             /* with gaps: other meshes for each variant; one rank, which replays recordings, once;
              * an uneven mesh twice */
             const int32_t first = (7 * variant + 5 * narrow + 3) % every;
@@ -282,7 +360,7 @@ int main(int argc, char **argv)
                     continue;
                 tested++;
                 char text[64];
-                const int differ = run(meshes[m], variant, compute, steps, true, &gpu);
+                const int differ = run(meshes[m], variant, compute, steps, true, false, &gpu);
                 sw_mesh_format(&meshes[m], text, sizeof text);
                 if (differ != 0 && ++wrong)
                     printf("%s %s %s: ranks differ, or the arena is not as planned\n",

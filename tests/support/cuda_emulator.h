@@ -7,9 +7,11 @@
  * a real device or about memory ordering between warps.
  *
  * cuda_emulator.cpp also stands in for the runtime and for cuBLASLt (plain loops, in f64): linked
- * instead of the libraries. Streams run at once; what is captured is kept and run by a replay. Of
- * captures it says no to what CUDA says no to: waits for events from outside (905), streams that
- * are not joined (904), memory and waits of the host meanwhile (900). */
+ * instead of the libraries. Its streams are in cuda_streams.cpp: work waits there until something
+ * waits for it, and streams go on in an order that is drawn, so that a missing wait for an event
+ * shows. What is captured is kept and queued by a replay. Of captures it says no to what CUDA says
+ * no to: waits for events from outside (905), streams that are not joined (904), memory and waits
+ * of the host meanwhile (900). */
 #ifndef SW_TEST_CUDA_EMULATOR_H
 #define SW_TEST_CUDA_EMULATOR_H
 
@@ -40,6 +42,10 @@ void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                 std::function<void()> thread);
 /* Any other work, for stand-ins of libraries. */
 void sw_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+/* Work that takes a while: `begin` runs as soon as the stream has come so far, `work` as late as
+ * the order has it, with other streams' work between the two. */
+void sw_emulated_enqueue_flight(cudaStream_t stream, std::function<void()> begin,
+                                std::function<void()> work);
 void *sw_emulated_shared(void);
 void sw_emulated_barrier(void);
 void sw_emulated_warp_barrier(void);

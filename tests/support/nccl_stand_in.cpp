@@ -2,6 +2,7 @@
 #include "tests/support/nccl_stand_in.h"
 
 #include "tests/support/cuda_emulator.h"
+#include "tests/support/cuda_streams.h"
 
 #include <algorithm>
 #include <atomic>
@@ -223,6 +224,89 @@ void run_messages(const std::vector<call> &calls)
         }
 }
 
+/* ---- In flight ---- */
+
+const unsigned char poison = 0xff;
+
+/* The calls of a group from where their stream has come to them until they are done. The inputs are
+ * read at the begin and may not change before the end; the outputs are poison meanwhile, which may
+ * not change either. */
+struct flight {
+    std::vector<call> calls;
+    std::vector<std::vector<char>> held; /* inputs, by call */
+};
+
+size_t input_bytes(const call &c)
+{
+    return c.kind == call::RECEIVE ? 0
+                                   : c.count * bytes_of(c.type) *
+                                         (c.kind == call::SCATTER ? (size_t)c.comm->s->size : 1);
+}
+
+size_t output_bytes(const call &c)
+{
+    return c.kind == call::SEND ? 0
+                                : c.count * bytes_of(c.type) *
+                                      (c.kind == call::GATHER ? (size_t)c.comm->s->size : 1);
+}
+
+void begin_flight(flight &f)
+{
+    f.held.resize(f.calls.size());
+    for (size_t i = 0; i < f.calls.size(); i++) {
+        const char *in = static_cast<const char *>(f.calls[i].in);
+        f.held[i].assign(in, in + input_bytes(f.calls[i]));
+    }
+    for (const call &c : f.calls)
+        if (output_bytes(c) > 0)
+            memset(c.out, poison, output_bytes(c));
+}
+
+/* Whether a byte of them is also some call's output. */
+bool is_output(const flight &f, const void *bytes, size_t count)
+{
+    const char *begin = static_cast<const char *>(bytes);
+    for (const call &c : f.calls) {
+        const char *out = static_cast<const char *>(c.out);
+        if (out < begin + count && begin < out + output_bytes(c))
+            return true;
+    }
+    return false;
+}
+
+/* Whether somebody did not wait: says so. */
+bool is_raced(const flight &f)
+{
+    bool raced = false;
+    for (size_t i = 0; i < f.calls.size(); i++) {
+        const call &c = f.calls[i];
+        const unsigned char *out = static_cast<const unsigned char *>(c.out);
+        raced = raced || (!f.held[i].empty() && !is_output(f, c.in, f.held[i].size()) &&
+                          memcmp(c.in, f.held[i].data(), f.held[i].size()) != 0);
+        for (size_t b = 0; b < output_bytes(c) && !raced; b++)
+            raced = out[b] != poison;
+    }
+    if (raced)
+        fprintf(stderr, "nccl_stand_in: memory of a call was written before the call was done\n");
+    return raced;
+}
+
+/* What nobody waited for rightly comes out as poison. */
+void end_flight(const flight &f)
+{
+    const bool raced = is_raced(f);
+    std::vector<call> calls = f.calls;
+    for (size_t i = 0; i < calls.size(); i++)
+        calls[i].in = f.held[i].data();
+    for (const call &c : calls)
+        if (c.kind != call::SEND && c.kind != call::RECEIVE)
+            run_collective(c);
+    run_messages(calls);
+    for (const call &c : calls)
+        if (raced && output_bytes(c) > 0)
+            memset(c.out, poison, output_bytes(c));
+}
+
 void raise_most(int64_t messages)
 {
     int64_t before = counts.most_messages;
@@ -245,12 +329,10 @@ ncclResult_t queue(const std::vector<call> &calls)
             raise_most(++collectives);
     }
     counts.calls++;
-    sw_emulated_enqueue(calls[0].stream, [calls]() {
-        for (const call &c : calls)
-            if (c.kind != call::SEND && c.kind != call::RECEIVE)
-                run_collective(c);
-        run_messages(calls);
-    });
+    const std::shared_ptr<flight> f = std::make_shared<flight>();
+    f->calls = calls;
+    sw_emulated_enqueue_flight(
+        calls[0].stream, [f]() { begin_flight(*f); }, [f]() { end_flight(*f); });
     return ncclSuccess;
 }
 
@@ -321,6 +403,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
     }
     s->meet();
     counts.communicators++;
+    sw_emulated_rank(rank);
     *comm = new ncclComm{s, rank};
     return ncclSuccess;
 }

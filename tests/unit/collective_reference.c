@@ -260,6 +260,13 @@ static void release(struct reference_run *run)
     free(run->workspace);
 }
 
+/* For who looks at the memory himself: of a communicator that queues, until it is there. */
+static int wait_here(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
+{
+    const int result = comm->vtable->wait(comm, ticket, err);
+    return result == 0 && comm->queued ? comm->vtable->settle(comm, err) : result;
+}
+
 int reference_begin(struct reference_run *run, struct sw_comm *comm, const struct reference_case *c,
                     struct sw_error *err)
 {
@@ -304,7 +311,7 @@ int reference_end(struct reference_run *run, struct sw_comm *comm, struct sw_err
 {
     const struct reference_case *c = &run->c;
     const int64_t element = (int64_t)sw_dtype_bytes(c->dtype);
-    int result = comm->vtable->wait(comm, run->ticket, err);
+    int result = wait_here(comm, run->ticket, err);
     char text[256];
     reference_case_format(c, text, sizeof text);
     for (int32_t i = 0; i < c->count && result == 0; i++) {
@@ -351,7 +358,7 @@ int reference_ring(struct sw_comm *comm, struct sw_axes axes, size_t bytes, stru
         unsigned char *from = block[(hop + 1) % 2], *to = block[hop % 2];
         result = comm->vtable->shift(comm, axes, from, to, bytes, &ticket, err);
         if (result == 0)
-            result = comm->vtable->wait(comm, ticket, err);
+            result = wait_here(comm, ticket, err);
         const int32_t origin =
             sw_axes_member(&comm->mesh, axes, comm->rank, (index - hop + group) % group);
         for (size_t i = 0; i < bytes && result == 0; i++)
@@ -417,7 +424,7 @@ static int message_start(struct message *m, struct sw_comm *comm, uint64_t seed,
 static int message_check(const struct message *m, struct sw_comm *comm, uint64_t seed,
                          struct sw_error *err)
 {
-    if (comm->vtable->wait(comm, m->ticket, err) != 0)
+    if (wait_here(comm, m->ticket, err) != 0)
         return -1;
     for (size_t i = 0; i < m->receives; i++)
         if (m->in[i] != ring_byte(m->from, seed + i))

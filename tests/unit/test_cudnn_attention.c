@@ -465,6 +465,7 @@ static struct sw_tensor tensor(void *data, enum sw_dtype dtype, int64_t a, int64
                               .elems = a * b * c};
 }
 
+/* The operands came through the library's stream, which another device's does not wait for. */
 static void run_op(struct sw_device *device, struct sw_call *call, struct sw_op *op,
                    const struct sw_attention_workspace *layout)
 {
@@ -472,7 +473,8 @@ static void run_op(struct sw_device *device, struct sw_call *call, struct sw_op 
     op->workspace_bytes = layout->bytes;
     call->op = op;
     call->workspace = poisoned(device, layout->bytes);
-    if (device->vtable->run[op->kind](device, call, &err) != 0 ||
+    if (library->vtable->synchronize(library, &err) != 0 ||
+        device->vtable->run[op->kind](device, call, &err) != 0 ||
         device->vtable->synchronize(device, &err) != 0)
         fail_msg("%s: %s", sw_op_info((enum sw_op_kind)op->kind)->name, err.message);
     device->vtable->release(device, call->workspace);
