@@ -264,7 +264,14 @@ int sw_gpu_link(struct sw_device *device, struct sw_comm *comm, const struct sw_
     const bool own = comm->vtable->allocate != NULL;
     l.memory = own ? comm->vtable->allocate(comm, bytes) : device->vtable->allocate(device, bytes);
     if (l.memory == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "no %zu bytes of device memory to send", bytes);
+        (void)sw_fail(err, SW_ENVIRONMENT, "no %zu bytes of device memory to send", bytes);
+    const bool together =
+        comm->vtable->agree == NULL || comm->vtable->agree(comm, l.memory != NULL, err) == 0;
+    if (!together || l.memory == NULL) {
+        if (l.memory != NULL)
+            own ? comm->vtable->release(comm, l.memory) : device->vtable->release(device, l.memory);
+        return -1;
+    }
     int status = 0;
     if (comm->vtable->attach != NULL)
         status = comm->vtable->attach(comm, l.memory, bytes, err);

@@ -50,6 +50,10 @@ struct sw_comm_vtable {
      * device's own: fresh, zeroed; NULL when there is none. */
     void *(*allocate)(struct sw_comm *comm, size_t bytes);
     void (*release)(struct sw_comm *comm, void *memory);
+    /* May be NULL. Collective, of whoever has an arena to attach and of whoever failed before that,
+     * for attaching takes all: -1 when a rank is not ready, which err (filled unless it holds this
+     * rank's own error) blames as its culprit. */
+    int (*agree)(struct sw_comm *comm, bool ready, struct sw_error *err);
     /* May be NULL. The memory that calls will name, before the first of them; NULL, 0: no longer.
      */
     int (*attach)(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err);

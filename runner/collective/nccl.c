@@ -420,11 +420,26 @@ static void close_windows(struct nccl *n)
 }
 #endif
 
+/* Registering a window takes all members and has no end without one of them. */
+static int nccl_agree(struct sw_comm *comm, bool ready, struct sw_error *err)
+{
+    const struct nccl *n = (struct nccl *)comm;
+    const int32_t lacking = n->job.agree(n->job.context, ready);
+    if (lacking < 0)
+        return 0;
+    if (ready && err != NULL)
+        err->culprit = lacking + 1;
+    return sw_fail(err, SW_ENVIRONMENT, "rank %d: rank %d has no arena", (int)comm->rank,
+                   (int)lacking);
+}
+
 static int nccl_attach(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
-    if (drain(n, err) != 0)
-        return -1;
+    /* what failed once may never end: nobody waits for it again */
+    if (arena != NULL || !n->failed)
+        if (drain(n, err) != 0)
+            return -1;
     close_windows(n);
     n->arena = arena;
     n->bytes = bytes;
@@ -470,6 +485,7 @@ static const struct sw_comm_vtable nccl_vtable = {.start = nccl_start,
                                                   .destroy = nccl_destroy,
                                                   .allocate = nccl_allocate,
                                                   .release = nccl_release,
+                                                  .agree = nccl_agree,
                                                   .attach = nccl_attach,
                                                   .settle = nccl_settle};
 
@@ -544,13 +560,15 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, const struct sw_nccl_job *jo
     }
     /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
     const bool ready = n != NULL && create_queues(n, err) == 0;
-    const bool all_ready = job->agree(job->context, ready);
+    const int32_t lacking = job->agree(job->context, ready);
     if (n == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for a communicator");
-    if (!all_ready) {
+    if (lacking >= 0) {
+        if (ready && err != NULL)
+            err->culprit = lacking + 1;
         (void)sw_fail(err, SW_ENVIRONMENT,
-                      "rank %d: NCCL does not start: another rank cannot use its GPU",
-                      (int)job->rank);
+                      "rank %d: NCCL does not start: rank %d cannot use its GPU", (int)job->rank,
+                      (int)lacking);
         goto fail;
     }
     if (start_world(n, err) != 0 || start_groups(n, groups, count, err) != 0)

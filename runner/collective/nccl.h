@@ -9,7 +9,8 @@ struct sw_nccl_job {
     int32_t rank;
     void *context;
     int (*broadcast)(void *context, void *data, size_t bytes); /* data becomes rank 0's */
-    bool (*agree)(void *context, bool mine);                   /* whether all say so */
+    /* the lowest rank that does not say so; -1: all do */
+    int32_t (*agree)(void *context, bool mine);
     int (*barrier)(void *context);
 };
 

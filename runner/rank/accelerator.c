@@ -110,9 +110,11 @@ static int job_broadcast(void *launch, void *data, size_t bytes)
     return 0;
 }
 
-static bool job_agree(void *launch, bool mine)
+static int32_t job_agree(void *launch, bool mine)
 {
-    return sw_launch_max(launch, mine ? 0 : 1) == 0;
+    const struct sw_launch *l = launch;
+    const int64_t from_end = sw_launch_max(l, mine ? 0 : l->size - l->rank);
+    return from_end == 0 ? -1 : l->size - (int32_t)from_end;
 }
 
 static int job_barrier(void *launch)

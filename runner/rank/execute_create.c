@@ -156,8 +156,6 @@ static int allocate_arena(struct sw_executor *x, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT,
                        "cannot allocate the arena of %lld bytes; use a mesh that needs less memory",
                        planned);
-    if (x->comm->vtable->attach != NULL)
-        return x->comm->vtable->attach(x->comm, x->arena, x->arena_bytes, err);
     return 0;
 }
 
@@ -177,6 +175,36 @@ static bool can_record(const struct sw_executor *x)
     return true;
 }
 
+/* Whatever a rank can fail at alone. */
+static int build(struct sw_executor *x, const struct sw_executor_options *options,
+                 struct sw_error *err)
+{
+    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0 ||
+        (options != NULL && options->poisons && allocate_poison(x, err) != 0))
+        return -1;
+    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        x->now = &x->programs[k];
+        if (x->set->program[k] == NULL)
+            continue;
+        if (prepare_program(x, x->set->program[k], err) != 0)
+            return -1;
+        prepare(x);
+        x->now->records = can_record(x);
+    }
+    return 0;
+}
+
+/* Attaching the arena takes all ranks: one that cannot must not leave the others waiting there. */
+static int attach(struct sw_comm *comm, struct sw_executor *x, bool built, struct sw_error *err)
+{
+    if (comm->vtable->agree != NULL && comm->vtable->agree(comm, built, err) != 0)
+        return -1;
+    if (!built)
+        return -1;
+    x->attached = comm->vtable->attach != NULL;
+    return x->attached ? comm->vtable->attach(comm, x->arena, x->arena_bytes, err) : 0;
+}
+
 int sw_executor_create(const struct sw_program_set *set, struct sw_device *device,
                        struct sw_comm *comm, const struct sw_executor_options *options,
                        struct sw_executor **out, struct sw_error *err)
@@ -190,28 +218,17 @@ int sw_executor_create(const struct sw_program_set *set, struct sw_device *devic
                            sw_mesh_rank_count(&p->mesh), comm->size);
     }
     struct sw_executor *x = calloc(1, sizeof *x);
-    if (x == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
-    x->set = set;
-    x->device = device;
-    x->comm = comm;
-    if (allocate_host(x, err) != 0 || allocate_arena(x, err) != 0 ||
-        (options != NULL && options->poisons && allocate_poison(x, err) != 0))
-        goto fail;
-    for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
-        x->now = &x->programs[k];
-        if (set->program[k] == NULL)
-            continue;
-        if (prepare_program(x, set->program[k], err) != 0)
-            goto fail;
-        prepare(x);
-        x->now->records = can_record(x);
+    if (x != NULL)
+        *x = (struct sw_executor){.set = set, .device = device, .comm = comm};
+    else
+        (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for the executor");
+    const bool built = x != NULL && build(x, options, err) == 0;
+    if (attach(comm, x, built, err) != 0) {
+        sw_executor_free(x);
+        return -1;
     }
     *out = x;
     return 0;
-fail:
-    sw_executor_free(x);
-    return -1;
 }
 
 void sw_executor_free(struct sw_executor *x)
@@ -227,7 +244,7 @@ void sw_executor_free(struct sw_executor *x)
         free(r->operands);
         free(r->ticket);
     }
-    if (x->arena != NULL && x->comm->vtable->attach != NULL)
+    if (x->attached)
         (void)x->comm->vtable->attach(x->comm, NULL, 0, NULL);
     if (x->arena != NULL && x->comm->vtable->release != NULL)
         x->comm->vtable->release(x->comm, x->arena);

@@ -49,6 +49,7 @@ struct sw_executor {
     struct sw_comm *comm;
     char *arena;
     size_t arena_bytes;        /* as allocated */
+    bool attached;             /* the communicator knows it */
     struct sw_tensor *tensors; /* of the op at hand: its operands, then its results */
     struct transfers transfers;
     uint64_t waited;               /* the newest ticket that was waited for */

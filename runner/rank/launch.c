@@ -251,18 +251,20 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
             print(launch, err, false);
         return err == NULL ? SW_OK : err->status;
     }
-    struct {
-        int failed_rank, status;
-    } mine = {err == NULL ? launch->size : launch->rank, err == NULL ? 0 : (int)err->status}, first;
-    MPI_Allreduce(&mine.failed_rank, &first.failed_rank, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (first.failed_rank == launch->size)
+    /* who fails because another did knows less of it than that one */
+    const bool blames = err != NULL && err->culprit != 0 && err->culprit != launch->rank + 1;
+    const int order = launch->rank + (blames ? launch->size : 0);
+    int first = err == NULL ? 2 * launch->size : order;
+    int status = err == NULL ? 0 : (int)err->status;
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first == 2 * launch->size)
         return SW_OK;
-    if (first.failed_rank == launch->rank)
+    if (err != NULL && first == order)
         print(launch, err, launch->rank != 0);
-    MPI_Bcast(&mine.status, 1, MPI_INT, first.failed_rank, MPI_COMM_WORLD);
+    MPI_Bcast(&status, 1, MPI_INT, first % launch->size, MPI_COMM_WORLD);
     MPI_Barrier(
         MPI_COMM_WORLD); /* printed before any rank leaves and the launcher ends the others */
-    return (enum sw_status)mine.status;
+    return (enum sw_status)status;
 }
 
 int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count)

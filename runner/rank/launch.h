@@ -41,7 +41,8 @@ int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 void sw_launch_started(struct sw_launch *launch);
 
 /* All ranks call it, each with its own state (NULL: fine): when any failed, the lowest rank that
- * did prints its error, and every rank gets that status. SW_OK when none failed. */
+ * did, and blames no other rank if there is such a one, prints its error, and every rank gets that
+ * status. SW_OK when none failed. */
 enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_error *err);
 
 /* All ranks call it with values [count <= SW_LAUNCH_VALUES]: the first index at which they are not

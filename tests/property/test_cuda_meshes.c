@@ -27,12 +27,15 @@
 /* the last meshes split hidden_size and the batch unevenly */
 enum { MAX_STEPS = 64, VOCAB = 24, LENGTH = 16, BATCH = 16, MESHES = SW_HARNESS_MESHES + 3 };
 
+/* Of a training: it goes well; it may fail; the last rank has no memory for its arena. */
+enum outcome { GOES_WELL, MAY_FAIL, LACKS_MEMORY };
+
 struct training {
     const struct sw_program_set *set;
     const struct sw_program *program; /* the set's */
     int64_t steps;
     bool cuda;
-    bool may_fail; /* a rank's error is the outcome */
+    enum outcome outcome;
 };
 
 struct rank {
@@ -70,10 +73,20 @@ static int batch(void *context, const struct sw_ask *ask, void *to, struct sw_er
     return 0;
 }
 
+/* For this thread's GPU. */
+static void leave_no_memory(void)
+{
+#ifdef SW_EMULATED_NCCL
+    sw_emulated_largest(1);
+#endif
+}
+
 static int train(struct rank *rank, struct sw_device *device, struct sw_executor **executor)
 {
     const struct training *t = rank->training;
     const struct sw_executor_options options = {.poisons = t->cuda};
+    if (t->outcome == LACKS_MEMORY && rank->number + 1 == sw_mesh_rank_count(&rank->comm->mesh))
+        leave_no_memory();
     if (sw_executor_create(t->set, device, rank->comm, &options, executor, &rank->err) != 0 ||
         sw_executor_init_state(*executor, 9, 0.2, &rank->err) != 0)
         return -1;
@@ -136,7 +149,7 @@ static void *rank_main(void *argument)
     if (device == NULL || (rank->training->cuda && connect(rank, device) != 0) ||
         train(rank, device, &executor) != 0) {
         rank->failed = true;
-        if (rank->training->may_fail)
+        if (rank->training->outcome != GOES_WELL)
             return NULL; /* so do the others, at the same call: what they hold stays */
         fprintf(stderr, "rank %d: %s\n", (int)rank->number, rank->err.message);
         _Exit(1); /* the others would wait for this rank */
@@ -177,7 +190,7 @@ static int check_calls(const struct sw_mesh *mesh)
  * 2: gather, contiguous; 3: ulysses, zigzag; 4: biases, q and k normalized by head, llama3's
  * rotation. */
 static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t steps, bool cuda,
-               bool may_fail, struct rank *result)
+               enum outcome outcome, struct rank *result) /* LACKS_MEMORY: of each rank */
 {
     struct sw_program_options o = {
         .model.vocab_size = VOCAB,
@@ -230,7 +243,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
-    const struct training training = {set, program, steps, cuda, may_fail};
+    const struct training training = {set, program, steps, cuda, outcome};
     int wrong = 0;
 #ifdef SW_EMULATED_NCCL
     struct sw_thread_job job;
@@ -253,7 +266,7 @@ static int run(struct sw_mesh mesh, int variant, enum sw_dtype compute, int64_t 
         wrong += memcmp(ranks[r].loss, ranks[0].loss, sizeof ranks[r].loss) != 0;
         wrong += ranks[r].arena_bytes != program->arena_bytes;
     }
-    *result = ranks[0];
+    memcpy(result, ranks, (size_t)(outcome == LACKS_MEMORY ? count : 1) * sizeof *ranks);
     wrong += cuda ? check_calls(&mesh) : 0;
 #ifdef SW_EMULATED_NCCL
     sw_thread_job_free(&job);
@@ -280,7 +293,7 @@ static bool is_seen(int64_t n, const struct rank *right)
         struct rank gpu;
         sw_emulated_order(order);
         sw_emulated_drop_wait(n);
-        (void)run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, true, &gpu);
+        (void)run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, MAY_FAIL, &gpu);
         seen = gpu.failed || memcmp(gpu.loss, right->loss, sizeof gpu.loss) != 0 ||
                memcmp(gpu.norm, right->norm, sizeof gpu.norm) != 0;
         if (seen)
@@ -291,15 +304,29 @@ static bool is_seen(int64_t n, const struct rank *right)
     return seen;
 }
 
+/* One rank has no memory for its arena: all come back, and blame it. */
+static int check_memory(void)
+{
+    static const char *const begins[2] = {"rank 0: rank 1 has no arena", "the arena of "};
+    struct rank ranks[2];
+    int wrong = 0;
+    (void)run(wait_mesh(), 0, SW_F32, 1, true, LACKS_MEMORY, ranks);
+    wrong += sw_nccl_counts_get().windows != 0 || ranks[0].err.culprit != 2;
+    for (int r = 0; r < 2; r++)
+        if (strncmp(ranks[r].err.message, begins[r], strlen(begins[r])) != 0 && ++wrong)
+            printf("rank %d fails with '%s'\n", r, ranks[r].err.message);
+    return wrong;
+}
+
 /* every: each n-th wait; 0: three of them. */
 static int check_waits(int64_t every)
 {
     struct rank right, again;
     int64_t tried = 0, found = 0;
-    int wrong = run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, false, &right);
+    int wrong = check_memory() + run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, GOES_WELL, &right);
     for (uint64_t order = 1; order <= WAIT_ORDERS; order++) { /* nothing hangs on the order */
         sw_emulated_order(order);
-        wrong += run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, false, &again);
+        wrong += run(wait_mesh(), 0, SW_F32, WAIT_STEPS, true, GOES_WELL, &again);
         wrong += memcmp(again.loss, right.loss, sizeof again.loss) != 0 ||
                  memcmp(again.norm, right.norm, sizeof again.norm) != 0;
     }
@@ -350,7 +377,7 @@ int main(int argc, char **argv)
             const enum sw_dtype compute = narrow ? SW_BF16_T : SW_F32;
             const double tolerance = narrow ? 5e-3 : 1e-4;
             struct rank cpu, gpu;
-            wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, false, &cpu);
+            wrong += run(sw_mesh_make(1, 1, 1, 1), variant, compute, steps, false, GOES_WELL, &cpu);
             /* with gaps: other meshes for each variant; one rank, which replays recordings, once;
              * an uneven mesh twice */
             const int32_t first = (7 * variant + 5 * narrow + 3) % every;
@@ -360,7 +387,7 @@ int main(int argc, char **argv)
                     continue;
                 tested++;
                 char text[64];
-                const int differ = run(meshes[m], variant, compute, steps, true, false, &gpu);
+                const int differ = run(meshes[m], variant, compute, steps, true, GOES_WELL, &gpu);
                 sw_mesh_format(&meshes[m], text, sizeof text);
                 if (differ != 0 && ++wrong)
                     printf("%s %s %s: ranks differ, or the arena is not as planned\n",

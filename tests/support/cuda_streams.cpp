@@ -82,6 +82,7 @@ thread_local int64_t waits;
 thread_local uint64_t draws;
 thread_local int order, left_in_order;
 thread_local bool stalled;
+thread_local size_t largest;
 std::atomic<uint64_t> last_capture;
 std::atomic<int64_t> dropped;
 std::atomic<uint64_t> seed{UINT64_MAX};
@@ -312,6 +313,11 @@ void sw_emulated_order(uint64_t wanted)
 void sw_emulated_rank(int32_t rank)
 {
     draws = (uint64_t)rank << 40;
+}
+
+void sw_emulated_largest(size_t bytes)
+{
+    largest = bytes;
 }
 
 void sw_emulated_stall(bool on)
@@ -575,7 +581,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     *memory = nullptr;
     if (refuse_unsafe() != cudaSuccess)
         return refuse_unsafe();
-    if (bytes > (size_t)1 << 40)
+    if (bytes > (size_t)1 << 40 || (largest > 0 && bytes > largest))
         return cudaErrorMemoryAllocation;
     const size_t rounded = (bytes + 255) / 256 * 256;
     if (posix_memalign(memory, 256, rounded ? rounded : 256) != 0)

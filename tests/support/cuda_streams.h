@@ -6,6 +6,7 @@
 #define SW_TEST_CUDA_STREAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -21,6 +22,8 @@ int64_t sw_emulated_waits(void);
 void sw_emulated_order(uint64_t seed);
 /* This thread is that rank: ranks draw different orders. */
 void sw_emulated_rank(int32_t rank);
+/* How large one piece of memory may be that this thread asks for; 0: as large as it likes. */
+void sw_emulated_largest(size_t bytes);
 /* This thread's streams do not go on: queries say so, and the host may not wait for them. */
 void sw_emulated_stall(bool on);
 

@@ -21,20 +21,24 @@ static int broadcast(void *context, void *data, size_t bytes)
     return barrier(context);
 }
 
-static bool agree(void *context, bool mine)
+static int32_t agree(void *context, bool mine)
 {
-    struct sw_thread_rank *rank = context;
-    if (!mine)
-        rank->job->agreed = false;
+    const struct sw_thread_rank *rank = context;
+    int32_t lowest = 0;
+    rank->job->lacks[rank->number] = !mine;
     (void)barrier(context);
-    return rank->job->agreed;
+    while (lowest < rank->job->ranks && !rank->job->lacks[lowest])
+        lowest++;
+    (void)barrier(context);
+    return lowest < rank->job->ranks ? lowest : -1;
 }
 
 void sw_thread_job_init(struct sw_thread_job *job, int32_t ranks)
 {
     memset(job, 0, sizeof *job);
-    job->agreed = true;
-    if (pthread_barrier_init(&job->all, NULL, (unsigned)ranks) != 0)
+    job->ranks = ranks;
+    if ((size_t)ranks > sizeof job->lacks ||
+        pthread_barrier_init(&job->all, NULL, (unsigned)ranks) != 0)
         abort();
 }
 

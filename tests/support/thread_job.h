@@ -9,7 +9,8 @@
 struct sw_thread_job {
     pthread_barrier_t all;
     char data[256]; /* that is broadcast */
-    bool agreed;
+    bool lacks[64]; /* by rank: of the question at hand */
+    int32_t ranks;
 };
 
 /* One of its threads. */

@@ -135,6 +135,18 @@ static int expect(const struct sw_launch *launch, struct sw_device *device, cons
     return 1;
 }
 
+/* The last rank fails, and the others because of it: what they agree on is its error. */
+static int blame(const struct sw_launch *launch)
+{
+    const bool last = launch->rank == launch->size - 1;
+    struct sw_error err = {.culprit = last ? 0 : launch->size};
+    (void)sw_fail(&err, last ? SW_UNMET : SW_ENVIRONMENT, last ? "mine" : "another's");
+    const enum sw_status status = sw_launch_agree(launch, &err);
+    if (status != SW_UNMET)
+        fprintf(stderr, "rank %d agrees on %d\n", (int)launch->rank, (int)status);
+    return status != SW_UNMET;
+}
+
 static int run_job(void)
 {
     const struct sw_device_vtable silent = {.name = "cpu"},
@@ -162,6 +174,7 @@ static int run_job(void)
     snprintf(message, sizeof message, "the GPU of rank %d on %s does not answer",
              (int)launch.size - 1, launch.host);
     wrong += expect(&launch, &device.base, last ? "it fell off the bus" : message);
+    wrong += blame(&launch);
     sw_launch_end(&launch);
     return wrong == 0 ? 0 : 1;
 }

@@ -1,9 +1,11 @@
 /* Collectives through NCCL (runner/collective/nccl.c), every rank a thread with an emulated GPU and
  * a stand-in for the library: results bit for bit, how many messages they take, and what a
  * recording takes. */
+#include "core/base/clock.h"
 #include "core/program/messages.h"
 #include "runner/collective/call.h"
 #include "runner/device/cuda/device.h"
+#include "tests/support/cuda_streams.h"
 #include "tests/support/nccl_stand_in.h"
 #include "tests/support/thread_job.h"
 #include "tests/unit/collective_reference.h"
@@ -23,6 +25,7 @@ struct rank {
     struct sw_device *device;
     struct sw_comm *comm;
     int (*function)(struct rank *rank, struct sw_error *err);
+    double stall_seconds;
     pthread_t thread;
     struct sw_error err;
     int result;
@@ -35,8 +38,8 @@ static void *rank_main(void *argument)
     r->result = -1;
     r->device = sw_cuda_device_create(0, &r->err);
     if (r->device == NULL ||
-        sw_comm_nccl_create(&r->mesh, &job, NULL, 0, sw_cuda_device_stream(r->device), 60, &r->comm,
-                            &r->err) != 0)
+        sw_comm_nccl_create(&r->mesh, &job, NULL, 0, sw_cuda_device_stream(r->device),
+                            r->stall_seconds, &r->comm, &r->err) != 0)
         return NULL;
     /* the emulator's memory is the host's: all of it is the arena */
     r->result = r->comm->vtable->attach(r->comm, (void *)1, SIZE_MAX / 2, &r->err) != 0 ||
@@ -48,7 +51,8 @@ static void *rank_main(void *argument)
     return NULL;
 }
 
-static void on_ranks(struct sw_mesh mesh, int (*function)(struct rank *rank, struct sw_error *err))
+static void on_ranks_for(struct sw_mesh mesh, double stall_seconds,
+                         int (*function)(struct rank *rank, struct sw_error *err))
 {
     static struct rank ranks[MAX_RANKS];
     struct sw_thread_job job;
@@ -56,7 +60,8 @@ static void on_ranks(struct sw_mesh mesh, int (*function)(struct rank *rank, str
     sw_thread_job_init(&job, count);
     sw_nccl_counts_reset();
     for (int32_t i = 0; i < count; i++) {
-        ranks[i] = (struct rank){.job = {&job, i}, .mesh = mesh, .function = function};
+        ranks[i] = (struct rank){
+            .job = {&job, i}, .mesh = mesh, .function = function, .stall_seconds = stall_seconds};
         assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]), 0);
     }
     for (int32_t i = 0; i < count; i++)
@@ -65,6 +70,11 @@ static void on_ranks(struct sw_mesh mesh, int (*function)(struct rank *rank, str
     for (int32_t i = 0; i < count; i++)
         if (ranks[i].result != 0)
             fail_msg("rank %d: %s", (int)i, ranks[i].err.message);
+}
+
+static void on_ranks(struct sw_mesh mesh, int (*function)(struct rank *rank, struct sw_error *err))
+{
+    on_ranks_for(mesh, 60, function);
 }
 
 static int random_cases(struct rank *r, struct sw_error *err)
@@ -227,11 +237,39 @@ static void test_abort(void **state)
     assert_int_equal(sw_nccl_counts_get().aborted, 2); /* one a rank: fsdp is the world */
 }
 
+/* What stalled is waited for once, not again by whoever lets the arena go. */
+static int stalls(struct rank *r, struct sw_error *err)
+{
+    const struct sw_comm_vtable *v = r->comm->vtable;
+    struct sw_error failed = {0};
+    (void)v->barrier(r->comm, err); /* all are here: none waits for another one in what follows */
+    sw_emulated_stall(true);
+    int status = v->settle(r->comm, &failed) == 0
+                     ? sw_fail(err, SW_ENVIRONMENT, "what never ends was waited for")
+                     : 0;
+    if (status == 0 && strstr(failed.message, "no end of a step's work for 1 s") == NULL)
+        status = sw_fail(err, SW_ENVIRONMENT, "it fails with '%s'", failed.message);
+    const double begun = sw_clock_now();
+    if (status == 0 && v->attach(r->comm, NULL, 0, err) != 0)
+        status = -1;
+    if (status == 0 && sw_clock_now() - begun > 0.5)
+        status = sw_fail(err, SW_ENVIRONMENT, "the stall was waited for once more");
+    sw_emulated_stall(false); /* the device's destructor waits for its stream */
+    return status;
+}
+
+static void test_stall(void **state)
+{
+    (void)state;
+    on_ranks_for(sw_mesh_make(1, 2, 1, 1), 1, stalls);
+    assert_int_equal(sw_nccl_counts_get().aborted, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results), cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_results),  cmocka_unit_test(test_messages),
         cmocka_unit_test(test_captures), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_abort)};
+        cmocka_unit_test(test_abort),    cmocka_unit_test(test_stall)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

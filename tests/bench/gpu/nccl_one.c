@@ -32,10 +32,10 @@ static int broadcast(void *context, void *data, size_t bytes)
     return 0;
 }
 
-static bool agree(void *context, bool mine)
+static int32_t agree(void *context, bool mine)
 {
     (void)context;
-    return mine;
+    return mine ? -1 : 0;
 }
 
 static int barrier(void *context)
