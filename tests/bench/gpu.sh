@@ -12,6 +12,8 @@
 #   bench       a 1B model, traced, and an 8B-shaped one: step, utilisation, memory, launch gaps
 #   ops         1B model: every kind of op, measured against planned
 #   serving     its ops and texts against the CPU device; attention over a cache beside a copy
+#   served      a 1B model behind HTTP: time to the first token and of a token, one text and 32,
+#               prompts of 512 and 4,096 tokens, greedy and top-p, beside planned
 #   attention   causal attention, 8k and 16k tokens, against cuDNN called alone
 #   torch       the 1B model in PyTorch, where it is installed
 #   calibrate   predicted against measured steps of three models, calibrated
@@ -19,15 +21,17 @@
 #   seeds       check's ops with other random numbers, every fifth mesh, bad accesses of every op
 #   sanitize    compute-sanitizer: races; bad accesses of attention
 #   meshes      1, 2, 4, 8 ranks sharing the GPU: 35 meshes in one process; under mpirun
-#   more        the other models, there and in PyTorch; micro-batches; attention of 64k tokens; what
+#   more        the other models, there, served and in PyTorch; micro-batches; attention of 64k tokens; what
 #               holds four kernels back
 #
 # A part that fails or takes too long does not stop the next. gpu-report.md is the page of all parts,
 # logs/ has the whole output of what failed.
 #
 #   --build DIR      default build-gpu
-#   --pack FILE      an archive of gpu/pack.sh, default DIR/pack.tar.gz
-#   --results DIR    default $OUT, else tests/bench/results; each part writes gpu-PART.md there
+#   --pack FILE      an archive of gpu/pack.sh, default DIR/pack.tar.xz
+#   --results DIR    default tests/bench/results, with $OUT DIR/gpu-results of --build; each part
+#                    writes gpu-PART.md there. All of it is one file, too, $OUT/gpu-results.tar.gz,
+#                    where there is an $OUT: such places take few files
 #   --limit SECONDS  of each part, at most; each has one of its own besides
 #   --total SECONDS  of all parts; what finds no time is left out. Default 560; 0: as long as it takes
 #   --steps N        of each benchmark run, default 12
@@ -40,7 +44,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 script=$root/tests/bench/gpu.sh
-all_parts=(build machine check bench ops serving attention torch calibrate nccl seeds sanitize meshes more)
+all_parts=(build machine check bench ops serving served attention torch calibrate nccl seeds sanitize meshes more)
 
 # Seconds that a part may take when all of them share --total.
 share_of() {
@@ -48,7 +52,7 @@ share_of() {
         build) if [ -f "$pack" ]; then echo 60; else echo 520; fi ;;
         machine | nccl) echo 40 ;;
         ops | serving | attention) echo 60 ;;
-        check | bench | torch | calibrate | seeds) echo 120 ;;
+        check | bench | torch | calibrate | seeds | served) echo 120 ;;
         *) echo 300 ;;
     esac
 }
@@ -56,11 +60,12 @@ share_of() {
 peak=989e12 # dense bf16 FLOP/s of an H100 or H200 by its data sheet
 
 usage() {
-    sed -n '4,36s/^# \{0,1\}//p' "$script" >&2
+    sed -n '4,40s/^# \{0,1\}//p' "$script" >&2
     exit 2
 }
 
-build=build-gpu pack='' results=${OUT:-tests/bench/results} limit=520 total=560 steps=12 inside='' parts=()
+came_with=${LD_LIBRARY_PATH:-} # what is not ours runs with
+build=build-gpu pack='' results='' archive=${OUT:+$OUT/gpu-results.tar.gz} limit=520 total=560 steps=12 inside='' parts=()
 while [ $# -gt 0 ]; do
     case $1 in
         --build | --pack | --results | --limit | --total | --steps | --inside)
@@ -82,9 +87,10 @@ for number in "$limit" "$total" "$steps"; do
 done
 [ "$steps" -ge 6 ] || { echo "gpu.sh: --steps must be at least 6" >&2 && exit 2; }
 [ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
+[ -n "$results" ] || { if [ -n "$archive" ]; then results=$build/gpu-results; else results=tests/bench/results; fi; }
 mkdir -p "$build" "$results" || exit 2
 build=$(cd "$build" && pwd) && results=$(cd "$results" && pwd) || exit 2
-[ -n "$pack" ] || pack=$build/pack.tar.gz
+[ -n "$pack" ] || pack=$build/pack.tar.xz
 state=$build/gpu-state # what one part leaves for another
 report=(python3 "$root/tests/bench/gpu/report.py")
 
@@ -272,10 +278,23 @@ stop_watching() {
 
 # ---- Parts ----
 
+# shellcheck source=tests/bench/gpu/part_served.sh
+. "$root/tests/bench/gpu/part_served.sh"
+# shellcheck source=tests/bench/gpu/part_torch.sh
+. "$root/tests/bench/gpu/part_torch.sh"
+
 part_build() {
     local architecture cudnn
     if [ -f "$pack" ]; then
-        attempt "unpack $(basename "$pack")" 60 tar -C "$build" -xf "$pack" || return
+        if command -v xz >/dev/null 2>&1 || [ "${pack%.xz}" = "$pack" ]; then
+            attempt "unpack $(basename "$pack")" 60 tar -C "$build" -xf "$pack" || return
+        else
+            attempt "unpack $(basename "$pack") by Python" 60 python3 -c 'import sys, tarfile
+with tarfile.open(sys.argv[1]) as pack:
+    if hasattr(tarfile, "fully_trusted_filter"):
+        pack.extraction_filter = tarfile.fully_trusted_filter
+    pack.extractall(sys.argv[2])' "$pack" "$build" || return
+        fi
     else
         architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 |
             tr -d '. ')
@@ -496,40 +515,6 @@ part_attention() {
     tables "heads of 64" $((limit / 2)) bench_attention 32 8 64 8192
 }
 
-# torch_runs MODEL...: each beside ours
-torch_runs() {
-    local name micro arguments
-    if ! python3 -c 'import torch' 2>/dev/null; then
-        echo "- left out: python3 has no torch"
-        return
-    fi
-    python3 -c 'import torch; print("PyTorch", torch.__version__, "cuDNN", torch.backends.cudnn.version())'
-    for name in "$@"; do
-        bench_run "$name" || continue
-        model "$name"
-        micro=$(sed -n 's/^ *micro_batch_size: *\([0-9]*\).*/\1/p' "$state/$name.plan.yaml" | head -1)
-        arguments=(--hidden "$hidden" --intermediate "$intermediate" --layers "$layers" --heads "$heads"
-            --kv-heads "$kv_heads" --head-dim "$head_dim" --vocab "$vocab" --sequence 8192 --batch 4
-            --micro "${micro:-4}" --steps 10)
-        [ "$tied" = true ] && arguments+=(--tied)
-        attempt "$name in PyTorch" 240 sh -c "python3 tests/bench/gpu/torch_peer.py ${arguments[*]} \
-            >'$work/$name.log'"
-        # what was measured before it ran out of time counts
-        grep '^{' "$work/$name.log" | tail -1 >"$work/$name.peer.json"
-    done
-    echo
-    echo "| model | ours, ms | utilisation | PyTorch, ms | utilisation | PyTorch / ours | how |"
-    echo "| --- | --- | --- | --- | --- | --- | --- |"
-    for name in "$@"; do
-        [ -s "$work/$name.peer.json" ] && "${report[@]}" peer "$state/$name.metrics.jsonl" \
-            "$work/$name.peer.json" "$peak"
-    done
-}
-
-part_torch() {
-    torch_runs 1b-d128
-}
-
 # micro_runs MODEL: its step by the size of its micro-batches
 micro_runs() {
     local name=$1 micro
@@ -568,6 +553,7 @@ kernel_reasons() {
 part_more() {
     bench_run 1b-d64
     bench_table 1b-d64
+    served_runs 8b-layers
     torch_runs 8b-layers 1b-d64
     micro_runs 1b-d128
     tables "long sequences" 120 bench_attention 32 8 128 65536
@@ -655,6 +641,8 @@ write_report() {
         done
         if [ -d "$results/logs" ]; then printf '\nWhole output of what failed: logs/\n'; fi
     } >"$results/gpu-report.md"
+    # after each part: whoever ends us has what there is
+    [ -z "$archive" ] || tar -C "$results" -czf "$archive" .
 }
 
 done_parts=()

@@ -31,5 +31,8 @@ if(TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "thread")
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_serve.sh ${CMAKE_BINARY_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     sw_test_properties(serve PROPERTIES TIMEOUT 600)
+    add_test(NAME test_gpu_served
+             COMMAND bash ${CMAKE_SOURCE_DIR}/tests/unit/test_gpu_served.sh $<TARGET_FILE:plan> $<TARGET_FILE:runner>
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
 endif()

@@ -1,24 +1,24 @@
 # The CUDA device's tests: on a GPU where there is one (else skipped), and the same kernels on the CPU
 # through tests/support/cuda_emulator.h, which needs CUDA's headers and a C++ compiler, no GPU.
-if(NOT TARGET sw_device_cuda OR NOT TARGET sw_runner)
+if(NOT TARGET sw_device_cuda_shared OR NOT TARGET sw_runner)
   return()
 endif()
 sw_test(test_cuda_ops SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_ops.c
-        LIBRARIES sw_device_cuda sw_device_cpu)
+        LIBRARIES sw_device_cuda_shared sw_device_cpu)
 sw_test(test_cuda_serving SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_serving.c
-        LIBRARIES sw_device_cuda sw_device_cpu)
+        LIBRARIES sw_device_cuda_shared sw_device_cpu)
 set(sw_meshes ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_meshes.c
               ${CMAKE_SOURCE_DIR}/tests/support/harness.c)
 sw_test(test_cuda_meshes SOURCES ${sw_meshes}
-        LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
+        LIBRARIES sw_runner sw_device_cuda_shared sw_device_cpu sw_collective pthread)
 set(sw_texts ${CMAKE_SOURCE_DIR}/tests/property/test_cuda_texts.c
              ${CMAKE_SOURCE_DIR}/tests/support/harness.c ${CMAKE_SOURCE_DIR}/tests/support/texts.c)
 sw_test(test_cuda_texts SOURCES ${sw_texts}
-        LIBRARIES sw_runner sw_device_cuda sw_device_cpu sw_collective pthread)
+        LIBRARIES sw_runner sw_device_cuda_shared sw_device_cpu sw_collective pthread)
 sw_test(test_cudnn_attention SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_attention.c
-        LIBRARIES sw_device_cuda)
+        LIBRARIES sw_device_cuda_shared)
 sw_test(test_cuda_calibrate SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cuda_calibrate.c
-        LIBRARIES sw_runner sw_device_cuda)
+        LIBRARIES sw_runner sw_device_cuda_shared)
 foreach(test test_cuda_ops test_cuda_serving test_cuda_meshes test_cuda_texts test_cudnn_attention
              test_cuda_calibrate)
   if(TEST ${test})
@@ -58,7 +58,7 @@ if(cudnn AND NOT SW_SANITIZE)
                                                        LIBRARY_OUTPUT_DIRECTORY ${stub})
   add_executable(test_cudnn_plans ${CMAKE_CURRENT_SOURCE_DIR}/test_cudnn_plans.c)
   target_include_directories(test_cudnn_plans SYSTEM PRIVATE ${include})
-  target_link_libraries(test_cudnn_plans PRIVATE sw_device_cuda)
+  target_link_libraries(test_cudnn_plans PRIVATE sw_device_cuda_shared)
   set_target_properties(test_cudnn_plans PROPERTIES
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(test_cudnn_plans sw_cuda_driver_stub)

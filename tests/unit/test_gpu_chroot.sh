@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/bench/gpu/pack.sh's archive on a bare machine: a root folder with glibc, bash, coreutils, grep,
-# sed, awk, tar and gzip, a driver's tool that only pretends, and nothing else: no Open MPI, no ssh, no
-# xz, no Python, none of CUDA's libraries. gpu.sh unpacks it there, the real runner starts, also under
+# sed, awk, tar, gzip and xz, a driver's tool that only pretends, and nothing else: no Open MPI, no ssh,
+# no Python, none of CUDA's libraries. It is small enough to be sent. gpu.sh unpacks it there, the real runner starts, also under
 # the packed mpirun, and the report says which library of CUDA's is missing.
 #
 #   test_gpu_chroot.sh BUILD_DIR      skipped (77) where nobody may chroot
@@ -33,7 +33,7 @@ give() {
 }
 mkdir -p "$root"/{tmp,proc,dev,etc,repo/tests/bench,repo/build-gpu,usr/local/bin}
 give bash env cat cp rm mkdir mktemp dirname basename head tail sort tr tee date timeout sleep grep \
-    sed awk tar gzip find nproc uname hostname id ls
+    sed awk tar gzip xz find nproc uname hostname id ls
 ln -s bash "$root$(command -v bash | sed 's/bash$/sh/')" 2>/dev/null
 [ -e "$root/bin" ] || ln -s usr/bin "$root/bin"
 # what every machine with glibc has
@@ -64,13 +64,16 @@ tests/bench/gpu/pack.sh --as-built "$build" "$scratch" >"$scratch/packed" 2>&1 |
     cat "$scratch/packed"
     exit 1
 }
-cp "$scratch/pack.tar.gz" "$root/repo/build-gpu/"
+cp "$scratch/pack.tar.xz" "$root/repo/build-gpu/"
+size=$(stat -c %s "$scratch/pack.tar.xz")
 
 "${enter[@]}" env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin HOME=/ \
     chroot "$root" bash /repo/tests/bench/gpu.sh --limit 60 build machine >"$scratch/said" 2>&1
 code=$?
 report=$root/repo/tests/bench/results/gpu-report.md machine=$root/repo/tests/bench/results/gpu-machine.md
 wrong=0
+most=48000000 # of the 64 MiB that some lenders take the tree is a part
+[ "$size" -lt "$most" ] || { echo "FAIL: the archive has $size bytes, more than $most" && wrong=1; }
 expect() { # WHAT FILE PATTERN
     grep -qE -- "$3" "$2" && return
     echo "FAIL: $1: '$3' is not in $(basename "$2"):"
@@ -78,11 +81,11 @@ expect() { # WHAT FILE PATTERN
     wrong=1
 }
 [ "$code" -eq 1 ] || { echo "FAIL: exit code $code, not 1" && cat "$scratch/said" && wrong=1; }
-expect 'the archive is unpacked' "$root/repo/tests/bench/results/gpu-build.md" '^- ok: unpack pack.tar.gz'
+expect 'the archive is unpacked' "$root/repo/tests/bench/results/gpu-build.md" '^- ok: unpack pack.tar.xz'
 expect 'the runner starts' "$machine" '^ *runner [0-9.]+$'
 expect 'mpirun starts without ssh' "$machine" '^- ok: mpirun starts two runners'
 expect 'what is missing' "$machine" "CUDA: none \(the CUDA device needs lib[a-zA-Z]+\.so\.[0-9]+, .*install NVIDIA's package"
 expect 'the page says so' "$report" '^- FAIL in machine: .* does not load the CUDA device$'
 expect 'the page names the GPU' "$report" '^NVIDIA H200, 580.0'
-[ "$wrong" -eq 0 ] && echo 'test_gpu_chroot: all as it should be'
+[ "$wrong" -eq 0 ] && echo "test_gpu_chroot: all as it should be; the archive has $size bytes"
 exit "$wrong"

@@ -51,8 +51,8 @@ SH
 run() { # CODE ARGUMENTS
     local wanted=$1 code
     shift
-    PATH=$bin:$PATH tests/bench/gpu.sh --build "$build" --results "$results" "$@" \
-        >"$scratch/out" 2>&1
+    env -u LD_LIBRARY_PATH -u OUT PATH="$bin:$PATH" tests/bench/gpu.sh --build "$build" \
+        --results "$results" "$@" >"$scratch/out" 2>&1
     code=$?
     [ "$code" -eq "$wanted" ] && return
     echo "FAIL: gpu.sh $*: exit code $code, not $wanted"
@@ -80,10 +80,10 @@ run 2 nothing
 
 # Every part, in the order that tells most first, with programs that pretend to be well
 program "$build/pack/plan" <<'SH'
-if [ "$1" = fit ]; then
-    echo 'name: fitted'
-    exit
-fi
+case $1 in
+    fit) echo 'name: fitted' && exit ;;
+    explain) echo '{}' && exit ;;
+esac
 name=$(basename "$2" .yaml)
 sed -n 's/^directory: */directory: /p; s/^ *micro_batch_size:/    &/p' "$2" >"$4/$name.plan.yaml"
 printf 'decision:\n  micro_batch_size: 4\nprediction:\n  step_seconds: 0.55\n' >>"$4/$name.plan.yaml"
@@ -95,6 +95,7 @@ case $1 in
         echo 'name: measured' >"$5"
         exit
         ;;
+    serve) exec sleep 30 ;;
     *) echo 'runner 0' && exit ;;
 esac
 mkdir -p "$directory"
@@ -130,7 +131,9 @@ echo 'Memory Throughput 90 %'
 SH
 program "$bin/python3" <<SH
 case \$* in
+    *served.py*) echo "| \$2 | \$5 | \$6 | greedy | 9.0 | 8.0 | 2.50 | 2.40 |" && exit ;;
     *torch_peer.py*)
+        [ -z "\$LD_LIBRARY_PATH\$OPAL_PREFIX" ] || exit 9 # it is alone with its own
         echo '{"step_seconds": 0.6, "how": "cuDNN, micro-batch 4"}'
         exit \${PEER_ENDS:-0}
         ;;
@@ -138,16 +141,31 @@ case \$* in
 esac
 exec $(command -v python3) "\$@"
 SH
-tar -C "$build" -czf "$build/pack.tar.gz" pack && rm -r "$build/pack"
+tar -C "$build" -cf - pack | xz -0 >"$build/pack.tar.xz" && rm -r "$build/pack"
+# a machine without xz
+mkdir "$scratch/few"
+find /usr/bin /bin -maxdepth 1 ! -type d ! -name '*xz*' -exec ln -sf -t "$scratch/few" {} + 2>/dev/null
+PATH=$scratch/few run 0 build
+expect 'an archive unpacked without xz' "$results/gpu-build.md" '- ok: unpack pack.tar.xz by Python'
+[ -x "$build/pack/runner" ] || { echo 'FAIL: the archive holds no runner that can be run' && wrong=1; }
+rm -r "$build/pack"
+# what is lent takes few files back
+mkdir "$scratch/few-files"
+env -u LD_LIBRARY_PATH OUT="$scratch/few-files" PATH="$bin:$PATH" tests/bench/gpu.sh --build "$build" \
+    build machine >"$scratch/out" 2>&1
+[ "$(ls "$scratch/few-files")" = gpu-results.tar.gz ] || { echo 'FAIL: not one file of results' && wrong=1; }
+tar -C "$scratch/few-files" -xzf "$scratch/few-files/gpu-results.tar.gz"
+expect 'results in one file' "$scratch/few-files/gpu-report.md" '- machine: all ok'
 run 0 --total 0
 order=$(sed -n 's/^- \([a-z]*\): all ok, .*/\1/p' "$report" | tr '\n' ' ')
-wanted='build machine check bench ops serving attention torch calibrate nccl seeds sanitize meshes more '
+wanted='build machine check bench ops serving served attention torch calibrate nccl seeds sanitize meshes more '
 [ "$order" = "$wanted" ] || { echo "FAIL: the order is $order, not $wanted" && wrong=1; }
 if grep -n FAIL "$report"; then wrong=1; fi
 for row in '| ceilings  |' '| 1b-d128 | 500.0 | 65536 | 55.0 % | 550.0 | +10.0 % |' \
     '| 8b-layers | 500.0 |' '| op_times ' '| bench_attention 32 8 128 16384 |' \
     '| bench_attention 32 8 64 8192 |' '| bench_cache  |' '| nccl_one  |' '| 1b-d64 | 500.0 | 550.0 (+10.0 %) |' \
     '| 1b-d128 | 500.0 | 55.0 % | 600.0 | 45.8 % | 1.20 | cuDNN, micro-batch 4 |' \
+    '| 1b-d128-served-32-4096 | 32 | 4096 | greedy | 9.0 | 8.0 | 2.50 | 2.40 |' \
     '| 1 | 500.0 |' 'Launch gaps of 1b-d128'; do
     expect 'every table' "$report" "$row"
 done

@@ -1,30 +1,40 @@
 #!/usr/bin/env bash
 # Puts what gpu.sh runs into one archive, for a machine with a GPU but without our libraries and
 # without a network: the two tools, the GPU tests and benchmarks, oneDNN, libyaml, Open MPI. CUDA's
-# own libraries stay out: they are there. Built for any x86-64 CPU, not for this one.
+# own libraries stay out: they are there. Built for any x86-64 CPU, not for this one; its kernels for
+# one generation of GPUs, for an archive of all is too large for some to take.
 #
-#   tests/bench/gpu/pack.sh [--as-built] [BUILD_DIR [OUT_DIR]]     default build-gpu, BUILD_DIR
+#   tests/bench/gpu/pack.sh [--as-built | --architecture N] [BUILD_DIR [OUT_DIR]]
 #
-# Writes OUT_DIR/pack.tar.gz. --as-built: of what is there, nothing is built.
+# Default: 90 (H100, H200), build-gpu, BUILD_DIR. Writes OUT_DIR/pack.tar.xz. --as-built: of what is
+# there, nothing is built. The window of the compression is larger than the archive: programs hold
+# much that is the same. Needs xz; unpacking it needs xz or Python.
 #
 # gpu.sh unpacks it where it finds no build.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-as_built=no
-if [ "${1:-}" = --as-built ]; then
-    as_built=yes
-    shift
-fi
+as_built=no architecture=90
+case ${1:-} in
+    --as-built)
+        as_built=yes
+        shift
+        ;;
+    --architecture)
+        architecture=$2
+        shift 2
+        ;;
+esac
 build=${1:-build-gpu} out=${2:-${1:-build-gpu}}
 pack=$out/pack
 
 if [ $as_built = no ]; then
-    cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON >/dev/null
+    cmake -S . -B "$build" -DSW_NATIVE=OFF -DSW_CUDA=ON \
+        -DSW_CUDA_ARCHITECTURES="$architecture" >/dev/null
     cmake --build "$build" -j "$(nproc)" --target plan runner test_cuda_ops test_cuda_meshes \
         test_cuda_serving test_cuda_texts test_cudnn_attention test_cuda_calibrate bench_attention \
         bench_cache kernel_times op_times nccl_one ceilings
 fi
-rm -rf "$pack" "$out/pack.tar.gz"
+rm -rf "$pack" "$out"/pack.tar.*
 mkdir -p "$pack/tests" "$pack/bench" "$pack/lib" "$pack/openmpi/bin"
 cp "$build/plan" "$build/runner" "$build/runner-cuda.so" "$pack"
 for name in tests/test_cuda_ops tests/test_cuda_meshes tests/test_cuda_serving tests/test_cuda_texts \
@@ -57,5 +67,5 @@ find "$pack" -type f \( -name '*.so' -o -perm -u+x \) -print0 |
         esac
     done
 find "$pack" -type f \( -name '*.so*' -o -perm -u+x \) -exec strip --strip-unneeded {} + 2>/dev/null || true
-tar -C "$out" -czf "$out/pack.tar.gz" pack
-du -sh "$pack" "$out/pack.tar.gz" | sed 's/^/pack: /'
+tar -C "$out" -cf - pack | xz --threads=1 --lzma2=preset=0,dict=64MiB >"$out/pack.tar.xz"
+du -sh "$pack" "$out/pack.tar.xz" | sed 's/^/pack: /'

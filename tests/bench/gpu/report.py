@@ -2,6 +2,8 @@
 """Small helpers of gpu.sh. report.py COMMAND ...
 
 tokens FILE VOCAB COUNT         random tokens as the runner reads them (plain, little-endian)
+model FOLDER HIDDEN INTERMEDIATE LAYERS HEADS KV_HEADS HEAD_DIM VOCAB TIED(true|false)
+                                a Llama of random bf16 weights, for times, not for texts
 losses A.jsonl B.jsonl TOL      exit code 1 when two runs' losses differ by more than TOL
 step METRICS [SKIP]             "SECONDS MFU PREDICTED ARENA_BYTES PREDICTED_MEMORY", median step
 flops METRICS PEAK              model flops of a step, as the runner counts them
@@ -12,8 +14,11 @@ errors NAME METRICS PREDICTED.. a line of the table of `calibrate`
 """
 import array
 import json
+import math
+import os
 import random
 import statistics
+import struct
 import sys
 
 
@@ -49,6 +54,53 @@ def tokens(path, vocab, count):
     values = array.array("H" if vocab <= 65536 else "I", random.choices(range(vocab), k=count))
     with open(path, "wb") as file:
         values.tofile(file)
+
+
+def model(folder, *sizes):
+    """Weights repeat every 64 Ki: gigabytes are written as fast as the disk takes them."""
+    hidden, inner, layers, heads, kv_heads, dim, vocab = (int(word) for word in sizes[:7])
+    tied = sizes[7] == "true"
+    random.seed(2)
+    some = struct.pack("<65536H", *(0x3C00 | random.getrandbits(8) | random.getrandbits(1) << 15
+                                    for _ in range(65536)))  # of about 1 / 100, of both signs
+    ones = struct.pack("<H", 0x3F80)
+    shapes = {"model.embed_tokens.weight": [vocab, hidden], "model.norm.weight": [hidden]}
+    if not tied:
+        shapes["lm_head.weight"] = [vocab, hidden]
+    for i in range(layers):
+        for part, shape in {"self_attn.q_proj": [heads * dim, hidden], "self_attn.k_proj": [kv_heads * dim, hidden],
+                            "self_attn.v_proj": [kv_heads * dim, hidden], "self_attn.o_proj": [hidden, heads * dim],
+                            "mlp.gate_proj": [inner, hidden], "mlp.up_proj": [inner, hidden],
+                            "mlp.down_proj": [hidden, inner], "input_layernorm": [hidden],
+                            "post_attention_layernorm": [hidden]}.items():
+            shapes[f"model.layers.{i}.{part}.weight"] = shape
+    head, at = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * math.prod(shape)
+        head[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/config.json", "w", encoding="utf-8") as file:
+        json.dump({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
+                   "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
+                   "num_key_value_heads": kv_heads, "head_dim": dim, "vocab_size": vocab, "rms_norm_eps": 1e-5,
+                   "rope_theta": 500000.0, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}, file)
+    with open(f"{folder}/tokenizer.json", "w", encoding="utf-8") as file:  # each token is seen
+        json.dump({"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None,
+                   "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+                   "decoder": {"type": "ByteLevel"},
+                   "model": {"type": "BPE", "vocab": {f"t{i}": i for i in range(vocab)}, "merges": []}}, file)
+    with open(f"{folder}/model.safetensors", "wb") as file:
+        text = json.dumps(head).encode()
+        text += b" " * (-len(text) % 8)
+        file.write(struct.pack("<Q", len(text)) + text)
+        for shape in shapes.values():
+            size = 2 * math.prod(shape)
+            if len(shape) == 1:
+                file.write(ones * shape[0])
+                continue
+            for done in range(0, size, len(some)):
+                file.write(some[:size - done])
 
 
 def losses(a, b, tolerance):
@@ -111,7 +163,7 @@ def errors(name, path, *predicted):
     print(f"| {name} | {seconds * 1e3:.1f} |{cells}")
 
 
-COMMANDS = {f.__name__: f for f in (tokens, losses, step, flops, row, gap, peer, errors)}
+COMMANDS = {f.__name__: f for f in (tokens, model, losses, step, flops, row, gap, peer, errors)}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
