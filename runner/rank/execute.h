@@ -27,8 +27,9 @@ int sw_executor_create(const struct sw_program_set *set, struct sw_device *devic
                        struct sw_executor **out, struct sw_error *err);
 void sw_executor_free(struct sw_executor *executor);
 
-/* Fills the whole state with what it starts as: parameters of `normal` from the counter-based
- * generator (init.h), everything else by its row. */
+/* Of an executor that ran nothing yet: makes the whole state what it starts as, parameters of
+ * `normal` from the counter-based generator (init.h), everything else by its row. What begins as
+ * zeros is not written: the arena's memory is zeroed. */
 int sw_executor_init_state(struct sw_executor *executor, uint64_t seed, double stddev,
                            struct sw_error *err);
 

@@ -113,12 +113,13 @@ int sw_executor_init_state(struct sw_executor *x, uint64_t seed, double stddev,
     int failed = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
+        if (row->initial == SW_INITIAL_ZEROS) /* as the arena's memory is given */
+            continue;
         memset(shard, 0, (size_t)row->instance_bytes);
         for (int32_t l = 0; l < row->stack; l++) {
             char name[SW_NAME_BYTES + 16];
             snprintf(name, sizeof name, row->stack > 1 ? "%s.%d" : "%s", row->name, l);
-            if (row->initial != SW_INITIAL_ZEROS)
-                fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, shard);
+            fill_shard(sw_executor_comm(x), row, sw_init_key(seed, name), stddev, shard);
             failed |= device->vtable->copy_in(device, sw_executor_state(x, row, l), shard,
                                               (size_t)row->instance_bytes);
         }

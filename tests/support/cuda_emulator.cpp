@@ -1,5 +1,6 @@
 /* See cuda_emulator.h. */
 #include "tests/support/cuda_emulator.h"
+#include "tests/support/cuda_streams.h"
 #include "tests/support/emulated_products.h"
 
 #include <cstdio>
@@ -37,6 +38,7 @@ struct block_runner {
 };
 
 static thread_local block_runner *runner;
+static thread_local size_t shared_limit;
 
 static block_runner *get_runner()
 {
@@ -262,6 +264,19 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     (void)kernel;
     (void)attribute;
     return value <= SHARED_BYTES ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+void sw_emulated_shared_limit(size_t bytes)
+{
+    shared_limit = bytes;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
+{
+    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin || index != 0)
+        return cudaErrorInvalidValue;
+    *value = shared_limit > 0 ? (int)shared_limit : (int)SHARED_BYTES;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)

@@ -1,4 +1,4 @@
-/* What tests ask of the emulator's streams (cuda_emulator.h).
+/* What tests ask of the emulator (cuda_emulator.h): of its streams, its memory.
  *
  * Orders are drawn from SW_EMULATED_SEED, 1 where it is not set; the seed in use is printed by the
  * first draw. The same seed gives every thread the same orders, whatever the others do. */
@@ -24,6 +24,9 @@ void sw_emulated_order(uint64_t seed);
 void sw_emulated_rank(int32_t rank);
 /* How large one piece of memory may be that this thread asks for; 0: as large as it likes. */
 void sw_emulated_largest(size_t bytes);
+/* How much shared memory a block of this thread's GPUs may have, of those made from now on; 0: 227
+ * KiB. */
+void sw_emulated_shared_limit(size_t bytes);
 /* This thread's streams do not go on: queries say so, and the host may not wait for them. */
 void sw_emulated_stall(bool on);
 

@@ -732,6 +732,24 @@ static void check_box(struct sw_device *device, size_t to_stride, size_t from_st
         device->vtable->release(device, memory[i]);
 }
 
+/* Through more stages than there are, and a rest, there and back. */
+static void test_long_copies(void **unused)
+{
+    (void)unused;
+    const size_t bytes = ((size_t)SW_CUDA_STAGES * 2 + 1) * SW_CUDA_STAGE_BYTES + 5;
+    unsigned char *from = malloc(bytes), *to = calloc(bytes, 1);
+    char *memory = cuda->vtable->allocate(cuda, bytes);
+    assert_true(from != NULL && to != NULL && memory != NULL);
+    for (size_t i = 0; i < bytes; i++)
+        from[i] = (unsigned char)(i * 2654435761u >> 13);
+    assert_int_equal(cuda->vtable->copy_in(cuda, memory, from, bytes), 0);
+    assert_int_equal(cuda->vtable->copy_out(cuda, to, memory, bytes), 0);
+    assert_memory_equal(to, from, bytes);
+    cuda->vtable->release(cuda, memory);
+    free(from);
+    free(to);
+}
+
 static void test_copy_box(void **unused)
 {
     (void)unused;
@@ -788,6 +806,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_recording),
         cmocka_unit_test(test_recorded_gradient),
+        cmocka_unit_test(test_long_copies),
         cmocka_unit_test(test_copy_box),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_every_kind_was_compared),

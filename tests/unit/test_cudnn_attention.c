@@ -6,6 +6,9 @@
  * test_cudnn_attention_emulated is the same with tests/support/cudnn_stand_in.c, on the CPU. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
+#ifdef SW_EMULATED
+#include "tests/support/cuda_streams.h"
+#endif
 
 #include <float.h>
 #include <math.h>
@@ -586,6 +589,47 @@ static void test_ops(void **unused)
     assert_int_equal(notes, 0); /* nothing was left to the own kernels */
 }
 
+#ifdef SW_EMULATED
+/* A GPU whose blocks have less shared memory than the own kernels take is told so; cuDNN's would do
+ * there. */
+static void test_little_shared_memory(void **unused)
+{
+    (void)unused;
+    enum { DIM = 128, ROWS = 4 };
+    struct sw_error err = {0};
+    sw_emulated_shared_limit(99 << 10);
+    struct sw_device *small = sw_cuda_device_create(0, &err);
+    sw_emulated_shared_limit(0);
+    assert_non_null(small);
+    sw_cuda_device_own_attention(small);
+    struct sw_tensor in[6], out[3];
+    struct sw_op op = {.kind = SW_OP_ATTENTION_GRAD,
+                       .n_in = 6,
+                       .n_out = 3,
+                       .workspace_bytes = 1 << 20,
+                       .as.attention = {.scale = 1,
+                                        .head_dim = DIM,
+                                        .group = 1,
+                                        .sequence_shards = 1,
+                                        .sequence_layout = SW_CONTIGUOUS}};
+    void *memory = small->vtable->allocate(small, 1 << 20);
+    for (int i = 0; i < 6; i++)
+        in[i] = tensor(memory, SW_BF16_T, 1, ROWS, DIM);
+    in[4] = tensor(memory, SW_F32, 1, ROWS, 1);
+    for (int i = 0; i < 3; i++)
+        out[i] = tensor(memory, SW_BF16_T, 1, ROWS, DIM);
+    const struct sw_call call = {.op = &op, .in = in, .out = out, .workspace = memory};
+    assert_int_equal(small->vtable->run[op.kind](small, &call, &err), -1);
+    assert_int_equal(err.status, SW_UNMET);
+    assert_string_equal(
+        err.message, "attention_grad: heads of 128 take 107 KB of a block's shared memory without "
+                     "cuDNN, this GPU gives 101; compute in bf16 where cuDNN is installed, or use "
+                     "another GPU");
+    small->vtable->release(small, memory);
+    small->vtable->destroy(small);
+}
+#endif
+
 /* A head size that cuDNN has nothing for is said once, and done by the own kernels. */
 static void test_refused(void **unused)
 {
@@ -664,6 +708,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_ops),
+#ifdef SW_EMULATED
+        cmocka_unit_test(test_little_shared_memory),
+#endif
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_recording),
     };

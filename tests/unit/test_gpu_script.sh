@@ -141,7 +141,8 @@ case \$* in
 esac
 exec $(command -v python3) "\$@"
 SH
-tar -C "$build" -cf - pack | xz -0 >"$build/pack.tar.xz" && rm -r "$build/pack"
+tar -C "$build" -cf - pack | python3 -c 'import lzma, sys
+sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read(), preset=0))' >"$build/pack.tar.xz" && rm -r "$build/pack"
 # a machine without xz
 mkdir "$scratch/few"
 find /usr/bin /bin -maxdepth 1 ! -type d ! -name '*xz*' -exec ln -sf -t "$scratch/few" {} + 2>/dev/null

@@ -68,6 +68,25 @@ static void test_is_standard_normal(void **state)
     assert_true(fabs(neighbours / COUNT) < 5 / sqrt(COUNT));
 }
 
+static int (*copy_in)(struct sw_device *device, void *to, const void *host, size_t bytes);
+static size_t copied_bytes;
+
+static int count_copy(struct sw_device *device, void *to, const void *host, size_t bytes)
+{
+    copied_bytes += bytes;
+    return copy_in(device, to, host, bytes);
+}
+
+/* Moments are zeros, as the arena is. */
+static size_t bytes_to_copy(const struct sw_state *state)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; i < state->count; i++)
+        if (state->row[i].initial != SW_INITIAL_ZEROS)
+            bytes += (size_t)(state->row[i].instance_bytes * state->row[i].stack);
+    return bytes;
+}
+
 /* Shards that several threads fill: every element is the generator's, whoever has it. */
 static void test_large_shards(void **state)
 {
@@ -100,13 +119,19 @@ static void test_large_shards(void **state)
     assert_int_equal(sw_comm_threads_create(&mesh, comms, &err), 0);
     struct sw_device *device = sw_cpu_device_create(1, &err);
     assert_non_null(device);
+    copy_in = device->vtable->copy_in;
+    struct sw_device_vtable counting = *device->vtable;
+    counting.copy_in = count_copy;
+    device->vtable = &counting;
     const struct sw_state_row *value = sw_state_find(&set->state, "embedding");
     assert_non_null(value);
     const uint64_t key = sw_init_key(3, "embedding");
     for (int32_t r = 0; r < RANKS; r++) { /* the table's columns are split */
         struct sw_executor *executor = NULL;
         assert_int_equal(sw_executor_create(set, device, comms[r], NULL, &executor, &err), 0);
+        copied_bytes = 0;
         assert_int_equal(sw_executor_init_state(executor, 3, stddev, &err), 0);
+        assert_int_equal(copied_bytes, bytes_to_copy(&set->state));
         const float *shard = sw_executor_state(executor, value, 0);
         assert_true(value->local[1] == WIDTH / RANKS);
         for (int64_t i = 0; i < value->local[0] * value->local[1]; i++) {

@@ -414,12 +414,14 @@ static int pack(const struct ring *r, void *block, struct sw_error *err)
                : 0;
 }
 
-static int check_own(const struct ring *r, struct sw_error *err)
+static int check_own(const struct ring *r, bool backward, struct sw_error *err)
 {
-    if (r->a.dim <= SW_CUDA_MAX_ATTENTION_DIM)
-        return 0;
-    return sw_fail(err, SW_UNMET, "head_dim %d is above %d", (int)r->a.dim,
-                   SW_CUDA_MAX_ATTENTION_DIM);
+    if (r->a.dim > SW_CUDA_MAX_ATTENTION_DIM)
+        return sw_fail(err, SW_UNMET, "head_dim %d is above %d", (int)r->a.dim,
+                       SW_CUDA_MAX_ATTENTION_DIM);
+    return sw_cuda_check_shared(r->device, sw_cuda_attention_shared(r->a.dim, backward),
+                                sw_op_info((enum sw_op_kind)r->call->op->kind)->name, r->a.dim,
+                                err);
 }
 
 int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
@@ -433,7 +435,7 @@ int sw_cuda_run_attention(struct sw_device *device, const struct sw_call *call,
         return -1;
     const int library = prepare(&r, &assembly, err);
     const struct assembly *as = library == 1 ? &assembly : NULL;
-    if (library < 0 || (as == NULL && check_own(&r, err) != 0))
+    if (library < 0 || (as == NULL && check_own(&r, false, err) != 0))
         return -1;
     if (as != NULL && !as->direct && /* far below every score: no piece yet */
         fill(&r, call->out[1].data, 0xfe, (size_t)(r.a.batch * r.a.sq * r.a.heads) * sizeof(float),
@@ -579,7 +581,7 @@ int sw_cuda_run_attention_grad(struct sw_device *device, const struct sw_call *c
         return -1;
     const int library = prepare(&r, &assembly, err);
     const struct assembly *as = library == 1 ? &assembly : NULL;
-    if (library < 0 || (as == NULL && check_own(&r, err) != 0))
+    if (library < 0 || (as == NULL && check_own(&r, true, err) != 0))
         return -1;
     float *delta = NULL, *dq;
     if (as != NULL) {

@@ -353,6 +353,11 @@ static size_t shared_bytes(int dim, int tiles, int squares)
     return sizeof(float) * (size_t)(tiles * TILE * (dim + 1) + squares * TILE * (TILE + 1));
 }
 
+extern "C" size_t sw_cuda_attention_shared(int32_t dim, bool backward)
+{
+    return backward ? shared_bytes(dim, 6, 2) : shared_bytes(dim, 3, 1);
+}
+
 /* More than 48 KiB of shared memory must be asked for. */
 static cudaError_t allow_shared(const void *kernel, size_t bytes)
 {

@@ -211,9 +211,19 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
     }
 }
 
+static int tile_width(int dim)
+{
+    return dim <= 64 ? 64 : dim <= 128 ? 128 : (int)SW_CUDA_MAX_ATTENTION_DIM;
+}
+
+extern "C" size_t sw_cuda_chunk_shared(int32_t dim)
+{
+    return sizeof(float) * (2 * TILE * (tile_width(dim) + SQUARE) + TILE * SCORE_STRIDE);
+}
+
 template <int DIM> static cudaError_t launch_chunk(const cached &a, cudaStream_t stream)
 {
-    const size_t bytes = sizeof(float) * (2 * TILE * (DIM + SQUARE) + TILE * SCORE_STRIDE);
+    const size_t bytes = sw_cuda_chunk_shared(DIM);
     const int64_t row_blocks = (a.sq * a.group + TILE - 1) / TILE;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
     /* more than 48 KiB of shared memory must be asked for */

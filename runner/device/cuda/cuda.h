@@ -65,6 +65,7 @@ struct sw_cuda_scratch {
 struct sw_cuda_device {
     struct sw_device base;
     int32_t index;
+    size_t shared_bytes; /* of shared memory, that a block may ask for */
     cudaStream_t stream;
     void *stage[SW_CUDA_STAGES]; /* pinned */
     cudaEvent_t stage_free[SW_CUDA_STAGES];
@@ -93,6 +94,10 @@ int sw_cuda_fail(struct sw_error *err, cudaError_t code, const char *call);
 /* Tells whoever asked to be told (sw_cuda_device_on_note). */
 void sw_cuda_note(struct sw_cuda_device *device, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* SW_UNMET, with `what` before it, where a block may not have that much shared memory. */
+int sw_cuda_check_shared(const struct sw_cuda_device *device, size_t bytes, const char *what,
+                         int32_t head_dim, struct sw_error *err);
 
 /* At least `bytes` that stay valid until the next call; NULL when there is no memory. Not while a
  * recording is made unless the scratch is large enough already. */
@@ -140,6 +145,9 @@ struct sw_cuda_attention {
     struct sw_cuda_sequence sequence;
     const void *q, *k, *v;
 };
+
+/* Bytes of shared memory that a block of the own kernels takes, forward or backward. */
+size_t sw_cuda_attention_shared(int32_t dim, bool backward);
 
 /* Attends with all keys a query may see. carry f32 [batch, sq, heads, dim] and lse are read unless
  * `first`. `last`: the result goes to o, else to the carry; lse is written always. carry may be

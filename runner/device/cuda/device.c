@@ -97,13 +97,19 @@ static int cuda_facts(struct sw_device *device, struct sw_device_facts *out, str
     return 0;
 }
 
+/* What a stage holds of the bytes from `at` on. */
+static size_t stage_bytes(size_t bytes, size_t at)
+{
+    return bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
+}
+
 /* Through pinned buffers in turns, in the order of the stream: the host goes on as soon as the
  * bytes left its memory. */
 static int cuda_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
 {
     struct sw_cuda_device *d = cuda_of(device);
     for (size_t at = 0; at < bytes;) {
-        const size_t n = bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
+        const size_t n = stage_bytes(bytes, at);
         const int32_t s = d->stage_next;
         d->stage_next = (s + 1) % SW_CUDA_STAGES;
         if (cudaEventSynchronize(d->stage_free[s]) != cudaSuccess)
@@ -118,20 +124,32 @@ static int cuda_copy_in(struct sw_device *device, void *to, const void *host, si
     return 0;
 }
 
+/* The host empties one stage while the others fill. */
 static int cuda_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
 {
     struct sw_cuda_device *d = cuda_of(device);
-    for (size_t at = 0; at < bytes;) {
-        const size_t n = bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
-        const int32_t s = d->stage_next;
-        d->stage_next = (s + 1) % SW_CUDA_STAGES;
-        if (cudaEventSynchronize(d->stage_free[s]) != cudaSuccess ||
-            cudaMemcpyAsync(d->stage[s], (const char *)from + at, n, cudaMemcpyDeviceToHost,
-                            d->stream) != cudaSuccess ||
-            cudaStreamSynchronize(d->stream) != cudaSuccess)
+    int32_t oldest = d->stage_next, in_flight = 0;
+    for (size_t sent = 0, got = 0; got < bytes;) {
+        if (sent < bytes && in_flight < SW_CUDA_STAGES) {
+            const int32_t s = d->stage_next;
+            const size_t n = stage_bytes(bytes, sent);
+            if (cudaEventSynchronize(d->stage_free[s]) != cudaSuccess ||
+                cudaMemcpyAsync(d->stage[s], (const char *)from + sent, n, cudaMemcpyDeviceToHost,
+                                d->stream) != cudaSuccess ||
+                cudaEventRecord(d->stage_free[s], d->stream) != cudaSuccess)
+                return -1;
+            d->stage_next = (s + 1) % SW_CUDA_STAGES;
+            in_flight++;
+            sent += n;
+            continue;
+        }
+        if (cudaEventSynchronize(d->stage_free[oldest]) != cudaSuccess)
             return -1;
-        memcpy((char *)host + at, d->stage[s], n);
-        at += n;
+        const size_t n = stage_bytes(bytes, got);
+        memcpy((char *)host + got, d->stage[oldest], n);
+        oldest = (oldest + 1) % SW_CUDA_STAGES;
+        in_flight--;
+        got += n;
     }
     return 0;
 }
@@ -545,31 +563,6 @@ static const struct sw_device_vtable cuda_vtable = {
         },
 };
 
-int32_t sw_cuda_device_count(struct sw_error *err)
-{
-    int count = 0, driver = 0, runtime = 0;
-    const cudaError_t code = cudaGetDeviceCount(&count);
-    if (code == cudaSuccess && count > 0)
-        return (int32_t)count;
-    (void)cudaGetLastError();
-    (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&runtime);
-    if (code == cudaSuccess || code == cudaErrorNoDevice)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "no NVIDIA GPU is visible here; check nvidia-smi, CUDA_VISIBLE_DEVICES and "
-                       "the job's --gpus");
-    if (code == cudaErrorInsufficientDriver && driver == 0)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "no NVIDIA driver is loaded here; run on a GPU node, or use cpu for cuda: "
-                       "the plan's device, calibrate's --device");
-    if (code == cudaErrorInsufficientDriver)
-        return sw_fail(err, SW_ENVIRONMENT,
-                       "the NVIDIA driver supports CUDA %d.%d, this build needs %d.%d; update the "
-                       "driver or build with an older CUDA",
-                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return sw_cuda_fail(err, code, "the NVIDIA driver does not answer");
-}
-
 /* Everything that queues; 0 or the first error. */
 static cudaError_t create_queues(struct sw_cuda_device *d)
 {
@@ -607,7 +600,11 @@ struct sw_device *sw_cuda_device_create(int32_t index, struct sw_error *err)
     }
     d->base.vtable = &cuda_vtable;
     d->index = index;
+    int shared = 0;
     cudaError_t code = cudaSetDevice(index);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+    d->shared_bytes = (size_t)shared;
     if (code == cudaSuccess)
         code = create_queues(d);
     if (code != cudaSuccess) {
@@ -648,35 +645,6 @@ const char *sw_cuda_device_attention(struct sw_device *device, char *buffer, siz
     else
         snprintf(buffer, buffer_bytes, "own kernels (%s)",
                  d->library.own ? "as asked" : d->library.why);
-    return buffer;
-}
-
-const char *sw_cuda_device_describe(struct sw_device *device, char *buffer, size_t buffer_bytes)
-{
-    struct cudaDeviceProp properties;
-    int driver = 0, runtime = 0;
-    (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&runtime);
-    if (cudaGetDeviceProperties(&properties, cuda_of(device)->index) != cudaSuccess)
-        snprintf(buffer, buffer_bytes, "a GPU that does not answer");
-    else
-        snprintf(buffer, buffer_bytes, "%s, compute %d.%d, driver %d.%d, runtime %d.%d",
-                 properties.name, properties.major, properties.minor, driver / 1000,
-                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    return buffer;
-}
-
-const char *sw_cuda_versions(char *buffer, size_t buffer_bytes)
-{
-    const size_t cublas = cublasLtGetVersion();
-    int length =
-        snprintf(buffer, buffer_bytes, "%d.%d, cuBLASLt %zu.%zu.%zu", CUDART_VERSION / 1000,
-                 CUDART_VERSION % 1000 / 10, cublas / 10000, cublas / 100 % 100, cublas % 100);
-    const int32_t cudnn = sw_cudnn_version();
-    if (cudnn > 0 && length > 0 && (size_t)length < buffer_bytes)
-        length += snprintf(buffer + length, buffer_bytes - (size_t)length, ", cuDNN %d.%d.%d",
-                           cudnn / 10000, cudnn / 100 % 100, cudnn % 100);
-    (void)length;
     return buffer;
 }
 

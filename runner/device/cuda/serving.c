@@ -102,6 +102,9 @@ static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct s
     const int32_t dim = call->op->as.attention.head_dim;
     struct sw_decode_ranges ranges;
     void *between = call->workspace;
+    if (q->size[1] != 1 &&
+        sw_cuda_check_shared(d, sw_cuda_chunk_shared(dim), name_of(call), dim, err) != 0)
+        return -1;
     if (q->size[1] != 1)
         return queued(call, sw_cuda_decode_chunk(call, d->stream), err);
     sw_decode_ranges_of(q->size[0], q->size[2] / dim, k->size[2] / dim, k->size[1], dim, &ranges);
