@@ -191,8 +191,11 @@ template <int ROWS> __device__ static inline void join_lanes(running<ROWS> &r, i
         }
 }
 
+/* Two blocks on a multiprocessor where their registers allow it: one loads while the other counts.
+ */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED>
-__global__ static void decode_kernel(cached a, ranges s)
+__global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
+    decode_kernel(cached a, ranges s)
 {
     __shared__ float outs[WARPS][SW_CUDA_MAX_ATTENTION_DIM], maxima[WARPS], sums[WARPS];
     const int lane = (int)threadIdx.x % s.lanes, mine = (int)threadIdx.x / s.lanes;
@@ -227,8 +230,7 @@ __global__ static void decode_kernel(cached a, ranges s)
             }
         }
         /* lanes behind the end of a row read its beginning and multiply with zeros */
-        const int64_t first_head =
-            local_slot(a.part, slot) * a.part.places * a.kv_heads + kv_head;
+        const int64_t first_head = local_slot(a.part, slot) * a.part.places * a.kv_heads + kv_head;
         for (int64_t j = first; j < end; j += step * KEYS)
             attend_keys<ROWS, KEYS, DTYPE, ALIGNED>(a, q, first_head, n > 0 ? d : 0, j + mine, step,
                                                     end, s.lanes, n, r);
@@ -316,8 +318,8 @@ static bool is_aligned(const cached &a)
 
 typedef void (*decoder)(cached, ranges);
 
-/* *rows: query heads of a block. Registers allow two keys of a thread at once for eight heads, four
- * for fewer. */
+/* *rows: query heads of a block. Registers allow two keys of a thread at once for four heads and
+ * eight, four for fewer. */
 template <int DTYPE> static decoder decoder_of(const cached &a, int *rows)
 {
     *rows = a.group > 4 || !is_aligned(a) ? 8 : a.group > 2 ? 4 : a.group;
@@ -329,7 +331,7 @@ template <int DTYPE> static decoder decoder_of(const cached &a, int *rows)
     case 2:
         return decode_kernel<2, 4, DTYPE, true>;
     case 4:
-        return decode_kernel<4, 4, DTYPE, true>;
+        return decode_kernel<4, 2, DTYPE, true>;
     default:
         return decode_kernel<8, 2, DTYPE, true>;
     }
