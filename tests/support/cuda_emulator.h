@@ -77,6 +77,18 @@ static inline float __shfl_xor_sync(unsigned mask, float value, int lane_mask)
     return b.value;
 }
 
+static inline double __shfl_xor_sync(unsigned mask, double value, int lane_mask)
+{
+    (void)mask;
+    union {
+        double value;
+        uint64_t bits;
+    } b;
+    b.value = value;
+    b.bits = sw_emulated_exchange(b.bits, lane_mask);
+    return b.value;
+}
+
 /* Arguments are copied when the kernel is launched, as a launch does. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static inline void sw_emulated_launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,

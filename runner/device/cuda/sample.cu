@@ -3,8 +3,8 @@
  * The tokens in their order, the larger logit first and of equals the earlier token, are kept as a
  * prefix: all above some logit and the first so many of those that have it. Where such a prefix
  * ends follows from sums over the vocabulary alone: the logit's 32 bits are found from the top,
- * three at a time. Sums are double, each of a thread's own tokens and then of the threads in order:
- * the same logits and settings give the same token. */
+ * three at a time. Sums are double, each of a thread's own tokens, then of a warp's threads and of
+ * the warps in order: the same logits and settings give the same token. */
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/serving.h"
 
@@ -12,7 +12,13 @@
 
 #include <math.h>
 
-enum { STEP_BITS = 3, SUMS = (1 << STEP_BITS) - 1 };
+/* THREADS: what one multiprocessor reads depends on how many of them ask at a time. */
+enum {
+    STEP_BITS = 3,
+    SUMS = (1 << STEP_BITS) - 1,
+    THREADS = 2 * SW_THREADS,
+    WARPS = THREADS / SW_WARP
+};
 
 struct settings {
     float temperature, penalty, draw;
@@ -41,9 +47,9 @@ struct sums {
 };
 
 struct shared {
-    double of[SW_THREADS][SUMS];
-    uint64_t rank[SW_THREADS];
-    int index[SW_THREADS];
+    double of[WARPS][SUMS], own[THREADS];
+    uint64_t rank[THREADS];
+    int index[THREADS];
     int found;
 };
 
@@ -86,18 +92,18 @@ __device__ static inline double relative(const candidates &c, float logit)
 /* Over the threads in order; all of them get the result. */
 __device__ static sums block_sums(shared *s, const sums &mine, int count)
 {
-    sums total;
-    for (int k = 0; k < count; k++)
-        s->of[threadIdx.x][k] = mine.of[k];
-    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < half)
-            for (int k = 0; k < count; k++)
-                s->of[threadIdx.x][k] += s->of[threadIdx.x + half][k];
+    sums total = {};
+    for (int k = 0; k < count; k++) {
+        double sum = mine.of[k];
+        for (int other = 1; other < SW_WARP; other *= 2)
+            sum += __shfl_xor_sync(0xffffffffu, sum, other);
+        if (threadIdx.x % SW_WARP == 0)
+            s->of[threadIdx.x / SW_WARP][k] = sum;
     }
     __syncthreads();
-    for (int k = 0; k < count; k++)
-        total.of[k] = s->of[0][k];
+    for (int w = 0; w < WARPS; w++)
+        for (int k = 0; k < count; k++)
+            total.of[k] += s->of[w][k];
     __syncthreads();
     return total;
 }
@@ -105,7 +111,7 @@ __device__ static sums block_sums(shared *s, const sums &mine, int count)
 __device__ static uint64_t block_most(shared *s, uint64_t value)
 {
     s->rank[threadIdx.x] = value;
-    for (int half = SW_THREADS / 2; half > 0; half /= 2) {
+    for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if ((int)threadIdx.x < half && s->rank[threadIdx.x + half] > s->rank[threadIdx.x])
             s->rank[threadIdx.x] = s->rank[threadIdx.x + half];
@@ -118,7 +124,7 @@ __device__ static uint64_t block_most(shared *s, uint64_t value)
 
 #define FOR_EACH_EIGHT(i, vocab)                                                                   \
     for (int64_t i = (int64_t)threadIdx.x * SW_VECTOR; i < (vocab);                                \
-         i += (int64_t)SW_THREADS * SW_VECTOR)
+         i += (int64_t)THREADS * SW_VECTOR)
 
 /* The largest key of which the tokens with it or above reach `wanted`, or, `beyond`, exceed it: in
  * number, or, `mass`, in their relative probabilities. 0: all of them do not. */
@@ -246,27 +252,26 @@ __device__ static int walk(const candidates &c, const weights &w, int64_t begin,
 __device__ static int find_token(const candidates &c, shared *s, const weights &w, double left)
 {
     const int64_t eights = (c.vocab + SW_VECTOR - 1) / SW_VECTOR;
-    const int64_t stretch = (eights + SW_THREADS - 1) / SW_THREADS * SW_VECTOR;
+    const int64_t stretch = (eights + THREADS - 1) / THREADS * SW_VECTOR;
     const int64_t begin = threadIdx.x * stretch;
     const int64_t end = begin + stretch < c.vocab ? begin + stretch : c.vocab;
     double own = 0, before = 0;
     int last = 0;
     s->index[threadIdx.x] = walk(c, w, begin, end, INFINITY, &own);
-    s->of[threadIdx.x][0] = own;
+    s->own[threadIdx.x] = own;
     __syncthreads();
-    for (int t = 0; t < SW_THREADS; t++) {
-        before += t < (int)threadIdx.x ? s->of[t][0] : 0.0;
+    for (int t = 0; t < THREADS; t++) {
+        before += t < (int)threadIdx.x ? s->own[t] : 0.0;
         last = s->index[t] > last ? s->index[t] : last;
     }
     __syncthreads();
-    /* the first thread whose stretch reaches it; SW_THREADS: none */
+    /* the first thread whose stretch reaches it; THREADS: none */
     const int winner =
-        SW_THREADS -
-        (int)block_most(s, own > 0 && before + own > left ? SW_THREADS - threadIdx.x : 0);
+        THREADS - (int)block_most(s, own > 0 && before + own > left ? THREADS - threadIdx.x : 0);
     if ((int)threadIdx.x == winner)
         s->found = walk(c, w, begin, end, left, &before);
     __syncthreads();
-    const int token = winner < SW_THREADS ? s->found : last;
+    const int token = winner < THREADS ? s->found : last;
     __syncthreads();
     return token;
 }
@@ -329,7 +334,7 @@ __device__ static int draw_token(const candidates &c, shared *s, const settings 
     return find_token(c, s, w, within(passed, 0, of_key - 1) + 0.5);
 }
 
-__device__ static float largest(const candidates &c)
+__device__ static float largest(const candidates &c, shared *s)
 {
     float most = -INFINITY;
     FOR_EACH_EIGHT(i, c.vocab)
@@ -339,10 +344,10 @@ __device__ static float largest(const candidates &c)
         for (int k = 0; k < n; k++)
             most = fmaxf(most, logit[k]);
     }
-    return sw_block_max(most);
+    return logit_of((uint32_t)block_most(s, key_of(most)));
 }
 
-__device__ static candidates without_penalty(const float *logits, int64_t vocab)
+__device__ static candidates without_penalty(const float *logits, int64_t vocab, shared *s)
 {
     candidates c;
     c.logits = logits;
@@ -350,14 +355,14 @@ __device__ static candidates without_penalty(const float *logits, int64_t vocab)
     c.penalty = 1;
     c.vocab = vocab;
     c.temperature = 1;
-    c.first = largest(c);
+    c.first = largest(c, s);
     return c;
 }
 
 /* A block for each slot. */
-__global__ static void sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
-                                     const float *all_settings, int64_t fields, float *to,
-                                     int64_t vocab)
+__global__ static void __launch_bounds__(THREADS)
+    sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
+                  const float *all_settings, int64_t fields, float *to, int64_t vocab)
 {
     __shared__ shared s;
     const int64_t b = blockIdx.x;
@@ -369,12 +374,12 @@ __global__ static void sample_kernel(const float *logits, const uint32_t *seen, 
     g.top_k = (int64_t)set[SW_SAMPLING_TOP_K];
     g.top_p = (double)set[SW_SAMPLING_TOP_P];
     g.min_p = (double)set[SW_SAMPLING_MIN_P];
-    const candidates plain = without_penalty(logits + b * vocab, vocab);
+    const candidates plain = without_penalty(logits + b * vocab, vocab, &s);
     candidates c = plain;
     if (g.penalty != 1 && g.penalty > 0) {
         c.seen = seen + b * words;
         c.penalty = g.penalty;
-        c.first = largest(c);
+        c.first = largest(c, &s);
     }
     int token;
     if (g.temperature > 0) {
@@ -398,7 +403,7 @@ extern "C" cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t s
     const struct sw_tensor *logits = &call->in[0], *seen = &call->in[1], *settings = &call->in[2];
     if (logits->elems == 0)
         return cudaSuccess;
-    SW_LAUNCH(sample_kernel, (unsigned)logits->size[0], SW_THREADS, 0, stream,
+    SW_LAUNCH(sample_kernel, (unsigned)logits->size[0], THREADS, 0, stream,
               (const float *)logits->data, (const uint32_t *)seen->data, seen->size[1],
               (const float *)settings->data, settings->size[1], (float *)call->out[0].data,
               logits->size[2]);
@@ -429,8 +434,9 @@ __device__ static uint64_t next_rank(const candidates &c, shared *s, uint64_t be
 }
 
 /* A block for each slot; the vocabulary is read once for each token that is asked for. */
-__global__ static void top_kernel(const float *logits, const float *all_settings, int64_t fields,
-                                  const float *sampled, float *all, int64_t vocab)
+__global__ static void __launch_bounds__(THREADS)
+    top_kernel(const float *logits, const float *all_settings, int64_t fields, const float *sampled,
+               float *all, int64_t vocab)
 {
     __shared__ shared s;
     const int64_t b = blockIdx.x;
@@ -440,13 +446,13 @@ __global__ static void top_kernel(const float *logits, const float *all_settings
     float *to = all + b * SW_SAMPLED_NUMBERS + 2;
     if (threadIdx.x < 2)
         to[(int)threadIdx.x - 2] = sampled[2 * b + threadIdx.x];
-    for (int i = count + (int)threadIdx.x; i < SW_TOP_TOKENS; i += SW_THREADS) {
+    for (int i = count + (int)threadIdx.x; i < SW_TOP_TOKENS; i += THREADS) {
         to[2 * i] = -1;
         to[2 * i + 1] = 0;
     }
     if (count == 0)
         return;
-    const candidates c = without_penalty(logits + b * vocab, vocab);
+    const candidates c = without_penalty(logits + b * vocab, vocab, &s);
     /* as sample_kernel has that of the token it chooses, to the bit */
     const double log_sum = log(look_at(c, &s, 0).of[2]);
     uint64_t rank = UINT64_MAX;
@@ -465,7 +471,7 @@ extern "C" cudaError_t sw_cuda_top_tokens(const struct sw_call *call, cudaStream
     const struct sw_tensor *logits = &call->in[0], *settings = &call->in[1];
     if (logits->elems == 0)
         return cudaSuccess;
-    SW_LAUNCH(top_kernel, (unsigned)logits->size[0], SW_THREADS, 0, stream,
+    SW_LAUNCH(top_kernel, (unsigned)logits->size[0], THREADS, 0, stream,
               (const float *)logits->data, (const float *)settings->data, settings->size[1],
               (const float *)call->in[2].data, (float *)call->out[0].data, logits->size[2]);
     return cudaGetLastError();
