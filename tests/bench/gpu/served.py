@@ -4,7 +4,7 @@
 The server is `runner serve` on PORT of this machine, whose model is NAME. Prints two lines of a
 table: greedy, and of the smallest set with nine tenths of the probability; each with the median
 time to the first token of one prompt that is alone, and, MAX_BATCH texts running, the median time
-between two of a text's tokens. No two prompts begin alike: none finds another's rows. plan's time
+between two of a text's tokens, while all of them run if there is such a time. No two prompts begin alike: none finds another's rows. plan's time
 to a first token is that of a prompt that waits behind others' (`plan explain`), its time of a token
 that with caches as full as they may be.
 """
@@ -79,8 +79,9 @@ def main():
             thread.join()
         # from where all run to where the first is at its end
         begin, end = max(one[0] for one in lists), min(one[-1] for one in lists)
-        gaps = [b - a for one in lists for a, b in zip(one, one[1:]) if a >= begin and b <= end]
-        token = statistics.median(gaps) if gaps else float("nan")
+        pairs = [(a, b) for one in lists for a, b in zip(one, one[1:])]
+        together = [b - a for a, b in pairs if a >= begin and b <= end]
+        token = statistics.median(together or [b - a for a, b in pairs])
         print(f"| {name} | {batch} | {length} | {kind} | {1e3 * statistics.median(firsts):.1f} | "
               f"{1e3 * plan['first_token_seconds']:.1f} | {1e3 * token:.2f} | "
               f"{1e3 * plan['token_seconds']:.2f} |", flush=True)
