@@ -4,6 +4,7 @@
 #include "core/cost/traffic.h"
 #include "core/program/walk.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,13 @@ struct clocks {
     double exposed[SW_AXIS_COUNT];
 };
 
+/* How the groups over a set of axes lie on the links. */
+struct spans {
+    int32_t count; /* 0: not known */
+    const struct sw_span *of;
+    struct sw_span one;
+};
+
 struct pricing {
     const struct sw_program *p;
     const struct sw_cluster_config *cluster;
@@ -52,12 +60,13 @@ struct pricing {
     int16_t *ends_of;      /* [value_count]: the place in done[], or -1 */
     double *done;          /* [done_count]: when the last collective that writes the value ends */
     int32_t done_count;
-    struct sw_span span[AXIS_SETS];
-    bool span_known[AXIS_SETS];
+    struct spans spans[AXIS_SETS];
     struct flight
         *flight; /* [flights], in their order: what ended before compute came is dropped */
     int32_t flights, flight_capacity;
-    bool failed; /* no memory for them */
+    const struct sw_cost_ideal *ideal; /* NULL: what it takes */
+    struct sw_span *ideal_spans;       /* [AXIS_SETS, SW_MAX_SPANS] */
+    bool failed;                       /* no memory for them */
     struct clocks now;
     double contention;
     bool once; /* some ops run in the last micro-step only */
@@ -65,14 +74,42 @@ struct pricing {
     const struct sw_cost_observer *observer; /* NULL: none */
 };
 
+/* As it lies, or in an ideal step as it may. */
+static const struct spans *spans_of(struct pricing *c, struct sw_axes axes)
+{
+    struct spans *spans = &c->spans[sw_axes_set(axes)];
+    if (spans->count > 0)
+        return spans;
+    if (c->ideal == NULL) {
+        sw_links_span(c->cluster, &c->p->mesh, axes, &spans->one);
+        spans->count = 1;
+        spans->of = &spans->one;
+    } else {
+        struct sw_span *list = c->ideal_spans + (size_t)sw_axes_set(axes) * SW_MAX_SPANS;
+        spans->count = sw_links_spans(c->cluster, &c->p->mesh, axes, list);
+        spans->of = list;
+    }
+    return spans;
+}
+
 static const struct sw_span *span_of(struct pricing *c, struct sw_axes axes)
 {
-    const sw_axis_set set = sw_axes_set(axes);
-    if (!c->span_known[set]) {
-        sw_links_span(c->cluster, &c->p->mesh, axes, &c->span[set]);
-        c->span_known[set] = true;
+    return spans_of(c, axes)->of;
+}
+
+/* Seconds of a collective, or (hop) of a ring's, on the best of its spans. */
+static double link_seconds(struct pricing *c, struct sw_axes axes, bool hop,
+                           enum sw_collective kind, double bytes)
+{
+    const struct spans *spans = spans_of(c, axes);
+    double least = INFINITY;
+    for (int32_t i = 0; i < spans->count; i++) {
+        const struct sw_span *span = &spans->of[i];
+        const double seconds = hop ? sw_links_hop_seconds(c->cluster, span, bytes)
+                                   : sw_links_seconds(c->cluster, span, kind, bytes);
+        least = seconds < least ? seconds : least;
     }
-    return &c->span[set];
+    return least;
 }
 
 /* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
@@ -87,7 +124,7 @@ static struct timing ring_timing(struct pricing *c, const struct sw_op *op, doub
         return t;
     const bool home = sw_op_returns_to_owner(op->kind);
     const double ranks = span->ranks, hops = home ? ranks : ranks - 1, block = compute / ranks;
-    const double hop = sw_links_hop_seconds(c->cluster, span, bytes / hops);
+    const double hop = link_seconds(c, op->axes, true, 0, bytes / hops);
     t.compute = block + (ranks - 1) * (hop > block ? hop : block) + (home ? hop : 0);
     t.inside = t.compute - compute;
     t.block = block;
@@ -189,6 +226,8 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     if (sent == NULL)
         return;
     t->axes = sw_axes_set(sent->axes);
+    if (c->ideal != NULL && c->ideal->batch_alone && t->axes & (1u << SW_DP | 1u << SW_FSDP))
+        return;
     if (like != NULL) {
         t->communication = like->communication;
         t->latency = like->latency;
@@ -197,13 +236,12 @@ static void time_collective(struct pricing *c, const struct sw_op *op,
     }
     const double messages =
         sw_device_message_seconds(c->cluster->accelerator.device, sent->sent.messages);
-    t->communication = sw_links_seconds(c->cluster, span_of(c, sent->axes),
-                                        sw_op_collective(op->kind), sent->sent.bytes) +
-                       messages;
-    const double idle =
-        sw_links_seconds(c->cluster, span_of(c, sent->axes), sw_op_collective(op->kind), 0);
+    const enum sw_collective kind = sw_op_collective(op->kind);
+    t->communication = link_seconds(c, sent->axes, false, kind, sent->sent.bytes) + messages;
+    const double idle = link_seconds(c, sent->axes, false, kind, 0);
     t->latency = idle + messages;
-    t->copying = copying_seconds(c, sent->axes, t->communication, idle);
+    if (c->ideal == NULL)
+        t->copying = copying_seconds(c, sent->axes, t->communication, idle);
 }
 
 static enum work work_of(const struct sw_program *p, const struct sw_op *op)
@@ -217,6 +255,8 @@ static enum work work_of(const struct sw_program *p, const struct sw_op *op)
 static void time_compute(struct pricing *c, const struct sw_op *op,
                          const struct sw_traffic_walk *sent, struct timing *t)
 {
+    if (c->ideal != NULL && c->ideal->batch_alone && !sw_traffic_op_of_batch(c->p, op))
+        return;
     t->compute =
         sw_cost_known_seconds(c->known, c->p, (int32_t)(op - c->p->ops), c->cluster, c->workload);
     if (sent == NULL)
@@ -560,7 +600,8 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_clust
 
 static int price(const struct sw_program *program, const struct sw_cluster_config *cluster,
                  const struct sw_workload *workload, struct sw_cost_known *known,
-                 const struct sw_cost_observer *observer, struct sw_cost *out, struct sw_error *err)
+                 const struct sw_cost_ideal *ideal, const struct sw_cost_observer *observer,
+                 struct sw_cost *out, struct sw_error *err)
 {
     int status = -1;
     memset(out, 0, sizeof *out);
@@ -575,12 +616,16 @@ static int price(const struct sw_program *program, const struct sw_cluster_confi
     c->workload = workload;
     c->out = out;
     c->known = known;
+    c->ideal = ideal;
+    if (ideal != NULL)
+        c->ideal_spans = malloc((size_t)AXIS_SETS * SW_MAX_SPANS * sizeof *c->ideal_spans);
     c->observer = observer;
     c->contention = sw_device_row(cluster->accelerator.device)->contention;
     c->timing = malloc(((size_t)program->op_count + 1) * sizeof *c->timing);
     c->ends_of = malloc(((size_t)program->value_count + 1) * sizeof *c->ends_of);
     c->done = calloc((size_t)program->value_count + 1, sizeof *c->done);
-    if (c->timing == NULL || c->ends_of == NULL || c->done == NULL) {
+    if (c->timing == NULL || c->ends_of == NULL || c->done == NULL ||
+        (ideal != NULL && c->ideal_spans == NULL)) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
         goto out;
     }
@@ -608,6 +653,7 @@ out:
     free(c->ends_of);
     free(c->done);
     free(c->flight);
+    free(c->ideal_spans);
     free(c);
     return status;
 }
@@ -616,7 +662,14 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
                         const struct sw_workload *workload, struct sw_cost_known *known,
                         struct sw_cost *out, struct sw_error *err)
 {
-    return price(program, cluster, workload, known, NULL, out, err);
+    return price(program, cluster, workload, known, NULL, NULL, out, err);
+}
+
+int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                        const struct sw_cost_ideal *ideal, struct sw_cost_known *known,
+                        struct sw_cost *out, struct sw_error *err)
+{
+    return price(program, cluster, NULL, known, ideal, NULL, out, err);
 }
 
 int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_config *cluster,
@@ -631,7 +684,7 @@ int sw_cost_trace(const struct sw_program *program, const struct sw_cluster_conf
         sw_fail(err, SW_ENVIRONMENT, "out of memory while pricing the program");
     } else {
         sw_cost_known_reset(&known, program->op_count);
-        status = price(program, cluster, workload, &known, observer, out, err);
+        status = price(program, cluster, workload, &known, NULL, observer, out, err);
     }
     free(known.compute_seconds);
     free(known.sent);

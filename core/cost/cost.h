@@ -84,6 +84,15 @@ double sw_cost_known_seconds(struct sw_cost_known *known, const struct sw_progra
 int sw_cost_price_known(const struct sw_program *program, const struct sw_cluster_config *cluster,
                         const struct sw_workload *workload, struct sw_cost_known *known,
                         struct sw_cost *out, struct sw_error *err);
+/* A step without some of what it takes: no slower than sw_cost_price_known of the same program on
+ * any order of the mesh's axes, for each collective lies on the links as well as in any of them. */
+struct sw_cost_ideal {
+    bool batch_alone; /* no op counts that touches nothing of the batch, and no collective over dp
+                         or fsdp: the same then however these share their product */
+};
+int sw_cost_price_ideal(const struct sw_program *program, const struct sw_cluster_config *cluster,
+                        const struct sw_cost_ideal *ideal, struct sw_cost_known *known,
+                        struct sw_cost *out, struct sw_error *err);
 
 /* One op as the walk issues it; of the iterations that are extrapolated there are none. */
 enum sw_cost_stream { SW_STREAM_COMPUTE, SW_STREAM_COMMUNICATION, SW_STREAM_WAIT };

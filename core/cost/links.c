@@ -1,5 +1,7 @@
 #include "core/cost/links.h"
 
+#include <string.h>
+
 #include "core/cost/cost.h"
 
 /* Share of a link's bandwidth that collectives reach on large messages, where the cluster does not
@@ -111,6 +113,54 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
         below = domain;
         least = next;
     }
+}
+
+/* Whether no other order puts the axes that split something as this one does: the others come
+ * first, in their own order. */
+static bool is_one_order(const struct sw_mesh *mesh)
+{
+    int32_t last = -1;
+    bool splits = false;
+    for (int32_t i = 0; i < SW_AXIS_COUNT; i++) {
+        const uint8_t axis = mesh->order[i];
+        if (mesh->size[axis] > 1) {
+            splits = true;
+            continue;
+        }
+        if (splits || axis < last)
+            return false;
+        last = axis;
+    }
+    return true;
+}
+
+static bool is_listed(const struct sw_span *list, int32_t count, const struct sw_span *span)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (memcmp(&list[i], span, sizeof *span) == 0)
+            return true;
+    return false;
+}
+
+int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
+                       struct sw_axes axes, struct sw_span out[SW_MAX_SPANS])
+{
+    int32_t count = 0;
+    for (uint8_t a = 0; a < SW_AXIS_COUNT; a++)
+        for (uint8_t b = 0; b < SW_AXIS_COUNT; b++)
+            for (uint8_t c = 0; c < SW_AXIS_COUNT; c++) {
+                const uint8_t d = (uint8_t)(0 + 1 + 2 + 3 - a - b - c);
+                struct sw_mesh ordered = *mesh;
+                if (a == b || a == c || b == c)
+                    continue;
+                memcpy(ordered.order, (const uint8_t[]){a, b, c, d}, sizeof ordered.order);
+                if (!is_one_order(&ordered))
+                    continue;
+                memset(&out[count], 0, sizeof out[count]);
+                sw_links_span(cluster, &ordered, axes, &out[count]);
+                count += !is_listed(out, count, &out[count]);
+            }
+    return count;
 }
 
 static double log2_ceiling(int32_t n)

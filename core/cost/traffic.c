@@ -13,6 +13,17 @@ bool sw_traffic_of_batch(const struct sw_value *value)
     return false;
 }
 
+bool sw_traffic_op_of_batch(const struct sw_program *p, const struct sw_op *op)
+{
+    for (uint16_t k = 0; k < op->n_in; k++)
+        if (sw_traffic_of_batch(&p->values[op->in[k].value]))
+            return true;
+    for (uint16_t k = 0; k < op->n_out; k++)
+        if (sw_traffic_of_batch(&p->values[op->out[k].value]))
+            return true;
+    return false;
+}
+
 enum { UNKNOWN = -2 };
 
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program)

@@ -69,5 +69,7 @@ void sw_traffics_free(struct sw_traffics *list); /* an empty one too */
 
 /* Whether a value is as large as the micro-batch. */
 bool sw_traffic_of_batch(const struct sw_value *value);
+/* Whether any operand of an op is. */
+bool sw_traffic_op_of_batch(const struct sw_program *program, const struct sw_op *op);
 
 #endif

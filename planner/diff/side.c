@@ -200,7 +200,7 @@ int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err)
     int status = -1;
     if (side->priced)
         return 0;
-    if (sw_search_run(side->run, SW_FOR_TRAIN, &search, err) != 0 ||
+    if (sw_search_run(side->run, SW_FOR_TRAIN, 1, &search, err) != 0 ||
         keep_verdicts(&search, side, err) != 0)
         goto out;
     const struct sw_candidate *closest = search.count > 0 ? &search.mesh[0] : NULL;

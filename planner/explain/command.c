@@ -29,7 +29,7 @@ static int search_all(const struct sw_run_config *run, const struct sw_search *s
     if (!*requested)
         return 0;
     open.mesh_dim = "auto";
-    return sw_search_run(&open, SW_FOR_TRAIN, all, err);
+    return sw_search_run(&open, SW_FOR_TRAIN, SW_EVERY_ROW, all, err);
 }
 
 /* Of an elastic run. */
@@ -82,7 +82,7 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
                 "decode' prints a program");
         return sw_command_fail(&err);
     }
-    if (sw_search_run(run, SW_FOR_SERVE, &search, &err) != 0)
+    if (sw_search_run(run, SW_FOR_SERVE, SW_EVERY_ROW, &search, &err) != 0)
         return sw_command_fail(&err);
     const struct sw_candidate *c = &search.mesh[0];
     if (search.count > 0 && (c->reason == SW_FITS || c->reason == SW_REJECT_MEMORY)) {
@@ -122,7 +122,7 @@ int sw_command_explain(const struct sw_options *options)
         status = explain_serving(options, run);
         goto out;
     }
-    if (sw_search_run(run, SW_FOR_TRAIN, &search, &err) != 0) {
+    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &search, &err) != 0) {
         status = sw_command_fail(&err);
         goto out;
     }

@@ -38,7 +38,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     }
     open.mesh_dim = "auto";
     open.prefer = SW_PREFER_TIME;
-    if (sw_search_meshes_alone(&open, &all, &why) != 0)
+    if (sw_search_meshes_alone(&open, 1, &all, &why) != 0)
         return fail_for_advice(&why, err);
     if (all.feasible > 0 && all.mesh[0].cost.step_seconds < chosen->cost.step_seconds)
         *out = all.mesh[0];
@@ -59,7 +59,7 @@ static int find_fewer(const struct sw_run_config *run, const struct sw_candidate
         struct sw_node_count *count = &out->fewer[out->fewer_count];
         struct sw_search search = {0};
         struct sw_error why = {0};
-        if (sw_search_meshes_alone(&part, &search, &why) != 0)
+        if (sw_search_meshes_alone(&part, 1, &search, &why) != 0)
             return fail_for_advice(&why, err);
         sw_search_count_nodes(&part, &search, count);
         sw_search_free(&search);

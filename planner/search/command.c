@@ -17,6 +17,14 @@ static int advise(const struct sw_options *options, const struct sw_run_config *
     return sw_search_node_counts(run, counts, count, err);
 }
 
+/* How many rows are printed. */
+static int32_t shown_rows(const struct sw_options *options)
+{
+    const int64_t by_default = options->json ? SW_EVERY_ROW : SW_SHOWN_ROWS;
+    const int64_t top = options->top > 0 ? options->top : by_default;
+    return top < SW_EVERY_ROW ? (int32_t)top : SW_EVERY_ROW;
+}
+
 int sw_command_search(const struct sw_options *options)
 {
     struct sw_run_file run_file;
@@ -29,7 +37,8 @@ int sw_command_search(const struct sw_options *options)
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_search_run(run, sw_search_purpose(options, run), &search, &err) != 0 ||
+    if (sw_search_run(run, sw_search_purpose(options, run), shown_rows(options), &search, &err) !=
+            0 ||
         (options->rejected &&
          sw_search_explain(run, &search, search.feasible, search.count, &err) != 0) ||
         (search.purpose == SW_FOR_TRAIN &&

@@ -115,17 +115,6 @@ static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, st
     g->bytes_per_sequence = stacked + rest * moving / (fixed + moving);
 }
 
-static bool touches_batch(const struct sw_program *p, const struct sw_op *op)
-{
-    for (uint16_t k = 0; k < op->n_in; k++)
-        if (sw_traffic_of_batch(&p->values[op->in[k].value]))
-            return true;
-    for (uint16_t k = 0; k < op->n_out; k++)
-        if (sw_traffic_of_batch(&p->values[op->out[k].value]))
-            return true;
-    return false;
-}
-
 void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out)
 {
@@ -145,7 +134,7 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
         sized->counted->seconds[w.op] = once;
         if (region->phase == SW_PHASE_UPDATE)
             out->update += seconds;
-        else if (!touches_batch(p, op))
+        else if (!sw_traffic_op_of_batch(p, op))
             out->weights[phase] += seconds;
         else
             *(op->stage == SW_STAGE_RECOMPUTE ? &out->again : &out->phase[phase]) += seconds;

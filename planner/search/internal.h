@@ -122,9 +122,9 @@ struct sw_decision sw_searcher_smallest(const struct sw_searcher *s, const struc
 int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search, int32_t first,
                            int32_t count, struct sw_error *err);
 
-/* search.c: all but sw_search_explain. kept (may be NULL): a searcher with the programs that it
- * made; its cache is the caller's to free, unless there was an error. */
-int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+/* search.c: all but sw_search_explain. rows: as sw_search_run. kept (may be NULL): a searcher with
+ * the programs that it made; its cache is the caller's to free, unless there was an error. */
+int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                      struct sw_search *out, struct sw_searcher *kept, struct sw_error *err);
 /* Rules of the run's own may ask for what no program can have (an axis for two dimensions of a
  * weight): then the error gets the place where they stand. Returns -1. */
@@ -221,8 +221,30 @@ int sw_search_prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct s
 int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference,
                    struct sw_candidate *out, struct sw_error *err);
 
+/* floor.c. What a step takes at least, in seconds: nothing made again, all sequences of a rank at
+ * once, the best places on the links. That fewer micro-steps, less to make again and better links
+ * are never slower is how prices are made but not proved of them; a margin is taken off, and tests
+ * compare with searches that look at every mesh. */
+#define SW_FLOOR_MARGIN 0.005
+/* Of each variant, on all meshes with these tp and sp and dp x fsdp = shards. 0: not known. */
+int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *preference,
+                           int32_t shards, double seconds[SW_MAX_VARIANTS], struct sw_error *err);
+/* Of one mesh. group: from sw_search_group_floors; what is above `limit` there is not looked at
+ * again. INFINITY: no variant is admitted. */
+int sw_search_mesh_floor(struct sw_searcher *s, const struct sw_preference *preference,
+                         const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
+                         double limit, double *seconds, struct sw_error *err);
+/* Whether any options of the mesh fit: out->reason. A mesh that does gets the options that were
+ * found to, and a price of INFINITY; one that does not is what sw_search_mesh makes of it. */
+int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,
+                   struct sw_candidate *out, struct sw_error *err);
+/* Searches a mesh that sw_search_fits looked at, if that is all that is known of it. */
+int sw_search_exactly(const struct sw_searcher *like, struct sw_candidate *c, struct sw_error *err);
+
 /* rank.c: the order of meshes that are equals in all else, by axis sizes and then axis order.
  * Nothing is left to chance: same input, same order. */
 int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b);
+/* By time, then those. */
+int sw_rank_time(const struct sw_candidate *a, const struct sw_candidate *b);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "core/cost/links.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ int sw_rank_meshes(const struct sw_mesh *a, const struct sw_mesh *b)
     return memcmp(a->order, b->order, sizeof a->order);
 }
 
-static int compare_time(const struct sw_candidate *a, const struct sw_candidate *b)
+int sw_rank_time(const struct sw_candidate *a, const struct sw_candidate *b)
 {
     if (a->cost.step_seconds != b->cost.step_seconds)
         return a->cost.step_seconds < b->cost.step_seconds ? -1 : 1;
@@ -41,7 +42,7 @@ static int compare_strict(const struct sw_candidate *a, const struct sw_candidat
         return a->tp_leaves_domain ? 1 : -1;
     const int64_t inner_x = (int64_t)x->size[SW_TP] * x->size[SW_SP];
     const int64_t inner_y = (int64_t)y->size[SW_TP] * y->size[SW_SP];
-    return inner_x != inner_y ? compare_i64(inner_x, inner_y) : compare_time(a, b);
+    return inner_x != inner_y ? compare_i64(inner_x, inner_y) : sw_rank_time(a, b);
 }
 
 const char *sw_rank_why_to_train(const struct sw_run_config *run, char *buffer, size_t bytes)
@@ -101,7 +102,7 @@ static int by_fsdp(const void *a, const void *b)
     const int32_t fsdp_x = x->decision.mesh.size[SW_FSDP], fsdp_y = y->decision.mesh.size[SW_FSDP];
     if (fsdp_x != fsdp_y)
         return fsdp_x > fsdp_y ? -1 : 1;
-    return compare_time(x, y);
+    return sw_rank_time(x, y);
 }
 
 int sw_rank_fit(const struct sw_candidate *x, const struct sw_candidate *y)
@@ -115,7 +116,7 @@ static int by_fit(const void *a, const void *b)
 {
     const struct sw_candidate *x = a, *y = b;
     const int order = sw_rank_fit(x, y);
-    return order != 0 ? order : compare_time(x, y);
+    return order != 0 ? order : sw_rank_time(x, y);
 }
 
 void sw_rank_sort(struct sw_search *search, int (*compare)(const void *, const void *))
@@ -126,7 +127,7 @@ void sw_rank_sort(struct sw_search *search, int (*compare)(const void *, const v
     search->feasible = 0;
     while (search->feasible < search->count && mesh[search->feasible].reason == SW_FITS)
         search->feasible++;
-    search->keeping = search->feasible;
+    search->priced = search->keeping = search->feasible;
     search->fastest = search->feasible > 0 ? 0 : -1;
 }
 
@@ -137,7 +138,9 @@ void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
     struct sw_candidate *mesh = search->mesh;
     const enum sw_prefer prefer = run->prefer;
     int32_t near = 0;
-    sw_rank_sort(search, by_fit); /* the fastest is first */
+    sw_rank_sort(search, by_fit); /* the fastest is first, what has no price last */
+    while (search->priced > 0 && isinf(mesh[search->priced - 1].cost.step_seconds))
+        search->priced--;
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEFAULT_TOP = 10, NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
+enum { NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
 
 void sw_report_bytes(FILE *out, const char *name, int64_t bytes)
 {
@@ -305,7 +305,7 @@ void sw_report_search(FILE *out, const struct sw_run_config *run, const struct s
         fprintf(out, "\n");
         purpose->tell_mesh(out, run, &s->mesh[0]);
         sw_report_why(out, run, s->purpose);
-        purpose->tell_table(out, s, options->top > 0 ? options->top : DEFAULT_TOP);
+        purpose->tell_table(out, s, options->top > 0 ? options->top : SW_SHOWN_ROWS);
     }
     const int32_t rejected = s->count - s->feasible;
     if (rejected > 0 && (options->rejected || s->feasible > 0))

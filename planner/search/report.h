@@ -32,6 +32,8 @@ char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *
                     size_t bytes);
 /* The rule that chose. */
 void sw_report_why(FILE *out, const struct sw_run_config *run, enum sw_purpose purpose);
+/* Rows of the table where --top does not say. */
+enum { SW_SHOWN_ROWS = 10 };
 /* All steps of the run on all accelerators. */
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds);
 /* The lines of one rejected mesh. */

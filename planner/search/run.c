@@ -10,14 +10,14 @@ bool sw_search_mesh_is_named(const struct sw_run_config *run)
     return sw_mesh_request_parse(run->mesh_dim, &request, NULL) == 0 && !request.is_auto;
 }
 
-int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
+int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct sw_search *out,
                            struct sw_error *err)
 {
-    return sw_search_meshes(run, SW_FOR_TRAIN, out, NULL, err);
+    return sw_search_meshes(run, SW_FOR_TRAIN, rows, out, NULL, err);
 }
 
-int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, struct sw_search *out,
-                  struct sw_error *err)
+int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                  struct sw_search *out, struct sw_error *err)
 {
     const double start = sw_clock_now();
     struct sw_searcher kept;
@@ -27,7 +27,7 @@ int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, stru
         return sw_fail(err, SW_BAD_INPUT,
                        "the run says nothing of serving; add serve: {max_batch: 8}, or "
                        "--set serve.max_batch=8");
-    if (sw_search_meshes(run, purpose, out, &kept, err) != 0)
+    if (sw_search_meshes(run, purpose, rows, out, &kept, err) != 0)
         return -1;
     const int status = sw_purpose(purpose)->explain(&kept, out, out->feasible, EXPLAINED, err);
     sw_program_cache_free(kept.cache);

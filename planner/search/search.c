@@ -2,6 +2,7 @@
  * itself, so that results depend neither on the threads nor on which others are searched. */
 #include "planner/search/purpose.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,19 +18,36 @@ enum {
  * structure one after the other: few programs do. */
 struct group {
     int32_t first, count; /* in order */
+    struct sw_preference preference;
+    double variant_floor[SW_MAX_VARIANTS]; /* no step of these meshes takes less: seconds */
+    double floor;                          /* the least of them; 0: not known */
 };
 struct plan_of_work {
     int32_t *order; /* [count]: meshes */
     struct group *groups;
+    struct group **by_floor; /* [group_count] */
+    bool *searched;          /* [count], as meshes are; its own thread's */
     int32_t group_count;
 };
 
-/* The groups, in any order. */
+/* The least times met so far. Meshes that are slower than all rows that are wanted, the slowest of
+ * those near the fastest among them, need not be searched. */
+struct least {
+    int32_t rows, count;
+    double *seconds; /* [rows], ascending; the first `count` are known */
+    double within;   /* of the fastest: all near it are wanted */
+};
+
+/* What is done with each group. The steps follow one another, groups within one come in any order:
+ * the first prefers options and finds floors, the second searches those that may be among the rows,
+ * the third settles whether the others fit. */
 struct work {
     struct sw_search *search;
     const struct plan_of_work *plan;
+    int (*visit)(struct sw_searcher *s, struct work *w, struct group *group, struct sw_error *err);
+    struct least *least;        /* NULL: every mesh is searched */
     atomic_int next, failed_at; /* failed_at: the smallest index that failed */
-    pthread_mutex_t lock;       /* of err */
+    pthread_mutex_t lock;       /* of err and least */
     struct sw_error err;
 };
 
@@ -65,17 +83,95 @@ struct task {
     struct sw_searcher *searcher;
 };
 
-static int visit_group(struct sw_searcher *s, const struct work *w, int32_t i, struct sw_error *err)
+static int prefer(struct sw_searcher *s, struct work *w, struct group *group, struct sw_error *err)
 {
-    const struct group *group = &w->plan->groups[i];
-    const int32_t *order = &w->plan->order[group->first];
-    struct sw_candidate *mesh = w->search->mesh;
-    struct sw_preference preference;
-    if (sw_search_prefer(s, &mesh[order[0]].decision.mesh, &preference, err) != 0)
+    const struct sw_mesh *mesh = &w->search->mesh[w->plan->order[group->first]].decision.mesh;
+    if (sw_search_prefer(s, mesh, &group->preference, err) != 0)
         return -1;
+    if (w->least == NULL)
+        return 0;
+    if (sw_search_group_floors(s, &group->preference, mesh->size[SW_DP] * mesh->size[SW_FSDP],
+                               group->variant_floor, err) != 0)
+        return -1;
+    group->floor = group->preference.count > 0 ? group->variant_floor[0] : 0;
+    for (int32_t i = 1; i < group->preference.count; i++)
+        if (group->variant_floor[i] < group->floor)
+            group->floor = group->variant_floor[i];
+    return 0;
+}
+
+/* Slower meshes than that are no rows that are wanted. */
+static double limit_of(const struct least *l)
+{
+    if (l->count < l->rows)
+        return INFINITY;
+    const double near = l->seconds[0] * (1 + l->within), last = l->seconds[l->rows - 1];
+    return near > last ? near : last;
+}
+
+static void note_seconds(struct least *l, double seconds)
+{
+    int32_t at = l->count < l->rows ? l->count++ : l->rows;
+    for (; at > 0 && l->seconds[at - 1] > seconds; at--)
+        if (at < l->rows)
+            l->seconds[at] = l->seconds[at - 1];
+    if (at < l->rows)
+        l->seconds[at] = seconds;
+}
+
+/* What is known of it by now. */
+static double limit_now(struct work *w)
+{
+    if (w->least == NULL)
+        return INFINITY;
+    pthread_mutex_lock(&w->lock);
+    const double limit = limit_of(w->least);
+    pthread_mutex_unlock(&w->lock);
+    return limit;
+}
+
+static int search_one(struct sw_searcher *s, struct work *w, const struct group *group,
+                      int32_t index, struct sw_error *err)
+{
+    struct sw_candidate *mesh = &w->search->mesh[index];
+    const double limit = limit_now(w);
+    double floor = 0;
+    if (!isinf(limit) && sw_search_mesh_floor(s, &group->preference, &mesh->decision.mesh,
+                                              group->variant_floor, limit, &floor, err) != 0)
+        return -1;
+    if (floor > limit)
+        return 0;
+    w->plan->searched[index] = true;
+    if (sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
+        return -1;
+    if (w->least == NULL || mesh->reason != SW_FITS)
+        return 0;
+    pthread_mutex_lock(&w->lock);
+    note_seconds(w->least, mesh->cost.step_seconds);
+    pthread_mutex_unlock(&w->lock);
+    return 0;
+}
+
+static int search_group(struct sw_searcher *s, struct work *w, struct group *group,
+                        struct sw_error *err)
+{
+    if (group->floor > limit_now(w))
+        return 0;
     for (int32_t k = 0; k < group->count; k++)
-        if (sw_purpose(s->purpose)->search_mesh(s, &preference, &mesh[order[k]], err) != 0)
+        if (search_one(s, w, group, w->plan->order[group->first + k], err) != 0)
             return -1;
+    return 0;
+}
+
+static int settle_group(struct sw_searcher *s, struct work *w, struct group *group,
+                        struct sw_error *err)
+{
+    for (int32_t k = 0; k < group->count; k++) {
+        const int32_t index = w->plan->order[group->first + k];
+        if (!w->plan->searched[index] &&
+            sw_search_fits(s, &group->preference, &w->search->mesh[index], err) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -88,7 +184,7 @@ static void *worker(void *context)
         if (i >= w->plan->group_count || atomic_load(&w->failed_at) < i)
             return NULL;
         struct sw_error err = {0};
-        if (visit_group(task->searcher, w, i, &err) != 0)
+        if (w->visit(task->searcher, w, w->plan->by_floor[i], &err) != 0)
             record_failure(w, i, &err);
     }
 }
@@ -133,6 +229,8 @@ static void free_plan(struct plan_of_work *plan)
 {
     free(plan->order);
     free(plan->groups);
+    free(plan->by_floor);
+    free(plan->searched);
 }
 
 static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
@@ -141,8 +239,11 @@ static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
     const size_t n = (size_t)search->count + 1;
     struct sorted *sorted = calloc(n, sizeof *sorted);
     *plan = (struct plan_of_work){.order = calloc(n, sizeof *plan->order),
-                                  .groups = calloc(n, sizeof *plan->groups)};
-    if (sorted == NULL || plan->order == NULL || plan->groups == NULL) {
+                                  .groups = calloc(n, sizeof *plan->groups),
+                                  .by_floor = calloc(n, sizeof(struct group *)),
+                                  .searched = calloc(n, sizeof *plan->searched)};
+    if (sorted == NULL || plan->order == NULL || plan->groups == NULL || plan->by_floor == NULL ||
+        plan->searched == NULL) {
         free(sorted);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
     }
@@ -159,19 +260,52 @@ static int make_plan(const struct sw_search *search, struct plan_of_work *plan,
             plan->groups[plan->group_count++].first = i;
         plan->groups[plan->group_count - 1].count++;
     }
+    for (int32_t i = 0; i < plan->group_count; i++)
+        plan->by_floor[i] = &plan->groups[i];
     free(sorted);
     return 0;
 }
 
-static int search_all(struct pool *pool, struct sw_search *search, struct sw_error *err)
+static int compare_floor(const void *a, const void *b)
+{
+    const struct group *x = *(struct group *const *)a, *y = *(struct group *const *)b;
+    if (x->floor != y->floor)
+        return x->floor < y->floor ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int search_all(struct pool *pool, struct sw_search *search, struct least *least,
+                      struct sw_error *err)
 {
     struct plan_of_work plan = {0};
     int status = make_plan(search, &plan, err);
     if (status == 0) {
-        struct work w = {.search = search, .plan = &plan};
+        struct work w = {.search = search, .plan = &plan, .least = least, .visit = prefer};
         status = run_all(pool, &w, err);
+        qsort(plan.by_floor, (size_t)plan.group_count, sizeof(struct group *), compare_floor);
+        w.visit = search_group;
+        status = status == 0 ? run_all(pool, &w, err) : status;
+        w.visit = settle_group;
+        status = status == 0 && least != NULL ? run_all(pool, &w, err) : status;
     }
     free_plan(&plan);
+    return status;
+}
+
+/* What so many rows need. The bare rule ranks by size first, and any mesh may be a row. */
+static int search_rows(const struct sw_run_config *run, struct pool *pool, int32_t rows,
+                       struct sw_search *search, struct sw_error *err)
+{
+    struct least least = {.rows = rows > 0 ? rows : 1,
+                          .within = run->prefer == SW_PREFER_FSDP ? run->prefer_within : 0};
+    if (search->purpose != SW_FOR_TRAIN || run->prefer == SW_PREFER_FSDP_STRICT ||
+        search->count <= least.rows)
+        return search_all(pool, search, NULL, err);
+    least.seconds = calloc((size_t)least.rows, sizeof *least.seconds);
+    if (least.seconds == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory while searching");
+    const int status = search_all(pool, search, &least, err);
+    free(least.seconds);
     return status;
 }
 
@@ -320,7 +454,7 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 }
 
 /* With a pool that is to be closed whatever the result. */
-static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                          struct pool *pool, struct sw_search *out, struct sw_error *err)
 {
     struct sw_mesh_request request;
@@ -340,7 +474,7 @@ static int search_meshes(const struct sw_run_config *run, enum sw_purpose purpos
     if (list_meshes(&request, out, &wrong_product, err) != 0 ||
         open_pool(pool, &like, out->count, err) != 0)
         goto fail;
-    if (!wrong_product && search_all(pool, out, err) != 0)
+    if (!wrong_product && search_rows(run, pool, rows, out, err) != 0)
         goto fail;
     sw_purpose(purpose)->rank(out, run);
     return 0;
@@ -349,11 +483,11 @@ fail:
     return -1;
 }
 
-int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose,
+int sw_search_meshes(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                      struct sw_search *out, struct sw_searcher *kept, struct sw_error *err)
 {
     struct pool pool = {.threads = 0};
-    const int status = search_meshes(run, purpose, &pool, out, err);
+    const int status = search_meshes(run, purpose, rows, &pool, out, err);
     if (status == 0 && kept != NULL) {
         *kept = pool.searcher[0];
         pool.searcher[0].cache = NULL;

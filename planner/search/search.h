@@ -2,7 +2,8 @@
  * each with the options that suit it: what the same mesh gets when it is asked for alone.
  *
  * Owns the list of meshes. A mesh is either a candidate, with a decision, or rejected with a
- * reason; every number of a candidate is that of its own compiled program, never an estimate. */
+ * reason; every number of a candidate is that of its own compiled program, never an estimate.
+ * Where few rows are wanted, meshes that are too slow for them are not looked at closely. */
 #ifndef SW_PLANNER_SEARCH_H
 #define SW_PLANNER_SEARCH_H
 
@@ -83,6 +84,9 @@ struct sw_search {
         feasible; /* the first `feasible` of `mesh` are candidates, best first; then the rejected */
     int32_t keeping; /* of these, the first keep all goals of the run; training has none */
     int32_t fastest; /* index, -1: none */
+    /* of the candidates, the first have the options that suit them, and a price; of the others no
+     * more is known than that their options fit: they are slower than the rows that were wanted */
+    int32_t priced;
     struct sw_candidate *mesh;
     double seconds;
 };
@@ -95,17 +99,20 @@ enum sw_fit_verdict sw_candidate_verdict(const struct sw_candidate *candidate);
 /* One line on memory without headroom or too little of it; "" where it fits. Returns buffer. */
 const char *sw_headroom_warning(const struct sw_memory *memory, char *buffer, size_t bytes);
 
-/* Searches. A mesh that the search chooses by itself keeps memory_headroom free; one that mesh_dim
- * names may use it up, with options that keep it where any do. prefer is run->prefer. When the
- * sizes of mesh_dim do not make the number of accelerators, the only mesh is rejected with
- * SW_REJECT_PRODUCT. Finding no mesh that fits is no error: out->feasible is 0. Errors:
- * SW_BAD_INPUT (mesh_dim, rules; the run says nothing of serving), SW_ENVIRONMENT. Free with
- * sw_search_free. Threads: starts and joins its own. */
-int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, struct sw_search *out,
-                  struct sw_error *err);
+/* Every mesh is to be searched, the slow ones, too. */
+#define SW_EVERY_ROW INT32_MAX
+/* Searches. rows: of the candidates, how many the caller looks at; these, the fastest and the
+ * counts are the same whatever it is. Serving prices all. A mesh that the search chooses by itself
+ * keeps memory_headroom free; one that mesh_dim names may use it up, with options that keep it
+ * where any do. prefer is run->prefer. When the sizes of mesh_dim do not make the number of
+ * accelerators, the only mesh is rejected with SW_REJECT_PRODUCT. Finding no mesh that fits is no
+ * error: out->feasible is 0. Errors: SW_BAD_INPUT (mesh_dim, rules; the run says nothing of
+ * serving), SW_ENVIRONMENT. Free with sw_search_free. Threads: starts and joins its own. */
+int sw_search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
+                  struct sw_search *out, struct sw_error *err);
 void sw_search_free(struct sw_search *search);
 /* The same for training, and says of no rejected mesh what would help. */
-int sw_search_meshes_alone(const struct sw_run_config *run, struct sw_search *out,
+int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct sw_search *out,
                            struct sw_error *err);
 
 /* Whether mesh_dim says which mesh it is to be. */

@@ -220,6 +220,15 @@ static bool fixable(enum sw_reject reason)
     return reason == SW_REJECT_MEMORY || reason == SW_REJECT_BATCH || reason == SW_REJECT_SEQUENCE;
 }
 
+/* Of meshes that fit, whether one ranks before another. The rank of those that were priced late is
+ * their time's: the first ranks had prices. */
+static bool better(const struct sw_search *search, int32_t a, int32_t b)
+{
+    return a < search->priced && b < search->priced
+               ? a < b
+               : sw_rank_time(&search->mesh[a], &search->mesh[b]) < 0;
+}
+
 /* The nearest mesh that fits, or (fitting false) whose rejection a setting can lift; of equals the
  * better one. -1: none. */
 static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mesh, bool fitting)
@@ -232,12 +241,27 @@ static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mes
         const double d = distance(&search->mesh[i].decision.mesh, mesh);
         if (!fitting && !fixable(search->mesh[i].reason))
             continue;
-        if (best < 0 || d < least - 1e-9) {
+        if (best < 0 || d < least - 1e-9 ||
+            (fitting && d < least + 1e-9 && better(search, i, best))) {
             best = i;
             least = d;
         }
     }
     return best;
+}
+
+/* The same of those that fit, once those that are as near have their prices. */
+static int nearest_fitting(const struct sw_searcher *s, struct sw_search *search,
+                           const struct sw_mesh *mesh, int32_t *out, struct sw_error *err)
+{
+    *out = nearest(search, mesh, true);
+    const double least = *out < 0 ? 0 : distance(&search->mesh[*out].decision.mesh, mesh);
+    for (int32_t i = search->priced; i < search->feasible; i++)
+        if (distance(&search->mesh[i].decision.mesh, mesh) < least + 1e-9 &&
+            sw_search_exactly(s, &search->mesh[i], err) != 0)
+            return -1;
+    *out = nearest(search, mesh, true);
+    return 0;
 }
 
 /* "tp 4 -> 8, fsdp 64 -> 32" */
@@ -309,7 +333,7 @@ static int try_meshes(const struct trial *t, struct rescue *r, struct sw_error *
     sw_search_free(&r->found);
     memset(&r->found, 0, sizeof r->found);
     r->changes = t->changes;
-    if (sw_search_meshes(&t->run, SW_FOR_TRAIN, &r->found, NULL, &why) == 0)
+    if (sw_search_meshes(&t->run, SW_FOR_TRAIN, SW_EVERY_ROW, &r->found, NULL, &why) == 0)
         return 0;
     memset(&r->found, 0, sizeof r->found);
     return why.status == SW_ENVIRONMENT ? sw_fail_as(err, &why) : 0; /* else it fits nowhere */
@@ -514,13 +538,15 @@ static void allow_by_name(struct sw_candidate *c)
              sw_mesh_format(&c->decision.mesh, mesh, sizeof mesh));
 }
 
-static int suggest(const struct sw_searcher *like, const struct sw_search *all, bool settings_first,
+static int suggest(const struct sw_searcher *like, struct sw_search *all, bool settings_first,
                    struct rescue *rescue, struct sw_candidate *c, struct sw_error *err)
 {
     const struct sw_mesh mesh = c->decision.mesh;
     struct trial t = {.run = *like->run};
     bool fits = false;
-    const int32_t near = nearest(all, &mesh, true);
+    int32_t near;
+    if (nearest_fitting(like, all, &mesh, &near, err) != 0)
+        return -1;
     if (near >= 0 && !settings_first)
         return move(like, &all->mesh[near], c, err);
     if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, false, &t, &fits, err) != 0)
@@ -572,7 +598,7 @@ int sw_search_explain_with(const struct sw_searcher *s, struct sw_search *search
         return -1;
     any.mesh_dim = "auto";
     if (!request.is_auto && count > 0 &&
-        sw_search_meshes(&any, SW_FOR_TRAIN, &others, NULL, err) != 0)
+        sw_search_meshes(&any, SW_FOR_TRAIN, SW_EVERY_ROW, &others, NULL, err) != 0)
         goto out;
     for (int32_t i = first; i < search->count && i < first + count; i++) {
         struct sw_candidate *c = &search->mesh[i];

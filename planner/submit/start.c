@@ -175,7 +175,7 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
         return add_choices(g, out, &wanted, err);
     const struct sw_run_config run = sw_run_on_nodes(g->run, nodes);
     const bool all = nodes == g->run->cluster.nodes;
-    if (sw_search_run(&run, SW_FOR_TRAIN, &search, err) != 0)
+    if (sw_search_run(&run, SW_FOR_TRAIN, 1, &search, err) != 0)
         return -1;
     if (all && search.feasible > 0)
         g->limit_follows = limit_follows(g, search.mesh[0].cost.step_seconds);

@@ -52,7 +52,7 @@ static void check_search(const struct sw_run_config *run)
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
-    if (sw_search_run(run, SW_FOR_TRAIN, &search, &err) != 0) {
+    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &search, &err) != 0) {
         check_error(&err);
         return;
     }

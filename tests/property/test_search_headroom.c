@@ -21,7 +21,7 @@ static uint32_t draw(uint64_t *state, uint32_t below)
 static void search(const struct sw_run_config *run, struct sw_search *out)
 {
     struct sw_error err = {0};
-    if (sw_search_run(run, SW_FOR_TRAIN, out, &err) != 0)
+    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, out, &err) != 0)
         fail_msg("%s", err.message);
 }
 

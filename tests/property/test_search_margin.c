@@ -72,7 +72,7 @@ static double least_seconds(const struct sw_run_config *run, const char *text)
 {
     struct sw_error err = {0};
     struct sw_search s;
-    if (sw_search_meshes_alone(run, &s, &err) != 0)
+    if (sw_search_meshes_alone(run, SW_EVERY_ROW, &s, &err) != 0)
         fail_msg("%s:\n%s", err.message, text);
     if (s.feasible == 0)
         fail_msg("fits no more:\n%s", text);
@@ -124,7 +124,7 @@ static bool check_fewer(const struct sw_run_config *run, const struct sw_search 
     const double mine = s->mesh[0].cost.step_seconds;
     if (run->cluster.nodes > 1) {
         const struct sw_run_config part = sw_run_on_nodes(run, run->cluster.nodes / 2);
-        if (sw_search_meshes_alone(&part, &half, &err) != 0)
+        if (sw_search_meshes_alone(&part, SW_EVERY_ROW, &half, &err) != 0)
             fail_msg("%s:\n%s", err.message, text);
         const bool better = half.feasible > 0 && half.mesh[0].cost.step_seconds <= mine;
         if (better != (advice.fewer_count > 0))
@@ -148,7 +148,7 @@ static void the_default_keeps_its_promise(void **state)
         struct sw_search s;
         struct sw_config *config = random_run(text);
         struct sw_run_config run = *sw_config_run(config);
-        if (sw_search_meshes_alone(&run, &s, &err) != 0)
+        if (sw_search_meshes_alone(&run, SW_EVERY_ROW, &s, &err) != 0)
             fail_msg("%s:\n%s", err.message, text);
         if (s.feasible > 0) {
             const double least = s.mesh[s.fastest].cost.step_seconds;
@@ -165,7 +165,7 @@ static void the_default_keeps_its_promise(void **state)
             assert_true(least_seconds(&run, text) == least);
             sw_search_free(&s);
             run.prefer = SW_PREFER_FSDP_STRICT;
-            assert_int_equal(sw_search_meshes_alone(&run, &s, &err), 0);
+            assert_int_equal(sw_search_meshes_alone(&run, SW_EVERY_ROW, &s, &err), 0);
             const double strict = s.mesh[0].cost.step_seconds / least - 1;
             worst_strict = strict > worst_strict ? strict : worst_strict;
             strict_slow += strict > 0.1;

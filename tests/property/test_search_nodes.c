@@ -72,7 +72,7 @@ static void every_node_count(void **state)
         const struct sw_run_config *run = sw_config_run(config);
         struct sw_search s;
         struct sw_error err = {0};
-        if (sw_search_run(run, SW_FOR_TRAIN, &s, &err) != 0)
+        if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err) != 0)
             fail_msg("%s", err.message);
         assert_true(s.feasible > 0);
         assert_int_equal(s.mesh[0].decision.mesh.size[SW_FSDP], accelerators);
@@ -108,7 +108,7 @@ static void the_largest_llama_on_24_nodes(void **state)
     assert_non_null(config);
     assert_int_equal(sw_config_error_count(config), 0);
     const struct sw_run_config *run = sw_config_run(config);
-    assert_int_equal(sw_search_run(run, SW_FOR_TRAIN, &s, &err), 0);
+    assert_int_equal(sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err), 0);
     assert_int_equal(s.accelerators, 192);
     assert_true(s.feasible > 0);
     assert_int_equal(s.mesh[0].decision.mesh.size[SW_FSDP] % 3, 0);

@@ -1,5 +1,6 @@
 /* Every row of the table is its mesh's answer: what a search over all meshes says of one, chosen,
- * fitting or rejected, is what the same mesh gets when it is asked for alone.
+ * fitting or rejected, is what the same mesh gets when it is asked for alone. And a search for few
+ * rows, which does not look closely at slow meshes, has those that a search of all of them has.
  *
  *   test_search_rows [RUNS [SEED]] */
 #include "planner/search/search.h"
@@ -94,7 +95,7 @@ static void rows_are_what_a_mesh_gets_alone(void **state)
         const struct sw_run_config *run = sw_config_run(config);
         struct sw_search all;
         struct sw_error err = {0};
-        if (sw_search_run(run, SW_FOR_TRAIN, &all, &err) != 0)
+        if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err) != 0)
             fail_msg("run %d: %s", r, err.message);
         for (int32_t k = 0; k < ROWS && k < all.count; k++) {
             const int32_t i = all.count <= ROWS ? k
@@ -107,7 +108,7 @@ static void rows_are_what_a_mesh_gets_alone(void **state)
             struct sw_search alone;
             char mesh[64];
             one.mesh_dim = sw_mesh_format(&all.mesh[i].decision.mesh, mesh, sizeof mesh);
-            assert_int_equal(sw_search_run(&one, SW_FOR_TRAIN, &alone, &err), 0);
+            assert_int_equal(sw_search_run(&one, SW_FOR_TRAIN, SW_EVERY_ROW, &alone, &err), 0);
             assert_int_equal(alone.count, 1);
             expect_same(r, &all.mesh[i], &alone.mesh[0]);
             looked++;
@@ -122,9 +123,70 @@ static void rows_are_what_a_mesh_gets_alone(void **state)
     assert_true(fitted > looked / 4 && fitted < looked);
 }
 
+static void expect_equal(int run, int32_t rows, const char *what, const struct sw_candidate *a,
+                         const struct sw_candidate *b)
+{
+    char one[64], other[64];
+    const struct sw_decision *x = &a->decision, *y = &b->decision;
+    if (a->reason != b->reason || a->memory.total != b->memory.total ||
+        a->cost.step_seconds != b->cost.step_seconds ||
+        memcmp(&x->mesh, &y->mesh, sizeof x->mesh) != 0 ||
+        x->train.micro_batch_size != y->train.micro_batch_size ||
+        !sw_recompute_equal(x->train.recompute, y->train.recompute) ||
+        x->train.strategy != y->train.strategy || x->train.layout != y->train.layout ||
+        x->train.residual_seq_tp != y->train.residual_seq_tp || strcmp(a->help, b->help) != 0)
+        fail_msg("run %d, %d rows, %s: %s, %s, %.17g s, %lld bytes, '%s'; of all meshes %s, %s, "
+                 "%.17g s, %lld bytes, '%s'",
+                 run, (int)rows, what, sw_mesh_format(&x->mesh, one, sizeof one),
+                 sw_reject_name(a->reason), a->cost.step_seconds, (long long)a->memory.total,
+                 a->help, sw_mesh_format(&y->mesh, other, sizeof other), sw_reject_name(b->reason),
+                 b->cost.step_seconds, (long long)b->memory.total, b->help);
+}
+
+static void few_rows_are_the_first_of_all(void **state)
+{
+    (void)state;
+    static const int32_t wanted[] = {1, 3, 10};
+    int64_t meshes = 0, priced = 0;
+    for (int r = 0; r < runs; r++) {
+        const struct sw_test_run t = random_run();
+        struct sw_config *config = sw_test_read_run(&t);
+        const struct sw_run_config *run = sw_config_run(config);
+        const int32_t rows = PICK(wanted);
+        struct sw_search few, all;
+        struct sw_error err = {0};
+        if (sw_search_run(run, SW_FOR_TRAIN, rows, &few, &err) != 0 ||
+            sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &all, &err) != 0)
+            fail_msg("run %d: %s", r, err.message);
+        if (few.count != all.count || few.feasible != all.feasible || few.keeping != all.keeping ||
+            few.fastest != all.fastest)
+            fail_msg("run %d, %d rows: of %d meshes %d fit, the fastest is row %d; of all %d, %d, "
+                     "row %d",
+                     r, (int)rows, (int)few.count, (int)few.feasible, (int)few.fastest,
+                     (int)all.count, (int)all.feasible, (int)all.fastest);
+        assert_int_equal(all.priced, all.feasible);
+        assert_true(few.priced >= (rows < few.feasible ? rows : few.feasible));
+        for (int32_t i = 0; i < all.feasible && i < rows; i++)
+            expect_equal(r, rows, "row", &few.mesh[i], &all.mesh[i]);
+        if (all.fastest >= 0)
+            expect_equal(r, rows, "fastest", &few.mesh[few.fastest], &all.mesh[all.fastest]);
+        for (int32_t i = all.feasible; i < all.count; i++)
+            expect_equal(r, rows, "rejected", &few.mesh[i], &all.mesh[i]);
+        meshes += few.feasible;
+        priced += few.priced;
+        sw_search_free(&few);
+        sw_search_free(&all);
+        sw_config_free(config);
+    }
+    print_message("%d runs: %lld of %lld meshes that fit were priced\n", runs, (long long)priced,
+                  (long long)meshes);
+    assert_true(priced < meshes);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_what_a_mesh_gets_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_what_a_mesh_gets_alone),
+                                       cmocka_unit_test(few_rows_are_the_first_of_all)};
     if (argc > 1)
         runs = atoi(argv[1]);
     if (argc > 2)

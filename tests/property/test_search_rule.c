@@ -205,7 +205,7 @@ static void chosen_by_the_printed_rule(void **state)
         struct sw_search s;
         struct sw_config *config = random_run(&seed, text, sizeof text);
         const struct sw_run_config *run = sw_config_run(config);
-        if (sw_search_run(run, SW_FOR_TRAIN, &s, &err) != 0)
+        if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err) != 0)
             fail_msg("%s:\n%s", err.message, text);
         sw_rank_why(run, SW_FOR_TRAIN, why, sizeof why);
         if (s.feasible > 0 && run->prefer == SW_PREFER_FSDP) {

@@ -45,7 +45,7 @@ static void check_flip(const struct sw_run_config *run, const struct sw_candidat
     changed.mesh_dim = mesh;
     for (int32_t i = 0; i < c->suggestion.count; i++)
         apply(&changed, c->suggestion.change[i].setting, c->suggestion.change[i].to);
-    if (sw_search_run(&changed, SW_FOR_TRAIN, &s, &err) != 0)
+    if (sw_search_run(&changed, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err) != 0)
         fail_msg("%s: %s: %s", what, mesh, err.message);
     if (s.count != 1 || s.feasible != 1)
         fail_msg("%s: %s (%s), %s: '%s' does not help: %s %s", what, mesh,
@@ -59,7 +59,7 @@ static int32_t check_run(const struct sw_run_config *run, int32_t stride, const 
 {
     struct sw_search s;
     struct sw_error err = {0};
-    if (sw_search_run(run, SW_FOR_TRAIN, &s, &err) != 0 ||
+    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err) != 0 ||
         sw_search_explain(run, &s, s.feasible, s.count, &err) != 0)
         fail_msg("%s: %s", what, err.message);
     for (int32_t i = s.feasible; i < s.count; i++) {
@@ -137,7 +137,7 @@ static void a_mesh_that_is_asked_for(void **state)
     run.mesh_dim = "1,8,8,1";
     run.recompute_auto = false;
     struct sw_search s;
-    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, &s, NULL), 0);
+    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, NULL), 0);
     if (s.feasible == 0)
         assert_string_equal(s.mesh[0].suggestion.change[0].setting, "recompute");
     sw_search_free(&s);
@@ -153,7 +153,7 @@ static void numbers_of_memory(void **state)
     struct sw_config *config = sw_test_read_run(&t);
     struct sw_search s;
     int32_t moves = 0;
-    assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, &s, NULL), 0);
+    assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, SW_EVERY_ROW, &s, NULL), 0);
     assert_int_equal(sw_search_explain(sw_config_run(config), &s, 0, s.count, NULL), 0);
     assert_true(s.feasible > 0);
     for (int32_t i = s.feasible; i < s.count; i++) {
@@ -232,7 +232,7 @@ static int32_t check_helps(const char *text, int32_t stride, char wanted[32])
     struct sets sets = {.count = 0};
     int32_t tried = 0;
     struct sw_config *config = read_run(text, &sets);
-    if (sw_search_run(sw_config_run(config), SW_FOR_TRAIN, &s, &err) != 0 ||
+    if (sw_search_run(sw_config_run(config), SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err) != 0 ||
         sw_search_explain(sw_config_run(config), &s, s.feasible, s.count, &err) != 0)
         fail_msg("%s:\n%s", err.message, text);
     for (int32_t i = s.feasible; i < s.count; i += i < s.feasible + 3 ? 1 : stride) {
@@ -245,7 +245,7 @@ static int32_t check_helps(const char *text, int32_t stride, char wanted[32])
             help = "use mesh_dim: auto";
         read_help(help, &sets);
         struct sw_config *changed = read_run(text, &sets);
-        if (sw_search_run(sw_config_run(changed), SW_FOR_TRAIN, &again, &err) != 0)
+        if (sw_search_run(sw_config_run(changed), SW_FOR_TRAIN, SW_EVERY_ROW, &again, &err) != 0)
             fail_msg("%s: %s:\n%s", help, err.message, text);
         /* a mesh that was rejected among others may need to be named */
         if (again.feasible == 0)
@@ -338,7 +338,8 @@ static void the_fewest_nodes(void **state)
                  cases[i].model, cases[i].cluster, cases[i].sequence, cases[i].batch);
         snprintf(nodes, sizeof nodes, "cluster.nodes=%d", cases[i].nodes);
         struct sw_config *config = read_run(text, &sets);
-        assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, &s, &err), 0);
+        assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err),
+                         0);
         assert_int_equal(s.feasible, 0);
         assert_string_equal(s.mesh[0].suggestion.change[0].setting, "cluster.nodes");
         const int said = atoi(s.mesh[0].suggestion.change[0].to);
@@ -348,7 +349,7 @@ static void the_fewest_nodes(void **state)
         for (int n = 1; n <= said; n++) {
             struct sw_run_config run = *sw_config_run(config);
             sw_cluster_resize(&run.cluster, n);
-            assert_int_equal(sw_search_meshes_alone(&run, &fewer, &err), 0);
+            assert_int_equal(sw_search_meshes_alone(&run, SW_EVERY_ROW, &fewer, &err), 0);
             if ((fewer.feasible > 0) != (n == said))
                 fail_msg("%s on %s: %d nodes are said to fit, but %d %s", cases[i].model,
                          cases[i].cluster, said, n, fewer.feasible > 0 ? "do" : "do not");
@@ -369,13 +370,13 @@ static void far_too_many_nodes(void **state)
         sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN,
                        (const struct sw_override[]){{"cluster.nodes=100000"}}, 1, &err);
     assert_non_null(config);
-    assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, &s, &err), 0);
+    assert_int_equal(sw_search_run(sw_config_run(config), SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err), 0);
     assert_int_equal(s.feasible, 0);
     assert_string_equal(s.mesh[0].suggestion.change[0].setting, "cluster.nodes");
     struct sw_run_config run = *sw_config_run(config);
     sw_cluster_resize(&run.cluster, atoi(s.mesh[0].suggestion.change[0].to));
     sw_search_free(&s);
-    assert_int_equal(sw_search_meshes_alone(&run, &s, &err), 0);
+    assert_int_equal(sw_search_meshes_alone(&run, SW_EVERY_ROW, &s, &err), 0);
     assert_true(s.feasible > 0);
     sw_search_free(&s);
     sw_config_free(config);

@@ -23,7 +23,7 @@ static void explain(const char *mesh_dim, struct explained *e)
     assert_non_null(e->config);
     e->run = *sw_config_run(e->config);
     e->run.mesh_dim = mesh_dim;
-    assert_int_equal(sw_search_run(&e->run, SW_FOR_TRAIN, &e->search, &err), 0);
+    assert_int_equal(sw_search_run(&e->run, SW_FOR_TRAIN, SW_EVERY_ROW, &e->search, &err), 0);
     assert_int_equal(sw_explain_make(&e->run, &e->search.mesh[0], &e->search, false, &e->x, &err),
                      0);
 }

@@ -12,7 +12,7 @@
 static void search(const struct sw_run_config *run, struct sw_search *out)
 {
     struct sw_error err = {0};
-    if (sw_search_run(run, SW_FOR_TRAIN, out, &err) != 0)
+    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, out, &err) != 0)
         fail_msg("%s", err.message);
 }
 
@@ -301,7 +301,7 @@ static void says_why_not(void **state)
 
     struct sw_error err = {0};
     run.mesh_dim = "1,2";
-    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, &s, &err), -1);
+    assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, SW_EVERY_ROW, &s, &err), -1);
     assert_int_equal(err.status, SW_BAD_INPUT);
     sw_config_free(config);
 }
@@ -377,7 +377,7 @@ static void serving_is_priced_as_it_is_planned(void **state)
     run.cluster.accelerator.device = SW_DEVICE_CPU;
     run.cluster.accelerator.memory_bytes /= 10;
     workload = sw_plan_workload(&run);
-    if (sw_search_run(&run, SW_FOR_SERVE, &s, &err) != 0)
+    if (sw_search_run(&run, SW_FOR_SERVE, SW_EVERY_ROW, &s, &err) != 0)
         fail_msg("%s", err.message);
     assert_true(s.feasible > 0 && s.keeping == s.feasible);
     for (int32_t i = 0; i < s.count; i++) {
