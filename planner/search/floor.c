@@ -4,60 +4,94 @@
 
 #include <math.h>
 
-/* What a variant takes at least; *seconds is INFINITY where there is no program. */
-static int find_floor(struct sw_searcher *s, const struct sw_mesh *mesh,
-                      const struct sw_variant *variant, const struct sw_cost_ideal *ideal,
-                      double *seconds, struct sw_error *err)
+/* Orders of axes that are looked at one by one; four axes have more. */
+enum { FEW_ORDERS = 6 };
+
+static double floor_of(const struct sw_cost *cost)
+{
+    return cost->step_seconds * (1 - SW_FLOOR_MARGIN);
+}
+
+/* The program of an ideal step: NULL where none is admitted. */
+static int make_ideal(struct sw_searcher *s, const struct sw_mesh *mesh,
+                      const struct sw_variant *variant, struct sw_sized *out, struct sw_error *err)
 {
     const struct sw_run_config *run = s->run;
     const int64_t shards = (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP];
     struct sw_decision all = sw_searcher_smallest(s, mesh, variant);
-    struct sw_sized sized;
-    struct sw_cost cost;
-    *seconds = INFINITY;
     if (run->micro_batch_size == 0)
         all.train.micro_batch_size = (run->global_batch_size + shards - 1) / shards;
     if (run->recompute_auto)
         all.train.recompute = sw_recompute_none();
-    if (sw_searcher_size(s, &all, &sized, err) != 0)
-        return -1;
-    if (sized.program == NULL)
-        return 0;
-    if (sw_cost_price_ideal(sized.program, &run->cluster, ideal, &sized.counted->known, &cost,
+    return sw_searcher_size(s, &all, out, err);
+}
+
+static int price_ideal(const struct sw_searcher *s, const struct sw_sized *sized, bool batch_alone,
+                       double *floor, struct sw_error *err)
+{
+    const struct sw_cost_ideal ideal = {.batch_alone = batch_alone};
+    struct sw_cost cost;
+    if (sw_cost_price_ideal(sized->program, &s->run->cluster, &ideal, &sized->counted->known, &cost,
                             err) != 0)
         return -1;
-    *seconds = cost.step_seconds * (1 - SW_FLOOR_MARGIN);
+    *floor = floor_of(&cost);
     return 0;
 }
 
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *p, int32_t shards,
                            double seconds[SW_MAX_VARIANTS], struct sw_error *err)
 {
-    const struct sw_cost_ideal ideal = {.batch_alone = true};
     const struct sw_mesh mesh = sw_mesh_make(shards, 1, p->tp, p->sp);
     for (int32_t i = 0; i < p->count; i++) {
-        if (find_floor(s, &mesh, &p->variant[i], &ideal, &seconds[i], err) != 0)
+        struct sw_sized sized;
+        seconds[i] = 0; /* where this mesh is not admitted, others may be */
+        if (make_ideal(s, &mesh, &p->variant[i], &sized, err) != 0 ||
+            (sized.program != NULL && price_ideal(s, &sized, true, &seconds[i], err) != 0))
             return -1;
-        if (isinf(seconds[i]))
-            seconds[i] = 0; /* other meshes may be admitted */
     }
     return 0;
 }
 
-int sw_search_mesh_floor(struct sw_searcher *s, const struct sw_preference *p,
-                         const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
-                         double limit, double *seconds, struct sw_error *err)
+/* Whether an ideal step stays within the limit: on the best links of all orders, and on those of
+ * one of them. */
+static int is_within(struct sw_searcher *s, const struct sw_mesh *mesh,
+                     const struct sw_variant *variant, double limit, bool *within,
+                     struct sw_error *err)
 {
-    const struct sw_cost_ideal ideal = {.batch_alone = false};
+    struct sw_sized sized;
+    struct sw_mesh order;
+    double floor;
+    *within = false;
+    if (make_ideal(s, mesh, variant, &sized, err) != 0)
+        return -1;
+    if (sized.program == NULL)
+        return 0;
+    if (price_ideal(s, &sized, false, &floor, err) != 0)
+        return -1;
+    if (floor > limit)
+        return 0;
+    *within = sw_search_permute(mesh, FEW_ORDERS, &order);
+    for (int32_t k = 0; !*within && sw_search_permute(mesh, k, &order); k++) {
+        struct sw_cost cost;
+        sized.program->mesh = order;
+        if (sw_cost_price_known(sized.program, &s->run->cluster, NULL, &sized.counted->known, &cost,
+                                err) != 0)
+            return -1;
+        *within = floor_of(&cost) <= limit;
+    }
+    return 0;
+}
+
+int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *p,
+                       const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
+                       double limit, bool *out, struct sw_error *err)
+{
     const struct sw_mesh made =
         sw_mesh_make(mesh->size[SW_DP], mesh->size[SW_FSDP], mesh->size[SW_TP], mesh->size[SW_SP]);
-    *seconds = INFINITY;
-    for (int32_t i = 0; i < p->count; i++) {
-        double floor = group[i];
-        if (floor <= limit && find_floor(s, &made, &p->variant[i], &ideal, &floor, err) != 0)
+    *out = false;
+    for (int32_t i = 0; i < p->count && !*out; i++)
+        if (group[i] <= limit && is_within(s, &made, &p->variant[i], limit, out, err) != 0)
             return -1;
-        *seconds = floor < *seconds ? floor : *seconds;
-    }
     return 0;
 }
 

@@ -229,11 +229,11 @@ int sw_search_mesh(struct sw_searcher *s, const struct sw_preference *preference
 /* Of each variant, on all meshes with these tp and sp and dp x fsdp = shards. 0: not known. */
 int sw_search_group_floors(struct sw_searcher *s, const struct sw_preference *preference,
                            int32_t shards, double seconds[SW_MAX_VARIANTS], struct sw_error *err);
-/* Of one mesh. group: from sw_search_group_floors; what is above `limit` there is not looked at
- * again. INFINITY: no variant is admitted. */
-int sw_search_mesh_floor(struct sw_searcher *s, const struct sw_preference *preference,
-                         const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
-                         double limit, double *seconds, struct sw_error *err);
+/* Whether a mesh's step may take no more than `limit` seconds. group: from sw_search_group_floors.
+ */
+int sw_search_may_take(struct sw_searcher *s, const struct sw_preference *preference,
+                       const struct sw_mesh *mesh, const double group[SW_MAX_VARIANTS],
+                       double limit, bool *out, struct sw_error *err);
 /* Whether any options of the mesh fit: out->reason. A mesh that does gets the options that were
  * found to, and a price of INFINITY; one that does not is what sw_search_mesh makes of it. */
 int sw_search_fits(struct sw_searcher *s, const struct sw_preference *preference,

@@ -135,11 +135,11 @@ static int search_one(struct sw_searcher *s, struct work *w, const struct group 
 {
     struct sw_candidate *mesh = &w->search->mesh[index];
     const double limit = limit_now(w);
-    double floor = 0;
-    if (!isinf(limit) && sw_search_mesh_floor(s, &group->preference, &mesh->decision.mesh,
-                                              group->variant_floor, limit, &floor, err) != 0)
+    bool may_be_row = true;
+    if (!isinf(limit) && sw_search_may_take(s, &group->preference, &mesh->decision.mesh,
+                                            group->variant_floor, limit, &may_be_row, err) != 0)
         return -1;
-    if (floor > limit)
+    if (!may_be_row)
         return 0;
     w->plan->searched[index] = true;
     if (sw_purpose(s->purpose)->search_mesh(s, &group->preference, mesh, err) != 0)
