@@ -270,7 +270,7 @@ struct sw_run_config {
     const char *nodes;               /* "3-4": numbers of nodes that the run may have; NULL: all */
     int32_t nodes_least, nodes_most; /* of it; cluster.nodes is the most */
     const char *mesh_dim;            /* text, parsed by core/sharding; default "auto" */
-    struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place;
+    struct sw_place mesh_dim_place, batch_place, sequence_place, recompute_place, freeze_place;
     struct sw_place data_place, init_place; /* of data.path and init.from, else of the run */
     struct sw_place time_place; /* of slurm.time, the run's or the cluster's; file NULL: nowhere */
     bool time_is_ceiling; /* slurm.time is the cluster's: a job asks for less where it is done */
@@ -280,7 +280,8 @@ struct sw_run_config {
     double memory_headroom;   /* share of the accelerator's memory that a chosen plan leaves free */
     int64_t micro_batch_size; /* 0: auto */
     bool recompute_auto;      /* default; then `recompute` is none */
-    struct sw_recompute recompute;         /* any form */
+    struct sw_recompute recompute; /* any form */
+    const char *freeze; /* patterns of parameters' names, with commas; NULL: all are trained */
     enum sw_dtype compute, params, reduce; /* defaults bf16, fp32, fp32 */
     enum sw_attention_strategy strategy;
     enum sw_sequence_layout layout;

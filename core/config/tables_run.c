@@ -571,6 +571,17 @@ const struct field sw_run_fields[] = {
      .fields = optimizer_fields,
      .example = "{learning_rate: 3.0e-4}",
      .about = "the optimizer and its schedule"},
+    {.key = "freeze",
+     .type = FIELD_TEXT,
+     AT(freeze),
+     .brief = true,
+     .commas = true,
+     .accept = sw_text_is_not_empty,
+     .expects = "names of parameters",
+     .example = "[model.embed_tokens, 'model.layers.*.mlp']",
+     .about = "parameters that are not trained, by Hugging Face's name of each or of a module, '*' "
+              "for any text and for the number of a layer: they get no gradient, no moments and no "
+              "update, and stay as 'init' has them; layers are frozen together"},
     {.key = "data",
      .type = FIELD_SECTION,
      .offset = 0,

@@ -35,6 +35,32 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
     return sw_fail_as(err, &why);
 }
 
+/* Each of the patterns, which stand with commas between them, means something; not all of the
+ * parameters. */
+static int apply_freeze(const struct sw_run_config *run, uint32_t *frozen, struct sw_error *err)
+{
+    const struct sw_model *model = &run->model.shape;
+    *frozen = 0;
+    for (const char *at = run->freeze; at != NULL && *at != '\0';) {
+        char pattern[128];
+        const size_t length = strcspn(at, ",");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)length, at);
+        const uint32_t found = length < sizeof pattern ? sw_parameters_match(model, pattern) : 0;
+        if (found == 0)
+            return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
+                              "the model has no parameter '%s' to freeze; use names as "
+                              "model.embed_tokens and model.layers.*.mlp: layers are frozen "
+                              "together",
+                              pattern);
+        *frozen |= found;
+        at += length + (at[length] == ',');
+    }
+    if (*frozen == sw_parameters_all(model))
+        return sw_fail_at(err, SW_BAD_INPUT, run->freeze_place,
+                          "'freeze' leaves no parameter to train; name fewer of them");
+    return 0;
+}
+
 int sw_plan_program_options(const struct sw_run_config *run, const struct sw_decision *decision,
                             struct sw_program_options *out, struct sw_error *err)
 {
@@ -53,6 +79,8 @@ int sw_plan_program_options(const struct sw_run_config *run, const struct sw_dec
     sw_rules_default(&out->rules, decision->train.strategy);
     if (decision->train.residual_seq_tp)
         out->rules.axes[SW_L_RESIDUAL_SEQ] = (struct sw_axes){2, {SW_SP, SW_TP}};
+    if (apply_freeze(run, &out->frozen, err) != 0)
+        return -1;
     for (int32_t i = 0; i < run->rule_count; i++)
         if (apply_rule(&out->rules, &run->rule[i], err) != 0)
             return -1;

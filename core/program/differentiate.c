@@ -4,7 +4,10 @@
  *
  * What backward needs of forward is either kept (a stack, one instance per layer) or recomputed:
  * its op is cloned into the backward region (remat; Chen et al. 2016), on demand, so nothing
- * unneeded is recomputed. Which of the two is a property of each value of a layer. */
+ * unneeded is recomputed. Which of the two is a property of each value of a layer.
+ *
+ * A frozen parameter has no gradient, moments or update, and what depends on no other parameter has
+ * no cotangent: such a VJP is left out, with what forward would have kept for it. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -26,7 +29,13 @@ struct sw_autodiff {
     bool *again;       /* [forward_values]: made again where backward needs it */
     int32_t *gradient; /* [forward_values]: of parameters */
     bool *contributed; /* [forward_values]: the gradient has its first contribution */
+    bool *wanted;      /* [forward_values]: it depends on what is trained, so its cotangent is */
 };
+
+static bool is_trained(const struct sw_value *value)
+{
+    return value->role == SW_ROLE_PARAMETER && !value->frozen;
+}
 
 static struct cotangent *slot(struct sw_autodiff *a, struct sw_ref primal)
 {
@@ -91,10 +100,41 @@ static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
     return -1;
 }
 
+bool sw_autodiff_wants(const struct sw_autodiff *a, struct sw_ref primal)
+{
+    return a->wanted[primal.value];
+}
+
+/* Whether any operand's cotangent is wanted. */
+static bool wants_operand(const struct sw_autodiff *a, const struct sw_op *op)
+{
+    bool wanted = false;
+    for (uint16_t i = 0; i < op->n_in; i++)
+        wanted |= a->wanted[op->in[i].value];
+    return wanted;
+}
+
+/* What depends on a parameter that is trained; again, until what loops carry adds nothing. */
+static void mark_wanted(struct sw_autodiff *a)
+{
+    const struct sw_program *p = a->b->program;
+    bool more = true;
+    for (int32_t v = 0; v < a->forward_values; v++)
+        a->wanted[v] = is_trained(&p->values[v]);
+    while (more) {
+        more = false;
+        for (int32_t i = 0; i < a->forward_ops; i++)
+            for (uint16_t j = 0; j < p->ops[i].n_out && wants_operand(a, &p->ops[i]); j++) {
+                more |= !a->wanted[p->ops[i].out[j].value];
+                a->wanted[p->ops[i].out[j].value] = true;
+            }
+    }
+}
+
 void sw_autodiff_contribute(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref cotangent)
 {
     struct sw_builder *b = a->b;
-    if (b->program->values[primal.value].role == SW_ROLE_INPUT)
+    if (!a->wanted[primal.value])
         return;
     int32_t parameter = parameter_of(a, primal.value);
     if (parameter >= 0) {
@@ -155,6 +195,15 @@ static void begin_layers(struct sw_autodiff *a, const struct sw_region *region)
     for (int32_t v = 0; region->part != SW_LAYERS_WHOLE && v < a->forward_values; v++)
         if (a->b->program->values[v].stack > 1)
             a->contributed[v] = false;
+}
+
+/* Nothing behind a region that depends on what is trained: it has no backward. */
+static bool wants_region(const struct sw_autodiff *a, const struct sw_region *region)
+{
+    bool wanted = false;
+    for (int32_t i = region->first_op; i < region->first_op + region->op_count; i++)
+        wanted |= wants_operand(a, &a->b->program->ops[i]);
+    return wanted;
 }
 
 /* The transposed region. What it carries: the op of a later region that made the cotangent of the
@@ -225,7 +274,7 @@ static int32_t gradient_norm(struct sw_autodiff *a)
     const enum sw_dtype wide = sw_accumulate_dtype(b->options->compute);
     const int32_t first = b->program->op_count;
     for (int32_t v = 0; v < a->forward_values; v++) {
-        if (b->program->values[v].role != SW_ROLE_PARAMETER)
+        if (!is_trained(&b->program->values[v]))
             continue;
         const int32_t op = sw_builder_op(b, SW_OP_SUM_SQUARES, SW_STAGE_UPDATE);
         sw_builder_in(b, op, sw_builder_ref(b, a->gradient[v]));
@@ -251,7 +300,7 @@ static void update_region(struct sw_autodiff *a)
     sw_build_mean_loss(b);
     const int32_t norm = gradient_norm(a);
     for (int32_t v = 0; v < a->forward_values; v++) {
-        if (b->program->values[v].role != SW_ROLE_PARAMETER)
+        if (!is_trained(&b->program->values[v]))
             continue;
         const enum sw_dtype dtype = sw_accumulate_dtype(b->program->values[v].dtype);
         int32_t state[2];
@@ -309,9 +358,9 @@ static void mark_again(struct sw_autodiff *a)
     }
 }
 
-/* A gradient beside each parameter. Contributions cross the network in the precision asked for;
- * those of several micro-steps are summed in full precision. A cotangent's stack beside each value
- * that is carried. */
+/* A gradient beside each parameter that is trained. Contributions cross the network in the
+ * precision asked for; those of several micro-steps are summed in full precision. A cotangent's
+ * stack beside each value that is carried to where it is wanted. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
@@ -320,14 +369,14 @@ static void make_gradients(struct sw_autodiff *a)
                                    : b->options->reduce;
     for (int32_t v = 0; v < a->forward_values; v++) {
         const struct sw_value value = b->program->values[v];
-        if (value.role != SW_ROLE_PARAMETER)
+        if (!is_trained(&value))
             continue;
         a->gradient[v] = sw_builder_value_like(b, v, "grad ", kept, value.stack);
         b->program->values[a->gradient[v]].role = SW_ROLE_GRADIENT;
     }
     for (int32_t v = 0; v < a->forward_values; v++) {
         const struct sw_value value = b->program->values[v];
-        if (!value.carried)
+        if (!value.carried || !a->wanted[v])
             continue;
         a->carried[v] = sw_builder_value_like(b, v, "d ", value.dtype, value.stack);
         b->program->values[a->carried[v]].carried = true;
@@ -348,8 +397,9 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
     a.gradient = calloc(values, sizeof *a.gradient);
     a.contributed = calloc(values, sizeof *a.contributed);
     a.again = calloc(values, sizeof *a.again);
+    a.wanted = calloc(values, sizeof *a.wanted);
     if (a.cotangent == NULL || a.carried == NULL || a.clone == NULL || a.producer == NULL ||
-        a.gradient == NULL || a.contributed == NULL || a.again == NULL) {
+        a.gradient == NULL || a.contributed == NULL || a.again == NULL || a.wanted == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while differentiating the program");
         goto out;
     }
@@ -361,9 +411,10 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
                 a.producer[p->ops[i].out[j].value] = i;
     a.cotangent[sw_program_output(p, "loss") * 2].present = true; /* one: nobody reads it */
     mark_again(&a);
+    mark_wanted(&a);
     make_gradients(&a);
     for (int32_t r = forward_regions; r-- > 0;)
-        if (backward_region(&a, r, err) != 0)
+        if (wants_region(&a, &p->regions[r]) && backward_region(&a, r, err) != 0)
             goto out;
     update_region(&a);
     if (b->failed)
@@ -378,5 +429,6 @@ out:
     free(a.gradient);
     free(a.contributed);
     free(a.again);
+    free(a.wanted);
     return status;
 }

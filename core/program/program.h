@@ -133,6 +133,7 @@ struct sw_value {
     uint8_t ndim;
     bool carried;    /* handed from iteration to iteration of a region: stack = repeat + 1 */
     bool decay;      /* parameters: weight decay applies */
+    bool frozen;     /* parameters: no gradient, no moments, no update */
     uint8_t initial; /* state: enum sw_initial */
     uint8_t moment;  /* of the optimizer: 1 exp_avg, 2 exp_avg_sq; else 0 */
     int8_t ordinal;  /* that it is one of sw_layer_values, perhaps made again; else -1 */
@@ -369,6 +370,7 @@ struct sw_program_options {
     struct sw_rules rules;
     enum sw_sequence_layout layout;
     struct sw_recompute recompute; /* any form; of training alone */
+    uint32_t frozen;               /* parameters that are not trained: sw_parameters_match */
     enum sw_program_kind kind;
     struct sw_program_target target;
     bool logits; /* evaluate: the head also writes logits [batch, seq, vocab] (oracle, tests) */
@@ -397,6 +399,12 @@ const char *sw_reject_name(enum sw_reject reason);
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 
+/* A set of parameters of a model: 1 << place in model/weights.def. Those that `pattern` means: by
+ * Hugging Face's name of a parameter or of a module that has some, of a layer with '*' for its
+ * number ("model.layers.*.mlp"), as fnmatch() reads it; 0: none. */
+uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern);
+uint32_t sw_parameters_all(const struct sw_model *model);
+
 /* Of any kind but `save` (state.h); those of serving with options of sw_serving_options. The whole
  * pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out is the
  * caller's, free with sw_program_free. */
@@ -416,6 +424,7 @@ int sw_program_verify(const struct sw_program *program, struct sw_error *err);
 struct sw_program_key {
     struct sw_axes axes[SW_L_COUNT]; /* those that split anything; first, since they differ most */
     struct sw_recompute recompute;   /* normal; layers 0: as many as retargeting likes */
+    uint32_t frozen;
     uint8_t layout, compute, params, reduce, kind;
     bool logits, one_micro_step, kv_copies, split_kv, padded;
     struct sw_program_target target;

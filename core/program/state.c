@@ -45,6 +45,7 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
             row->dtype = value->dtype;
             row->initial = (enum sw_initial)value->initial;
             row->decay = value->decay;
+            row->frozen = value->frozen;
             row->moment = value->moment;
             row->parameter = value->parameter;
             row->ndim = value->ndim;

@@ -11,6 +11,7 @@ struct sw_state_row {
     enum sw_dtype dtype;
     enum sw_initial initial;              /* normal: of the model's initializer_range */
     bool decay;                           /* weight decay applies */
+    bool frozen;                          /* of a parameter: it is not trained, has no moments */
     uint8_t moment;                       /* as in struct sw_value */
     const struct sw_parameter *parameter; /* NULL: of the cache */
     uint8_t ndim;

@@ -109,6 +109,15 @@ static int compare_wanted(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
+/* Whether the state has that parameter: a moment of it in files was saved before it was frozen. */
+static bool has_parameter(const struct place *p, const char *name)
+{
+    for (int32_t i = 0; i < p->out->tensor_count; i++)
+        if (p->out->tensor[i].group == SW_STORED_MODEL && strcmp(p->out->tensor[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Every tensor of the group's files is one of those that the state has, or may be passed over. */
 static int check_others(struct place *p, const struct sw_folder_tensor *found, int32_t found_count,
                         const char *const *wanted, int32_t wanted_count)
@@ -128,9 +137,15 @@ static int check_others(struct place *p, const struct sw_folder_tensor *found, i
             if (tied > 0)
                 continue;
         }
-        snprintf(message, sizeof message, "tensor '%s' is none of this %.*s model",
-                 sw_text_shown(name, SHOWN_BYTES, shown),
-                 (int)(strlen(architecture) - strlen(ending)), architecture);
+        if (p->folder->file[found[i].file].group != SW_STORED_MODEL && has_parameter(p, name))
+            snprintf(message, sizeof message,
+                     "tensor '%s' was trained, and 'freeze' names it now; use the 'freeze' that "
+                     "the checkpoint was saved with",
+                     sw_text_shown(name, SHOWN_BYTES, shown));
+        else
+            snprintf(message, sizeof message, "tensor '%s' is none of this %.*s model",
+                     sw_text_shown(name, SHOWN_BYTES, shown),
+                     (int)(strlen(architecture) - strlen(ending)), architecture);
         return refuse(p, found[i].file, message);
     }
     return 0;
@@ -158,11 +173,12 @@ static int place_group(struct place *p, enum sw_stored_group group)
         const struct sw_folder_tensor *at = sw_folder_find(found, found_count, t->name);
         if (at == NULL) {
             sw_fail_at(p->err, SW_BAD_INPUT, (struct sw_place){.file = p->folder->path},
-                       "no file %sholds the tensor '%s'",
+                       "no file %sholds the tensor '%s'%s",
                        group == SW_STORED_EXP_AVG      ? "optimizer/exp_avg-* "
                        : group == SW_STORED_EXP_AVG_SQ ? "optimizer/exp_avg_sq-* "
                                                        : "",
-                       t->name);
+                       t->name,
+                       group == SW_STORED_MODEL ? "" : "; if it was frozen, freeze it again");
             goto out;
         }
         if (match(p, t, at) != 0)

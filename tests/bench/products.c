@@ -88,13 +88,15 @@ static int32_t list_products(const struct sw_program *p, bool attention, struct 
                 products[count++] =
                     (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
                 break;
-            case SW_OP_LM_HEAD_GRAD: /* logits again, dx, dW */
+            case SW_OP_LM_HEAD_GRAD: /* logits again, dx, dW unless frozen */
+            case SW_OP_LM_HEAD_DX:
                 products[count++] =
                     (struct product){tokens, w->local[0], w->local[1], false, true, times, 0};
                 products[count++] =
                     (struct product){tokens, w->local[1], w->local[0], false, false, times, 0};
-                products[count++] =
-                    (struct product){w->local[0], w->local[1], tokens, true, false, times, 0};
+                if (op->kind == SW_OP_LM_HEAD_GRAD)
+                    products[count++] =
+                        (struct product){w->local[0], w->local[1], tokens, true, false, times, 0};
                 break;
             case SW_OP_ATTENTION:
             case SW_OP_ATTENTION_GRAD:

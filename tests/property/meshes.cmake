@@ -50,6 +50,8 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   sw_test(test_recompute SOURCES test_recompute.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads
           ARGS 2)
+  sw_test(test_frozen SOURCES test_frozen.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads)
   # "30": draws of seed 1; tests/soak.sh has more.
   sw_test(test_saves SOURCES test_saves.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads

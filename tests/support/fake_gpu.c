@@ -172,6 +172,8 @@ static double flops_of(const struct sw_call *call)
         return 2 * tokens * (double)w->elems;
     case SW_OP_LM_HEAD_GRAD:
         return 6 * tokens * (double)w->elems;
+    case SW_OP_LM_HEAD_DX:
+        return 4 * tokens * (double)w->elems;
     case SW_OP_LINEAR_DW:
         return 2 * (double)x->elems * (double)w->size[2];
     case SW_OP_ATTENTION: /* two products, half of each masked */

@@ -326,19 +326,21 @@ static void test_head(void **unused)
         run_both(&b, align(chunk * sw_lm_head_row_elems(vocab) * 4), NULL);
         compare(&b, 2e-5);
         end(&b);
-        for (int own_loss = 0; own_loss < 2; own_loss++) {
-            b = begin(SW_OP_LM_HEAD_GRAD, 0);
+        for (int form = 0; form < 4; form++) { /* own loss or not, table trained or frozen */
+            const bool own_loss = form % 2, trained = form < 2;
+            b = begin(trained ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_DX, 0);
             add_in(&b, dtype, 3, x, 1);
             add_in(&b, dtype, 2, w, 1)->start[0] = start;
             add_integers(&b, 2, tokens, -2, start + vocab + 3);
-            if (own_loss == 0) {
+            if (!own_loss) {
                 struct sw_tensor *lse = add_in(&b, SW_F32, 2, tokens, 1);
                 for (int64_t i = 0; i < lse->elems; i++)
                     ((float *)lse->data)[i] += (float)log((double)vocab);
             }
             add_out(&b, dtype, 3, x);
-            add_out(&b, dtype, 2, w);
-            if (own_loss == 1) {
+            if (trained)
+                add_out(&b, dtype, 2, w);
+            if (own_loss) {
                 add_out(&b, SW_F32, 1, &one);
                 add_out(&b, SW_F32, 2, tokens);
             }

@@ -371,13 +371,40 @@ static void optimizer_must_be_whole(void **state)
     remove_all("m/optimizer/exp_avg-00002-of-00002.safetensors");
     remove_all("m/optimizer/exp_avg_sq-00001-of-00001.safetensors");
     expect_unplaced("m", set, true, "m",
-                    "no file optimizer/exp_avg_sq-* holds the tensor 'model.embed_tokens.weight'");
+                    "no file optimizer/exp_avg_sq-* holds the tensor 'model.embed_tokens.weight'; "
+                    "if it was frozen, freeze it again");
     remove_all("m/optimizer");
     expect_unplaced("m", set, true, "m",
-                    "no file optimizer/exp_avg-* holds the tensor 'model.embed_tokens.weight'");
+                    "no file optimizer/exp_avg-* holds the tensor 'model.embed_tokens.weight'; "
+                    "if it was frozen, freeze it again");
     sw_placement_free(&made);
     sw_program_set_free(set);
     remove_all("m");
+}
+
+/* Saved with a parameter trained, read with it frozen, and the other way round. */
+static void freeze_must_be_the_same(void **state)
+{
+    (void)state;
+    struct sw_program_options trained = small_options(true), frozen = trained;
+    frozen.frozen = sw_parameters_match(&frozen.model, "model.norm");
+    assert_true(frozen.frozen != 0);
+    struct sw_program_set *with = make_set(&trained), *without = make_set(&frozen);
+    struct sw_placement made;
+    put_checkpoint("m", &trained, with, &made);
+    expect_unplaced("m", without, true, "m/optimizer/exp_avg-00001-of-00001.safetensors",
+                    "tensor 'model.norm.weight' was trained, and 'freeze' names it now; use the "
+                    "'freeze' that the checkpoint was saved with");
+    sw_placement_free(&made);
+    remove_all("m");
+    put_checkpoint("m", &frozen, without, &made);
+    expect_unplaced("m", with, true, "m",
+                    "no file optimizer/exp_avg-* holds the tensor 'model.norm.weight'; if it was "
+                    "frozen, freeze it again");
+    sw_placement_free(&made);
+    remove_all("m");
+    sw_program_set_free(with);
+    sw_program_set_free(without);
 }
 
 static void index_looks_like_this(void **state)
@@ -413,6 +440,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_indexes_are_refused),
         cmocka_unit_test(wrong_tensors_are_refused),
         cmocka_unit_test(tied_copy_is_told),
+        cmocka_unit_test(freeze_must_be_the_same),
         cmocka_unit_test(optimizer_must_be_whole),
         cmocka_unit_test(index_looks_like_this),
     };

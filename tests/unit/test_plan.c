@@ -495,13 +495,44 @@ static void maps_options(void **state)
     sw_config_free(config);
 }
 
+/* `freeze`: names of parameters, each of which means something, and something is left to train. */
+static void freeze_of_a_run(void **state)
+{
+    (void)state;
+    struct sw_test_run t = sw_test_llama_7b;
+    t.more = "freeze: [model.embed_tokens, 'model.layers.*.mlp']\n";
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_run_config run = *sw_config_run(config);
+    const struct sw_decision decision = decision_of();
+    struct sw_program_options options;
+    struct sw_error err = {0};
+    assert_int_equal(sw_plan_program_options(&run, &decision, &options, &err), 0);
+    assert_int_equal(options.frozen, sw_parameters_match(&options.model, "model.embed_tokens") |
+                                         sw_parameters_match(&options.model, "model.layers.*.mlp"));
+    run.freeze = "model.norm,model.layers.3.mlp";
+    assert_int_equal(sw_plan_program_options(&run, &decision, &options, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_non_null(strstr(err.file, "test.yaml"));
+    assert_true(err.line > 1 && err.column > 1);
+    assert_string_equal(err.message,
+                        "the model has no parameter 'model.layers.3.mlp' to freeze; use names as "
+                        "model.embed_tokens and model.layers.*.mlp: layers are frozen together");
+    err = (struct sw_error){0};
+    run.freeze = "model,lm_head";
+    assert_int_equal(sw_plan_program_options(&run, &decision, &options, &err), -1);
+    assert_int_equal(err.status, SW_BAD_INPUT);
+    assert_string_equal(err.message, "'freeze' leaves no parameter to train; name fewer of them");
+    sw_config_free(config);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_back),           cmocka_unit_test(means_the_same_from_anywhere),
         cmocka_unit_test(keeps_absolute_paths), cmocka_unit_test(follows_links),
         cmocka_unit_test(finds_every_edit),     cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(maps_options),         cmocka_unit_test(is_a_description),
+        cmocka_unit_test(maps_options),         cmocka_unit_test(freeze_of_a_run),
+        cmocka_unit_test(is_a_description),
     };
     char *here = realpath(argc > 1 ? argv[1] : "build/tests", NULL);
     if (here == NULL)

@@ -13,6 +13,7 @@ static int32_t add_value(struct sw_builder *b, const struct sw_state_row *row)
     struct sw_value *value = &b->program->values[index];
     value->initial = (uint8_t)row->initial;
     value->decay = row->decay;
+    value->frozen = row->frozen;
     memcpy(value->padded, row->padded, sizeof value->padded);
     value->declared = value->sharding = row->sharding;
     return index;

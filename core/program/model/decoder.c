@@ -5,7 +5,9 @@
  * these a model has. */
 #include "core/program/model/decoder.h"
 
+#include <fnmatch.h>
 #include <stddef.h>
+#include <string.h>
 
 /* ---- Parameters ---- */
 
@@ -33,6 +35,47 @@ static const struct declaration {
 #include "core/program/model/weights.def"
 #undef IF
 };
+
+static bool has(const struct sw_model *m, int32_t i)
+{
+    const uint16_t wanted = declarations[i].wanted;
+    return wanted == ALWAYS || *((const char *)m + wanted);
+}
+
+/* A parameter's name, or that of a module around it: what ends at one of its dots. */
+static bool matches(const char *pattern, uint8_t part, const char *stored)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", part == SW_OF_LAYER ? "model.layers.*." : "", stored);
+    for (char *end = name + strlen(name); end != NULL; end = strrchr(name, '.')) {
+        *end = '\0';
+        if (fnmatch(pattern, name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern)
+{
+    uint32_t found = 0;
+    for (int32_t i = 0; i < SW_DECODER_WEIGHTS; i++) {
+        const struct sw_parameter *is = &declarations[i].is;
+        const bool tied = model->tied && is->tied != NULL;
+        if (!has(model, i) || (i == SW_W_HEAD && model->tied))
+            continue;
+        if (matches(pattern, is->part, is->stored) ||
+            (tied && matches(pattern, SW_BEHIND_LAYERS, is->tied)))
+            found |= 1u << i;
+    }
+    return found;
+}
+
+uint32_t sw_parameters_all(const struct sw_model *model)
+{
+    return sw_parameters_match(model, "*");
+}
+
+_Static_assert(SW_DECODER_WEIGHTS <= 32, "a bit of a set for every parameter");
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
 {
@@ -70,12 +113,13 @@ void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim
         const struct sw_dim dims[2] = {of[declared->rows], of[declared->columns]};
         const bool matrix = declared->rows != NOTHING;
         d->w[i] = -1;
-        if (declared->wanted != ALWAYS && !*((const char *)m + declared->wanted))
+        if (!has(m, i))
             continue;
         d->w[i] = i == SW_W_HEAD && m->tied
                       ? d->w[SW_W_EMBEDDING]
                       : sw_build_parameter(b, &declared->is, matrix ? dtype : b->options->params,
-                                           matrix ? 2 : 1, matrix ? dims : &dims[1], trained);
+                                           matrix ? 2 : 1, matrix ? dims : &dims[1],
+                                           trained && (b->options->frozen >> i & 1u) == 0);
     }
 }
 

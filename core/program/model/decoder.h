@@ -32,7 +32,7 @@ struct sw_decoder {
 
 void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *out);
 /* The parameters: `dtype` of matrices, `output_width` the second dimension of the output
- * projection; trained: weight decay applies where it is declared. */
+ * projection; trained: all but those that the options say are frozen; else none. */
 void sw_decoder_weights(struct sw_decoder *d, enum sw_dtype dtype, struct sw_dim output_width,
                         bool trained);
 /* Embedding of `tokens` and all layers; the value `x` stands in d->x. */

@@ -14,7 +14,7 @@ struct sw_made {
     int32_t stack;
 };
 
-/* A parameter, of each layer or once. declared: in static memory; trained: the optimizer has it. */
+/* A parameter, of each layer or once. declared: in static memory; trained: not frozen. */
 int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *declared,
                            enum sw_dtype dtype, uint8_t ndim, const struct sw_dim *dims,
                            bool trained);

@@ -9,6 +9,7 @@ int32_t sw_build_parameter(struct sw_builder *b, const struct sw_parameter *decl
         sw_builder_value(b, declared->name, SW_ROLE_PARAMETER, dtype, ndim, dims, stack);
     b->program->values[value].parameter = declared;
     b->program->values[value].initial = declared->initial;
+    b->program->values[value].frozen = !trained;
     b->program->values[value].decay = trained && declared->decays;
     return value;
 }

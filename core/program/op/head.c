@@ -1,6 +1,8 @@
 /* The table of tokens at both ends: embedding, and the head with its loss. */
 #include "core/program/op/rows.h"
 
+#include <string.h>
+
 /* Touches the rows of its tokens, not the whole table. */
 static struct sw_op_cost cost_embedding(const struct sw_program *p, const struct sw_op *op)
 {
@@ -23,7 +25,7 @@ static int32_t products_stats(const struct sw_program *p, const struct sw_op *op
     return 1;
 }
 
-/* The logits (again), dx and dW. */
+/* The logits (again), dx and, where the table is trained, dW. */
 static int32_t products_grad(const struct sw_program *p, const struct sw_op *op,
                              struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
@@ -33,7 +35,7 @@ static int32_t products_grad(const struct sw_program *p, const struct sw_op *op,
     out[0] = (struct sw_product){tokens, width, vocab};
     out[1] = (struct sw_product){tokens, vocab, width};
     out[2] = (struct sw_product){vocab, width, tokens};
-    return 3;
+    return op->kind == SW_OP_LM_HEAD_DX ? 2 : 3;
 }
 
 /* Logits are written and read once in chunks, for each product. */
@@ -49,15 +51,16 @@ static struct sw_op_cost cost_lm_head(const struct sw_program *p, const struct s
 
 static double model_share_grad(const struct sw_op *op)
 {
-    return op->n_out == 4 ? 1
-                          : 2.0 / 3.0; /* unless the loss is its own, the logits are made again */
+    const double products = op->kind == SW_OP_LM_HEAD_DX ? 2 : 3;
+    /* unless the loss is its own, the logits are made again */
+    return op->n_out > 2 ? 1 : (products - 1) / products;
 }
 
 static int vjp_embedding(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
-    const int32_t g = sw_autodiff_op(a, SW_OP_EMBEDDING_GRAD);
+    const int32_t g = sw_autodiff_op(a, SW_OP_EMBEDDING_GRAD); /* a table is all it has */
     sw_autodiff_in(a, g, op->in[0]);
     sw_autodiff_in(a, g, dy);
     sw_autodiff_out(a, g, op->in[1]);
@@ -70,24 +73,31 @@ static int vjp_lm_head(struct sw_autodiff *a, const struct sw_op *op, struct sw_
 {
     (void)err;
     const struct sw_ref x = sw_autodiff_use(a, op->in[0]), w = sw_autodiff_use(a, op->in[1]);
-    const int32_t g = sw_autodiff_op(a, SW_OP_LM_HEAD_GRAD);
+    const bool trained = sw_autodiff_wants(a, op->in[1]);
+    const int32_t g = sw_autodiff_op(a, trained ? SW_OP_LM_HEAD_GRAD : SW_OP_LM_HEAD_DX);
     sw_autodiff_in(a, g, x);
     sw_autodiff_in(a, g, w);
     sw_autodiff_in(a, g, op->in[2]);
     sw_autodiff_in(a, g, op->out[2]);
     sw_autodiff_out(a, g, op->in[0]);
-    sw_autodiff_out(a, g, op->in[1]);
+    if (trained)
+        sw_autodiff_out(a, g, op->in[1]);
     return 0;
 }
 
 /* ---- One op until partition ---- */
 
-/* The lm_head that makes a log-sum-exp, or the lm_head_grad that reads it; NULL: there is none. */
-static const struct sw_op *half(const struct sw_program *p, enum sw_op_kind kind, int32_t lse)
+static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op *op);
+
+/* The lm_head that makes a log-sum-exp, or the op of backward that reads it; NULL: there is none.
+ */
+static const struct sw_op *half(const struct sw_program *p, bool forward, int32_t lse)
 {
     for (int32_t i = 0; i < p->op_count; i++) {
         const struct sw_op *op = &p->ops[i];
-        if (op->kind == kind && (kind == SW_OP_LM_HEAD ? op->out[2] : op->in[3]).value == lse)
+        if (forward ? op->kind == SW_OP_LM_HEAD && op->out[2].value == lse
+                    : sw_op_info(op->kind)->partition == partition_lm_head_grad &&
+                          op->in[3].value == lse)
             return op;
     }
     return NULL;
@@ -107,7 +117,7 @@ static bool joins_gradient(const struct sw_program *p, const struct sw_op *head)
 {
     return axes_of(p, head->in[1]) == 0 &&
            (axes_of(p, head->in[0]) & (sw_axis_set)~axes_of(p, head->in[2])) == 0 &&
-           half(p, SW_OP_LM_HEAD_GRAD, head->out[2].value) != NULL;
+           half(p, false, head->out[2].value) != NULL;
 }
 
 /* Adds the micro-step's loss to the step's. */
@@ -146,14 +156,17 @@ static int partition_lm_head(struct sw_partition *part, const struct sw_op *op)
 static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op *op)
 {
     const struct sw_program *p = sw_partition_logical(part);
-    const struct sw_op *head = half(p, SW_OP_LM_HEAD, op->in[3].value);
+    const struct sw_op *head = half(p, true, op->in[3].value);
     if (head == NULL || !joins_gradient(p, head))
         return sw_partition_claims(part, op);
-    struct sw_ref out[4] = {op->out[0], op->out[1], head->out[1], head->out[2]};
+    struct sw_ref out[4];
     struct sw_op both = *op;
+    memcpy(out, op->out, op->n_out * sizeof *out);
+    out[op->n_out] = head->out[1];
+    out[op->n_out + 1] = head->out[2];
     both.n_in = 3;
     both.out = out;
-    both.n_out = 4;
+    both.n_out = (uint16_t)(op->n_out + 2);
     return sw_partition_claims(part, &both) != 0 ? -1 : accumulate_loss(part, head);
 }
 
@@ -194,3 +207,11 @@ const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .products = products_grad,
                                                .model_share = model_share_grad,
                                                .workspace = sw_workspace_lm_head_grad};
+const struct sw_op_info sw_row_lm_head_dx = {.name = "lm_head_dx",
+                                             .factors = "bse,ve,bs,bs->bse|bse,ve,bs->bse,1,bs",
+                                             .cost_class = SW_CLASS_MATMUL,
+                                             .partition = partition_lm_head_grad,
+                                             .cost = cost_lm_head,
+                                             .products = products_grad,
+                                             .model_share = model_share_grad,
+                                             .workspace = sw_workspace_lm_head_stats};

@@ -30,11 +30,15 @@ static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op
 static int vjp_product(struct sw_autodiff *a, const struct sw_op *op, bool transposed)
 {
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
-    const struct sw_ref x = sw_autodiff_use(a, op->in[0]);
-    const int32_t dw = sw_autodiff_op(a, SW_OP_LINEAR_DW);
-    sw_autodiff_in(a, dw, transposed ? dy : x);
-    sw_autodiff_in(a, dw, transposed ? x : dy);
-    sw_autodiff_out(a, dw, op->in[1]);
+    if (sw_autodiff_wants(a, op->in[1])) {
+        const struct sw_ref x = sw_autodiff_use(a, op->in[0]);
+        const int32_t dw = sw_autodiff_op(a, SW_OP_LINEAR_DW);
+        sw_autodiff_in(a, dw, transposed ? dy : x);
+        sw_autodiff_in(a, dw, transposed ? x : dy);
+        sw_autodiff_out(a, dw, op->in[1]);
+    }
+    if (!sw_autodiff_wants(a, op->in[0]))
+        return 0;
     const struct sw_ref w = sw_autodiff_use(a, op->in[1]);
     const int32_t dx = sw_autodiff_op(a, transposed ? SW_OP_LINEAR : SW_OP_LINEAR_T);
     sw_autodiff_in(a, dx, dy);
@@ -59,9 +63,11 @@ static int vjp_add_bias(struct sw_autodiff *a, const struct sw_op *op, struct sw
 {
     (void)err;
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
-    const int32_t g = sw_autodiff_op(a, SW_OP_BIAS_GRAD);
-    sw_autodiff_in(a, g, dy);
-    sw_autodiff_out(a, g, op->in[1]);
+    if (sw_autodiff_wants(a, op->in[1])) {
+        const int32_t g = sw_autodiff_op(a, SW_OP_BIAS_GRAD);
+        sw_autodiff_in(a, g, dy);
+        sw_autodiff_out(a, g, op->in[1]);
+    }
     sw_autodiff_contribute(a, op->in[0], dy);
     return 0;
 }

@@ -479,24 +479,27 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
     return 0;
 }
 
-int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *call,
+/* lm_head_grad, and lm_head_dx, which has no dw. */
+static int run_head_gradient(struct sw_device *device, const struct sw_call *call,
                              struct sw_error *err)
 {
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
+    const bool trained = call->op->kind == SW_OP_LM_HEAD_GRAD;
+    const uint16_t n_out = call->op->n_out;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1];
-    const struct sw_tensor *dx = &call->out[0], *dw = &call->out[1];
+    const struct sw_tensor *dx = &call->out[0], *dw = trained ? &call->out[1] : w;
     const int64_t tokens = call->in[2].elems, vocab = w->size[0], width = x->size[x->ndim - 1];
     const int64_t chunk = sw_lm_head_chunk_tokens(tokens, vocab);
     const size_t logits_bytes = (size_t)(chunk * sw_lm_head_row_elems(vocab)) * sizeof(float);
-    const bool own_loss = call->op->n_out == 4, adds = sw_op_adds_gradient(call->op);
+    const bool own_loss = n_out > 2, adds = sw_op_adds_gradient(call->op);
     struct sw_tensor sums = *dw;
     if (!own_loss && call->in[3].dtype != SW_F32)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the log-sum-exp must be f32");
-    if (own_loss && (call->out[2].dtype != SW_F32 || call->out[3].dtype != SW_F32))
+    if (own_loss && (call->out[n_out - 2].dtype != SW_F32 || call->out[n_out - 1].dtype != SW_F32))
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the loss must be f32");
     if (dw->dtype != SW_F32 && adds)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: a sum that is added to must be f32");
-    if (dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
+    if (trained && dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
         sums.data = (char *)call->workspace + sw_align((int64_t)logits_bytes, SW_ARENA_ALIGNMENT);
         sums.dtype = SW_F32;
     }
@@ -545,11 +548,26 @@ int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *cal
                             : sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->step,
                                                   d->stream),
                    err) != 0 ||
-            sw_cuda_matmul(d, &to_x, err) != 0 || sw_cuda_matmul(d, &to_w, err) != 0)
+            sw_cuda_matmul(d, &to_x, err) != 0 || (trained && sw_cuda_matmul(d, &to_w, err) != 0))
             return -1;
     }
-    if ((own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0) ||
-        queued(call, sw_cuda_zero_padding(&sums, d->stream), err) != 0)
+    if (own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0)
+        return -1;
+    if (!trained)
+        return 0;
+    if (queued(call, sw_cuda_zero_padding(&sums, d->stream), err) != 0)
         return -1;
     return sums.data == dw->data ? 0 : queued(call, sw_cuda_cast(&sums, dw, d->stream), err);
+}
+
+int sw_cuda_run_lm_head_grad(struct sw_device *device, const struct sw_call *call,
+                             struct sw_error *err)
+{
+    return run_head_gradient(device, call, err);
+}
+
+int sw_cuda_run_lm_head_dx(struct sw_device *device, const struct sw_call *call,
+                           struct sw_error *err)
+{
+    return run_head_gradient(device, call, err);
 }

@@ -536,16 +536,18 @@ extern "C" cudaError_t sw_cuda_logits_loss(const struct sw_call *call, float *lo
 {
     const struct sw_tensor *w = &call->in[1];
     SW_LAUNCH(logits_loss_kernel, (unsigned)n, SW_THREADS, 0, stream, logits,
-              (const int32_t *)call->in[2].data + first, (float *)call->out[3].data + first,
-              w->size[0], sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
+              (const int32_t *)call->in[2].data + first,
+              (float *)call->out[call->op->n_out - 1].data + first, w->size[0],
+              sw_lm_head_row_elems(w->size[0]), w->start[0], step, narrow);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t sw_cuda_sum_losses(const struct sw_call *call,
                                           const struct sw_cuda_step *step, cudaStream_t stream)
 {
-    SW_LAUNCH(sum_losses_kernel, 1, SW_THREADS, 0, stream, (const float *)call->out[3].data,
-              (float *)call->out[2].data, call->in[2].elems, step);
+    SW_LAUNCH(sum_losses_kernel, 1, SW_THREADS, 0, stream,
+              (const float *)call->out[call->op->n_out - 1].data,
+              (float *)call->out[call->op->n_out - 2].data, call->in[2].elems, step);
     return cudaGetLastError();
 }
 
