@@ -69,88 +69,97 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     return options->program || options->json ? 0 : tell_counts(x->run, err);
 }
 
-/* The mesh that serving would take, or that mesh_dim names, as the search for it tells. */
-static int explain_serving(const struct sw_options *options, const struct sw_run_config *run)
+/* Memory and time of the mesh, beside the others that there are. */
+static int explain_training(const struct sw_options *options, const struct sw_run_config *run,
+                            struct sw_search *search, struct sw_error *err)
 {
-    struct sw_search search = {0};
-    struct sw_error err = {0};
-    char why[320];
-    int status = SW_OK;
-    if (options->program || options->html != NULL) {
-        sw_fail(&err, SW_BAD_INPUT,
-                "--for serve goes neither with --program nor with --html; 'plan explain --program "
-                "decode' prints a program");
-        return sw_command_fail(&err);
-    }
-    if (sw_search_run(run, SW_FOR_SERVE, SW_EVERY_ROW, &search, &err) != 0)
-        return sw_command_fail(&err);
-    const struct sw_candidate *c = &search.mesh[0];
-    if (search.count > 0 && (c->reason == SW_FITS || c->reason == SW_REJECT_MEMORY)) {
-        if (options->json) {
-            struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
-            sw_json_object(&j, NULL);
-            sw_json_text(&j, "schema", "shardwright.explain.serve/1");
-            sw_json_text(&j, "run", run->name);
-            sw_json_text(&j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
-            sw_serve_write_mesh(&j, "mesh", c);
-            sw_json_end(&j);
-            putchar('\n');
-        } else {
-            printf("%s on %s, to serve\n", run->name, run->cluster.name);
-            sw_serve_tell_mesh(stdout, run, c);
-            sw_report_why(stdout, run, SW_FOR_SERVE);
-        }
-    }
-    if (search.keeping == 0)
-        status = sw_report_unmet(run, &search);
-    sw_search_free(&search);
+    struct sw_search others = {0};
+    struct sw_explain x = {0};
+    bool requested = false;
+    int status = -1;
+    if (search_all(run, search, &others, &requested, err) != 0)
+        goto out;
+    struct sw_search *all = requested ? &others : search;
+    struct sw_run_config any = *run;
+    if (requested)
+        any.mesh_dim = "auto";
+    const bool reasons = options->rejected || options->html != NULL;
+    if ((!reasons || sw_search_explain(&any, all, all->feasible, all->count, err) == 0) &&
+        sw_explain_make(run, &search->mesh[0], all, requested, &x, err) == 0)
+        status = tell(options, &x, err);
+out:
+    sw_explain_free(&x);
+    sw_search_free(&others);
     return status;
+}
+
+/* The mesh as the search for it tells. */
+static int explain_serving(const struct sw_options *options, const struct sw_run_config *run,
+                           struct sw_search *search, struct sw_error *err)
+{
+    const struct sw_candidate *c = &search->mesh[0];
+    char why[320];
+    (void)err;
+    if (!options->json) {
+        printf("%s on %s, to serve\n", run->name, run->cluster.name);
+        sw_serve_tell_mesh(stdout, run, c);
+        sw_report_why(stdout, run, SW_FOR_SERVE);
+        return 0;
+    }
+    struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
+    sw_json_object(&j, NULL);
+    sw_json_text(&j, "schema", "shardwright.explain.serve/1");
+    sw_json_text(&j, "run", run->name);
+    sw_json_text(&j, "why", sw_rank_why(run, SW_FOR_SERVE, why, sizeof why));
+    sw_serve_write_mesh(&j, "mesh", c);
+    sw_json_end(&j);
+    putchar('\n');
+    return 0;
+}
+
+/* What is told of the chosen mesh, or of one that lacks memory alone: that is when one wants to
+ * know most. Training tells of such a one where there is no other. */
+static const struct {
+    int (*explain)(const struct sw_options *options, const struct sw_run_config *run,
+                   struct sw_search *search, struct sw_error *err);
+    bool beside_others;
+} purposes[] = {
+    [SW_FOR_TRAIN] = {explain_training, false}, [SW_FOR_SERVE] = {explain_serving, true}};
+
+static bool is_told(const struct sw_search *search)
+{
+    return search->count > 0 && (search->mesh[0].reason == SW_FITS ||
+                                 (search->mesh[0].reason == SW_REJECT_MEMORY &&
+                                  (search->count == 1 || purposes[search->purpose].beside_others)));
+}
+
+static int check_purpose(const struct sw_options *options, enum sw_purpose purpose,
+                         struct sw_error *err)
+{
+    if (purpose == SW_FOR_SERVE && (options->program || options->html != NULL))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--for serve goes neither with --program nor with --html; 'plan explain "
+                       "--program decode' prints a program");
+    return 0;
 }
 
 int sw_command_explain(const struct sw_options *options)
 {
     struct sw_run_file run_file;
-    struct sw_search search = {0}, others = {0};
-    struct sw_explain x = {0};
+    struct sw_search search = {0};
     struct sw_error err = {0};
-    bool requested = false;
     int status = sw_run_file_open(options, false, &run_file);
     if (status != SW_OK)
         goto out;
     const struct sw_run_config *run = &run_file.run;
-    if (sw_search_purpose(options, run) == SW_FOR_SERVE) {
-        status = explain_serving(options, run);
-        goto out;
-    }
-    if (sw_search_run(run, SW_FOR_TRAIN, SW_EVERY_ROW, &search, &err) != 0) {
+    const enum sw_purpose purpose = sw_search_purpose(options, run);
+    if (check_purpose(options, purpose, &err) != 0 ||
+        sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
+        (is_told(&search) && purposes[purpose].explain(options, run, &search, &err) != 0))
         status = sw_command_fail(&err);
-        goto out;
-    }
-    /* one mesh that only lacks memory can be explained: that is when one wants to know most */
-    if (search.feasible == 0 && (search.count != 1 || search.mesh[0].reason != SW_REJECT_MEMORY)) {
-        status = sw_report_unmet(run, &search);
-        goto out;
-    }
-    if (search_all(run, &search, &others, &requested, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    struct sw_search *all = requested ? &others : &search;
-    struct sw_run_config any = *run;
-    if (requested)
-        any.mesh_dim = "auto";
-    const bool reasons = options->rejected || options->html != NULL;
-    if ((reasons && sw_search_explain(&any, all, all->feasible, all->count, &err) != 0) ||
-        sw_explain_make(run, &search.mesh[0], all, requested, &x, &err) != 0 ||
-        tell(options, &x, &err) != 0) {
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    if (search.feasible == 0)
+    else if (search.keeping == 0)
         status = sw_report_unmet(run, &search);
 out:
-    sw_explain_free(&x);
-    sw_search_free(&others);
     sw_search_free(&search);
     sw_run_file_free(&run_file);
     return status;
