@@ -38,7 +38,7 @@ runner/device: core/program core/sharding core/base
 runner/collective: core/program core/sharding core/base runner/device
 runner/rank: core runner/device runner/collective
 runner/checkpoint: core runner/rank
-runner/text: core runner/checkpoint
+runner/text: core runner/rank runner/checkpoint
 runner/calibrate: core runner/device runner/collective runner/rank
 runner/preflight: core runner/device runner/collective runner/rank runner/calibrate
 runner/train: core runner/rank runner/checkpoint

@@ -2,47 +2,49 @@
 
 #include "runner/checkpoint/model_folder.h"
 #include "runner/checkpoint/store.h"
+#include "runner/rank/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define SEE "; see 'runner export --help'"
-
-static int read_dtype(const char *word, enum sw_stored_dtype *out)
+static int take_dtype(void *to, const char *value, struct sw_problem *problem)
 {
     static const struct {
         const char *word;
         enum sw_stored_dtype dtype;
     } words[] = {{"bf16", SW_STORED_BF16}, {"fp16", SW_STORED_F16}, {"fp32", SW_STORED_F32}};
-    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(word, words[i].word) == 0) {
-            *out = words[i].dtype;
+    (void)problem;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(value, words[i].word) == 0) {
+            *(enum sw_stored_dtype *)to = words[i].dtype;
             return 0;
         }
     return -1;
 }
 
-int sw_export_command(int argc, char **argv, struct sw_error *err)
+/* path [argc]: the first two are those that it takes. */
+static int parse(int argc, char **argv, enum sw_stored_dtype *dtype, char **path,
+                 struct sw_problem *problem)
 {
-    enum sw_stored_dtype dtype = SW_STORED_DTYPES;
-    const char *path[2];
-    int count = 0;
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--dtype") == 0) {
-            if (read_dtype(i + 1 < argc ? argv[++i] : NULL, &dtype) != 0)
-                return sw_fail(err, SW_BAD_INPUT, "--dtype needs bf16, fp16 or fp32" SEE);
-        } else if (argv[i][0] == '-') {
-            return sw_fail(err, SW_BAD_INPUT, "unknown option %.200s" SEE, argv[i]);
-        } else if (count == 2) {
-            return sw_fail(err, SW_BAD_INPUT, "unexpected argument %.200s" SEE, argv[i]);
-        } else {
-            path[count++] = argv[i];
-        }
-    }
-    if (count < 2 || *path[0] == '\0' || *path[1] == '\0')
-        return sw_fail(err, SW_BAD_INPUT, "export takes CHECKPOINT OUT" SEE);
+    const struct sw_argument options[] = {{.name = "--dtype",
+                                           .needs = "--dtype needs bf16, fp16 or fp32",
+                                           .take = take_dtype,
+                                           .to = dtype},
+                                          {.name = NULL}};
+    int32_t count = 0;
+    if (sw_arguments_parse(argc, argv, options, NULL, path, &count, problem) != 0)
+        return -1;
+    if (count > 2)
+        return sw_problem_is(problem, "unexpected argument ", path[2]);
+    return count == 2 && *path[0] != '\0' && *path[1] != '\0'
+               ? 0
+               : sw_problem_is(problem, "export takes CHECKPOINT OUT", "");
+}
+
+static int export(char *const path[2], enum sw_stored_dtype dtype, struct sw_error *err)
+{
     char *from, note[SW_STORE_NOTE_BYTES];
     struct stat info;
     if (stat(path[0], &info) == 0 && !S_ISDIR(info.st_mode))
@@ -58,5 +60,20 @@ int sw_export_command(int argc, char **argv, struct sw_error *err)
     if (status == 0)
         printf("wrote %s, the model of %s\n", path[1], from);
     free(from);
+    return status;
+}
+
+int sw_export_command(int argc, char **argv, struct sw_error *err)
+{
+    enum sw_stored_dtype dtype = SW_STORED_DTYPES;
+    struct sw_problem problem;
+    char **path = calloc((size_t)argc, sizeof *path);
+    if (path == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    const int status = parse(argc, argv, &dtype, path, &problem) == 0
+                           ? export(path, dtype, err)
+                           : sw_fail(err, SW_BAD_INPUT, "%s%.200s; see 'runner export --help'",
+                                     problem.what, problem.which);
+    free(path);
     return status;
 }

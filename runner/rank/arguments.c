@@ -67,11 +67,11 @@ static int take_place(char *argument, const char **plan, char **more, int32_t *m
 {
     if (argument[0] == '-')
         return sw_problem_is(problem, "unknown option ", argument);
-    if (plan == NULL)
+    if (plan == NULL && more == NULL)
         return sw_problem_is(problem, "unexpected argument ", argument);
-    if (*plan != NULL && more == NULL)
+    if (plan != NULL && *plan != NULL && more == NULL)
         return sw_problem_is(problem, "one plan at a time, not also ", argument);
-    if (*plan == NULL)
+    if (plan != NULL && *plan == NULL)
         *plan = argument;
     else
         more[(*more_count)++] = argument;

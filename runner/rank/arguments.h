@@ -1,4 +1,4 @@
-/* The command line of a command on ranks: a plan by its place, options by their rows. */
+/* The command line of a command of `runner`: a plan by its place, options by their rows. */
 #ifndef SW_RANK_ARGUMENTS_H
 #define SW_RANK_ARGUMENTS_H
 
@@ -29,7 +29,8 @@ struct sw_argument {
 };
 
 /* Goes through argv from [2] on; argv[1] is the command. plan: NULL: it has none. more [argc]: what
- * stands behind the plan, *more_count of them; NULL: nothing may. Returns 0, or -1 and *problem. */
+ * stands behind the plan, or without one all that is no option, *more_count of them; NULL: nothing
+ * may. Returns 0, or -1 and *problem. */
 int sw_arguments_parse(int argc, char **argv, const struct sw_argument *options, const char **plan,
                        char **more, int32_t *more_count, struct sw_problem *problem);
 

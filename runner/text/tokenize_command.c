@@ -1,5 +1,6 @@
 #include "runner/text/tokenize_command.h"
 
+#include "runner/rank/arguments.h"
 #include "runner/text/tokenize_files.h"
 
 #include <inttypes.h>
@@ -8,49 +9,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SEE "; see 'runner tokenize --help'"
-
 struct arguments {
     bool bytes, parses_special;
     const char *tokenizer; /* NULL: none is named */
     const char *end;       /* NULL: the tokenizer's own */
-    const char **path;     /* the inputs, then the output */
+    char **path;           /* the inputs, then the output */
     int32_t paths;
 };
 
-static int fail_usage(struct sw_error *err)
+static int parse(int argc, char **argv, struct arguments *a, struct sw_problem *problem)
 {
-    return sw_fail(err, SW_BAD_INPUT,
-                   "tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin" SEE);
-}
-
-static int read_arguments(int argc, char **argv, struct arguments *a, struct sw_error *err)
-{
-    for (int i = 2; i < argc; i++) {
-        const bool takes_value =
-            strcmp(argv[i], "--tokenizer") == 0 || strcmp(argv[i], "--end") == 0;
-        if (takes_value && (i + 1 == argc || *argv[i + 1] == '\0'))
-            return sw_fail(err, SW_BAD_INPUT, "%s needs a value" SEE, argv[i]);
-        if (strcmp(argv[i], "--tokenizer") == 0)
-            a->tokenizer = argv[++i];
-        else if (strcmp(argv[i], "--end") == 0)
-            a->end = argv[++i];
-        else if (strcmp(argv[i], "--bytes") == 0)
-            a->bytes = true;
-        else if (strcmp(argv[i], "--parse-special") == 0)
-            a->parses_special = true;
-        else if (argv[i][0] == '-')
-            return sw_fail(err, SW_BAD_INPUT, "unknown option %.200s" SEE, argv[i]);
-        else if (*argv[i] == '\0')
-            return fail_usage(err);
-        else
-            a->path[a->paths++] = argv[i];
-    }
-    if (a->bytes == (a->tokenizer != NULL) || a->paths < 2)
-        return fail_usage(err);
+    const struct sw_argument options[] = {{.name = "--tokenizer", .text = &a->tokenizer},
+                                          {.name = "--end", .text = &a->end},
+                                          {.name = "--bytes", .flag = &a->bytes},
+                                          {.name = "--parse-special", .flag = &a->parses_special},
+                                          {.name = NULL}};
+    if (sw_arguments_parse(argc, argv, options, NULL, a->path, &a->paths, problem) != 0)
+        return -1;
+    bool empty = false;
+    for (int32_t i = 0; i < a->paths; i++)
+        empty |= *a->path[i] == '\0';
+    if (empty || a->bytes == (a->tokenizer != NULL) || a->paths < 2)
+        return sw_problem_is(problem,
+                             "tokenize takes --bytes or --tokenizer FILE, then IN... OUT.bin", "");
     if (a->bytes && (a->end != NULL || a->parses_special))
-        return sw_fail(err, SW_BAD_INPUT, "bytes have no special tokens; leave out %s" SEE,
-                       a->end != NULL ? "--end" : "--parse-special");
+        return sw_problem_is(problem, "bytes have no special tokens; leave out ",
+                             a->end != NULL ? "--end" : "--parse-special");
     return 0;
 }
 
@@ -108,8 +92,8 @@ static int run(const struct arguments *a, struct sw_error *err)
         return -1;
     int status = choose_end(a, t, &options.end, err);
     if (status == 0)
-        status = sw_tokenize_files(t, a->path, a->paths - 1, a->path[a->paths - 1], &options,
-                                   &counts, err);
+        status = sw_tokenize_files(t, (const char *const *)a->path, a->paths - 1,
+                                   a->path[a->paths - 1], &options, &counts, err);
     if (status == 0 && !a->bytes)
         report(a, t, options.end, &counts);
     sw_tokenizer_free(t);
@@ -121,9 +105,11 @@ int sw_tokenize_command(int argc, char **argv, struct sw_error *err)
     struct arguments a = {.path = malloc((size_t)argc * sizeof *a.path)};
     if (a.path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
-    int status = read_arguments(argc, argv, &a, err);
-    if (status == 0)
-        status = run(&a, err);
+    struct sw_problem problem;
+    const int status = parse(argc, argv, &a, &problem) == 0
+                           ? run(&a, err)
+                           : sw_fail(err, SW_BAD_INPUT, "%s%.200s; see 'runner tokenize --help'",
+                                     problem.what, problem.which);
     free(a.path);
     return status;
 }

@@ -77,6 +77,9 @@ static void test_places(void **state)
     parse(true, true, NULL, "p", "a", "--flag", "b", NULL);
     assert_int_equal(got.more_count, 2);
     assert_string_equal(got.more[1], "b");
+    parse(false, true, NULL, "a", "--flag", "b", NULL); /* no plan is among them */
+    assert_int_equal(got.more_count, 2);
+    assert_string_equal(got.more[0], "a");
     parse(true, false, "one plan at a time, not also q", "p", "q", NULL);
     parse(true, false, "command needs a plan file", NULL);
     parse(true, false, "command needs a plan file", "", NULL);
