@@ -479,6 +479,54 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
     return 0;
 }
 
+/* Of n tokens from `first`, whose logits became the gradient: their rows of dx, and their part of
+ * sums, which is dw in f32; NULL: it is not wanted. */
+static int head_products(struct sw_cuda_device *d, const struct sw_call *call, int64_t first,
+                         int64_t n, const struct sw_tensor *sums, struct sw_error *err)
+{
+    const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *dx = &call->out[0];
+    const int64_t vocab = w->size[0], width = x->size[x->ndim - 1];
+    const int64_t row_elems = (x->dtype != SW_F32 ? 2 : 1) * sw_lm_head_row_elems(vocab);
+    const bool adds = sw_op_adds_gradient(call->op);
+    const size_t x_offset = (size_t)(first * width) * sw_dtype_bytes(x->dtype);
+    const size_t dx_offset = (size_t)(first * width) * sw_dtype_bytes(dx->dtype);
+    const struct sw_cuda_matmul to_x = {.m = n,
+                                        .n = width,
+                                        .k = vocab,
+                                        .a = call->workspace,
+                                        .b = w->data,
+                                        .c = (char *)dx->data + dx_offset,
+                                        .a_row = row_elems,
+                                        .a_column = 1,
+                                        .b_row = w->size[1],
+                                        .b_column = 1,
+                                        .c_row = width,
+                                        .a_dtype = x->dtype,
+                                        .b_dtype = w->dtype,
+                                        .c_dtype = dx->dtype};
+    if (sums == NULL)
+        return sw_cuda_matmul(d, &to_x, err);
+    const struct sw_cuda_matmul to_w = {.m = vocab,
+                                        .n = width,
+                                        .k = n,
+                                        .a = call->workspace,
+                                        .b = (const char *)x->data + x_offset,
+                                        .c = sums->data,
+                                        .a_row = 1,
+                                        .a_column = row_elems,
+                                        .b_row = width,
+                                        .b_column = 1,
+                                        .c_row = sums->size[1],
+                                        .a_dtype = x->dtype,
+                                        .b_dtype = x->dtype,
+                                        .c_dtype = SW_F32,
+                                        .accumulate = first > 0,
+                                        .keep = !adds       ? NULL
+                                                : first > 0 ? &d->step->one
+                                                            : kept_of(d, call)};
+    return sw_cuda_matmul(d, &to_x, err) != 0 ? -1 : sw_cuda_matmul(d, &to_w, err);
+}
+
 /* lm_head_grad, and lm_head_dx, which has no dw. */
 static int run_head_gradient(struct sw_device *device, const struct sw_call *call,
                              struct sw_error *err)
@@ -487,8 +535,8 @@ static int run_head_gradient(struct sw_device *device, const struct sw_call *cal
     const bool trained = call->op->kind == SW_OP_LM_HEAD_GRAD;
     const uint16_t n_out = call->op->n_out;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1];
-    const struct sw_tensor *dx = &call->out[0], *dw = trained ? &call->out[1] : w;
-    const int64_t tokens = call->in[2].elems, vocab = w->size[0], width = x->size[x->ndim - 1];
+    const struct sw_tensor *dw = trained ? &call->out[1] : w;
+    const int64_t tokens = call->in[2].elems, vocab = w->size[0];
     const int64_t chunk = sw_lm_head_chunk_tokens(tokens, vocab);
     const size_t logits_bytes = (size_t)(chunk * sw_lm_head_row_elems(vocab)) * sizeof(float);
     const bool own_loss = n_out > 2, adds = sw_op_adds_gradient(call->op);
@@ -504,43 +552,8 @@ static int run_head_gradient(struct sw_device *device, const struct sw_call *cal
         sums.dtype = SW_F32;
     }
     const bool narrow = x->dtype != SW_F32;
-    const int64_t row_elems = (narrow ? 2 : 1) * sw_lm_head_row_elems(vocab);
     for (int64_t first = 0; first < tokens; first += chunk) {
         const int64_t n = tokens - first < chunk ? tokens - first : chunk;
-        const size_t x_offset = (size_t)(first * width) * sw_dtype_bytes(x->dtype);
-        const size_t dx_offset = (size_t)(first * width) * sw_dtype_bytes(dx->dtype);
-        const struct sw_cuda_matmul to_x = {.m = n,
-                                            .n = width,
-                                            .k = vocab,
-                                            .a = call->workspace,
-                                            .b = w->data,
-                                            .c = (char *)dx->data + dx_offset,
-                                            .a_row = row_elems,
-                                            .a_column = 1,
-                                            .b_row = w->size[1],
-                                            .b_column = 1,
-                                            .c_row = width,
-                                            .a_dtype = x->dtype,
-                                            .b_dtype = w->dtype,
-                                            .c_dtype = dx->dtype};
-        const struct sw_cuda_matmul to_w = {.m = vocab,
-                                            .n = width,
-                                            .k = n,
-                                            .a = call->workspace,
-                                            .b = (const char *)x->data + x_offset,
-                                            .c = sums.data,
-                                            .a_row = 1,
-                                            .a_column = row_elems,
-                                            .b_row = width,
-                                            .b_column = 1,
-                                            .c_row = dw->size[1],
-                                            .a_dtype = x->dtype,
-                                            .b_dtype = x->dtype,
-                                            .c_dtype = SW_F32,
-                                            .accumulate = first > 0,
-                                            .keep = !adds       ? NULL
-                                                    : first > 0 ? &d->step->one
-                                                                : kept_of(d, call)};
         if (make_logits(d, call, first, n, err) != 0 ||
             queued(call,
                    own_loss ? sw_cuda_logits_loss(call, call->workspace, first, n, narrow, d->step,
@@ -548,7 +561,7 @@ static int run_head_gradient(struct sw_device *device, const struct sw_call *cal
                             : sw_cuda_logits_grad(call, call->workspace, first, n, narrow, d->step,
                                                   d->stream),
                    err) != 0 ||
-            sw_cuda_matmul(d, &to_x, err) != 0 || (trained && sw_cuda_matmul(d, &to_w, err) != 0))
+            head_products(d, call, first, n, trained ? &sums : NULL, err) != 0)
             return -1;
     }
     if (own_loss && queued(call, sw_cuda_sum_losses(call, d->step, d->stream), err) != 0)
