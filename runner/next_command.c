@@ -1,23 +1,19 @@
 #include "runner/next_command.h"
 
-#include "core/base/file.h"
-#include "core/run/next.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/decide.h"
 #include "runner/rank/launch.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct request {
-    struct sw_next_facts facts;
-    const char *folder, *checkpoints, *launcher, *launcher_before;
+    struct sw_decide_request decide;
     char *dead; /* the lists' own copies; their names are cut out of them */
     char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
     const char **host_name;
-    bool after; /* --status was given */
     int64_t number[8];
 };
 
@@ -76,14 +72,14 @@ static int parse_dead(struct request *r, const char *text)
     char *place = NULL;
     free(r->dead);
     r->dead = strdup(text);
-    r->facts.dead_count = 0;
+    r->decide.facts.dead_count = 0;
     if (r->dead == NULL)
         return -1;
     for (char *name = strtok_r(r->dead, ", ", &place); name != NULL;
          name = strtok_r(NULL, ", ", &place))
-        if (r->facts.dead_count < SW_ATTEMPT_NODES)
-            r->dead_name[r->facts.dead_count++] = name;
-    r->facts.dead = r->dead_name;
+        if (r->decide.facts.dead_count < SW_ATTEMPT_NODES)
+            r->dead_name[r->decide.facts.dead_count++] = name;
+    r->decide.facts.dead = r->dead_name;
     return 0;
 }
 
@@ -98,13 +94,13 @@ static int parse_hosts(struct request *r, const char *text)
     free(r->host_name);
     r->hosts = strdup(text);
     r->host_name = calloc(most, sizeof *r->host_name);
-    r->facts.host_count = 0;
+    r->decide.facts.host_count = 0;
     if (r->hosts == NULL || r->host_name == NULL || most > INT32_MAX)
         return -1;
     for (char *name = strtok_r(r->hosts, ",", &place); name != NULL;
          name = strtok_r(NULL, ",", &place))
-        r->host_name[r->facts.host_count++] = name;
-    r->facts.hosts = r->host_name;
+        r->host_name[r->decide.facts.host_count++] = name;
+    r->decide.facts.hosts = r->host_name;
     return 0;
 }
 
@@ -112,23 +108,23 @@ static int parse_value(struct request *r, const char *option, const char *value)
 {
     for (int i = 0; i < NUMBERS; i++)
         if (strcmp(option, numbers[i].option) == 0) {
-            r->after = r->after || i == STATUS;
+            r->decide.after = r->decide.after || i == STATUS;
             return parse_number(value, &r->number[i]);
         }
     if (strcmp(option, "--continue") == 0)
-        return parse_how(value, &r->facts.how);
+        return parse_how(value, &r->decide.facts.how);
     if (strcmp(option, "--plans") == 0)
-        return parse_range(value, &r->facts.least, &r->facts.most);
+        return parse_range(value, &r->decide.facts.least, &r->decide.facts.most);
     if (strcmp(option, "--dead") == 0)
         return parse_dead(r, value);
     if (strcmp(option, "--hosts") == 0)
         return parse_hosts(r, value);
     if (strcmp(option, "--launcher") == 0)
-        r->launcher = value;
+        r->decide.launcher = value;
     else if (strcmp(option, "--launcher-before") == 0)
-        r->launcher_before = value;
+        r->decide.launcher_before = value;
     else if (strcmp(option, "--checkpoints") == 0)
-        r->checkpoints = value;
+        r->decide.checkpoints = value;
     else
         return 1;
     return 0;
@@ -140,7 +136,7 @@ static int parse(int argc, char **argv, struct request *r)
         r->number[i] = numbers[i].usual;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--link") == 0) {
-            r->facts.link = true;
+            r->decide.facts.link = true;
         } else if (argv[i][0] == '-') {
             const int known = i + 1 < argc ? parse_value(r, argv[i], argv[i + 1]) : -1;
             if (known > 0)
@@ -148,38 +144,20 @@ static int parse(int argc, char **argv, struct request *r)
             if (known < 0)
                 return usage("no good value after ", argv[i]);
             i++;
-        } else if (r->folder != NULL) {
+        } else if (r->decide.folder != NULL) {
             return usage("one run at a time, not also ", argv[i]);
         } else {
-            r->folder = argv[i];
+            r->decide.folder = argv[i];
         }
     }
-    return r->folder != NULL && r->folder[0] != '\0' ? SW_OK
-                                                     : usage("next needs the run's folder", "");
+    return r->decide.folder != NULL && r->decide.folder[0] != '\0'
+               ? SW_OK
+               : usage("next needs the run's folder", "");
 }
 
-/* The newest checkpoint that can be resumed from; as far as can be said without reading it. */
-static int64_t find_checkpoint(const struct request *r)
+static void take_numbers(struct request *r)
 {
-    char note[SW_STORE_NOTE_BYTES], *path = NULL;
-    char *usual = r->checkpoints == NULL ? sw_path_join(r->folder, "checkpoints") : NULL;
-    const char *folder = r->checkpoints != NULL ? r->checkpoints : usual;
-    int64_t step = -1;
-    if (folder != NULL && sw_store_newest(folder, NULL, &path, note, NULL) == 0 && path != NULL)
-        step = sw_store_step_of(sw_path_name(path));
-    free(path);
-    free(usual);
-    return step;
-}
-
-static int find_facts(struct request *r, struct sw_error *err)
-{
-    struct sw_next_facts *f = &r->facts;
-    struct sw_launcher_word ignored;
-    char note[256];
-    if (sw_attempt_read(r->folder, &f->attempt, note, err) != 0)
-        return -1;
-    f->checkpoint_step = find_checkpoint(r);
+    struct sw_next_facts *f = &r->decide.facts;
     f->restarts = r->number[RESTARTS];
     f->max_attempts = r->number[MAX_ATTEMPTS];
     f->attempt_before = r->number[BEFORE];
@@ -187,77 +165,26 @@ static int find_facts(struct request *r, struct sw_error *err)
     f->starts = (int32_t)r->number[STARTS];
     f->nodes = (int32_t)r->number[NODES];
     f->ranks_per_node = (int32_t)r->number[RANKS_PER_NODE];
-    sw_launcher_read(r->launcher, f->hosts, f->host_count, &f->word, &f->missing);
-    sw_launcher_read(r->launcher_before, f->hosts, f->host_count, &ignored, &f->before);
-    return 0;
-}
-
-/* What is left out stays left out: for later jobs of the run, and for people. */
-static void remember(const struct request *r, const struct sw_next *next,
-                     struct sw_excluded *excluded)
-{
-    for (int32_t i = 0; i < next->node_count; i++) {
-        struct sw_excluded_node node = {.attempt = r->facts.attempt.attempt};
-        struct sw_error err = {0};
-        if (sw_excluded_has(excluded, next->node[i]))
-            continue;
-        snprintf(node.node, sizeof node.node, "%s", next->node[i]);
-        snprintf(node.job, sizeof node.job, "%s", sw_launch_job());
-        snprintf(node.reason, sizeof node.reason, "%.500s", next->reason);
-        if (sw_excluded_add(r->folder, &node, &err) != 0)
-            sw_launch_print_error(&err);
-        if (excluded->count < SW_EXCLUDED_NODES)
-            excluded->node[excluded->count++] = node;
-    }
-}
-
-/* Ranks that ended before they began an attempt left the word of the one before, which is not how
- * this job ended. A run that is done, or that another job is at, keeps its word. */
-static void write_down(const struct request *r, const struct sw_next *next)
-{
-    const struct sw_next_facts *f = &r->facts;
-    struct sw_attempt attempt = f->attempt;
-    struct sw_error err = {0};
-    const bool runs = attempt.verdict == SW_VERDICT_RUNNING;
-    if (!r->after || attempt.attempt == 0 || attempt.attempt > f->attempt_before ||
-        (next->action != SW_NEXT_END && next->action != SW_NEXT_REQUEUE))
-        return;
-    /* the job before a link or a restart is over */
-    if (runs && !f->link && f->restarts == 0)
-        return;
-    attempt.idle_jobs = sw_next_idle_jobs(f) + 1;
-    if (!runs && attempt.verdict != SW_VERDICT_DONE) {
-        attempt.verdict = next->code;
-        attempt.node_count = 0;
-        for (int32_t i = 0; i < next->node_count; i++)
-            sw_attempt_add_node(&attempt, next->node[i]);
-        snprintf(attempt.cause, sizeof attempt.cause, "%s", next->cause);
-        snprintf(attempt.job, sizeof attempt.job, "%s", sw_launch_job());
-    }
-    if (sw_attempt_write(r->folder, &attempt, &err) != 0)
-        sw_launch_print_error(&err);
+    r->decide.job = sw_launch_job();
 }
 
 int sw_next_command(int argc, char **argv)
 {
     struct request r = {0};
     struct sw_next next;
-    struct sw_error err = {0};
+    struct sw_error err = {0}, trouble;
     struct sw_excluded *excluded = calloc(1, sizeof *excluded);
     int status = excluded == NULL ? SW_ENVIRONMENT : parse(argc, argv, &r);
     if (status != SW_OK)
         goto out;
-    if (find_facts(&r, &err) != 0 || sw_excluded_read(r.folder, excluded, &err) != 0) {
+    take_numbers(&r);
+    if (sw_decide(&r.decide, &next, excluded, &trouble, &err) != 0) {
         sw_launch_print_error(&err);
         status = (int)err.status;
         goto out;
     }
-    if (r.after)
-        sw_next_after(&r.facts, &next);
-    else
-        sw_next_begin(&r.facts, &next);
-    remember(&r, &next, excluded);
-    write_down(&r, &next);
+    if (trouble.status != SW_OK)
+        sw_launch_print_error(&trouble);
     printf("%s %d", sw_next_word(next.action), (int)next.code);
     for (int32_t i = 0; i < excluded->count; i++)
         printf("%c%s", i == 0 ? ' ' : ',', excluded->node[i].node);

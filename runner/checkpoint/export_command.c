@@ -1,7 +1,7 @@
 #include "runner/checkpoint/export_command.h"
 
+#include "core/run/store.h"
 #include "runner/checkpoint/model_folder.h"
-#include "runner/checkpoint/store.h"
 #include "runner/rank/arguments.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef SW_CHECKPOINT_LOADER_H
 #define SW_CHECKPOINT_LOADER_H
 
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 #include "runner/rank/rank.h"
 
 struct sw_loading {

@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #define SW_CHECKPOINT_PART_H
 
 #include "core/program/checkpoint/placement.h"
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 
 struct sw_part {
     const struct sw_placement *placement;

@@ -4,7 +4,7 @@
 #include "core/base/words.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/model_folder.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #define SW_RESUME_H
 
 #include "runner/checkpoint/loader.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 #include "runner/rank/rank.h"
 
 struct sw_resume_options {

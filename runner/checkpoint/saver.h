@@ -9,7 +9,7 @@
 #ifndef SW_CHECKPOINT_SAVER_H
 #define SW_CHECKPOINT_SAVER_H
 
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 #include "runner/rank/rank.h"
 
 struct sw_saver;

@@ -1,6 +1,6 @@
 /* What a manifest says against what the folder holds. */
 #include "core/base/file.h"
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 
 #include <dirent.h>
 #include <errno.h>

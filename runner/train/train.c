@@ -5,7 +5,7 @@
 #include "runner/checkpoint/loader.h"
 #include "runner/checkpoint/lock.h"
 #include "runner/checkpoint/saver.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 #include "runner/train/ending.h"
 #include "runner/train/trainer.h"
 #include "runner/train/learning_rate.h"

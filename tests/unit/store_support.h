@@ -3,7 +3,7 @@
 #define SW_TEST_STORE_SUPPORT_H
 
 #include "core/base/file.h"
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 
 #include <errno.h>
 #include <stdio.h>

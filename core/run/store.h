@@ -23,7 +23,7 @@
 #ifndef SW_CHECKPOINT_STORE_H
 #define SW_CHECKPOINT_STORE_H
 
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 
 enum { SW_STEP_NAME_BYTES = 40, SW_STORE_NAME_BYTES = 256, SW_STORE_NOTE_BYTES = 2048 };
 /* "step-000500"; more digits when there are more. */

@@ -1,7 +1,7 @@
 /* What is no whole checkpoint is kept, under a name that nothing counts and nothing reads; and
  * `latest` where it is a folder. */
 #include "core/base/file.h"
-#include "runner/checkpoint/store_internal.h"
+#include "core/run/store_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef SW_CHECKPOINT_STORE_INTERNAL_H
 #define SW_CHECKPOINT_STORE_INTERNAL_H
 
-#include "runner/checkpoint/store.h"
+#include "core/run/store.h"
 
 /* Hidden folders. */
 #define SW_STORE_PARTIAL ".partial" /* being written */

@@ -1,6 +1,6 @@
 /* Which checkpoints a folder has. */
 #include "core/base/file.h"
-#include "runner/checkpoint/store_internal.h"
+#include "core/run/store_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

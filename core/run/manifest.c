@@ -1,4 +1,4 @@
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 
 #include "core/base/file.h"
 #include "core/base/json.h"

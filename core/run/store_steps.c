@@ -1,6 +1,6 @@
 /* The steps that saving, replacing and deleting are made of. */
 #include "core/base/file.h"
-#include "runner/checkpoint/store_internal.h"
+#include "core/run/store_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

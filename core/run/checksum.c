@@ -1,4 +1,4 @@
-#include "runner/checkpoint/manifest.h"
+#include "core/run/manifest.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
