@@ -24,10 +24,11 @@ core/run: core/base
 planner/command: core
 planner/search: core planner/command
 planner/fit: core planner/command
-planner/slurm: core planner/command
-planner/job: core planner/command
-planner/emit: core planner/command planner/search planner/job
-planner/submit: core planner/command planner/search planner/job planner/emit planner/slurm
+planner/scheduler: core planner/command
+planner/slurm: core planner/command planner/scheduler
+planner/job: core planner/command planner/scheduler
+planner/emit: core planner/command planner/search planner/scheduler planner/job
+planner/submit: core planner/command planner/search planner/scheduler planner/job planner/emit planner/slurm
 planner/check: core planner/command planner/search planner/emit
 planner/breakdown: core planner/command planner/search
 planner/html: core planner/command planner/breakdown

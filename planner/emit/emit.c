@@ -10,6 +10,7 @@
 #include "planner/command/annotate.h"
 #include "planner/command/format.h"
 #include "planner/job/guard.h"
+#include "planner/scheduler/slurm/ranks.h"
 #include "planner/command/template.h"
 
 #include <errno.h>
@@ -255,7 +256,7 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
     /* what a container mounts must be there */
-    if (slurm && sw_script_has_container(run) &&
+    if (slurm && sw_slurm_has_container(run) &&
         sw_file_make_folder(run->checkpoint_directory, err) != 0)
         goto out;
     if (sw_script_prepare(script, run, options->files[0], plan, count, directory, err) != 0)

@@ -144,11 +144,6 @@ const char *sw_script_short_limit(const struct sw_run_config *run, int64_t lead_
 /* "1-02:30:00", "2:30:00" */
 void sw_script_format_time(int64_t minutes, char out[32]);
 
-/* container.c: the options or the program of a container, with every folder that the run needs. */
-bool sw_script_has_container(const struct sw_run_config *run);
-int sw_script_prepare_container(struct sw_script *s, const struct sw_run_config *run, FILE *options,
-                                FILE *prefix, struct sw_error *err);
-
 /* A page of Markdown on the placeholders. */
 void sw_script_write_reference(FILE *out);
 

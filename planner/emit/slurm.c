@@ -3,6 +3,7 @@
 #include "planner/emit/script.h"
 
 #include "core/base/device.h"
+#include "planner/scheduler/slurm/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -262,22 +263,27 @@ static void write_setup(FILE *out, const struct sw_texts *setup)
     fputs("set -u\n", out);
 }
 
-static void write_word_list(FILE *out, const struct sw_texts *texts)
+static void write_words(FILE *out, const struct sw_argv *words)
 {
-    for (int32_t i = 0; i < texts->count; i++) {
+    for (int32_t i = 0; i < words->count; i++) {
         fputc(' ', out);
-        sw_template_write_word(out, texts->item[i]);
+        sw_template_write_word(out, words->item[i]);
     }
 }
 
-static void write_bindings(FILE *out, const struct sw_slurm_config *slurm)
+/* What stands before the runner in a line of srun's. */
+static int write_rank_words(const struct sw_script *s, const struct sw_run_config *run,
+                            FILE *options, FILE *prefix, struct sw_error *err)
 {
-    if (slurm->cpu_bind != NULL) {
-        fputs(" --cpu-bind=", out);
-        sw_template_write_word(out, slurm->cpu_bind);
+    struct sw_argv of_srun = {0}, of_container = {0};
+    const int status = sw_slurm_rank_words(run, s->plan, s->runner, &of_srun, &of_container, err);
+    if (status == 0) {
+        write_words(options, &of_srun);
+        write_words(prefix, &of_container);
     }
-    if (slurm->gpu_bind != NULL)
-        fprintf(out, " --gpu-bind=%s", slurm->gpu_bind);
+    sw_argv_free(&of_srun);
+    sw_argv_free(&of_container);
+    return status;
 }
 
 /* The words of a list stand behind one another with a space in front: the first one's goes. */
@@ -316,9 +322,7 @@ int sw_script_prepare_slurm(struct sw_script *s, const struct sw_run_config *run
         write_modules(out[MODULES], &slurm->modules);
         write_environment(out[ENVIRONMENT], slurm);
         write_setup(out[SETUP], &slurm->setup);
-        write_bindings(out[SRUN_OPTIONS], slurm);
-        status = sw_script_prepare_container(s, run, out[SRUN_OPTIONS], out[CONTAINER], err);
-        write_word_list(out[SRUN_OPTIONS], &slurm->srun_options);
+        status = write_rank_words(s, run, out[SRUN_OPTIONS], out[CONTAINER], err);
     }
     for (int32_t i = 0; i < BLOCKS; i++)
         if (out[i] != NULL && fclose(out[i]) != 0 && status == 0)

@@ -7,7 +7,7 @@
 #include "core/run/attempt.h"
 #include "core/run/progress.h"
 #include "core/run/submission.h"
-#include "planner/job/controller.h"
+#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/started.h"
 
 #include <time.h>

@@ -12,7 +12,7 @@
 #define SW_SLURM_CONTROLLER_H
 
 #include "core/base/error.h"
-#include "planner/slurm/hostlist.h"
+#include "planner/scheduler/slurm/hostlist.h"
 
 #include <stdbool.h>
 #include <stdint.h>

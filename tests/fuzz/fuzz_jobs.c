@@ -3,7 +3,7 @@
  * it stays in its line, and what it becomes is sane. */
 #include "core/run/progress.h"
 #include "core/run/submission.h"
-#include "planner/job/controller.h"
+#include "planner/scheduler/slurm/queue.h"
 #include "planner/job/logs.h"
 #include "planner/submit/submit.h"
 #include "planner/job/words.h"

@@ -1,9 +1,12 @@
 /* A rank inside an image: pyxis' options of srun, or apptainer in front of the runner, with every
  * folder that the run needs at the same path as outside. */
-#include "planner/emit/script.h"
+#include "planner/scheduler/slurm/ranks.h"
 
 #include "core/base/device.h"
 #include "core/base/file.h"
+
+#include <limits.h>
+#include <stdio.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +48,7 @@ static bool is_mounted(const struct sw_texts *mounts, const char *folder)
 static int add(struct folders *f, const struct sw_texts *mounts, char *path, struct sw_error *err)
 {
     if (path == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the folders of a container");
     bool there = is_mounted(mounts, path);
     for (int32_t i = 0; i < f->count && !there; i++)
         there = is_inside(path, strlen(path), f->path[i]);
@@ -62,14 +65,14 @@ static int add(struct folders *f, const struct sw_texts *mounts, char *path, str
                    path);
 }
 
-static int gather(struct folders *f, const struct sw_script *s, const struct sw_run_config *run,
-                  struct sw_error *err)
+static int gather(struct folders *f, const char *plan, const char *runner,
+                  const struct sw_run_config *run, struct sw_error *err)
 {
     const struct sw_container_config *container = &run->cluster.slurm.container;
     const struct sw_texts *mounts = &container->mounts;
     if (add(f, mounts, strdup(run->directory), err) != 0 ||
         add(f, mounts, strdup(run->checkpoint_directory), err) != 0 ||
-        add(f, mounts, sw_path_folder(s->plan), err) != 0)
+        add(f, mounts, sw_path_folder(plan), err) != 0)
         return -1;
     if (run->data_path != NULL && add(f, mounts, sw_path_folder(run->data_path), err) != 0)
         return -1;
@@ -82,83 +85,94 @@ static int gather(struct folders *f, const struct sw_script *s, const struct sw_
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] != NULL && add(f, mounts, sw_path_folder(files[i]), err) != 0)
             return -1;
-    return container->runner != NULL ? 0 : add(f, mounts, sw_path_folder(s->runner), err);
+    return container->runner != NULL ? 0 : add(f, mounts, sw_path_folder(runner), err);
 }
 
 /* One word: "/a:/a,/b:/b:ro". */
-static void write_mounts(FILE *out, const char *option, const struct folders *f,
-                         const struct sw_texts *mounts)
+static void add_mounts(struct sw_argv *out, const char *option, const struct folders *f,
+                       const struct sw_texts *mounts)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *list = open_memstream(&text, &bytes);
-    if (list == NULL)
+    if (list == NULL) {
+        out->failed = true;
         return;
+    }
     fputs(option, list);
     for (int32_t i = 0; i < f->count; i++)
         fprintf(list, "%s%s:%s", i > 0 ? "," : "", f->path[i], f->path[i]);
     for (int32_t i = 0; i < mounts->count; i++)
         fprintf(list, "%s%s", f->count + i > 0 ? "," : "", mounts->item[i]);
-    if (fclose(list) == 0) {
-        fputc(' ', out);
-        sw_template_write_word(out, text);
-    }
+    if (fclose(list) == 0)
+        sw_argv_add(out, "%s", text);
+    else
+        out->failed = true;
     free(text);
 }
 
-static void write_options(FILE *out, const struct sw_texts *options)
+static void add_options(struct sw_argv *out, const struct sw_texts *options)
 {
-    for (int32_t i = 0; i < options->count; i++) {
-        fputc(' ', out);
-        sw_template_write_word(out, options->item[i]);
-    }
+    for (int32_t i = 0; i < options->count; i++)
+        sw_argv_add(out, "%s", options->item[i]);
 }
 
 /* https://github.com/NVIDIA/pyxis#usage */
-static void write_pyxis(FILE *out, const struct sw_container_config *container,
-                        const struct folders *f)
+static void add_pyxis(struct sw_argv *out, const struct sw_container_config *container,
+                      const struct folders *f)
 {
-    char image[1100];
-    snprintf(image, sizeof image, "--container-image=%s", container->image);
-    fputc(' ', out);
-    sw_template_write_word(out, image);
-    write_mounts(out, "--container-mounts=", f, &container->mounts);
-    write_options(out, &container->options);
+    sw_argv_add(out, "--container-image=%s", container->image);
+    add_mounts(out, "--container-mounts=", f, &container->mounts);
+    add_options(out, &container->options);
 }
 
 /* https://apptainer.org/docs/user/latest/cli/apptainer_exec.html */
-static void write_exec(FILE *out, const struct sw_container_config *container,
-                       const struct folders *f, const char *flag)
+static void add_exec(struct sw_argv *out, const struct sw_container_config *container,
+                     const struct folders *f, const char *flag)
 {
-    fprintf(out, " %s exec%s%s",
-            container->kind == SW_CONTAINER_APPTAINER ? "apptainer" : "singularity",
-            flag != NULL ? " " : "", flag != NULL ? flag : "");
-    write_mounts(out, "--bind=", f, &container->mounts);
-    write_options(out, &container->options);
-    fputc(' ', out);
-    sw_template_write_word(out, container->image);
+    sw_argv_add(out, "%s", container->kind == SW_CONTAINER_APPTAINER ? "apptainer" : "singularity");
+    sw_argv_add(out, "exec");
+    if (flag != NULL)
+        sw_argv_add(out, "%s", flag);
+    add_mounts(out, "--bind=", f, &container->mounts);
+    add_options(out, &container->options);
+    sw_argv_add(out, "%s", container->image);
 }
 
-bool sw_script_has_container(const struct sw_run_config *run)
+bool sw_slurm_has_container(const struct sw_run_config *run)
 {
     const struct sw_container_config *container = &run->cluster.slurm.container;
     return container->kind != SW_CONTAINER_NONE && container->image != NULL;
 }
 
-int sw_script_prepare_container(struct sw_script *s, const struct sw_run_config *run, FILE *options,
-                                FILE *prefix, struct sw_error *err)
+static int add_container(const struct sw_run_config *run, const char *plan, const char *runner,
+                         struct sw_argv *options, struct sw_argv *prefix, struct sw_error *err)
 {
     const struct sw_container_config *container = &run->cluster.slurm.container;
     struct folders f = {.count = 0};
-    if (!sw_script_has_container(run))
+    if (!sw_slurm_has_container(run))
         return 0;
-    const int status = gather(&f, s, run, err);
+    const int status = gather(&f, plan, runner, run, err);
     if (status == 0 && container->kind == SW_CONTAINER_PYXIS)
-        write_pyxis(options, container, &f);
+        add_pyxis(options, container, &f);
     else if (status == 0)
-        write_exec(prefix, container, &f,
-                   sw_device_row(run->cluster.accelerator.device)->container_flag);
+        add_exec(prefix, container, &f,
+                 sw_device_row(run->cluster.accelerator.device)->container_flag);
     for (int32_t i = 0; i < f.count; i++)
         free(f.path[i]);
     return status;
+}
+
+int sw_slurm_rank_words(const struct sw_run_config *run, const char *plan, const char *runner,
+                        struct sw_argv *options, struct sw_argv *prefix, struct sw_error *err)
+{
+    const struct sw_slurm_config *slurm = &run->cluster.slurm;
+    if (slurm->cpu_bind != NULL)
+        sw_argv_add(options, "--cpu-bind=%s", slurm->cpu_bind);
+    if (slurm->gpu_bind != NULL)
+        sw_argv_add(options, "--gpu-bind=%s", slurm->gpu_bind);
+    if (add_container(run, plan, runner, options, prefix, err) != 0)
+        return -1;
+    add_options(options, &slurm->srun_options);
+    return sw_argv_check(options, err) != 0 ? -1 : sw_argv_check(prefix, err);
 }

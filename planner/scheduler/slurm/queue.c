@@ -1,4 +1,4 @@
-#include "planner/job/controller.h"
+#include "planner/scheduler/slurm/queue.h"
 
 #include "core/base/text.h"
 #include "core/run/submission.h"

@@ -1,0 +1,25 @@
+/* The words of a command, as they are added; what cannot be had is told once, at the end. */
+#ifndef SW_PLANNER_ARGV_H
+#define SW_PLANNER_ARGV_H
+
+#include "core/base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_argv {
+    char **item; /* [count], malloc'ed, and a NULL behind them; NULL where nothing was added */
+    int32_t count, room;
+    bool failed; /* memory ran out: something is missing */
+};
+
+/* Adds one word, as of printf. */
+void sw_argv_add(struct sw_argv *argv, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Adds copies of all words of another list. */
+void sw_argv_add_all(struct sw_argv *argv, const struct sw_argv *other);
+/* Errors (SW_ENVIRONMENT): memory ran out. */
+int sw_argv_check(const struct sw_argv *argv, struct sw_error *err);
+void sw_argv_free(struct sw_argv *argv);
+
+#endif
