@@ -50,6 +50,13 @@ struct sw_curve {
     struct sw_curve_point point[SW_MAX_CURVE]; /* ascending size */
 };
 
+/* A file of one. */
+struct sw_curve_file {
+    struct sw_curve curve;
+    double error; /* mean |error| of measurements that it was not fitted to; 0: not told */
+    struct sw_place at;
+};
+
 /* How fast decoding reads: what bytes per second products of few rows take of their weights, and
  * attention of its cache, where each weight or key meets that many rows or query heads; in a
  * program that reads `bytes` in all before it reads the same again, so that they may still be in a
@@ -83,6 +90,10 @@ struct sw_profile_config {
     double error;               /* mean |error| of runs that were left out; 0: not told */
     double band_low, band_high; /* measured / predicted time, 10th and 90th percentile */
     const char *source;         /* what the shares rest on; NULL: not told */
+    struct {
+        struct sw_place matmul, attention, memory, few_rows[SW_FEW_KINDS][SW_FEW_DTYPES],
+            launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth;
+    } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 
 /* What is assumed where nobody measured: the same shares for every chip of a kind of device, so
@@ -98,6 +109,9 @@ struct sw_accelerator_config {
     double peak_bf16_flops, peak_fp32_flops;     /* FLOP/s; bf16 default: fp32's */
     double memory_bandwidth;                     /* bytes/s */
     int32_t compute_units; /* that share the tiles of a matmul: SMs, CUs; 0: not told */
+    struct {
+        struct sw_place peak_bf16, peak_fp32, memory_bandwidth;
+    } at; /* as in a profile */
     /* What files older than profiles hold beside it; a cluster without a profile takes it. */
     struct sw_profile_config older;
 };
@@ -112,7 +126,11 @@ struct sw_link_config {
     double latency_s;           /* of each of its steps */
     struct sw_curve efficiency; /* share of bandwidth by bytes over a port; count 0: default */
     const char *efficiency_path; /* file that it came from; NULL: written in its place */
-    double oversubscription;     /* >= 1: bandwidth is divided by it where all talk at once */
+    double efficiency_error;     /* of that file; 0: not told */
+    struct {
+        struct sw_place bandwidth, launch, latency, efficiency, oversubscription;
+    } at;                    /* as in a profile */
+    double oversubscription; /* >= 1: bandwidth is divided by it where all talk at once */
     bool rails;  /* every accelerator has its own port; else those of a domain share all of them */
     bool direct; /* collectives send each block straight to its receiver; else in rings */
 };

@@ -32,7 +32,7 @@ static bool read_pair(const struct node *node, double *a, double *b)
            sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
 }
 
-bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve *out)
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out)
 {
     if (root->kind != NODE_MAPPING) {
         if (root->kind != NODE_BROKEN)
@@ -128,8 +128,12 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
     if (value->kind != NODE_SCALAR || value->text[0] == 0 || sw_number_parse(value->text, &all))
         return read_curve(c, field, value, base);
     struct node *root = sw_config_follow(c, field, value);
-    if (root == NULL || !sw_config_describe_curve(c, root, &link->efficiency))
+    struct sw_curve_file file = {.error = 0};
+    if (root == NULL || !sw_config_describe_curve(c, root, &file))
         return false;
+    link->efficiency = file.curve;
+    link->efficiency_error = file.error;
+    link->at.efficiency = file.at;
     link->efficiency_path = root->source->file;
     return true;
 }

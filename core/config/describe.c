@@ -113,8 +113,10 @@ bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
     out->older.launch_latency_s = -1; /* not told */
     struct section s = sw_config_read_section(c, root, sw_accelerator_fields, out, UNKNOWN_ERROR);
     note_older_constants(c, root);
-    if (out->peak_bf16_flops == 0)
+    if (out->peak_bf16_flops == 0) {
         out->peak_bf16_flops = out->peak_fp32_flops;
+        out->at.peak_bf16 = out->at.peak_fp32;
+    }
     if (sw_section_good(&s, "memory", "reserved_memory", NULL) &&
         out->reserved_memory_bytes >= out->memory_bytes)
         complain(c, &s, "reserved_memory", "'reserved_memory' leaves nothing of 'memory'",

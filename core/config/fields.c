@@ -480,6 +480,14 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         sw_config_note_at(c, map, sw_config_format(c, "ignored keys: %s", ignored.list));
 }
 
+/* Before the value is read: what follows a reference knows a better place. */
+static void put_place(const struct field *field, void *base, const struct node *value)
+{
+    const struct sw_place at = {value->source->file, value->line, value->column};
+    if (field->place != 0)
+        memcpy((char *)base + field->place, &at, sizeof at);
+}
+
 struct section sw_config_read_section(struct sw_config *c, struct node *map,
                                       const struct field *fields, void *base,
                                       enum unknown_keys unknown)
@@ -493,6 +501,7 @@ struct section sw_config_read_section(struct sw_config *c, struct node *map,
         struct node *value = sw_node_find(map, field->key);
         if (value != NULL && !sw_node_is_null(value)) {
             section.written |= bit;
+            put_place(field, base, value);
             if (!sw_config_read_field(c, field, value, base))
                 section.bad |= bit;
             continue;

@@ -66,7 +66,7 @@ struct sw_config {
     struct sw_accelerator_config *accelerator;
     struct sw_cluster_config *cluster;
     struct sw_profile_config *profile;
-    struct sw_curve *curve;
+    struct sw_curve_file *curve;
     struct sw_fabric_config *fabric;
     const struct node *profile_at; /* the last 'profile' that was read */
     struct sw_run_config *run;     /* of a plan: inside it */
@@ -192,6 +192,7 @@ struct field {
     const char *key;
     enum field_form type;
     size_t offset; /* in the struct that the table describes; FIELD_NOWHERE: checked, not kept */
+    size_t place;  /* there, the struct sw_place that tells where the value stands; 0: none */
     bool required;
     bool elsewhere;       /* written as a part of another field */
     bool old;             /* of older files: read, but neither written nor described */
@@ -385,7 +386,7 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
                                 struct sw_cluster_config *out);
 bool sw_config_describe_run(struct sw_config *c, struct node *root, struct sw_run_config *out);
 bool sw_config_describe_plan(struct sw_config *c, struct node *root, struct sw_plan_config *out);
-bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve *out);
+bool sw_config_describe_curve(struct sw_config *c, struct node *root, struct sw_curve_file *out);
 
 /* read.c: whether a mapping is of that kind, and not plainly of another (reported at `place`). */
 bool sw_config_is_kind(struct sw_config *c, const struct node *root, const struct node *place,

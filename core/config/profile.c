@@ -158,8 +158,10 @@ bool sw_config_settle_profile(struct sw_config *c, struct sw_cluster_config *clu
     }
     if (p->name == NULL) {
         *p = assumed;
-        if (a->older.launch_latency_s >= 0)
+        if (a->older.launch_latency_s >= 0) {
             p->launch_latency_s = a->older.launch_latency_s;
+            p->at.launch_latency = a->older.at.launch_latency;
+        }
     }
     complete(p, &assumed);
     return true;

@@ -364,7 +364,7 @@ const struct sw_profile_config *sw_config_profile(const struct sw_config *config
 
 const struct sw_curve *sw_config_curve(const struct sw_config *config)
 {
-    return config->error_count == 0 ? config->curve : NULL;
+    return config->error_count == 0 && config->curve != NULL ? &config->curve->curve : NULL;
 }
 
 const struct sw_fabric_config *sw_config_fabric(const struct sw_config *config)

@@ -203,10 +203,13 @@ const struct field sw_model_fields[] = {
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_accelerator_config, member)
+#define KEPT(member, word)                                                                         \
+    .offset = offsetof(struct sw_accelerator_config, member),                                      \
+    .place = offsetof(struct sw_accelerator_config, at.word)
 static const struct field peak_fields[] = {
     {.key = "bf16",
      .type = FIELD_FLOPS,
-     AT(peak_bf16_flops),
+     KEPT(peak_bf16_flops, peak_bf16),
      .least = 1e8,
      .most = 1e17,
      .min = 0,
@@ -216,7 +219,7 @@ static const struct field peak_fields[] = {
      .about = "peak of dense bf16 matrix products, FLOP/s; default: that of fp32"},
     {.key = "fp32",
      .type = FIELD_FLOPS,
-     AT(peak_fp32_flops),
+     KEPT(peak_fp32_flops, peak_fp32),
      .least = 1e8,
      .most = 1e17,
      .required = true,
@@ -272,7 +275,7 @@ const struct field sw_accelerator_fields[] = {
      .about = "arithmetic peak of one accelerator"},
     {.key = "memory_bandwidth",
      .type = FIELD_BANDWIDTH,
-     AT(memory_bandwidth),
+     KEPT(memory_bandwidth, memory_bandwidth),
      .least = 1e8,
      .most = 1e15,
      .required = true,
@@ -291,7 +294,8 @@ const struct field sw_accelerator_fields[] = {
               "are not considered"},
     {.key = "launch_latency",
      .type = FIELD_SECONDS,
-     AT(older.launch_latency_s),
+     .offset = offsetof(struct sw_accelerator_config, older.launch_latency_s),
+     .place = offsetof(struct sw_accelerator_config, older.at.launch_latency),
      .old = true,
      .least = 0,
      .most = 1e-2,
@@ -311,9 +315,13 @@ const struct field sw_accelerator_fields[] = {
      .about = "where the figures come from"},
     {.key = NULL},
 };
+#undef KEPT
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_link_config, member)
+#define KEPT(member, word)                                                                         \
+    .offset = offsetof(struct sw_link_config, member),                                             \
+    .place = offsetof(struct sw_link_config, at.word)
 const struct field sw_link_fields[] = {
     {.key = "name",
      .type = FIELD_TEXT,
@@ -335,7 +343,7 @@ const struct field sw_link_fields[] = {
               "number, those of all nodes"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
-     AT(bandwidth),
+     KEPT(bandwidth, bandwidth),
      .least = 1e6,
      .most = 1e14,
      .min = 0,
@@ -346,7 +354,7 @@ const struct field sw_link_fields[] = {
               "second; this or bandwidth_per_node must stand"},
     {.key = "bandwidth_per_node",
      .type = FIELD_BANDWIDTH,
-     AT(bandwidth_per_node),
+     KEPT(bandwidth_per_node, bandwidth),
      .least = 1e6,
      .most = 1e15,
      .brief = true,
@@ -358,7 +366,7 @@ const struct field sw_link_fields[] = {
               "bandwidth: the sum of the node's ports"},
     {.key = "launch",
      .type = FIELD_SECONDS,
-     AT(launch_s),
+     KEPT(launch_s, launch),
      .fallback = "0",
      .brief = true,
      .least = 0,
@@ -370,7 +378,7 @@ const struct field sw_link_fields[] = {
               "and those inside them the largest counts"},
     {.key = "latency",
      .type = FIELD_SECONDS,
-     AT(latency_s),
+     KEPT(latency_s, latency),
      .least = 0,
      .most = 0.1,
      .required = true,
@@ -381,7 +389,7 @@ const struct field sw_link_fields[] = {
               "the next"},
     {.key = "efficiency",
      .type = FIELD_CUSTOM,
-     AT(efficiency),
+     KEPT(efficiency, efficiency),
      .brief = true,
      .custom = &sw_type_link_curve,
      .example = "../curves/nccl-nvlink.yaml",
@@ -392,7 +400,7 @@ const struct field sw_link_fields[] = {
               "default: 0.82 for the innermost link, 0.9 for others"},
     {.key = "oversubscription",
      .type = FIELD_REAL,
-     AT(oversubscription),
+     KEPT(oversubscription, oversubscription),
      .fallback = "1",
      .min = 1,
      .max = 1000,
@@ -419,6 +427,7 @@ const struct field sw_link_fields[] = {
      .about = "where the figures come from"},
     {.key = NULL},
 };
+#undef KEPT
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_cluster_config, member)

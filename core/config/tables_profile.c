@@ -4,6 +4,9 @@
 #include <stddef.h>
 
 #define AT(member) .offset = offsetof(struct sw_profile_config, member)
+#define KEPT(member, word)                                                                         \
+    .offset = offsetof(struct sw_profile_config, member),                                          \
+    .place = offsetof(struct sw_profile_config, at.word)
 #define MATMUL(at)                                                                                 \
     {                                                                                              \
         .key = "matmul", .type = FIELD_CUSTOM, at, .custom = &sw_type_curve, .example = "0.71",    \
@@ -36,7 +39,7 @@
 static const struct field peak_fields[] = {
     {.key = "bf16",
      .type = FIELD_FLOPS,
-     AT(peak_bf16_flops),
+     KEPT(peak_bf16_flops, peak_bf16),
      .least = 1e8,
      .most = 1e17,
      .min = 0,
@@ -46,7 +49,7 @@ static const struct field peak_fields[] = {
      .about = "what fractions in bf16 are of; 0: the accelerator's peak"},
     {.key = "fp32",
      .type = FIELD_FLOPS,
-     AT(peak_fp32_flops),
+     KEPT(peak_fp32_flops, peak_fp32),
      .least = 1e8,
      .most = 1e17,
      .min = 0,
@@ -59,8 +62,9 @@ static const struct field peak_fields[] = {
 
 #define FEW_ROWS(word, kind, dtype, what)                                                          \
     {                                                                                              \
-        .key = word, .type = FIELD_CUSTOM, AT(few_rows[kind][dtype]), .custom = &sw_type_few_rows, \
-        .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]", .schema = SW_FEW_ROWS_SCHEMA, .about = what  \
+        .key = word, .type = FIELD_CUSTOM, KEPT(few_rows[kind][dtype], few_rows[kind][dtype]),     \
+        .custom = &sw_type_few_rows, .example = "[[1, 1e8, 12e9], [4, 1e8, 7e9]]",                 \
+        .schema = SW_FEW_ROWS_SCHEMA, .about = what                                                \
     }
 static const struct field few_rows_fields[] = {
     FEW_ROWS("linear_fp32", SW_FEW_LINEAR, SW_FEW_FP32,
@@ -87,10 +91,20 @@ const struct field sw_curve_fields[] = {
      .offset = 0,
      .required = true,
      .custom = &sw_type_curve,
+     .place = offsetof(struct sw_curve_file, at),
      .example = "[[1e6, 0.2], [1e9, 0.8]]",
      .schema = SW_CURVE_SCHEMA,
      .about = "points [size, fraction], sizes ascending; between them the fraction goes with the "
               "logarithm of the size, beyond them it stays"},
+    {.key = "error",
+     .type = FIELD_REAL,
+     .offset = offsetof(struct sw_curve_file, error),
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .example = "0.091",
+     .about = "mean error of predictions for collectives that were left out of the fit; 0: not "
+              "known"},
     {.key = "source",
      .type = FIELD_TEXT,
      .offset = FIELD_NOWHERE,
@@ -117,9 +131,9 @@ const struct field sw_profile_fields[] = {
      .example = "h100-sxm-80gb",
      .about = "name of the accelerator that it was measured on: a cluster of others is priced with "
               "the default profile; default: any"},
-    MATMUL(AT(matmul)),
-    ATTENTION(AT(attention)),
-    MEMORY(AT(memory)),
+    MATMUL(KEPT(matmul, matmul)),
+    ATTENTION(KEPT(attention, attention)),
+    MEMORY(KEPT(memory, memory)),
     {.key = "few_rows",
      .type = FIELD_SECTION,
      .offset = 0,
@@ -128,10 +142,10 @@ const struct field sw_profile_fields[] = {
      .example = "{linear_fp32: [[1, 1e8, 12e9], [4, 1e8, 7e9]]}",
      .about = "how fast decoding reads, whose products have one row of each text; default: what "
               "follows from 'matmul', 'attention' and 'memory'"},
-    LAUNCH(AT(launch_latency_s)),
+    LAUNCH(KEPT(launch_latency_s, launch_latency)),
     {.key = "host_time",
      .type = FIELD_SECONDS,
-     AT(host_time_s),
+     KEPT(host_time_s, host_time),
      .least = 0,
      .most = 1e-2,
      .fallback = "0",
@@ -148,7 +162,7 @@ const struct field sw_profile_fields[] = {
      .about = "what the fractions are of, where that is not the accelerator's peak"},
     {.key = "memory_bandwidth",
      .type = FIELD_BANDWIDTH,
-     AT(memory_bandwidth),
+     KEPT(memory_bandwidth, memory_bandwidth),
      .least = 1e8,
      .most = 1e15,
      .fallback = "0",
@@ -199,12 +213,16 @@ const struct field sw_profile_fields[] = {
     {.key = NULL},
 };
 #undef AT
+#undef KEPT
 
 #define AT(member) .offset = offsetof(struct sw_accelerator_config, older.member)
+#define KEPT(member)                                                                               \
+    .offset = offsetof(struct sw_accelerator_config, older.member),                                \
+    .place = offsetof(struct sw_accelerator_config, older.at.member)
 const struct field sw_older_constants[] = {
-    MATMUL(AT(matmul)),
-    ATTENTION(AT(attention)),
-    MEMORY(AT(memory)),
+    MATMUL(KEPT(matmul)),
+    ATTENTION(KEPT(attention)),
+    MEMORY(KEPT(memory)),
     {.key = "source", .type = FIELD_TEXT, AT(source), .example = "runner calibrate"},
     {.key = "band_low",
      .type = FIELD_REAL,
