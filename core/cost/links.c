@@ -10,12 +10,17 @@
  * network). */
 static const double inside_share = 0.82, outside_share = 0.90;
 
+double sw_links_assumed_share(int32_t level)
+{
+    return level == 0 ? inside_share : outside_share;
+}
+
 /* Bytes per second of one accelerator on that level when all talk at once and so many go over each
  * port. */
 static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
 {
     const struct sw_link_config *link = &cluster->link[level];
-    double share = level == 0 ? inside_share : outside_share;
+    double share = sw_links_assumed_share(level);
     if (link->efficiency.count > 0)
         share = sw_cost_efficiency(&link->efficiency, bytes, share);
     const double bandwidth = link->bandwidth * share;

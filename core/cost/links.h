@@ -28,6 +28,9 @@ enum { SW_MAX_SPANS = 24 };
 int32_t sw_links_spans(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                        struct sw_axes axes, struct sw_span out[SW_MAX_SPANS]);
 
+/* Share of its bandwidth that a link of that level is assumed to reach where it tells none. */
+double sw_links_assumed_share(int32_t level);
+
 /* Seconds of one collective (SW_ALL_GATHER .. SW_ALL_TO_ALL) in which each rank sends `bytes`
  * (sw_op_communication_bytes): launch + steps x latency + bytes / (bandwidth x efficiency). */
 double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,

@@ -29,6 +29,7 @@ enum sw_option_bit {
     SW_OPTION_PARTITION = 1 << 18,
     SW_OPTION_INTO = 1 << 19,
     SW_OPTION_FOR = 1 << 20,
+    SW_OPTION_SOURCES = 1 << 21,
     SW_OPTION_WATCH = 1 << 24,
     SW_OPTION_FOLLOW = 1 << 25,
     SW_OPTION_LINES = 1 << 26,
@@ -39,7 +40,7 @@ enum sw_option_bit {
 struct sw_json;
 
 struct sw_options {
-    bool json, rejected, program, help;
+    bool json, rejected, program, sources, help;
     enum sw_program_kind program_kind; /* where `program` */
     int64_t top;                       /* -1: not given */
     const char *prefer;                /* of sw_prefer_words; NULL: as in the run file */

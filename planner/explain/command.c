@@ -2,6 +2,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/explain/explain.h"
+#include "planner/explain/sources.h"
 #include "planner/html/html.h"
 #include "planner/search/purpose.h"
 
@@ -67,6 +68,31 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     else
         return 0;
     return options->program || options->json ? 0 : tell_counts(x->run, err);
+}
+
+/* Of one mesh, priced or too large for the memory. */
+static int tell_sources(const struct sw_options *options, const struct sw_run_config *run,
+                        enum sw_purpose purpose, const struct sw_search *search,
+                        struct sw_error *err)
+{
+    struct sw_sources sources;
+    if (sw_sources_make(run, &search->mesh[0], purpose, &sources, err) != 0)
+        return -1;
+    if (options->json)
+        sw_sources_print_json(stdout, &sources);
+    else
+        sw_sources_text(stdout, &sources);
+    return 0;
+}
+
+/* Those that are a table or a page of their own. */
+static int check_options(const struct sw_options *options, struct sw_error *err)
+{
+    if (options->sources && (options->program || options->html != NULL || options->rejected))
+        return sw_fail(err, SW_BAD_INPUT,
+                       "--sources goes with none of --program, --html and --rejected; ask for one "
+                       "after the other");
+    return 0;
 }
 
 /* Memory and time of the mesh, beside the others that there are. */
@@ -143,11 +169,21 @@ static int check_purpose(const struct sw_options *options, enum sw_purpose purpo
     return 0;
 }
 
+static int explain(const struct sw_options *options, const struct sw_run_config *run,
+                   enum sw_purpose purpose, struct sw_search *search, struct sw_error *err)
+{
+    if (options->sources)
+        return tell_sources(options, run, purpose, search, err);
+    return purposes[purpose].explain(options, run, search, err);
+}
+
 int sw_command_explain(const struct sw_options *options)
 {
     struct sw_run_file run_file;
     struct sw_search search = {0};
     struct sw_error err = {0};
+    if (check_options(options, &err) != 0)
+        return sw_command_fail(&err);
     int status = sw_run_file_open(options, false, &run_file);
     if (status != SW_OK)
         goto out;
@@ -155,7 +191,7 @@ int sw_command_explain(const struct sw_options *options)
     const enum sw_purpose purpose = sw_search_purpose(options, run);
     if (check_purpose(options, purpose, &err) != 0 ||
         sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
-        (is_told(&search) && purposes[purpose].explain(options, run, &search, &err) != 0))
+        (is_told(&search) && explain(options, run, purpose, &search, &err) != 0))
         status = sw_command_fail(&err);
     else if (search.keeping == 0)
         status = sw_report_unmet(run, &search);

@@ -123,6 +123,8 @@ check("plan search --for serve --json", plan("search", small, "--for", "serve", 
 check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--set", "serve.max_batch=8"))
 check("plan explain --for serve --json", plan("explain", small, "--for", "serve", "--json", "--set",
                                               "serve.max_batch=8"))
+check("plan explain --sources --json", plan("explain", small, "--sources", "--json", "--set",
+                                            "profile=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml"))
 # Nothing fits; one change is not enough.
 check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4",
                                  "--set", "mesh_dim=auto", "--set", "global_batch_size=12"))

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# What `plan explain --sources` says: of the shipped runs, of mistakes, and commands that work.
+#
+#   tests/unit/test_sources.sh PLAN SCRATCH      from the root of the tree
+set -uo pipefail
+plan=$(realpath "$1") && [ -x "$plan" ] || exit 2
+scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch"
+run=configs/runs/llama-8b-64.yaml
+bad=0
+
+complain() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+# says TEXT ARGUMENTS...: exit 0, and stdout has the line but for runs of blanks.
+says() {
+    local text=$1
+    shift
+    "$plan" explain "$@" >"$scratch/stdout" 2>"$scratch/stderr" || complain "explain $*: exit $?"
+    tr -s ' ' <"$scratch/stdout" | grep -qF -- "$text" || complain "explain $*: no '$text' in $(cat "$scratch/stdout")"
+}
+refuses() {
+    "$plan" explain "$run" --sources "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+    [ $? -eq 2 ] || complain "explain --sources $*: no exit 2"
+    [ ! -s "$scratch/stdout" ] || complain "explain --sources $*: printed $(cat "$scratch/stdout")"
+    grep -qxF 'plan: error: --sources goes with none of --program, --html and --rejected; ask for one after the other' \
+        "$scratch/stderr" || complain "explain --sources $*: $(cat "$scratch/stderr")"
+}
+
+refuses --rejected
+refuses --program
+refuses --for serve --program decode
+refuses --html "$scratch/page.html"
+
+mesh=(--mesh_dim 1,64,1,1)
+fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
+says 'step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
+says 'links.nvlink.efficiency 0.0134 to 0.835' "$run" --sources "${mesh[@]}"
+says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
+says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
+says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
+says "4.6 %, step -4 to +12 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
+says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
+    "$run" --sources "${mesh[@]}" --set profile=$fitted
+
+# The command that it names takes the measurements of one run.
+cat >"$scratch/runs.csv" <<'CSV'
+software,gpu,model,n_gpus,seq_len,micro_batch,tok_s_gpu
+mine,h100_80gb,llama-8b,64,8192,2,9000
+CSV
+command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
+# shellcheck disable=SC2086 # two paths without blanks
+"$plan" fit "$scratch/runs.csv" $command >"$scratch/fit" 2>&1 ||
+    complain "plan fit runs.csv $command: $(cat "$scratch/fit")"
+
+serve=(--for serve --set serve.max_batch=8 --mesh_dim 1,1,8,8)
+says ': a token ' "$run" --sources "${serve[@]}"
+says ' srun --nodes=2 --ntasks-per-node=8 --distribution=block --gpus-per-node=8 runner calibrate --device cuda -o configs/clusters/h100-8x8-measured.profile.yaml --cluster configs/clusters/h100-8x8-measured.yaml' \
+    "$run" --sources "${serve[@]}"
+
+for purpose in train serve; do
+    "$plan" explain "$run" --sources --json --for $purpose --set serve.max_batch=8 --mesh_dim 1,1,8,8 \
+        >"$scratch/$purpose.json" 2>"$scratch/stderr"
+    python3 - "$scratch/$purpose.json" $purpose <<'PYTHON' || complain "--json --for $purpose"
+import json, os, re, sys
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    told = json.load(f)
+assert told["schema"] == "shardwright.explain.sources/1" and told["for"] == sys.argv[2]
+shares = [c["share"] for c in told["constants"]]
+assert shares == sorted(shares, reverse=True) and shares[-1] > 0
+assert told["measure"]["constant"] in [c["name"] for c in told["constants"]]
+for c in told["constants"]:
+    assert c["share"] == abs(c["elasticity"]) and c["least"] <= c["most"]
+    if c["file"] is None:
+        assert c["default"].startswith("default of ")
+        continue
+    # the line that is named holds the value, or the points that end there
+    with open(c["file"], encoding="utf-8") as f:
+        line = f.read().split("\n")[c["line"] - 1]
+    key = "points" if c["name"].endswith("efficiency") else c["name"].split(".")[-1]
+    assert re.search(r"\b%s\b" % key, line) or "bandwidth_per_node" in line, (c, line)
+PYTHON
+done
+[ "$bad" -eq 0 ] && echo "ok" || exit 1
