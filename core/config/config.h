@@ -92,7 +92,7 @@ struct sw_profile_config {
     const char *source;         /* what the shares rest on; NULL: not told */
     struct {
         struct sw_place matmul, attention, memory, few_rows[SW_FEW_KINDS][SW_FEW_DTYPES],
-            launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth;
+            launch_latency, host_time, peak_bf16, peak_fp32, memory_bandwidth, band;
     } at; /* where each constant stands; file NULL: nowhere, it is the default */
 };
 

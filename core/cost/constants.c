@@ -112,7 +112,8 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->error = p->error;
         c->runs = p->runs;
     }
-    if (c->owner == SW_OWNER_PROFILE) {
+    /* a file that tells no band is priced with the default's, which says nothing of it */
+    if (c->owner == SW_OWNER_PROFILE && (p->at.band.file != NULL || sw_profile_is_default(p))) {
         c->band_low = p->band_low;
         c->band_high = p->band_high;
     }

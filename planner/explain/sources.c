@@ -110,6 +110,15 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
         sw_shell_write_word(out, run->model.path);
         return;
     }
+    if (c->owner == SW_OWNER_PROFILE && !sw_profile_is_default(&cluster->profile) &&
+        !is_of_others(&cluster->profile)) {
+        /* kernels are measured; a run tells how far off a step made of them is */
+        fprintf(out, "plan fit %s.plan.yaml ", run->name);
+        char metrics[512];
+        snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", run->directory);
+        sw_shell_write_word(out, metrics);
+        return;
+    }
     if (c->owner == SW_OWNER_LINK)
         write_launcher(out, cluster, c->link);
     fprintf(out, "runner calibrate --device %s -o ",
@@ -233,10 +242,13 @@ static void print_measurement(FILE *out, const struct sw_sources *s)
         return;
     const struct sw_constant *c = &s->row[s->worst].constant;
     fprintf(out,
-            "\nwhat is known least, by its share of the time: %s, %.1f %% of it. Measure it:\n",
+            "\nwhat is known least: %s; its share x what it may be off by is %.1f %% of the time.\n"
+            "This measures it:\n",
             c->name, 100 * s->row[s->worst].doubt);
     fprintf(out, "    %s\n", s->command);
-    if (strncmp(s->command, "plan fit", 8) == 0)
+    if (strstr(s->command, "metrics.jsonl") != NULL)
+        fprintf(out, "after 'plan emit' and some steps of 'runner train' of this run\n");
+    else if (strncmp(s->command, "plan fit", 8) == 0)
         fprintf(out, "runs.csv: what this software reached here, as 'plan fit --help' says\n");
     else if (c->owner == SW_OWNER_LINK)
         fprintf(out, "then name the cluster file that it writes as the run's cluster\n");
@@ -253,13 +265,13 @@ void sw_sources_text(FILE *out, const struct sw_sources *s)
             sw_mesh_format(&s->c.decision.mesh, mesh, sizeof mesh),
             s->purpose == SW_FOR_SERVE ? "a token" : "a step",
             sw_format_seconds(cost->step_seconds, a), cost->profile);
-    fprintf(out, "\n%-34s %-20s %8s %10s  %-26s %s\n", "constant", "value", "share", "1 % more",
+    fprintf(out, "\n%-38s %-20s %8s %10s  %-26s %s\n", "constant", "value", "share", "1 % more",
             "off by, where told", "source");
     for (int32_t i = 0; i < s->count; i++) {
         const struct sw_source *row = &s->row[i];
         format_value(&row->constant, value, sizeof value);
         format_error(&row->constant, off, sizeof off);
-        fprintf(out, "%-34s %-20s %6.2f %% %+8.3f %%  %-26s %s\n", row->constant.name, value,
+        fprintf(out, "%-38s %-20s %6.2f %% %+8.3f %%  %-26s %s\n", row->constant.name, value,
                 100 * fabs(row->elasticity), row->elasticity, off,
                 sw_source_place(s, &row->constant, place, sizeof place));
     }

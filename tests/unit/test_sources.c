@@ -70,7 +70,8 @@ static void curves_tell_their_ends_and_errors(void **state)
                                                     .error = 0.04,
                                                     .runs = 7,
                                                     .band_low = 0.9,
-                                                    .band_high = 1.2}};
+                                                    .band_high = 1.2,
+                                                    .at.band = {.file = "p.yaml", .line = 9}}};
     const int32_t count = sw_constants_list(&cluster, list);
     const struct sw_constant *curve = find(list, count, "links.wire.efficiency");
     assert_int_equal(curve->points, 2);
@@ -79,6 +80,9 @@ static void curves_tell_their_ends_and_errors(void **state)
     const struct sw_constant *matmul = find(list, count, "profile.matmul");
     assert_true(matmul->error == 0.04 && matmul->runs == 7 && matmul->band_low == 0.9);
     assert_true(find(list, count, "links.wire.bandwidth")->error == 0);
+    cluster.profile.at.band.file = NULL;
+    (void)sw_constants_list(&cluster, list);
+    assert_true(matmul->error == 0.04 && matmul->band_low == 0 && matmul->band_high == 0);
     sw_constant_scale(&cluster, curve, 0.5);
     assert_true(cluster.link[0].efficiency.point[1].fraction == 0.375);
 }

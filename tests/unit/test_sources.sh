@@ -34,16 +34,23 @@ refuses --program
 refuses --for serve --program decode
 refuses --html "$scratch/page.html"
 
-mesh=(--mesh_dim 1,64,1,1)
+mesh=(--mesh_dim '1,64,1,1')
 fitted=configs/profiles/llm-foundry-2023-h100-sxm-80gb.yaml
 says 'step -30 to +30 % default of cuda devices' "$run" --sources "${mesh[@]}"
 says 'links.nvlink.efficiency 0.0134 to 0.835' "$run" --sources "${mesh[@]}"
 says ' 9.1 % configs/curves/nccl-nvlink-h100.yaml:' "$run" --sources "${mesh[@]}"
+says 'what is known least: profile.matmul; its share x what it may be off by is ' "$run" --sources "${mesh[@]}"
 says 'accelerator.peak.bf16 989 TFLOP/s' "$run" --sources "${mesh[@]}"
 says ' runner calibrate --device cuda -o configs/clusters/h100-8x8.profile.yaml' "$run" --sources "${mesh[@]}"
 says "4.6 %, step -4 to +12 % $fitted:" "$run" --sources "${mesh[@]}" --set profile=$fitted
 says ' plan fit runs.csv configs/clusters/h100-8x8.yaml configs/models/llama-8b.yaml' \
     "$run" --sources "${mesh[@]}" --set profile=$fitted
+
+# A profile that tells no band has none; what kernels do is measured, and only a run tells more.
+printf 'name: shardwright\nmatmul: 0.5\n' >"$scratch/mine.yaml"
+says " not told $scratch/mine.yaml:2" "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
+says ' plan fit llama-8b-64.plan.yaml ' "$run" --sources "${mesh[@]}" --set profile="$scratch/mine.yaml"
+says ' plan fit runs.csv configs' "$run" --sources "${mesh[@]}" --set profile=$fitted
 
 # The command that it names takes the measurements of one run.
 cat >"$scratch/runs.csv" <<'CSV'
@@ -55,7 +62,7 @@ command=$(sed -n 's/^ *plan fit runs.csv //p' "$scratch/stdout")
 "$plan" fit "$scratch/runs.csv" $command >"$scratch/fit" 2>&1 ||
     complain "plan fit runs.csv $command: $(cat "$scratch/fit")"
 
-serve=(--for serve --set serve.max_batch=8 --mesh_dim 1,1,8,8)
+serve=(--for serve --set serve.max_batch=8 --mesh_dim '1,1,8,8')
 says ': a token ' "$run" --sources "${serve[@]}"
 says ' srun --nodes=2 --ntasks-per-node=8 --distribution=block --gpus-per-node=8 runner calibrate --device cuda -o configs/clusters/h100-8x8-measured.profile.yaml --cluster configs/clusters/h100-8x8-measured.yaml' \
     "$run" --sources "${serve[@]}"
