@@ -129,7 +129,7 @@ static void shares_add_up(void **state)
     for (size_t m = 0; m < sizeof meshes / sizeof meshes[0]; m++) {
         double sum = 0;
         run.mesh_dim = meshes[m];
-        assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, &search, &err), 0);
+        assert_int_equal(sw_search_run(&run, SW_FOR_TRAIN, SW_EVERY_ROW, &search, &err), 0);
         assert_int_equal(sw_sources_make(&run, &search.mesh[0], SW_FOR_TRAIN, &s, &err), 0);
         assert_true(s.c.cost.step_seconds == search.mesh[0].cost.step_seconds);
         for (int32_t i = 0; i < s.count; i++) {
