@@ -280,6 +280,7 @@ int reference_begin(struct reference_run *run, struct sw_comm *comm, const struc
     run->call.axes = c->axes;
     run->call.dtype = c->dtype;
     run->call.count = c->count;
+    run->call.waited_next = c->waited_next;
     run->workspace_bytes = planned_workspace(c, &comm->mesh);
     bool enough = (run->workspace = fenced(run->workspace_bytes)) != NULL;
     for (int32_t i = 0; i < c->count; i++) {

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-enum { MAX_RANKS = 16, BATCH = 5 };
+enum { MAX_RANKS = 16, BATCH = 5, MANY = 150 };
 
 /* What one rank does; uses up its communicator. */
 typedef int (*rank_function)(struct sw_comm *comm, uint64_t seed, struct sw_error *err);
@@ -93,6 +93,32 @@ static int cases_of_size(struct sw_comm *comm, uint64_t seed, bool large, struct
             return -1;
     }
     return comm->vtable->barrier(comm, err);
+}
+
+/* More calls than the queue has room for, which nobody waits for yet: on some ranks none is handed
+ * to the communication thread, on others every third. */
+static int held_back(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
+{
+    struct reference_random random = {seed};
+    struct reference_run runs[MANY];
+    int begun = 0, result = 0;
+    for (int i = 0; i < MANY && result == 0; i++) {
+        struct reference_case c = reference_case_random(&random, &comm->mesh, false);
+        c.waited_next = comm->rank % 2 == 0 || i % 3 != 0;
+        result = reference_begin(&runs[i], comm, &c, err);
+        begun += result == 0;
+    }
+    for (int i = 0; i < begun; i++)
+        if (reference_end(&runs[i], comm, err) != 0)
+            result = -1;
+    return result;
+}
+
+static void test_held_back(void **state)
+{
+    (void)state;
+    const struct sw_mesh mesh = sw_mesh_make(1, 2, 1, 2);
+    expect_success(&mesh, 0, 11, held_back);
 }
 
 static int small_cases(struct sw_comm *comm, uint64_t seed, struct sw_error *err)
@@ -602,6 +628,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_cases),
+        cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_random_cases_in_small_messages),
         cmocka_unit_test(test_larger_than_workspace),
         cmocka_unit_test(test_ring),
