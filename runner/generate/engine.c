@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/program/serving.h"
+#include "runner/generate/prefix.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct sw_engine {
     int64_t arrivals;          /* texts that were admitted */
     struct slot *slot;
     int32_t *seen; /* of each slot [slots, words] */
+    struct sw_prefixes prefixes;
     struct sw_engine_counts counts;
     /* What the programs are fed, what they give: rows, of chunks or, decoding, one of each slot. */
     int64_t rows;      /* of the call */
@@ -87,7 +89,8 @@ int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struc
     e->settings = calloc(rows * SW_SAMPLING_SETTINGS, sizeof *e->settings);
     e->output = calloc(row + SW_SAMPLED_NUMBERS * rows, sizeof(double));
     if (e->slot == NULL || e->tokens == NULL || e->labels == NULL || e->where == NULL ||
-        e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL) {
+        e->seen == NULL || e->row_seen == NULL || e->settings == NULL || e->output == NULL ||
+        !sw_prefixes_create(e->slot_count, e->max_tokens + 1, e->chunk, &e->prefixes)) {
         sw_engine_free(e);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the engine");
     }
@@ -107,6 +110,7 @@ void sw_engine_free(struct sw_engine *e)
     free(e->row_seen);
     free(e->settings);
     free(e->output);
+    sw_prefixes_free(&e->prefixes);
     free(e);
 }
 
@@ -308,23 +312,53 @@ static void leave_chunks(struct slot *s, const struct sw_engine_calls *calls)
         end_text(s, calls, false);
 }
 
-/* Of the shards of the batch the one with fewest texts has it: their rows are its own. */
-int64_t sw_engine_free_slot(const struct sw_engine *e)
+/* Of the free slots the one whose cache saves the text most; -1: none saves more than it loses. */
+static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_text *text)
 {
-    const int64_t each = e->slot_count / e->shards;
-    int64_t best = -1, fewest = each;
-    for (int64_t shard = 0; shard < e->shards; shard++) {
-        int64_t busy = 0, free_slot = -1;
-        for (int64_t i = (shard + 1) * each; i-- > shard * each;) {
-            busy += e->slot[i].busy;
-            free_slot = e->slot[i].busy ? free_slot : i;
-        }
-        if (busy < fewest) {
-            fewest = busy;
-            best = free_slot;
+    int64_t best = -1, most = 0;
+    for (int64_t i = 0; i < e->slot_count && !text->scored; i++) {
+        if (e->slot[i].busy)
+            continue;
+        const int64_t found = sw_prefixes_found(&e->prefixes, i, text->tokens, text->token_count);
+        if (found > most && sw_prefixes_pays(&e->prefixes, i, found)) {
+            most = found;
+            best = i;
         }
     }
     return best;
+}
+
+/* Of the shards of the batch the one with fewest texts has it: their rows are its own. In it the
+ * slot that was taken longest ago: what stands there is least likely to be asked for again. */
+static int64_t slot_of_fewest(const struct sw_engine *e)
+{
+    const int64_t each = e->slot_count / e->shards;
+    const int64_t *used = e->prefixes.used;
+    int64_t best = -1, fewest = each;
+    for (int64_t shard = 0; shard < e->shards; shard++) {
+        int64_t busy = 0, oldest = -1;
+        for (int64_t i = shard * each; i < (shard + 1) * each; i++) {
+            busy += e->slot[i].busy;
+            if (!e->slot[i].busy && (oldest < 0 || used[i] < used[oldest]))
+                oldest = i;
+        }
+        if (busy < fewest) {
+            fewest = busy;
+            best = oldest;
+        }
+    }
+    return best;
+}
+
+bool sw_engine_has_room(const struct sw_engine *e)
+{
+    return slot_of_fewest(e) >= 0;
+}
+
+int64_t sw_engine_free_slot(const struct sw_engine *e, const struct sw_text *text)
+{
+    const int64_t slot = slot_with_prefix(e, text);
+    return slot >= 0 ? slot : slot_of_fewest(e);
 }
 
 bool sw_engine_is_busy(const struct sw_engine *e)
@@ -335,8 +369,20 @@ bool sw_engine_is_busy(const struct sw_engine *e)
     return false;
 }
 
+/* Positions of the text that stand in its slot already. A text that is scored is told of every
+ * token, and leaves nothing: `score` and `decode` make its positions. */
+static int64_t keep_prefix(struct sw_engine *e, int64_t slot, const struct sw_text *text)
+{
+    int64_t found = 0;
+    if (!text->scored)
+        found = sw_prefixes_found(&e->prefixes, slot, text->tokens, text->token_count);
+    sw_prefixes_take(&e->prefixes, slot, text->tokens, text->token_count, found);
+    e->counts.cached_tokens += found;
+    return found;
+}
+
 void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *text,
-                     const struct sw_engine_calls *calls)
+                     const struct sw_engine_calls *calls, int64_t *kept)
 {
     struct slot *s = &e->slot[slot];
     /* of a text that is scored the last token is only predicted */
@@ -346,9 +392,14 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_text *te
     memset(e->seen + slot * e->words, 0, (size_t)e->words * sizeof *e->seen);
     for (int64_t t = 0; t < text->token_count; t++)
         mark_seen(e, slot, text->tokens[t]);
-    if (text->token_count > room)
+    if (text->token_count > room) {
         end_text(s, calls, true);
-    else if (chunked_tokens(s) == 0)
+        return;
+    }
+    s->cached = keep_prefix(e, slot, text);
+    if (kept != NULL)
+        *kept = s->cached;
+    if (chunked_tokens(s) == 0)
         leave_chunks(s, calls);
 }
 
@@ -375,6 +426,8 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     e->counts.prompt_tokens += tokens_of(e, row);
     if (s->text.scored)
         tell_scores(e, row, calls);
+    else
+        sw_prefixes_made(&e->prefixes, slot_of(e, row), s->cached);
     if (s->cached < chunked_tokens(s))
         return;
     if (s->text.scored) {
@@ -530,14 +583,14 @@ int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, str
 static int fill_slots(struct sw_engine *e, const struct sw_engine_calls *calls, bool *none_left,
                       struct sw_error *err)
 {
-    for (int64_t slot; !*none_left && (slot = sw_engine_free_slot(e)) >= 0;) {
+    while (!*none_left && sw_engine_has_room(e)) {
         struct sw_text text = {0};
         const int got = calls->next(calls->context, &text, err);
         if (got < 0)
             return -1;
         *none_left = got == 0;
         if (got > 0)
-            sw_engine_admit(e, slot, &text, calls);
+            sw_engine_admit(e, sw_engine_free_slot(e, &text), &text, calls, NULL);
     }
     return 0;
 }
@@ -588,7 +641,7 @@ int sw_engine_score(struct sw_engine *e, const struct sw_text *texts, int64_t co
         text.number = i;
         text.scored = true;
         text.max_new_tokens = text.top = 0;
-        sw_engine_admit(e, sw_engine_free_slot(e), &text, &calls);
+        sw_engine_admit(e, sw_engine_free_slot(e, &text), &text, &calls, NULL);
     }
     while (sw_engine_is_busy(e))
         if (run_program(e, SW_PROGRAM_SCORE, &calls, err) != 0)

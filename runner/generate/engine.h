@@ -65,8 +65,9 @@ struct sw_engine_calls {
 
 /* What was done, since the engine was made. */
 struct sw_engine_counts {
-    int64_t prefills, decodes; /* runs of the programs */
-    int64_t prompt_tokens, new_tokens;
+    int64_t prefills, decodes;         /* runs of the programs */
+    int64_t prompt_tokens, new_tokens; /* of prompts: those that were read */
+    int64_t cached_tokens;             /* of prompts: those that stood in their slots */
     double prefill_seconds, decode_seconds;
 };
 
@@ -85,12 +86,18 @@ int64_t sw_engine_slots(const struct sw_engine *engine);
 int sw_engine_run(struct sw_engine *engine, const struct sw_engine_calls *calls,
                   struct sw_error *err);
 
-/* A slot without a text, the first one of the rank of the batch that has fewest texts; -1: every
- * slot has one. */
-int64_t sw_engine_free_slot(const struct sw_engine *engine);
-/* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. */
+bool sw_engine_has_room(const struct sw_engine *engine); /* a slot is free */
+/* A slot for the text: where a beginning of its prompt stands in a free one from an earlier text,
+ * and that is at least half of what stands there, the one with the longest; else, of the rank of
+ * the batch that has fewest texts, the one that was taken longest ago. -1: every slot has a text.
+ */
+int64_t sw_engine_free_slot(const struct sw_engine *engine, const struct sw_text *text);
+/* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. *kept
+ * (may be NULL; left alone where it ends at once for want of room): how many of the prompt's tokens
+ * stood in the slot and are not read again (prefix.h). What is said of the text does not depend on
+ * them. */
 void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_text *text,
-                     const struct sw_engine_calls *calls);
+                     const struct sw_engine_calls *calls, int64_t *kept);
 /* The slot is free; what text it had is not heard of again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
 bool sw_engine_is_busy(const struct sw_engine *engine);

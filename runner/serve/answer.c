@@ -204,13 +204,17 @@ static json_t *logprobs_of(const struct sw_answerer *a, const struct sw_completi
 
 static json_t *usage_of(const struct sw_completion *completion)
 {
-    json_int_t prompt = 0, made = 0;
-    for (int64_t i = 0; i < completion->request.prompt_count; i++)
+    const int64_t samples = completion->request.params.n;
+    json_int_t prompt = 0, cached = 0, made = 0;
+    for (int64_t i = 0; i < completion->request.prompt_count; i++) {
         prompt += completion->request.prompt[i].count;
+        cached += completion->text[i * samples].cached; /* a prompt counts once, of its first */
+    }
     for (int64_t i = 0; i < completion->text_count; i++)
         made += completion->text[i].generation.count;
-    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made,
-                     "total_tokens", prompt + made);
+    return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", made,
+                     "total_tokens", prompt + made, "prompt_tokens_details", "cached_tokens",
+                     cached);
 }
 
 static json_t *frame(const struct sw_answerer *a, const struct sw_completion *completion,

@@ -22,6 +22,7 @@ struct sw_completion_text {
     enum sw_completion_stage stage;
     bool begun; /* it had a slot, and gave it up when it waits again */
     int64_t prompt, slot;
+    int64_t cached; /* tokens of its prompt that stood in the slot when it first began */
     double token_s; /* when its last token came, sw_clock_now; 0: it has none */
     uint64_t seed;
     struct sw_generation generation;

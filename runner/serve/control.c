@@ -108,7 +108,7 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
         bytes += size;
         count -= size;
         entry.text.tokens = f->tokens[entry.slot];
-        sw_engine_admit(f->engine, entry.slot, &entry.text, &calls);
+        sw_engine_admit(f->engine, entry.slot, &entry.text, &calls, NULL);
     }
     return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
 }

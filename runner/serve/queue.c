@@ -565,11 +565,12 @@ void sw_request_queue_expire(struct sw_request_queue *d, double seconds)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt, int64_t made,
-                                   int64_t cached)
+void sw_request_queue_count_tokens(struct sw_request_queue *d, int64_t prompt,
+                                   int64_t prompt_cached, int64_t made, int64_t cached)
 {
     pthread_mutex_lock(&d->mutex);
     d->counts.prompt_tokens = prompt;
+    d->counts.prompt_tokens_cached = prompt_cached;
     d->counts.new_tokens = made;
     d->counts.cached = cached;
     pthread_mutex_unlock(&d->mutex);

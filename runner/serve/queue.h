@@ -27,7 +27,8 @@ struct sw_request_queue_counts {
     int64_t cached;  /* tokens of the texts that have slots, now */
     int64_t yielded; /* texts that gave up their slots */
     int64_t texts, prompt_tokens, new_tokens;
-    int64_t waiting, running; /* texts, now */
+    int64_t prompt_tokens_cached; /* that were not read */
+    int64_t waiting, running;     /* texts, now */
     int64_t answered;
     /* from a request to its first token, between two tokens of a text that streams or not, from a
      * request to its whole answer */
@@ -103,8 +104,9 @@ void sw_request_queue_expire(struct sw_request_queue *queue, double seconds);
 void sw_request_queue_count_token(struct sw_request_queue *queue,
                                   const struct sw_completion *completion, bool first,
                                   double since_s);
-/* Tokens of prompts and new ones since the start; those of the texts that have slots. */
-void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt, int64_t made,
-                                   int64_t cached);
+/* Since the start: tokens of prompts that were read, those that stood in the cache, new ones. Those
+ * of the texts that have slots. */
+void sw_request_queue_count_tokens(struct sw_request_queue *queue, int64_t prompt,
+                                   int64_t prompt_cached, int64_t made, int64_t cached);
 
 #endif

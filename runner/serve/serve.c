@@ -207,13 +207,12 @@ static int prepare(struct server *s, const struct sw_completion *completion,
 
 /* The seed is that of `runner generate` for the same place in a file. */
 static struct sw_text text_of(const struct sw_completion *completion,
-                              const struct sw_completion_text *text, int64_t slot)
+                              const struct sw_completion_text *text)
 {
     const struct sw_api_request *r = &completion->request;
     const struct sw_sampling_params *params = &r->params;
     const int64_t sample = (text - completion->text) % params->n;
-    return (struct sw_text){.number = slot,
-                            .tokens = r->prompt[text->prompt].tokens,
+    return (struct sw_text){.tokens = r->prompt[text->prompt].tokens,
                             .token_count = r->prompt[text->prompt].count,
                             .max_new_tokens = params->max_new_tokens,
                             .sampling = {params->temperature, params->top_p, params->min_p,
@@ -224,13 +223,16 @@ static struct sw_text text_of(const struct sw_completion *completion,
                             .top = top_of(r)};
 }
 
+/* A free slot takes the text. */
 static void admit(struct server *s, struct sw_completion *completion,
-                  struct sw_completion_text *text, int64_t slot)
+                  struct sw_completion_text *text)
 {
-    const struct sw_text made = text_of(completion, text, slot);
+    struct sw_text made = text_of(completion, text);
+    const int64_t slot = sw_engine_free_slot(s->session->engine, &made);
+    const bool first = text->generation.detokenizer == NULL;
     struct sw_error err = {0};
-    text->slot = slot;
-    if (text->generation.detokenizer == NULL && prepare(s, completion, text, &err) != 0) {
+    made.number = text->slot = slot;
+    if (first && prepare(s, completion, text, &err) != 0) {
         sw_request_queue_ended(s->queue, completion, text);
         fail_completion(s, completion, &err);
     } else if (made.max_new_tokens == 0 && !made.scored) {
@@ -242,7 +244,8 @@ static void admit(struct server *s, struct sw_completion *completion,
             return;
         }
         s->place[slot] = (struct place){completion, text};
-        sw_engine_admit(s->session->engine, slot, &made, &s->calls);
+        /* one that yielded finds its own prompt again, which is not told */
+        sw_engine_admit(s->session->engine, slot, &made, &s->calls, first ? &text->cached : NULL);
     }
 }
 
@@ -250,15 +253,15 @@ static void fill_slots(struct server *s)
 {
     struct sw_completion *completion = NULL;
     for (;;) {
-        const int64_t slot = sw_engine_free_slot(s->session->engine);
-        struct sw_completion_text *text = slot < 0 ? sw_request_queue_yield(s->queue)
-                                                   : sw_request_queue_next(s->queue, &completion);
+        const bool room = sw_engine_has_room(s->session->engine);
+        struct sw_completion_text *text =
+            room ? sw_request_queue_next(s->queue, &completion) : sw_request_queue_yield(s->queue);
         if (text == NULL)
             return;
-        if (slot < 0)
-            drop(s, text);
+        if (room)
+            admit(s, completion, text);
         else
-            admit(s, completion, text, slot);
+            drop(s, text);
     }
 }
 
@@ -319,7 +322,8 @@ static void count_tokens(const struct server *s)
         if (s->place[i].text != NULL)
             cached += s->place[i].completion->request.prompt[s->place[i].text->prompt].count +
                       s->place[i].text->generation.count;
-    sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->new_tokens, cached);
+    sw_request_queue_count_tokens(s->queue, c->prompt_tokens, c->cached_tokens, c->new_tokens,
+                                  cached);
 }
 
 static void serve_requests(struct server *s)

@@ -91,9 +91,9 @@ def ask(prompt, tokens, times):
         if line.startswith(b"data: {"):
             times.append(time.monotonic())
 
-def first_token():
+def first_token(first): # another one each time: nothing of the prompt stands in the cache
     times, begin = [], time.monotonic()
-    ask([7 * i * i % 96 + 32 for i in range(2048)], 1, times)
+    ask([first] + [7 * i * i % 96 + 32 for i in range(1, 2048)], 1, times)
     return begin, times[0]
 
 for _ in range(300):
@@ -102,7 +102,7 @@ for _ in range(300):
         break
     except OSError:
         time.sleep(0.1)
-begin, end = first_token()
+begin, end = first_token(33)
 alone = end - begin
 lists = [[] for _ in range(texts)]
 threads = [threading.Thread(target=ask, args=([65 + i] * 16, 1500, lists[i])) for i in range(texts)]
@@ -110,7 +110,7 @@ for t in threads:
     t.start()
 while min(map(len, lists)) < 150:
     time.sleep(0.01)
-begin, end = first_token()
+begin, end = first_token(34)
 ended = [t for t in threads if not t.is_alive()]
 assert not ended, "a text ended before the prompt was read; give a larger model"
 for t in threads:

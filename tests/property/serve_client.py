@@ -86,6 +86,11 @@ def wait_until_idle(url, seconds=20):
 
 # ---- Commands ----
 
+def counts(usage):
+    """Without what depends on earlier texts."""
+    return {k: v for k, v in usage.items() if k != "prompt_tokens_details"}
+
+
 def same(url, prompts, generated, what="all"):
     """Answers are what `runner generate` makes of the same prompts, whole and streamed; of another
     mesh what is drawn is not promised, and log-probabilities to 1e-5."""
@@ -113,7 +118,7 @@ def same(url, prompts, generated, what="all"):
         texts, reasons = streamed_texts(events, n)
         assert texts == [w["text"] for w in wanted], (texts, wanted)
         assert reasons == [w["finish_reason"] for w in wanted], reasons
-        assert answer["usage"] == events[-1]["usage"], (answer["usage"], events[-1])
+        assert counts(answer["usage"]) == counts(events[-1]["usage"]), (answer["usage"], events[-1])
         assert answer["usage"]["completion_tokens"] == sum(len(w["tokens"]) for w in wanted)
     assert at == len(made), (at, len(made))
     print(f"{what} of {at} texts as runner generate makes them, whole and streamed")
@@ -288,7 +293,7 @@ def chat(url):
               list(b"user\nthe <|im_end|> quick") + end + list(b"\n") + start + list(b"assistant\n"))
     raw = complete(url, prompt=prompt, temperature=0, max_tokens=9)
     assert raw["choices"][0]["text"] == choice["message"]["content"], (raw, said)
-    assert raw["usage"] == said["usage"], (raw, said)
+    assert counts(raw["usage"]) == counts(said["usage"]), (raw, said)
     events = stream(url, "/v1/chat/completions", messages=messages, temperature=0, max_tokens=9,
                     logprobs=True, top_logprobs=1)
     assert events[0]["choices"][0]["delta"]["role"] == "assistant", events[0]
@@ -671,6 +676,31 @@ def nothing(url):
     print("what asks for nothing is taken")
 
 
+def prefix(url):
+    """A prompt that begins like an earlier one is read from there on, in chunks of 16, and answered alike."""
+    def asked(prompt, **more):
+        answer = complete(url, prompt=prompt, temperature=0, max_tokens=5, logprobs=1, **more)
+        return answer["usage"]["prompt_tokens_details"]["cached_tokens"], answer["choices"]
+
+    prompt = [3 * i * i % 90 + 33 for i in range(70)]
+    before = metrics(url)
+    first = asked(prompt)
+    again = asked(prompt)
+    assert first[0] == 0 and again == (64, first[1]), (first, again)
+    other = prompt[:40] + [34] * 20
+    assert asked(other)[0] == 32
+    whole = asked(prompt, echo=True)
+    assert whole[0] == 0, whole  # every token's log-probability is wanted
+    streamed = stream(url, prompt=[35] + other, temperature=0, max_tokens=2, stream_options={"include_usage": True})
+    assert streamed[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}, streamed[-1]
+    several = complete(url, prompt=other, n=3, temperature=0, max_tokens=2)["usage"]
+    assert several["prompt_tokens_details"]["cached_tokens"] <= several["prompt_tokens"] == len(other), several
+    after = metrics(url)
+    read, kept = (after[k] - before[k] for k in ("prompt_tokens_total", "prompt_tokens_cached_total"))
+    assert kept >= 64 + 32 and read + kept == 3 * 70 - 1 + 60 + 61 + 3 * 60, (read, kept)
+    print("a prompt's beginning that stands in the cache is not read again")
+
+
 def half_closed(url):
     """A client that closes its side, and reads, gets its answer."""
     host, port = url[len("http://"):].split(":")
@@ -765,7 +795,7 @@ def closed(url):
     assert (status, json.loads(said)["error"]["code"]) == (503, "draining"), (status, said)
 
 
-COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, ends, turns, histograms,
+COMMANDS = {f.__name__: f for f in (same, echo, top, parallel, chat, wrong, page, hostile, busy, gone, nothing, prefix, ends, turns, histograms,
                                     half_closed, silent, token, long, ready)}
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -129,6 +129,7 @@ client top
 client chat
 client wrong
 client nothing
+client prefix
 client ends
 client histograms
 client half_closed

@@ -14,7 +14,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { TEXTS = 20, KINDS_OF_PROMPT = 4, NEW_TOKENS = 5, MAX_TOKENS = 48, VOCAB = 72, SEED = 3 };
+enum {
+    TEXTS = 20,
+    KINDS_OF_PROMPT = 4,
+    SHARED = 30,
+    NEW_TOKENS = 5,
+    MAX_TOKENS = 48,
+    VOCAB = 72,
+    SEED = 3
+};
 
 /* ---- Texts ---- */
 
@@ -56,13 +64,25 @@ static int64_t prompt_length(int64_t prompt)
     return lengths[prompt];
 }
 
-/* Text i has the prompt order(i), on the arena as it lies in rotation 0; what was made or scored of
- * each prompt must be the same however often and wherever it comes. Returns the texts that differ
- * from the first of their prompt. */
+/* A run of one text: of prompt p in rotation p - KINDS_OF_PROMPT. It finds nothing in any slot. */
+static int64_t prompt_of(int64_t rotation, int64_t text)
+{
+    /* in turns, all of one after the other, and without any order */
+    return rotation < 0    ? rotation + KINDS_OF_PROMPT
+           : rotation == 0 ? text % KINDS_OF_PROMPT
+           : rotation == 1 ? text * KINDS_OF_PROMPT / TEXTS
+                           : (int64_t)(sw_hash_mix((uint64_t)text) % KINDS_OF_PROMPT);
+}
+
+/* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
+ * scored of each prompt must be the same however often and wherever it comes, alone or behind
+ * others whose beginning stands in the cache. Returns the texts that differ from the first of their
+ * prompt. *cached: prompts' tokens that were not read, are added. */
 static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
                             const struct shape *shape, int64_t rotation, bool scores,
-                            struct sw_made_text first[])
+                            struct sw_made_text first[], int64_t *cached)
 {
+    const int64_t count = rotation < 0 ? 1 : TEXTS;
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
     struct sw_text texts[TEXTS];
     int64_t of[TEXTS];
@@ -70,12 +90,10 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
     struct sw_error err = {0};
     for (int64_t p = 0; p < KINDS_OF_PROMPT; p++)
         for (int64_t i = 0; i < prompt_length(p); i++)
-            prompt[p][i] = (int32_t)(sw_hash_mix((uint64_t)(p * 100 + i) + 1) % VOCAB);
-    for (int64_t t = 0; t < TEXTS; t++) {
-        /* in turns, all of one after the other, and without any order */
-        const int64_t p = rotation == 0   ? t % KINDS_OF_PROMPT
-                          : rotation == 1 ? t * KINDS_OF_PROMPT / TEXTS
-                                          : (int64_t)(sw_hash_mix((uint64_t)t) % KINDS_OF_PROMPT);
+            prompt[p][i] =
+                (int32_t)(sw_hash_mix((uint64_t)(i < SHARED ? i : p * 100 + i) + 1) % VOCAB);
+    for (int64_t t = 0; t < count; t++) {
+        const int64_t p = prompt_of(rotation, t);
         of[t] = p;
         texts[t] = (struct sw_text){.tokens = prompt[p],
                                     .token_count = prompt_length(p),
@@ -91,13 +109,14 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
                                 .seed = SEED,
                                 .stddev = 0.1,
                                 .texts = texts,
-                                .count = TEXTS,
+                                .count = count,
                                 .unpoisoned = rotation == 0,
                                 .scores = scores};
     if (sw_test_texts_run(&run, &err) != 0)
         fail_msg("%s", err.message);
     assert_int_equal(run.other_ranks, 0);
-    for (int64_t t = 0; t < TEXTS; t++) {
+    *cached += run.cached_tokens;
+    for (int64_t t = 0; t < count; t++) {
         const struct sw_made_text *made = &run.made[t];
         struct sw_made_text *to = &first[of[t]];
         if (to->tokens == NULL) {
@@ -137,9 +156,14 @@ static void a_text_is_the_same_in_every_slot(void **state)
                         make_options(meshes[m], dtypes[d].compute);
                     struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
                     int32_t others = 0;
-                    for (int64_t rotation = 0; rotation < 3; rotation++)
+                    int64_t cached = 0;
+                    for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
                         others += run_in_order(&options, dtypes[d].cache, &shapes[s], rotation,
-                                               scores != 0, first);
+                                               scores != 0, first, &cached);
+                        assert_true(rotation >= 0 || cached == 0);
+                    }
+                    /* with a slot for each text none finds anything; nor does one that is scored */
+                    assert_true((cached > 0) == (scores == 0 && shapes[s].slots < TEXTS));
                     for (int p = 0; p < KINDS_OF_PROMPT; p++) {
                         free(first[p].tokens);
                         free(first[p].logprobs);

@@ -1,0 +1,56 @@
+#include "runner/generate/prefix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool sw_prefixes_create(int64_t slots, int64_t capacity, int64_t chunk, struct sw_prefixes *out)
+{
+    *out = (struct sw_prefixes){.slots = slots,
+                                .capacity = capacity,
+                                .chunk = chunk,
+                                .tokens =
+                                    calloc((size_t)slots * (size_t)capacity, sizeof *out->tokens),
+                                .standing = calloc((size_t)slots, sizeof *out->standing),
+                                .used = calloc((size_t)slots, sizeof *out->used)};
+    if (out->tokens != NULL && out->standing != NULL && out->used != NULL)
+        return true;
+    sw_prefixes_free(out);
+    return false;
+}
+
+void sw_prefixes_free(struct sw_prefixes *p)
+{
+    free(p->tokens);
+    free(p->standing);
+    free(p->used);
+    *p = (struct sw_prefixes){0};
+}
+
+int64_t sw_prefixes_found(const struct sw_prefixes *p, int64_t slot, const int32_t *tokens,
+                          int64_t count)
+{
+    const int32_t *have = p->tokens + slot * p->capacity;
+    const int64_t most = p->standing[slot] < count - 1 ? p->standing[slot] : count - 1;
+    int64_t same = 0;
+    while (same < most && have[same] == tokens[same])
+        same++;
+    return same - same % p->chunk;
+}
+
+bool sw_prefixes_pays(const struct sw_prefixes *p, int64_t slot, int64_t found)
+{
+    return found > 0 && 2 * found >= p->standing[slot];
+}
+
+void sw_prefixes_take(struct sw_prefixes *p, int64_t slot, const int32_t *tokens, int64_t count,
+                      int64_t kept)
+{
+    memcpy(p->tokens + slot * p->capacity, tokens, (size_t)count * sizeof *tokens);
+    p->standing[slot] = kept;
+    p->used[slot] = ++p->uses;
+}
+
+void sw_prefixes_made(struct sw_prefixes *p, int64_t slot, int64_t made)
+{
+    p->standing[slot] = made - made % p->chunk;
+}

@@ -1,0 +1,86 @@
+/* Which positions of an earlier text a prompt finds in a slot. */
+#include "runner/generate/prefix.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+enum { SLOTS = 2, CAPACITY = 20, CHUNK = 4 };
+
+static const int32_t text[CAPACITY] = {5, 4, 3, 2, 1, 9, 8, 7, 6, 5, 4, 3};
+
+static void open_with(struct sw_prefixes *p, int64_t count, int64_t made)
+{
+    assert_true(sw_prefixes_create(SLOTS, CAPACITY, CHUNK, p));
+    sw_prefixes_take(p, 1, text, count, 0);
+    sw_prefixes_made(p, 1, made);
+}
+
+static void whole_chunks_are_found(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    open_with(&p, 11, 11);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 8); /* of ten that a third chunk began */
+    assert_int_equal(sw_prefixes_found(&p, 0, text, 12), 0);
+    int32_t other[CAPACITY];
+    for (int64_t differs = 0; differs < 12; differs++) {
+        for (int i = 0; i < CAPACITY; i++)
+            other[i] = text[i] + (i == differs);
+        const int64_t same = differs < 8 ? differs : 8;
+        assert_int_equal(sw_prefixes_found(&p, 1, other, 12), same / CHUNK * CHUNK);
+    }
+    sw_prefixes_free(&p);
+}
+
+/* Behind the last token the next one is sampled: it is read in any case. */
+static void the_last_token_is_read(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    open_with(&p, 12, 12);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 13), 12);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 8);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 9), 8);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 8), 4);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 1), 0);
+    sw_prefixes_free(&p);
+}
+
+static void what_was_not_made_is_not_found(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    open_with(&p, 12, 4);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 4);
+    sw_prefixes_take(&p, 1, text, 12, 4); /* a text that is ended before it was read */
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 4);
+    sw_prefixes_take(&p, 1, text, 12, 0);
+    assert_int_equal(sw_prefixes_found(&p, 1, text, 12), 0);
+    sw_prefixes_free(&p);
+}
+
+static void a_longer_text_is_not_given_up_for_less(void **state)
+{
+    (void)state;
+    struct sw_prefixes p;
+    open_with(&p, 12, 12);
+    assert_false(sw_prefixes_pays(&p, 1, 0));
+    assert_false(sw_prefixes_pays(&p, 1, 4));
+    assert_true(sw_prefixes_pays(&p, 1, 8));
+    assert_int_equal(p.used[0], 0);
+    assert_int_equal(p.used[1], 1);
+    sw_prefixes_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_chunks_are_found),
+        cmocka_unit_test(the_last_token_is_read),
+        cmocka_unit_test(what_was_not_made_is_not_found),
+        cmocka_unit_test(a_longer_text_is_not_given_up_for_less),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
