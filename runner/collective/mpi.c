@@ -1,7 +1,7 @@
 /* Ranks are MPI processes. All communication is nonblocking messages on one duplicate of
- * MPI_COMM_WORLD, completed by the communication thread of queue.c: groups need no communicators of
- * their own, since every pair of ranks makes its calls in the same order and MPI keeps messages
- * between two ranks in order. */
+ * MPI_COMM_WORLD, completed by the thread that executes them (queue.c): groups need no
+ * communicators of their own, since every pair of ranks makes its calls in the same order and MPI
+ * keeps messages between two ranks in order. */
 #include "core/base/clock.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/inquiry.h"

@@ -1,5 +1,5 @@
-/* A communicator over a transport: a bounded queue of calls and the communication thread that
- * executes them in order. */
+/* A communicator over a transport: a bounded queue of calls, executed in order by the communication
+ * thread or by the one that waits for them. */
 #ifndef SW_COLLECTIVE_QUEUE_H
 #define SW_COLLECTIVE_QUEUE_H
 
