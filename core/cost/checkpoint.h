@@ -10,7 +10,7 @@
 
 #include "core/config/config.h"
 #include "core/program/checkpoint/placement.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 
 /* What the rate of writing rests on. */
 enum sw_write_rate {

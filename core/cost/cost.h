@@ -11,8 +11,8 @@
 #include "core/base/device.h"
 #include "core/config/config.h"
 #include "core/cost/traffic.h"
-#include "core/program/op/op.h"
-#include "core/program/state.h"
+#include "core/program/op.h"
+#include "core/program/set/program_set.h"
 
 enum { SW_COST_MAX_REGIONS = 12 };
 

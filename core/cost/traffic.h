@@ -3,7 +3,7 @@
 #ifndef SW_COST_TRAFFIC_H
 #define SW_COST_TRAFFIC_H
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/walk.h"
 
 /* What one call of an op sends: it follows from the program's sizes, whatever the axis order. */

@@ -7,8 +7,8 @@
 #ifndef SW_PROGRAM_BUILDER_H
 #define SW_PROGRAM_BUILDER_H
 
-#include "core/program/op/op.h"
-#include "core/program/state.h"
+#include "core/program/op.h"
+#include "core/program/set/program_set.h"
 
 enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, label logit */
 

@@ -4,7 +4,7 @@
 #ifndef SW_MESSAGES_H
 #define SW_MESSAGES_H
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 
 /* What a rank's block for, or from, one member looks like. */
 struct sw_collective_blocks {

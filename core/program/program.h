@@ -174,10 +174,10 @@ static inline bool sw_ref_equal(struct sw_ref a, struct sw_ref b)
     return a.value == b.value && a.mode == b.mode && a.shift == b.shift;
 }
 
-enum sw_op_kind { /* core/program/op/ops.def says what each is */
+enum sw_op_kind { /* core/program/ops.def says what each is */
 #define SW_KERNEL(KIND, name) SW_OP_##KIND,
 #define SW_OTHER SW_KERNEL
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
                   SW_OP_COUNT
 };
 
@@ -405,9 +405,9 @@ enum sw_reject sw_program_admits(const struct sw_program_options *options, char 
 uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern);
 uint32_t sw_parameters_all(const struct sw_model *model);
 
-/* Of any kind but `save` (state.h); those of serving with options of sw_serving_options. The whole
- * pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out is the
- * caller's, free with sw_program_free. */
+/* Of any kind but `save` (set/program_set.h); those of serving with options of sw_serving_options.
+ * The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out
+ * is the caller's, free with sw_program_free. */
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 void sw_program_free(struct sw_program *program);

@@ -5,7 +5,7 @@
 #ifndef SW_WORKSPACE_H
 #define SW_WORKSPACE_H
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 
 enum {
     SW_HEAD_DIM_PADDING = 16, /* elements: rows of the carries are whole vectors */

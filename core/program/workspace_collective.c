@@ -1,6 +1,6 @@
 #include "core/program/workspace_collective.h"
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 
 static int64_t round_up(int64_t value, int64_t unit)
 {

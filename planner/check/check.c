@@ -4,7 +4,7 @@
 #include "core/base/text.h"
 
 #include "core/base/device.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 #include "planner/command/annotate.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/script.h"

@@ -8,7 +8,7 @@
 #ifndef SW_EXECUTE_H
 #define SW_EXECUTE_H
 
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 #include "runner/collective/collective.h"
 #include "runner/device/device.h"
 

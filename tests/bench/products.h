@@ -3,7 +3,7 @@
 #ifndef SW_BENCH_PRODUCTS_H
 #define SW_BENCH_PRODUCTS_H
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 
 /* Seconds that all products of a program take, best of several runs of each, on the threads that
  * OpenMP has now, by

@@ -1,7 +1,7 @@
 /* The collectives of a program are those that an expert would write: the table in
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/walk.h"
 #include "tests/support/recompute.h"
 

@@ -6,7 +6,7 @@
  *   test_cuda_meshes waits [EVERY]      (emulated, NCCL) three waits for events, or each n-th,
  *                                       are left out one at a time: other losses, or an error */
 #include "core/program/messages.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
 #include "runner/device/cuda/device.h"

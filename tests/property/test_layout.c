@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/serving.h"
 #include "core/program/walk.h"
 #include "tests/support/recompute.h"

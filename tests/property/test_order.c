@@ -2,7 +2,7 @@
  * communicator that compute nothing and note each call, and these are compared, op by op, with the
  * price's trace and with the order that core/program/walk.h promises, written here once more. */
 #include "core/cost/cost.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/walk.h"
 #include "runner/rank/execute.h"
 #include "tests/support/recompute.h"

@@ -5,7 +5,7 @@
  * change: prompts of mixed lengths, more texts than slots, every variant of the dense families. */
 #include "core/base/hash.h"
 #include "core/base/number.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/workspace.h"
 #include "runner/rank/batch.h"
 #include "runner/collective/comm.h"

@@ -2,7 +2,7 @@
  * `cache_append` writes, and attention over what they stand for, against plain loops in
  * double. */
 #include "core/base/number.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/serving.h"
 #include "runner/device/cpu/cpu.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * else. */
 #include "core/cost/cost.h"
 #include "core/program/walk.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "core/program/workspace.h"
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 

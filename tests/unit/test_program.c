@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/program/op/op.h"
-#include "core/program/state.h"
+#include "core/program/op.h"
+#include "core/program/set/program_set.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/serving.h"
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 #include "tests/support/recompute.h"
 
 #include <stdlib.h>

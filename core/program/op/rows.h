@@ -4,7 +4,7 @@
 #define SW_OP_ROWS_H
 
 #include "core/program/builder.h"
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 #include "core/program/workspace.h"
 #include "core/program/workspace_collective.h"
 
@@ -12,7 +12,7 @@
 
 #define SW_KERNEL(KIND, name) extern const struct sw_op_info sw_row_##name;
 #define SW_OTHER SW_KERNEL
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
 
 /* What an operand looks like on one rank. */
 int64_t sw_ref_elems(const struct sw_program *p, struct sw_ref ref);

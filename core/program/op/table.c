@@ -6,7 +6,7 @@
 const struct sw_op_info *const sw_op_rows[] = {
 #define SW_KERNEL(KIND, name) [SW_OP_##KIND] = &sw_row_##name,
 #define SW_OTHER SW_KERNEL
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
 };
 
 /* ---- What an operand looks like on one rank ---- */

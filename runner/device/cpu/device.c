@@ -91,7 +91,7 @@ static bool is_f64(const struct sw_call *call)
         return is_f64(call) ? sw_cpu_##name##_f64(cpu, call, err)                                  \
                             : sw_cpu_##name##_f32(cpu, call, err);                                 \
     }
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
 
 static const struct sw_device_vtable cpu_vtable = {
     .name = "cpu",
@@ -106,7 +106,7 @@ static const struct sw_device_vtable cpu_vtable = {
     .run =
         {
 #define SW_KERNEL(KIND, name) [SW_OP_##KIND] = run_##name,
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
         },
 };
 

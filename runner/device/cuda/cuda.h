@@ -185,11 +185,11 @@ cudaError_t sw_cuda_piece_add(const struct sw_cuda_piece *p, int64_t width, cons
  */
 struct sw_cudnn_attention *sw_cuda_cudnn(struct sw_cuda_device *device);
 
-/* What runs each kind (core/program/op/ops.def). */
+/* What runs each kind (core/program/ops.def). */
 #define SW_KERNEL(KIND, name)                                                                      \
     int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,                   \
                            struct sw_error *err);
-#include "core/program/op/ops.def"
+#include "core/program/ops.def"
 /* Of an op whose launch needs the call and the stream, nothing else (SW_CUDA_RUN in kernel.cuh). */
 typedef cudaError_t sw_cuda_launch_function(const struct sw_call *call, cudaStream_t stream);
 int sw_cuda_run_launch(struct sw_device *device, const struct sw_call *call,

@@ -1,4 +1,4 @@
-#include "core/program/state.h"
+#include "core/program/set/program_set.h"
 
 #include "core/program/builder.h"
 

@@ -1,4 +1,4 @@
-#include "core/program/op/op.h"
+#include "core/program/op.h"
 
 int sw_program_model_flops(const struct sw_program_options *options, double *out,
                            struct sw_error *err)

@@ -4,8 +4,8 @@
  * The state lies first in the arena; each program has transients of its own behind it. So the arena
  * is the state and the largest transients, known before anything runs, and going from one program
  * to another moves nothing. Sizes in bytes of one rank. */
-#ifndef SW_STATE_H
-#define SW_STATE_H
+#ifndef SW_PROGRAM_SET_H
+#define SW_PROGRAM_SET_H
 
 #include "core/program/checkpoint/exchange.h"
 #include "core/program/serving.h"
