@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom: planner -> core, runner -> core; inside core plan -> config, program;
+# Who may include whom, folder by folder: planner -> core, runner -> core; inside core plan -> config, program;
 # cost -> config, program; program -> sharding; everything -> base. Devices and collectives know
 # programs, never YAML. Project headers are included by their path from the root, with quotes.
 #
@@ -9,95 +9,124 @@ cd "${1:-$(dirname "$0")/..}" || exit 2
 
 bad=0
 checked=0
-# Folder, then every folder of this project that its files may include: each names only folders above
-# it in this list, so that there is no circle. First match wins; a file may always include its own
-# folder. What stands in planner/ and runner/ themselves is the executables' main, and knows all.
+# Every folder of this project, then those that its files may include besides their own; 'core/' are core and all folders
+# in it. Each names only folders above it in this list, so that there is no circle: that is looked after, too. What
+# stands in planner/ and runner/ themselves is the executables' main, and knows all.
 rules='
 core/base:
 core/model: core/base
 core/config: core/model core/base
 core/sharding: core/base
 core/program: core/sharding core/model core/base
-core/cost: core/program core/sharding core/config core/base
-core/plan: core/program core/sharding core/config core/base
+core/program/op: core/program core/base
+core/program/model: core/program core/base
+core/program/checkpoint: core/program core/base
+core/program/set: core/program core/program/model core/program/checkpoint core/base
+core/cost: core/program core/program/checkpoint core/program/set core/sharding core/config core/base
+core/plan: core/program core/program/model core/sharding core/config core/base
 core/run: core/base
-planner/command: core
-planner/search: core planner/command
-planner/fit: core planner/command
-planner/scheduler: core planner/command
-planner/slurm: core planner/command planner/scheduler
-planner/job: core planner/command planner/scheduler
-planner/emit: core planner/command planner/search planner/scheduler planner/job
-planner/submit: core planner/command planner/search planner/scheduler planner/job planner/emit planner/slurm
-planner/check: core planner/command planner/search planner/emit
-planner/breakdown: core planner/command planner/search
-planner/html: core planner/command planner/breakdown
-planner/explain: core planner/command planner/search planner/breakdown planner/html
-planner/diff: core planner/command planner/search
-planner: core
+planner/command: core/
+planner/search: core/ planner/command
+planner/fit: core/ planner/command
+planner/scheduler/slurm: core/ planner/command
+planner/slurm/libslurm: core/base
+planner/slurm: core/ planner/command planner/scheduler/slurm
+planner/job: core/ planner/command planner/scheduler/slurm
+planner/emit: core/ planner/command planner/search planner/scheduler/slurm planner/job
+planner/submit: core/ planner/command planner/search planner/scheduler/slurm planner/job planner/emit planner/slurm
+planner/check: core/ planner/command planner/search planner/emit
+planner/breakdown: core/ planner/command planner/search
+planner/html: core/ planner/command planner/breakdown
+planner/explain: core/ planner/command planner/search planner/breakdown planner/html
+planner/diff: core/ planner/command planner/search
+planner: core/ planner/
 runner/device: core/program core/sharding core/base
-runner/collective: core/program core/sharding core/base runner/device
-runner/rank: core runner/device runner/collective
-runner/checkpoint: core runner/rank
-runner/text: core runner/rank runner/checkpoint
-runner/calibrate: core runner/device runner/collective runner/rank
-runner/preflight: core runner/device runner/collective runner/rank runner/calibrate
-runner/train: core runner/rank runner/checkpoint
-runner/generate: core runner/rank runner/checkpoint runner/text
-runner/serve: core runner/rank runner/checkpoint runner/text runner/generate
-runner: core
+runner/device/cpu: core/program core/sharding core/base runner/device
+runner/device/cuda: core/program core/sharding core/base runner/device
+runner/collective: core/program core/sharding core/base runner/device/
+runner/rank: core/ runner/device/ runner/collective
+runner/checkpoint: core/ runner/rank
+runner/text: core/ runner/rank runner/checkpoint
+runner/calibrate: core/ runner/device/ runner/collective runner/rank
+runner/preflight: core/ runner/device/ runner/collective runner/rank runner/calibrate
+runner/train: core/ runner/rank runner/checkpoint
+runner/generate: core/ runner/rank runner/checkpoint runner/text
+runner/serve: core/ runner/rank runner/checkpoint runner/text runner/generate
+runner: core/ runner/
 '
-while IFS= read -r file; do
-    checked=$((checked + 1))
-    folder=$(dirname "$file")
-    allowed=''
-    own=''
-    while IFS=: read -r prefix list; do
-        [ -n "$prefix" ] || continue
-        case $prefix:$folder/ in */*:"$prefix"/* | "$prefix:$prefix/")
-            own=$prefix allowed=$list
-            break
-            ;;
-        esac
+# may_include FOLDER ALLOWED...: whether one of these is it, or has it inside.
+may_include() {
+    local folder=$1 one
+    shift
+    for one; do
+        case $folder/ in "$one/") return 0 ;; esac
+        case $one in */) case $folder/ in "$one"*) return 0 ;; esac ;; esac
+    done
+    return 1
+}
+above='' closed=''
+while IFS=: read -r folder list; do
+    [ -n "$folder" ] || continue
+    # shellcheck disable=SC2086 # words
+    if may_include "$folder" $closed; then
+        echo "check_includes: '$folder' stands below a line that may include it: a circle" >&2
+        bad=$((bad + 1))
+    fi
+    for one in $list; do
+        # shellcheck disable=SC2086 # words
+        case $one in
+            */) closed="$closed $one" && [[ " $above " == *" $one"* ]] ;;
+            *) may_include "$one" $above ;;
+        esac && continue
+        echo "check_includes: '$folder' names '$one', which does not stand above it: a circle" >&2
+        bad=$((bad + 1))
+    done
+    above="$above $folder"
+done <<<"$rules"
+allowed_of() {
+    own='' allowed=''
+    while IFS=: read -r own allowed; do
+        [ "$own" = "$1" ] && return 0
     done <<<"$rules"
-    if [ -z "$own" ]; then
-        echo "$file:1: the folder '$folder' is not in the list of tests/check_includes.sh" >&2
-        bad=$((bad + 1))
+    return 1
+}
+files=$(find core planner runner -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' \
+    -o -name '*.cuh' -o -name '*.def' -o -name '*.inc' \) 2>/dev/null | sort)
+while IFS= read -r file; do
+    [ -n "$file" ] || continue
+    checked=$((checked + 1))
+    allowed_of "${file%/*}" && continue
+    echo "$file:1: the folder '${file%/*}' is not in the list of tests/check_includes.sh" >&2
+    bad=$((bad + 1))
+done <<<"$files"
+# What is included with quotes, as FILE:LINE:HEADER.
+while IFS=: read -r file line header; do
+    if [ -z "$file" ] || ! allowed_of "${file%/*}"; then
         continue
-    fi
-    while IFS=: read -r line header; do
-        [ -n "$header" ] || continue
-        if [ ! -e "$header" ]; then
-            echo "$file:$line: '$header' is not a path from the root" >&2
-            bad=$((bad + 1))
-            continue
-        fi
-        ok=''
-        for prefix in $own $allowed; do
-            case $header in "$prefix"/*) ok=1 ;; esac
-        done
-        if [ -z "$ok" ]; then
-            echo "$file:$line: '$own' may not include '$header'" >&2
-            bad=$((bad + 1))
-        fi
-    done < <(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" |
-        sed -E 's/^([0-9]+):[^"]*"([^"]*)".*/\1:\2/')
-    # What a part must not know at all, whatever the header's name.
-    forbidden=''
-    case $folder/ in
-        core/*) forbidden='mpi\.h|cuda|nccl|cudnn|slurm/' ;;
-        planner/*) forbidden='mpi\.h|cuda|nccl|cudnn|yaml\.h' ;;
-        runner/*) forbidden='yaml\.h|slurm/' ;;
-    esac
-    found=''
-    [ -n "$forbidden" ] &&
-        found=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*<($forbidden)" "$file")
-    if [ -n "$found" ]; then
-        echo "$file:$found: not for '${folder%%/*}'" >&2
+    elif [ ! -e "$header" ]; then
+        echo "$file:$line: '$header' is not a path from the root" >&2
+        bad=$((bad + 1))
+    elif
+        # shellcheck disable=SC2086 # words
+        ! may_include "${header%/*}" "$own" $allowed
+    then
+        echo "$file:$line: '$own' may not include '$header'" >&2
         bad=$((bad + 1))
     fi
-done < <(find core planner runner -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' \
-    -o -name '*.inc' \) 2>/dev/null | sort)
+done < <(xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' <<<"$files" |
+    sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/')
+# What a part must not know at all, whatever the header's name.
+while read -r part forbidden; do
+    while IFS= read -r found; do
+        echo "$found: not for '$part'" >&2
+        bad=$((bad + 1))
+    done < <(grep "^$part/" <<<"$files" |
+        xargs -r grep -nHE "^[[:space:]]*#[[:space:]]*include[[:space:]]*<($forbidden)")
+done <<'PARTS'
+core mpi\.h|cuda|nccl|cudnn|slurm/
+planner mpi\.h|cuda|nccl|cudnn|yaml\.h
+runner yaml\.h|slurm/
+PARTS
 
 if [ "$checked" -eq 0 ]; then
     echo "check_includes: no files found" >&2

@@ -1,6 +1,7 @@
 #include "core/base/device.h"
 #include "core/base/hash.h"
 #include "core/plan/internal.h"
+#include "core/program/model/parameters.h"
 
 #include <inttypes.h>
 #include <math.h>

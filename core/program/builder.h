@@ -8,7 +8,7 @@
 #define SW_PROGRAM_BUILDER_H
 
 #include "core/program/op.h"
-#include "core/program/set/program_set.h"
+#include "core/program/state_table.h"
 
 enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, label logit */
 
@@ -78,10 +78,11 @@ struct sw_sizes {
     int64_t of[SW_SIZE_COUNT];
 };
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
+/* Gives the program what depends on these, which programs of one structure may differ in. */
+void sw_sizes_apply(const struct sw_program_options *options, const struct sw_sizes *sizes,
+                    struct sw_program *program);
 
 /* The passes; each returns a new program or changes it in place. 0 or -1. */
-int sw_build_sequence(struct sw_builder *b, struct sw_error *err); /* model/sequence.c */
-int sw_build_cached(struct sw_builder *b, struct sw_error *err);   /* model/cached.c */
 /* Opens the update region with the reduction of the step's loss. */
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);
@@ -94,9 +95,6 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
 int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
                       const struct sw_state *state, struct sw_error *err);
 void sw_layout_place(struct sw_program *program);
-/* The program `save` of the exchange's state, laid out over it (checkpoint/snapshot.c). */
-int sw_build_snapshot(const struct sw_program_options *options, const struct sw_exchange *exchange,
-                      struct sw_program **out, struct sw_error *err);
 void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */
 
 /* For VJP rules. The cotangent of an op's result, which is present; an operand or result of forward

@@ -209,9 +209,4 @@ double sw_rope_frequency(const struct sw_rope_attributes *attributes, int64_t j)
 /* Tokens per chunk of lm_head_*: [chunk, local vocab] logits are the largest there ever are. */
 int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab);
 
-/* Flops of the matrix products and attention of one step over all ranks, each counted once and
- * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
-int sw_program_model_flops(const struct sw_program_options *options, double *out,
-                           struct sw_error *err);
-
 #endif

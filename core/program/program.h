@@ -399,18 +399,7 @@ const char *sw_reject_name(enum sw_reject reason);
 enum sw_reject sw_program_admits(const struct sw_program_options *options, char detail[256],
                                  char help[256]);
 
-/* A set of parameters of a model: 1 << place in model/weights.def. Those that `pattern` means: by
- * Hugging Face's name of a parameter or of a module that has some, of a layer with '*' for its
- * number ("model.layers.*.mlp"), as fnmatch() reads it; 0: none. */
-uint32_t sw_parameters_match(const struct sw_model *model, const char *pattern);
-uint32_t sw_parameters_all(const struct sw_model *model);
-
-/* Of any kind but `save` (set/program_set.h); those of serving with options of sw_serving_options.
- * The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out
- * is the caller's, free with sw_program_free. */
-int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
-                       struct sw_program **out, struct sw_error *err);
-void sw_program_free(struct sw_program *program);
+void sw_program_free(struct sw_program *program); /* may be NULL */
 
 /* Whether a program of any stage is one: operands exist and fit their op's factors, what is read
  * was written, sums over ranks are complete where they must be. Compiling looks after every pass.

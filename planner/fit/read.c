@@ -1,6 +1,7 @@
 /* Measured runs from tables and logs. */
 #include "core/base/file.h"
 #include "core/base/number.h"
+#include "core/program/set/compile.h"
 #include "planner/fit/fit.h"
 
 #include <ctype.h>

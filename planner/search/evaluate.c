@@ -2,6 +2,7 @@
 #include "planner/search/internal.h"
 
 #include "core/cost/links.h"
+#include "core/program/set/compile.h"
 
 #include <stdlib.h>
 #include <string.h>

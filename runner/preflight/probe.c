@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/cost/cost.h"
 #include "core/cost/links.h"
+#include "core/program/set/compile.h"
 #include "core/program/walk.h"
 #include "runner/calibrate/kernels.h"
 #include "runner/calibrate/links.h"

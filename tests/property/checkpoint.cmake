@@ -1,7 +1,7 @@
-sw_test(test_checkpoint_exchange SOURCES test_checkpoint_exchange.c LIBRARIES sw_program)
+sw_test(test_checkpoint_exchange SOURCES test_checkpoint_exchange.c LIBRARIES sw_program_set)
 if(TARGET sw_runner AND TARGET sw_device_cpu)
   sw_test(test_checkpoint_move SOURCES test_checkpoint_move.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program Threads::Threads)
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set Threads::Threads)
   sw_test_properties(test_checkpoint_move PROPERTIES TIMEOUT 600)
   sw_label(threads test_checkpoint_move)
   if(TARGET sw_collective_mpi AND MPIEXEC_EXECUTABLE AND NOT SW_SANITIZE MATCHES "thread")

@@ -2,13 +2,13 @@ find_package(Threads REQUIRED)
 if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
   sw_test(test_serving SOURCES test_serving.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads)
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads)
   if(TARGET test_serving)
     sw_test_counts_allocations(test_serving)
   endif()
   sw_test(test_slots SOURCES test_slots.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/texts.c
-          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program sw_sharding sw_base Threads::Threads)
+          LIBRARIES sw_runner sw_device_cpu sw_collective sw_program_set sw_sharding sw_base Threads::Threads)
   if(TARGET test_slots)
     # what oneDNN does on a processor that has no more (nothing on another one)
     add_test(NAME test_slots_avx2 COMMAND test_slots WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -4,6 +4,7 @@
  * bytes that the files need there, and what is spread from such chunks on another mesh must be the
  * shard, bit by bit, also where the files have other dtypes. */
 #include "core/base/number.h"
+#include "core/program/set/compile.h"
 #include "runner/checkpoint/move.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"

@@ -2,6 +2,7 @@
  * docs/architecture.md, Sharding, counted. A coalesced all_reduce of several operands is one op;
  * every op over axes of more than one rank counts. */
 #include "core/program/op.h"
+#include "core/program/set/compile.h"
 #include "core/program/walk.h"
 #include "tests/support/recompute.h"
 

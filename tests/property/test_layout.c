@@ -10,6 +10,7 @@
 
 #include "core/program/op.h"
 #include "core/program/serving.h"
+#include "core/program/set/compile.h"
 #include "core/program/walk.h"
 #include "tests/support/recompute.h"
 

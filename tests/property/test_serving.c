@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/number.h"
 #include "core/program/op.h"
+#include "core/program/set/compile.h"
 #include "core/program/workspace.h"
 #include "runner/rank/batch.h"
 #include "runner/collective/comm.h"

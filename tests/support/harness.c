@@ -2,6 +2,7 @@
 
 #include "core/base/number.h"
 #include "core/program/program.h"
+#include "core/program/set/compile.h"
 #include "runner/rank/batch.h"
 #include "runner/checkpoint/move.h"
 #include "runner/rank/init.h"

@@ -3,6 +3,7 @@
 #include "core/cost/cost.h"
 #include "core/program/messages.h"
 #include "core/cost/links.h"
+#include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
 
 #include <math.h>

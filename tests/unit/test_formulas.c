@@ -6,6 +6,7 @@
 #include "core/cost/links.h"
 #include "core/plan/plan.h"
 #include "core/program/op.h"
+#include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 

@@ -3,6 +3,7 @@
 #include "runner/rank/init.h"
 
 #include "core/program/program.h"
+#include "core/program/set/compile.h"
 #include "runner/collective/comm.h"
 #include "runner/rank/execute.h"
 

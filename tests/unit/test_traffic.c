@@ -3,6 +3,7 @@
 
 #include "core/cost/cost.h"
 #include "core/plan/plan.h"
+#include "core/program/set/compile.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
 

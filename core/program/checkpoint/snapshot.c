@@ -1,4 +1,6 @@
 /* The program `save`: one op over all of the state, round by round. It is made laid out. */
+#include "core/program/checkpoint/snapshot.h"
+
 #include "core/program/builder.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
  * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k: struct sw_model says which of
  * these a model has. */
 #include "core/program/model/decoder.h"
+#include "core/program/model/parameters.h"
 
 #include <fnmatch.h>
 #include <stddef.h>

@@ -7,6 +7,7 @@
 #ifndef SW_PROGRAM_DECODER_H
 #define SW_PROGRAM_DECODER_H
 
+#include "core/program/model/build.h"
 #include "core/program/model/model.h"
 
 enum sw_decoder_weight {

@@ -1,4 +1,5 @@
 #include "core/program/op.h"
+#include "core/program/set/compile.h"
 
 int sw_program_model_flops(const struct sw_program_options *options, double *out,
                            struct sw_error *err)

@@ -9,6 +9,7 @@
 
 #include "core/program/checkpoint/exchange.h"
 #include "core/program/serving.h"
+#include "core/program/set/compile.h"
 
 /* The programs of a plan. */
 struct sw_program_set {

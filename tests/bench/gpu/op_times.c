@@ -10,6 +10,7 @@
  * GPU. */
 #include "core/cost/cost.h"
 #include "core/plan/plan.h"
+#include "core/program/set/compile.h"
 #include "core/program/walk.h"
 #include "runner/calibrate/marker.h"
 #include "runner/collective/comm.h"

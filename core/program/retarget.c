@@ -1,4 +1,4 @@
-/* The pipeline: from options to the program of one rank, and from one mesh to another. */
+/* What options come to in sizes, and a program from one mesh to another. */
 #include "core/program/builder.h"
 
 #include <stdlib.h>
@@ -68,9 +68,8 @@ int32_t sw_first_layers(const struct sw_program_options *o)
     return sw_program_traits(o->kind)->backward && r.layers < o->model.layers ? r.layers : 0;
 }
 
-/* What depends on sizes that may differ between programs of one structure. */
-static void set_sizes(const struct sw_program_options *o, const struct sw_sizes *sizes,
-                      struct sw_program *p)
+void sw_sizes_apply(const struct sw_program_options *o, const struct sw_sizes *sizes,
+                    struct sw_program *p)
 {
     p->mesh = o->mesh;
     memcpy(p->sizes, sizes->of, sizeof p->sizes);
@@ -81,93 +80,6 @@ static void set_sizes(const struct sw_program_options *o, const struct sw_sizes 
     p->sequence_shards = (int32_t)sizes->of[SW_SIZE_SHARDS];
     p->target = o->target;
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
-}
-
-static int logical_program(const struct sw_program_options *o, enum sw_program_stage until,
-                           struct sw_program *p, struct sw_error *err)
-{
-    struct sw_builder b = {.program = p, .options = o, .region = -1};
-    const struct sw_program_traits *traits = sw_program_traits(o->kind);
-    struct sw_sizes sizes;
-    sw_sizes_of(o, &sizes);
-    p->kind = o->kind;
-    p->layers = o->model.layers;
-    p->sequence_length = o->sequence_length;
-    set_sizes(o, &sizes, p);
-    p->stage = SW_LOGICAL;
-    if (traits->state == SW_STATE_SERVING) {
-        if (sw_build_cached(&b, err) != 0)
-            return -1;
-        p->stage = until == SW_LOGICAL ? SW_LOGICAL : SW_DIFFERENTIATED;
-        return 0;
-    }
-    if (sw_build_sequence(&b, err) != 0)
-        return -1;
-    if (until == SW_LOGICAL)
-        return 0;
-    if (!traits->backward) {
-        sw_build_mean_loss(&b);
-        if (b.failed)
-            return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
-    } else if (sw_differentiate(&b, err) != 0) {
-        return -1;
-    }
-    p->stage = SW_DIFFERENTIATED;
-    return 0;
-}
-
-/* Gives back what the arrays were grown by in advance: a search keeps many programs. */
-static void trim(struct sw_program *p)
-{
-    struct sw_value *values = realloc(p->values, (size_t)p->value_count * sizeof *values);
-    struct sw_op *ops = realloc(p->ops, (size_t)p->op_count * sizeof *ops);
-    if (values != NULL) {
-        p->values = values;
-        p->value_capacity = p->value_count;
-    }
-    if (ops != NULL) {
-        p->ops = ops;
-        p->op_capacity = p->op_count;
-    }
-}
-
-/* After a pass. */
-static int verify(const struct sw_program_options *o, const struct sw_program *p,
-                  struct sw_error *err)
-{
-    return o->unverified ? 0 : sw_program_verify(p, err);
-}
-
-int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
-                       struct sw_program **out, struct sw_error *err)
-{
-    char detail[256], help[256];
-    if (sw_program_admits(options, detail, help) != SW_FITS)
-        return sw_fail(err, SW_UNMET, "%s; %s", detail, help);
-    struct sw_program *logical = sw_program_new(), *p = NULL;
-    if (logical == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory while building the program");
-    if (logical_program(options, until, logical, err) != 0 || verify(options, logical, err) != 0)
-        goto fail;
-    if (until <= SW_DIFFERENTIATED) {
-        *out = logical;
-        return 0;
-    }
-    if (sw_partition(logical, &p, err) != 0 || verify(options, p, err) != 0)
-        goto fail;
-    sw_program_free(logical);
-    logical = NULL;
-    if (until >= SW_SCHEDULED && (sw_schedule(p, err) != 0 || verify(options, p, err) != 0))
-        goto fail;
-    trim(p);
-    if (until >= SW_LAID_OUT && sw_layout(p, NULL, err) != 0)
-        goto fail;
-    *out = p;
-    return 0;
-fail:
-    sw_program_free(logical);
-    sw_program_free(p);
-    return -1;
 }
 
 /* Those that split anything. */
@@ -280,7 +192,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     const bool same_ops = sizes.of[SW_SIZE_COPIES] == p->sizes[SW_SIZE_COPIES] &&
                           sizes.of[SW_SIZE_SHARDS] == p->sizes[SW_SIZE_SHARDS] &&
                           sizes.of[SW_SIZE_PARTS] == p->sizes[SW_SIZE_PARTS];
-    set_sizes(o, &sizes, p);
+    sw_sizes_apply(o, &sizes, p);
     for (int32_t i = 0; !same_ops && i < p->op_count; i++)
         resize_attributes(&p->ops[i], &sizes);
     resize_parts(p, sw_first_layers(o));

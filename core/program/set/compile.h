@@ -1,0 +1,19 @@
+/* From the options of a run to one program of it: a model's builder, then the passes in their
+ * order. Owns nothing. */
+#ifndef SW_PROGRAM_COMPILE_H
+#define SW_PROGRAM_COMPILE_H
+
+#include "core/program/program.h"
+
+/* Of any kind but `save` (program_set.h); those of serving with options of sw_serving_options.
+ * The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out
+ * is the caller's, free with sw_program_free. */
+int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
+                       struct sw_program **out, struct sw_error *err);
+
+/* Flops of the matrix products and attention of one step over all ranks, each counted once and
+ * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
+int sw_program_model_flops(const struct sw_program_options *options, double *out,
+                           struct sw_error *err);
+
+#endif
