@@ -1,5 +1,7 @@
 sw_test(test_ops SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
+sw_test(test_memory SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_memory.c
+        LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_cache_int8 SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_cache_int8.c
         LIBRARIES sw_device_cpu sw_program sw_sharding sw_base pthread)
 sw_test(test_rows SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_rows.c

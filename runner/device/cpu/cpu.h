@@ -17,10 +17,14 @@
     SW_PRAGMA(omp parallel for schedule(static) num_threads(threads) if (threads > 1))
 #define SW_PARALLEL_FOR_UNEVEN(threads)                                                            \
     SW_PRAGMA(omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1))
+/* The same thread always gets every threads-th. */
+#define SW_PARALLEL_FOR_TURNS(threads)                                                             \
+    SW_PRAGMA(omp parallel for schedule(static, 1) num_threads(threads) if (threads > 1))
 #define SW_THREAD_INDEX omp_get_thread_num()
 #else
 #define SW_PARALLEL_FOR(threads)
 #define SW_PARALLEL_FOR_UNEVEN(threads)
+#define SW_PARALLEL_FOR_TURNS(threads)
 #define SW_THREAD_INDEX 0
 #endif
 
@@ -43,6 +47,11 @@ static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t t
 {
     return device->scratch + (size_t)thread * SW_CPU_SCRATCH_BYTES;
 }
+
+/* Zeroed memory that begins at a page, at a huge one where it is as large; touched by so many
+ * threads in turns. NULL: there is none. Whoever writes past its last page is stopped. */
+void *sw_cpu_memory_allocate(size_t bytes, int32_t threads);
+void sw_cpu_memory_release(void *memory);
 
 /* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
  * being 1; likewise b; c is row-major with leading dimension c_row. */

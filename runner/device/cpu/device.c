@@ -1,35 +1,18 @@
 /* The CPU device: memory, and which function runs each kind of op. */
-#include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 static void *cpu_allocate(struct sw_device *device, size_t bytes)
 {
-    (void)device;
-    if (bytes > INT64_MAX - HUGE_PAGE_BYTES)
-        return NULL;
-    const size_t rounded = (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
-    const size_t alignment = rounded < HUGE_PAGE_BYTES ? SW_ARENA_ALIGNMENT : HUGE_PAGE_BYTES;
-    const size_t size = (size_t)sw_align((int64_t)(rounded ? rounded : 1), (int64_t)alignment);
-    void *memory = aligned_alloc(alignment, size);
-    /* Weights are read from end to end for every token: with small pages a core waits for the
-     * page tables. A kernel that has no large ones says so, and all is as before. */
-    if (memory != NULL && alignment == HUGE_PAGE_BYTES)
-        (void)madvise(memory, size, MADV_HUGEPAGE);
-    if (memory != NULL)
-        memset(memory, 0, rounded);
-    return memory;
+    return sw_cpu_memory_allocate(bytes, ((struct sw_cpu_device *)device)->threads);
 }
 
 static void cpu_release(struct sw_device *device, void *memory)
 {
     (void)device;
-    free(memory);
+    sw_cpu_memory_release(memory);
 }
 
 static int cpu_copy(struct sw_device *device, void *to, const void *from, size_t bytes)

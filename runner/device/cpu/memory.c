@@ -1,0 +1,61 @@
+/* Memory of the CPU device: zeroed pages, touched by the threads that compute on them. */
+#include "core/base/number.h"
+#include "runner/device/cpu/cpu.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+/* What is mapped, written down right before the memory that is handed out. Pages that nobody may
+ * touch lie behind it: whoever writes past the end stops there. */
+struct mapping {
+    void *begin;
+    size_t bytes;
+};
+
+/* Each page belongs to whom touches it first: to a memory node, and to this process. One thread
+ * would take seconds for what all of them do in a part of it, and put all of it on its own node;
+ * turns of huge pages spread it. The kernel hands out zeros. */
+static void touch(char *memory, size_t bytes, size_t page, int32_t threads)
+{
+    const int64_t pieces = (int64_t)((bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES);
+    SW_PARALLEL_FOR_TURNS(threads)
+    for (int64_t i = 0; i < pieces; i++) {
+        const size_t begin = (size_t)i * HUGE_PAGE_BYTES, left = bytes - begin;
+        for (size_t at = 0; at < HUGE_PAGE_BYTES && at < left; at += page)
+            ((volatile char *)memory)[begin + at] = 0;
+    }
+}
+
+void *sw_cpu_memory_allocate(size_t bytes, int32_t threads)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes > INT64_MAX - 4 * HUGE_PAGE_BYTES)
+        return NULL;
+    const size_t size = (size_t)sw_align((int64_t)(bytes > 0 ? bytes : 1), (int64_t)page);
+    const size_t alignment = size < HUGE_PAGE_BYTES ? page : HUGE_PAGE_BYTES;
+    const size_t length = size + alignment + page;
+    char *begin = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin == MAP_FAILED)
+        return NULL;
+    const size_t off =
+        (size_t)(uintptr_t)begin % alignment; /* pages are aligned: off + page fits */
+    char *memory = begin + (alignment - off);
+    ((struct mapping *)(void *)memory)[-1] = (struct mapping){begin, length};
+    (void)mprotect(memory + size, (size_t)(begin + length - (memory + size)), PROT_NONE);
+    /* Weights are read from end to end for every token: with small pages a core waits for the
+     * page tables. A kernel that has no large ones says so, and all is as before. */
+    if (alignment == HUGE_PAGE_BYTES)
+        (void)madvise(memory, size, MADV_HUGEPAGE);
+    touch(memory, size, page, threads);
+    return memory;
+}
+
+void sw_cpu_memory_release(void *memory)
+{
+    if (memory == NULL)
+        return;
+    const struct mapping mapping = ((struct mapping *)memory)[-1];
+    (void)munmap(mapping.begin, mapping.bytes);
+}
